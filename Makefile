@@ -1,0 +1,36 @@
+# `make demo` and `make test` do all set-up themselves: a virtual environment in .venv, pinned by constraints.txt.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help demo test check tests bench soak schemas docs clean
+
+help:
+	@echo "make demo     convert, lint and match the bundled samples"
+	@echo "make test     format, lint, types, layers and all tests (what CI runs)"
+	@echo "make check    only format, lint, types and layers"
+	@echo "make tests    only the tests"
+	@echo "make bench    measure against the peers; writes bench/RESULTS.md"
+	@echo "make schemas  generate schemas/ and the generated parts of docs/"
+	@echo "make clean    remove the virtual environments and caches"
+
+$(BIN)/.dev: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $@
+
+.cache/bench/bin/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .cache/bench
+	.cache/bench/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]"
+	@touch $@
+
+test: check tests
+
+check: $(BIN)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --cache-dir .cache/import-linter
+
+tests: $(BIN)/.dev
+	$(BIN)/python -m pytest -n 2

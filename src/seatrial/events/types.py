@@ -1,0 +1,320 @@
+"""The events of a run's output: AG-UI's 31 types, each with the generic fields of the seed's OutputEvent.
+
+Wire names are camelCase. A field that may be absent but never null is `UNSET` when absent; a field of any JSON
+value is `UNSET` when absent, so that `null` stays a value. Unknown keys are ignored by this typed view.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+TaskStatus = Literal["pending", "running", "input_required", "completed", "failed", "cancelled"]
+TERMINAL_STATUSES = frozenset({"completed", "failed", "cancelled"})
+
+OpaqueId = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
+Sequence = Annotated[int, msgspec.Meta(ge=0)]
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Timestamp = Annotated[int, msgspec.Meta(ge=-(2**53 - 1), le=2**53 - 1)]
+
+TextRole = Literal["developer", "system", "assistant", "user"]
+
+
+class TokenUsage(msgspec.Struct, rename="camel", omit_defaults=True):
+    """Token counts of one model in a run."""
+
+    provider: str | UnsetType = UNSET
+    model: str | UnsetType = UNSET
+    input_tokens: Count | UnsetType = UNSET
+    output_tokens: Count | UnsetType = UNSET
+    total_tokens: Count | UnsetType = UNSET
+    reasoning_tokens: Count | UnsetType = UNSET
+    cached_input_tokens: Count | UnsetType = UNSET
+    cache_write_input_tokens: Count | UnsetType = UNSET
+
+
+class Interrupt(msgspec.Struct, rename="camel", omit_defaults=True):
+    """Something that only a person can answer; the run ends and a new one resumes."""
+
+    id: str
+    reason: str
+    message: str | UnsetType = UNSET
+    tool_call_id: str | UnsetType = UNSET
+    response_schema: Any = UNSET
+    expires_at: str | UnsetType = UNSET
+    metadata: dict[str, Any] | UnsetType = UNSET
+    subagent_run_id: str | UnsetType = UNSET
+
+
+class SuccessOutcome(msgspec.Struct, tag_field="type", tag="success", rename="camel", omit_defaults=True):
+    """The run ended well; tool calls named here wait for a result from the front end."""
+
+    pending_tool_call_ids: list[str] | UnsetType = UNSET
+
+
+class InterruptOutcome(msgspec.Struct, tag_field="type", tag="interrupt", rename="camel", omit_defaults=True):
+    """The run ended to ask."""
+
+    interrupts: Annotated[list[Interrupt], msgspec.Meta(min_length=1)]
+
+
+class CancelledOutcome(msgspec.Struct, tag_field="type", tag="cancelled"):
+    """The run was cancelled."""
+
+
+class SuspendedOutcome(msgspec.Struct, tag_field="type", tag="suspended", rename="camel", omit_defaults=True):
+    """A subagent waits for interrupts."""
+
+    interrupt_ids: list[str] | UnsetType = UNSET
+
+
+class SubagentSuccessOutcome(msgspec.Struct, tag_field="type", tag="success"):
+    """A subagent ended well."""
+
+
+RunOutcome: TypeAlias = SuccessOutcome | InterruptOutcome | CancelledOutcome
+SubagentOutcome: TypeAlias = SubagentSuccessOutcome | SuspendedOutcome
+
+
+class BaseEvent(msgspec.Struct, tag_field="type", rename="camel", omit_defaults=True, kw_only=True, gc=False):
+    """What every event may carry."""
+
+    timestamp: Timestamp | UnsetType = UNSET
+    """AG-UI's numeric time; milliseconds in practice."""
+    raw_event: Any = UNSET
+    metadata: dict[str, Any] | UnsetType = UNSET
+    event_id: OpaqueId | UnsetType = UNSET
+    """The producer's idempotency key for the append (seed)."""
+    created_at: str | UnsetType = UNSET
+    """RFC 3339 (seed)."""
+    artifact_id: OpaqueId | UnsetType = UNSET
+    """(seed)"""
+    status: TaskStatus | UnsetType = UNSET
+    """(seed)"""
+
+
+class AgentEvent(BaseEvent, kw_only=True, omit_defaults=True, gc=False):
+    """An event that a subagent may have caused; absent `subagent_run_id` means the parent agent."""
+
+    subagent_run_id: str | UnsetType = UNSET
+    thread_id: OpaqueId | UnsetType = UNSET
+    """(seed)"""
+
+
+class RunStarted(BaseEvent, tag="RUN_STARTED", kw_only=True, gc=False):
+    thread_id: str
+    run_id: str
+    protocol_version: str | UnsetType = UNSET
+    parent_run_id: str | UnsetType = UNSET
+    input: Any = UNSET
+
+
+class RunFinished(BaseEvent, tag="RUN_FINISHED", kw_only=True, gc=False):
+    thread_id: str
+    run_id: str
+    result: Any = UNSET
+    outcome: RunOutcome | UnsetType = UNSET
+    usage: list[TokenUsage] | UnsetType = UNSET
+
+
+class RunError(BaseEvent, tag="RUN_ERROR", kw_only=True, gc=False):
+    message: str
+    code: str | UnsetType = UNSET
+    usage: list[TokenUsage] | UnsetType = UNSET
+    thread_id: OpaqueId | UnsetType = UNSET
+    """(seed)"""
+
+
+class StepStarted(AgentEvent, tag="STEP_STARTED", kw_only=True, gc=False):
+    step_name: str
+
+
+class StepFinished(AgentEvent, tag="STEP_FINISHED", kw_only=True, gc=False):
+    step_name: str
+
+
+class TextMessageStart(AgentEvent, tag="TEXT_MESSAGE_START", kw_only=True, gc=False):
+    message_id: str
+    role: TextRole | UnsetType = UNSET
+    """Absent means assistant."""
+    name: str | UnsetType = UNSET
+
+
+class TextMessageContent(AgentEvent, tag="TEXT_MESSAGE_CONTENT", kw_only=True, gc=False):
+    message_id: str
+    delta: str
+    """May be empty."""
+
+
+class TextMessageEnd(AgentEvent, tag="TEXT_MESSAGE_END", kw_only=True, gc=False):
+    message_id: str
+
+
+class TextMessageChunk(AgentEvent, tag="TEXT_MESSAGE_CHUNK", kw_only=True, gc=False):
+    message_id: str | UnsetType = UNSET
+    role: TextRole | UnsetType = UNSET
+    delta: str | UnsetType = UNSET
+    name: str | UnsetType = UNSET
+
+
+class ToolCallStart(AgentEvent, tag="TOOL_CALL_START", kw_only=True, gc=False):
+    tool_call_id: str
+    tool_call_name: str
+    parent_message_id: str | UnsetType = UNSET
+
+
+class ToolCallArgs(AgentEvent, tag="TOOL_CALL_ARGS", kw_only=True, gc=False):
+    tool_call_id: str
+    delta: str
+
+
+class ToolCallEnd(AgentEvent, tag="TOOL_CALL_END", kw_only=True, gc=False):
+    tool_call_id: str
+
+
+class ToolCallChunk(AgentEvent, tag="TOOL_CALL_CHUNK", kw_only=True, gc=False):
+    tool_call_id: str | UnsetType = UNSET
+    tool_call_name: str | UnsetType = UNSET
+    parent_message_id: str | UnsetType = UNSET
+    delta: str | UnsetType = UNSET
+
+
+class ToolCallResult(AgentEvent, tag="TOOL_CALL_RESULT", kw_only=True, gc=False):
+    message_id: str
+    tool_call_id: str
+    content: str | list[dict[str, Any]]
+    """A string, or AG-UI content parts."""
+    role: Literal["tool"] | UnsetType = UNSET
+
+
+class StateSnapshot(AgentEvent, tag="STATE_SNAPSHOT", kw_only=True, gc=False):
+    snapshot: Any
+
+
+class StateDelta(AgentEvent, tag="STATE_DELTA", kw_only=True, gc=False):
+    delta: list[dict[str, Any]]
+    """RFC 6902 operations."""
+
+
+class MessagesSnapshot(BaseEvent, tag="MESSAGES_SNAPSHOT", kw_only=True, gc=False):
+    messages: list[dict[str, Any]]
+    """AG-UI messages, read by `seatrial.events.fold`."""
+    thread_id: OpaqueId | UnsetType = UNSET
+    """(seed)"""
+
+
+class ActivitySnapshot(AgentEvent, tag="ACTIVITY_SNAPSHOT", kw_only=True, gc=False):
+    message_id: str
+    activity_type: str
+    content: dict[str, Any]
+    replace: bool | UnsetType = UNSET
+    """Absent means true."""
+
+
+class ActivityDelta(AgentEvent, tag="ACTIVITY_DELTA", kw_only=True, gc=False):
+    message_id: str
+    activity_type: str
+    patch: list[dict[str, Any]]
+    """RFC 6902 operations."""
+
+
+class ReasoningStart(AgentEvent, tag="REASONING_START", kw_only=True, gc=False):
+    message_id: str
+    """Names the span and nothing else."""
+
+
+class ReasoningEnd(AgentEvent, tag="REASONING_END", kw_only=True, gc=False):
+    message_id: str
+
+
+class ReasoningMessageStart(AgentEvent, tag="REASONING_MESSAGE_START", kw_only=True, gc=False):
+    message_id: str
+    role: Literal["reasoning"] | UnsetType = UNSET
+
+
+class ReasoningMessageContent(AgentEvent, tag="REASONING_MESSAGE_CONTENT", kw_only=True, gc=False):
+    message_id: str
+    delta: str
+
+
+class ReasoningMessageEnd(AgentEvent, tag="REASONING_MESSAGE_END", kw_only=True, gc=False):
+    message_id: str
+
+
+class ReasoningMessageChunk(AgentEvent, tag="REASONING_MESSAGE_CHUNK", kw_only=True, gc=False):
+    message_id: str | UnsetType = UNSET
+    delta: str | UnsetType = UNSET
+
+
+class ReasoningEncryptedValue(AgentEvent, tag="REASONING_ENCRYPTED_VALUE", kw_only=True, gc=False):
+    subtype: Literal["tool-call", "message"]
+    entity_id: str
+    encrypted_value: str
+
+
+class SubagentStarted(BaseEvent, tag="SUBAGENT_STARTED", kw_only=True, gc=False):
+    subagent_run_id: str
+    name: str
+    description: str | UnsetType = UNSET
+    parent_subagent_run_id: str | UnsetType = UNSET
+    parent_tool_call_id: str | UnsetType = UNSET
+    parent_message_id: str | UnsetType = UNSET
+
+
+class SubagentFinished(BaseEvent, tag="SUBAGENT_FINISHED", kw_only=True, gc=False):
+    subagent_run_id: str
+    result: Any = UNSET
+    outcome: SubagentOutcome | UnsetType = UNSET
+
+
+class SubagentError(BaseEvent, tag="SUBAGENT_ERROR", kw_only=True, gc=False):
+    subagent_run_id: str
+    message: str
+    code: str | UnsetType = UNSET
+
+
+class RawEvent(AgentEvent, tag="RAW", kw_only=True, gc=False):
+    event: Any
+    source: str | UnsetType = UNSET
+
+
+class CustomEvent(AgentEvent, tag="CUSTOM", kw_only=True, gc=False):
+    name: str
+    value: Any
+
+
+Event: TypeAlias = (
+    RunStarted
+    | RunFinished
+    | RunError
+    | StepStarted
+    | StepFinished
+    | TextMessageStart
+    | TextMessageContent
+    | TextMessageEnd
+    | TextMessageChunk
+    | ToolCallStart
+    | ToolCallArgs
+    | ToolCallEnd
+    | ToolCallChunk
+    | ToolCallResult
+    | StateSnapshot
+    | StateDelta
+    | MessagesSnapshot
+    | ActivitySnapshot
+    | ActivityDelta
+    | ReasoningStart
+    | ReasoningEnd
+    | ReasoningMessageStart
+    | ReasoningMessageContent
+    | ReasoningMessageEnd
+    | ReasoningMessageChunk
+    | ReasoningEncryptedValue
+    | SubagentStarted
+    | SubagentFinished
+    | SubagentError
+    | RawEvent
+    | CustomEvent
+)

@@ -1,0 +1,55 @@
+"""What was said and done: messages, blocks, reasoning, usage, identity, tools, the thinking-tag filter."""
+
+from seatrial.transcript.identity import AgentContext, RunIdentity
+from seatrial.transcript.messages import (
+    AssistantBlock,
+    AssistantMessage,
+    CustomMessage,
+    ImageBlock,
+    Message,
+    ReasoningBlock,
+    ReasoningDetailsBlock,
+    StopReason,
+    SystemMessage,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    ToolResultBlock,
+    ToolResultMessage,
+    Usage,
+    UserBlock,
+    UserMessage,
+    assistant_content,
+    text_content,
+)
+from seatrial.transcript.note import NOTE_CODES, Note, note_code, pointer
+from seatrial.transcript.transcript import Transcript
+
+__all__ = [
+    "NOTE_CODES",
+    "AgentContext",
+    "AssistantBlock",
+    "AssistantMessage",
+    "CustomMessage",
+    "ImageBlock",
+    "Message",
+    "Note",
+    "ReasoningBlock",
+    "ReasoningDetailsBlock",
+    "RunIdentity",
+    "StopReason",
+    "SystemMessage",
+    "TextBlock",
+    "ThinkingBlock",
+    "ToolCall",
+    "ToolResultBlock",
+    "ToolResultMessage",
+    "Transcript",
+    "Usage",
+    "UserBlock",
+    "UserMessage",
+    "assistant_content",
+    "note_code",
+    "pointer",
+    "text_content",
+]

@@ -1,0 +1,132 @@
+"""JSON from outside: decoding bytes that nobody vouches for.
+
+Everything here either returns a value or raises `SeatrialError`; no input makes it raise anything else.
+What had to be repaired on the way is told as `Repair`s, which the readers turn into notes.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal, TypeVar, overload
+
+import msgspec
+
+from seatrial.errors import SeatrialError
+
+T = TypeVar("T")
+
+MAX_DEPTH_HINT = "no real transcript is nested hundreds of levels deep; look at how the input was made"
+
+_BOM = b"\xef\xbb\xbf"
+# An escaped surrogate that has no partner. An even number of backslashes before it would make it plain text,
+# so the alternatives consume escaped backslashes and proper pairs first.
+_ESCAPES = re.compile(
+    rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
+
+Repair = Literal["invalid_utf8_replaced", "lone_surrogate_replaced", "bom_removed"]
+
+
+@overload
+def decode(data: bytes, decoder: msgspec.json.Decoder[T], repairs: list[Repair] | None = None) -> T: ...
+@overload
+def decode(data: bytes, decoder: None = None, repairs: list[Repair] | None = None) -> Any: ...
+def decode(data: bytes, decoder: msgspec.json.Decoder[Any] | None = None, repairs: list[Repair] | None = None) -> Any:
+    """Decode JSON bytes, typed when a decoder is given.
+
+    Raises `SeatrialError` for anything that is not JSON, is too deep, or does not fit the decoder's type
+    (`invalid_document`). With a `repairs` list, a byte order mark, bytes that are not UTF-8 and lone surrogates
+    are repaired, and what was done is appended to the list; without one they are errors.
+    """
+    decoder = _ANY if decoder is None else decoder
+    try:
+        return decoder.decode(data)
+    except msgspec.ValidationError as error:
+        raise invalid_document(error) from None
+    except RecursionError:
+        raise too_deep() from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        if repairs is None:
+            raise not_json(error) from None
+    mended = _mend(data, repairs)
+    try:
+        return decoder.decode(mended)
+    except msgspec.ValidationError as error:
+        raise invalid_document(error) from None
+    except RecursionError:
+        raise too_deep() from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise not_json(error) from None
+
+
+def encode(value: Any) -> bytes:
+    """Encode a value of ours as compact JSON; a string with lone surrogates gets replacement characters."""
+    try:
+        return _ENCODER.encode(value)
+    except UnicodeEncodeError:
+        return _ENCODER.encode(without_surrogates(value))
+    except RecursionError:
+        raise too_deep() from None
+
+
+def without_surrogates(value: Any) -> Any:
+    """A copy of a decoded JSON value in which every lone surrogate is U+FFFD."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode() if not value.isascii() else value
+    if isinstance(value, dict):
+        return {without_surrogates(key): without_surrogates(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_surrogates(item) for item in value]
+    if isinstance(value, msgspec.Struct):
+        return without_surrogates(msgspec.to_builtins(value))
+    return value
+
+
+def not_json(error: Exception) -> SeatrialError:
+    """The error for input that no repair makes JSON."""
+    return SeatrialError("not_json", f"the input is not valid JSON: {error}")
+
+
+def too_deep() -> SeatrialError:
+    """The error for input nested beyond what a reader follows."""
+    return SeatrialError("too_deep", "the input is nested too deeply to be read", hint=MAX_DEPTH_HINT)
+
+
+def invalid_document(error: msgspec.ValidationError) -> SeatrialError:
+    """The error for JSON that does not fit the type; msgspec's path becomes a JSON pointer."""
+    text, _, path = str(error).partition(" - at `")
+    return SeatrialError("invalid_document", text, pointer=_pointer_of_path(path.rstrip("`")) if path else None)
+
+
+def _mend(data: bytes, repairs: list[Repair]) -> bytes:
+    if data.startswith(_BOM):
+        data = data[len(_BOM) :]
+        repairs.append("bom_removed")
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        data = data.decode("utf-8", "replace").encode()
+        repairs.append("invalid_utf8_replaced")
+    lone = 0
+
+    def replaced(match: re.Match[bytes]) -> bytes:
+        nonlocal lone
+        if match.group(1) is None:
+            return match.group(0)
+        lone += 1
+        return rb"\ufffd"
+
+    data = _ESCAPES.sub(replaced, data)
+    if lone:
+        repairs.append("lone_surrogate_replaced")
+    return data
+
+
+def _pointer_of_path(path: str) -> str:
+    # msgspec writes `$.messages[3].role`, and `[...]` for any key of a mapping.
+    pointer = re.sub(r"\[([^\]]*)\]", r".\1", path.removeprefix("$"))
+    return pointer.replace("....", ".*").replace(".", "/")
+
+
+_ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+_ENCODER = msgspec.json.Encoder()
