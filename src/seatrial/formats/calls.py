@@ -40,7 +40,7 @@ class Call(msgspec.Struct, gc=False):
 
     name: str
     arguments: Any
-    """The value; JSON text is parsed; `{}` when the call has none; the sentinel of `unparsed_arguments` for other text."""
+    """The value as given, null too; `{}` when absent. JSON text is parsed, other text kept by `unparsed_arguments`."""
     id: str | None = None
     not_json: bool = False
     """Whether the arguments were text that is not JSON."""
@@ -57,20 +57,20 @@ def read_call(value: Any) -> Call | None:
     if type(name) is str and name:
         arguments = get("arguments", msgspec.UNSET)
         if arguments is msgspec.UNSET:
-            arguments = get("input")
+            arguments = get("input", msgspec.UNSET)
     elif type(function := get("function")) is dict:
         name = function.get("name")
-        arguments = function.get("arguments")
+        arguments = function.get("arguments", msgspec.UNSET)
     else:
         name = get("tool")
-        arguments = get("input")
+        arguments = get("input", msgspec.UNSET)
     if type(name) is not str or not name:
         return None
     call_id = get("id")
     call = Call(name, arguments, call_id if type(call_id) is str and call_id else None)
     if type(arguments) is str:
         call.arguments, call.not_json = parse_arguments(arguments)
-    elif arguments is None:
+    elif arguments is msgspec.UNSET:
         call.arguments = {}
     if "output" in value:
         call.output = value["output"]
