@@ -17,6 +17,7 @@ help:
 $(BIN)/.dev: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(BIN)/python -m compileall -q src
 	@touch $@
 
 .cache/bench/bin/.ready: pyproject.toml constraints.txt

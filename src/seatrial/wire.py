@@ -62,23 +62,26 @@ def decode(data: bytes, decoder: msgspec.json.Decoder[Any] | None = None, repair
 def encode(value: Any) -> bytes:
     """Encode a value of ours as compact JSON; a string with lone surrogates gets replacement characters."""
     try:
-        return _ENCODER.encode(value)
-    except UnicodeEncodeError:
-        return _ENCODER.encode(without_surrogates(value))
+        try:
+            return _ENCODER.encode(value)
+        except UnicodeEncodeError:
+            return _ENCODER.encode(without_surrogates(value))
     except RecursionError:
         raise too_deep() from None
 
 
 def without_surrogates(value: Any) -> Any:
-    """A copy of a decoded JSON value in which every lone surrogate is U+FFFD."""
+    """A copy of a JSON value, or of structs, in which every lone surrogate is U+FFFD."""
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode() if not value.isascii() else value
+        return value if value.isascii() else value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     if isinstance(value, dict):
         return {without_surrogates(key): without_surrogates(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [without_surrogates(item) for item in value]
     if isinstance(value, msgspec.Struct):
-        return without_surrogates(msgspec.to_builtins(value))
+        # Not through builtins, which have no place for `msgspec.Raw`.
+        fields = {name: without_surrogates(getattr(value, name)) for name in value.__struct_fields__}
+        return msgspec.structs.replace(value, **fields)
     return value
 
 

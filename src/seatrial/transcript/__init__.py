@@ -1,5 +1,18 @@
-"""What was said and done: messages, blocks, reasoning, usage, identity, tools, the thinking-tag filter."""
+"""What was said and done: messages, blocks, reasoning, usage, identity, the thinking-tag filter, tools.
 
+The functions on single reasoning items are in `reasoning`, arguments that were not JSON in `arguments`. Tools have
+modules of their own, which only those load who define or run them: `tool`, `tool_result`, `typed_tool`, `tool_schema`.
+"""
+
+from seatrial.transcript.document import (
+    MessageLine,
+    decode_messages,
+    encode_lines,
+    encode_messages,
+    iter_messages,
+    read_messages,
+)
+from seatrial.transcript.history import NormalizedIds, UniqueToolCallIds, normalize_tool_call_ids
 from seatrial.transcript.identity import AgentContext, RunIdentity
 from seatrial.transcript.messages import (
     AssistantBlock,
@@ -22,7 +35,27 @@ from seatrial.transcript.messages import (
     assistant_content,
     text_content,
 )
-from seatrial.transcript.note import NOTE_CODES, Note, note_code, pointer
+from seatrial.transcript.note import NOTE_CODES, Note, note_code, pointer, repair_notes
+from seatrial.transcript.reasoning import (
+    MissingSignatures,
+    OpenRouterReasoningCodec,
+    ReasoningCodec,
+    ReasoningEncrypted,
+    ReasoningFormat,
+    ReasoningItem,
+    ReasoningSummary,
+    ReasoningText,
+    ReplayAudit,
+    ReplayContract,
+    audit_replay,
+)
+from seatrial.transcript.thinking import (
+    ThinkingFilter,
+    split_thinking,
+    strip_thinking_tags,
+    survives_weaving,
+    weave_thought,
+)
 from seatrial.transcript.transcript import Transcript
 
 __all__ = [
@@ -33,23 +66,49 @@ __all__ = [
     "CustomMessage",
     "ImageBlock",
     "Message",
+    "MessageLine",
+    "MissingSignatures",
+    "NormalizedIds",
     "Note",
+    "OpenRouterReasoningCodec",
     "ReasoningBlock",
+    "ReasoningCodec",
     "ReasoningDetailsBlock",
+    "ReasoningEncrypted",
+    "ReasoningFormat",
+    "ReasoningItem",
+    "ReasoningSummary",
+    "ReasoningText",
+    "ReplayAudit",
+    "ReplayContract",
     "RunIdentity",
     "StopReason",
     "SystemMessage",
     "TextBlock",
     "ThinkingBlock",
+    "ThinkingFilter",
     "ToolCall",
     "ToolResultBlock",
     "ToolResultMessage",
     "Transcript",
+    "UniqueToolCallIds",
     "Usage",
     "UserBlock",
     "UserMessage",
     "assistant_content",
+    "audit_replay",
+    "decode_messages",
+    "encode_lines",
+    "encode_messages",
+    "iter_messages",
+    "normalize_tool_call_ids",
     "note_code",
     "pointer",
+    "read_messages",
+    "repair_notes",
+    "split_thinking",
+    "strip_thinking_tags",
+    "survives_weaving",
     "text_content",
+    "weave_thought",
 ]

@@ -8,6 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
+from seatrial import wire
+from seatrial.errors import SeatrialError
+from seatrial.transcript.note import note_code
+
+ARGUMENTS_NOT_JSON = note_code(
+    "arguments_not_json", "The arguments of a tool call are text that is not JSON; the text is kept as sent."
+)
+
 PARSE_ERROR_KEY = "__clark_arg_parse_error"
 RAW_TEXT_KEY = "__clark_arg_raw"
 
@@ -26,3 +36,26 @@ def detect_unparsed(arguments: Any) -> tuple[str, str] | None:
     if isinstance(error, str) and isinstance(text, str):
         return error, text
     return None
+
+
+def parse_arguments(text: str) -> tuple[Any, bool]:
+    """The JSON value of argument text and False; or the sentinel that keeps the text, and True.
+
+    Blank text means no arguments: several providers send it for a call without parameters.
+    """
+    if not text or text.isspace():
+        return {}, False
+    try:
+        return _ARGUMENTS.decode(text), False
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        problem = str(error)
+    # Only these can be mended: lone surrogates, as characters or as escapes, and a byte order mark.
+    if "\\u" in text or not text.isascii():
+        try:
+            return wire.decode(text.encode("utf-8", "replace"), repairs=[]), False
+        except SeatrialError as error:
+            problem = error.message
+    return unparsed_arguments(problem, text), True
+
+
+_ARGUMENTS: msgspec.json.Decoder[Any] = msgspec.json.Decoder()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import uuid
+from typing import Annotated
 
 import msgspec
 
-from seatrial.transcript.messages import Message
+from seatrial.transcript.messages import Message, Timestamp
 
 
 class RunIdentity(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -15,10 +16,10 @@ class RunIdentity(msgspec.Struct, frozen=True, omit_defaults=True):
     run_id: str
     parent_run_id: str | None = None
     # A factory is never equal to a default, so msgspec writes the key always, as the seed does.
-    depth: int = msgspec.field(default_factory=lambda: 0)
+    depth: Annotated[int, msgspec.Meta(ge=0)] = msgspec.field(default_factory=lambda: 0)
     """0 for a top-level run, one more for each nested one."""
     conversation_id: str | None = None
-    deadline_unix_ms: int | None = None
+    deadline_unix_ms: Timestamp | None = None
     """Wall-clock deadline in milliseconds since the epoch."""
 
     @classmethod

@@ -16,9 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
+
+Timestamp = Annotated[int, msgspec.Meta(ge=0)]
+"""Milliseconds since the epoch. The upper end, 2**64 - 1, is past what msgspec can check; `document` does."""
+TokenCount = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class StopReason(StrEnum):
@@ -35,10 +39,10 @@ class StopReason(StrEnum):
 class Usage(msgspec.Struct):
     """Token counts that the provider reported for one model call. All four are always written."""
 
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_creation_input_tokens: int = 0
-    cache_read_input_tokens: int = 0
+    input_tokens: TokenCount = 0
+    output_tokens: TokenCount = 0
+    cache_creation_input_tokens: TokenCount = 0
+    cache_read_input_tokens: TokenCount = 0
 
 
 class TextBlock(msgspec.Struct, tag_field="type", tag="text", gc=False):
@@ -79,7 +83,7 @@ class ToolCall(msgspec.Struct, tag_field="type", tag="tool_call", gc=False):
     id: str
     name: str
     arguments: Any
-    """Any JSON value. Arguments that were not JSON are kept in the sentinel of `tools.unparsed_arguments`."""
+    """Any JSON value. Arguments that were not JSON are kept in the sentinel of `arguments.unparsed_arguments`."""
 
 
 UserBlock: TypeAlias = TextBlock | ImageBlock
@@ -91,15 +95,14 @@ class SystemMessage(msgspec.Struct, tag_field="role", tag="system", omit_default
     """A system prompt, usually one, at the head."""
 
     content: str
-    timestamp: int | None = None
-    """Milliseconds since the epoch, never negative."""
+    timestamp: Timestamp | None = None
 
 
 class UserMessage(msgspec.Struct, tag_field="role", tag="user", omit_defaults=True, gc=False):
     """What the user said: a plain string, or blocks. One text block is not the same as a string."""
 
     content: str | list[UserBlock]
-    timestamp: int | None = None
+    timestamp: Timestamp | None = None
 
     def plain_text(self) -> str:
         """The string, or the text blocks joined."""
@@ -112,7 +115,7 @@ class AssistantMessage(msgspec.Struct, tag_field="role", tag="assistant", omit_d
     content: list[AssistantBlock]
     stop_reason: StopReason
     error_message: str | None = None
-    timestamp: int | None = None
+    timestamp: Timestamp | None = None
     usage: Usage | None = None
 
     def plain_text(self) -> str:
@@ -148,7 +151,7 @@ class ToolResultMessage(msgspec.Struct, tag_field="role", tag="tool_result", omi
     """One sentence on what the tool did, written by the tool."""
     details: Any = None
     """Structured payload for the host; never sent to a model."""
-    timestamp: int | None = None
+    timestamp: Timestamp | None = None
 
     def plain_text(self) -> str:
         """Text blocks joined with nothing between; images are skipped."""
@@ -160,7 +163,7 @@ class CustomMessage(msgspec.Struct, tag_field="role", tag="custom", omit_default
 
     kind: str
     payload: Any = msgspec.field(default_factory=lambda: None)
-    timestamp: int | None = None
+    timestamp: Timestamp | None = None
 
 
 Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolResultMessage | CustomMessage

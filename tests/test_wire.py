@@ -1,0 +1,74 @@
+"""JSON from outside never raises anything but our one error."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seatrial import wire
+from seatrial.errors import SeatrialError
+from seatrial.wire import Repair
+
+
+class Point(msgspec.Struct):
+    x: int
+    y: list[int] = []
+
+
+def test_typed_decode_names_the_place_of_a_wrong_type() -> None:
+    with pytest.raises(SeatrialError) as caught:
+        wire.decode(b'{"x": 1, "y": [1, "2"]}', msgspec.json.Decoder(Point))
+    assert caught.value.code == "invalid_document"
+    assert caught.value.pointer == "/y/1"
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"nul", b"NaN", b"[1,]", b"\x00", b'{"a":1}}'])
+def test_what_is_not_json_is_one_clear_error(data: bytes) -> None:
+    for repairs in (None, []):
+        with pytest.raises(SeatrialError) as caught:
+            wire.decode(data, repairs=repairs)
+        assert caught.value.code == "not_json"
+
+
+def test_deep_nesting_is_an_error_and_not_a_crash() -> None:
+    for data in (b"[" * 100_000, b"[" * 100_000 + b"]" * 100_000, b'{"a":' * 100_000 + b"1" + b"}" * 100_000):
+        with pytest.raises(SeatrialError) as caught:
+            wire.decode(data, repairs=[])
+        assert caught.value.code == "too_deep"
+
+
+@pytest.mark.parametrize(
+    ("data", "value", "repairs"),
+    [
+        (b'\xef\xbb\xbf{"a": 1}', {"a": 1}, ["bom_removed"]),
+        (b'"a\xff"', "a\ufffd", ["invalid_utf8_replaced"]),
+        (rb'"\ud83d"', "\ufffd", ["lone_surrogate_replaced"]),
+        (rb'"\ude00\ud83d\ude00"', "\ufffd\U0001f600", ["lone_surrogate_replaced"]),
+        (rb'"\\ud83d \ud83d"', "\\ud83d \ufffd", ["lone_surrogate_replaced"]),
+    ],
+)
+def test_repairs_are_made_and_told(data: bytes, value: object, repairs: list[Repair]) -> None:
+    told: list[Repair] = []
+    assert wire.decode(data, repairs=told) == value
+    assert told == repairs
+
+
+def test_without_a_place_to_tell_repairs_nothing_is_repaired() -> None:
+    with pytest.raises(SeatrialError):
+        wire.decode(b'"a\xff"')
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_raise_anything_but_our_error(data: bytes) -> None:
+    try:
+        wire.decode(data, repairs=[])
+    except SeatrialError as error:
+        assert error.code in {"not_json", "too_deep", "invalid_document"}
+
+
+@given(st.recursive(st.none() | st.booleans() | st.text(st.characters(), max_size=20), lambda inner: st.lists(inner)))
+def test_encoding_never_fails_on_lone_surrogates(value: object) -> None:
+    decoded = wire.decode(wire.encode(value))
+    assert decoded == wire.without_surrogates(value)
