@@ -1,0 +1,43 @@
+"""One task that an agent is put to."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+ExpectedOutcome = Literal["completion", "refusal"]
+
+
+class Case(msgspec.Struct, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
+    """One task: instruction, input, world seed, expectations."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=256)]
+    """Unique in its suite."""
+    instruction: str
+    """The prompt."""
+    input: dict[str, Any] = {}
+    """What the agent sees besides the prompt."""
+    messages: list[dict[str, Any]] = []
+    """Conversation before the instruction, OpenAI style."""
+    files: list[str] = []
+    """Paths that a CLI agent is given."""
+    expected: Any = None
+    """The reference answer, for graders that compare with one."""
+    expected_outcome: ExpectedOutcome = "completion"
+    """Whether doing the task is right, or refusing it."""
+    expected_outcome_detail: str | None = None
+    """What the judge is told of the outcome, in words."""
+    graders: list[dict[str, Any]] = []
+    """Graders of this case alone, beside those of the suite."""
+    threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
+    """The weighted score this case needs; the suite's when absent."""
+    tags: list[str] = []
+    """For choosing and grouping cases."""
+    metadata: dict[str, Any] = {}
+    """Whatever else should stay with the case; nobody reads it."""
+    world: dict[str, Any] = {}
+    """World seed by axis name (`behavior_instructions`, `initial_state`, `failure_rules`, ...); never sent to the agent."""
+    timeout_s: Annotated[float, Meta(gt=0)] | None = None
+    """The deadline of its runs; the agent's or the suite's when absent."""

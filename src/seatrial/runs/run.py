@@ -1,0 +1,79 @@
+"""The record of a run."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from seatrial.formats.reading import Reading
+from seatrial.runs.fault import Fault
+from seatrial.runs.verdict import Grade, Verdict
+from seatrial.trajectory.step import Step
+
+RunStatus = Literal["pending", "running", "completed", "failed", "errored", "cancelled"]
+"""`failed`: no answer, and that is the agent's doing. `errored`: no answer, and that says nothing of the agent."""
+
+
+class RunKey(msgspec.Struct, frozen=True, order=True):
+    """Which run of an experiment this is; unique in it."""
+
+    agent: str
+    case_id: str
+    trial: int
+    """Counts repeats of the same case, from 0."""
+
+
+class Attempt(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """One try at a run. Every one is kept."""
+
+    number: int
+    """From 1; a later one exists only after an infrastructure fault."""
+    started_at: int
+    """Milliseconds since the epoch."""
+    duration_ms: float
+    """By the monotonic clock, so that it is never negative."""
+    fault: Fault | None = None
+    http_status: int | None = None
+    body_hash: str | None = None
+    """Content address of what the agent sent, verbatim."""
+    body_bytes: int | None = None
+
+
+class Run(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """One execution of one case by one agent, once: what graders, stores and reports work on."""
+
+    run_id: str
+    experiment_id: str
+    key: RunKey
+    status: RunStatus
+    reading: Reading | None = None
+    """The transcript with its notes; None when there was no answer to read."""
+    body: bytes | None = None
+    """What the agent sent, verbatim, in the last attempt."""
+    steps: list[Step] = []
+    steps_source: str | None = None
+    attempts: list[Attempt] = []
+    fault: Fault | None = None
+    verdicts: list[Verdict] = []
+    grade: Grade | None = None
+    started_at: int | None = None
+    duration_ms: float | None = None
+    metadata: dict[str, Any] = {}
+
+
+class Experiment(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """One execution of a suite."""
+
+    experiment_id: str
+    name: str
+    suite: dict[str, Any]
+    """The suite as it was run, secrets left as `${NAME}`."""
+    suite_hash: str
+    created_at: int
+    finished_at: int | None = None
+    status: Literal["running", "finished", "stopped"] = "running"
+    """`stopped`: ended before all was run, by Ctrl-C or a budget; can be resumed."""
+    stop_reason: str | None = None
+    version: str = ""
+    """The Seatrial version that ran it."""

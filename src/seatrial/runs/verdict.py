@@ -1,0 +1,44 @@
+"""What a grader says of a run, and what all graders together say of a case."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+Judgement = Literal["passed", "failed", "errored", "skipped"]
+
+
+class Verdict(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """One grader's word on one run."""
+
+    grader: str
+    """The grader's name in the suite."""
+    kind: str
+    """The grader's kind: `tool_trajectory`, `equals`, `judge`, ..."""
+    judgement: Judgement
+    """`errored`: the grader could not run. `skipped`: it had nothing to say, and says why."""
+    score: float | None = None
+    """0 to 1; None when errored or skipped."""
+    reasons: list[str] = []
+    """Sentences that show the arithmetic."""
+    evidence: list[str] = []
+    """JSON pointers into the run (`/messages/3`, `/steps/0`, `/answer`)."""
+    details: Any = None
+    """The grader's own result as data (a trajectory match, a judge's votes)."""
+    weight: float = 1.0
+    required: bool = False
+    key: str = ""
+    """Content key: what was graded, by which configuration. Equal keys mean equal verdicts."""
+    cost_usd: float | None = None
+    duration_ms: float | None = None
+
+
+class Grade(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """What all graders together say of one run."""
+
+    judgement: Judgement
+    score: float | None = None
+    """Weighted mean of the graders that gave one."""
+    threshold: float = 1.0
+    reasons: list[str] = []
