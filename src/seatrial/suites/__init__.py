@@ -1,0 +1,50 @@
+"""Suite files and their cases: read, checked as a whole before anything runs, and the same as typed objects."""
+
+from seatrial.agents.config import (
+    AgentConfig,
+    CliConfig,
+    HttpConfig,
+    PythonConfig,
+    ReplayConfig,
+    Retry,
+    StreamConfig,
+    SubAgent,
+)
+from seatrial.suites.cases import read_cases
+from seatrial.suites.environment import Secrets, redact, resolve_agent
+from seatrial.suites.graders import GraderKinds, grader_config
+from seatrial.suites.identity import case_hash, stored_form, suite_hash
+from seatrial.suites.load import load_suite
+from seatrial.suites.problem import InvalidSuiteError, SuiteProblem
+from seatrial.suites.suite import Budget, CaseSource, GraderConfig, JudgeConfig, Suite, Timeouts
+from seatrial.suites.validate import validate_suite
+
+__all__ = [
+    "AgentConfig",
+    "Budget",
+    "CaseSource",
+    "CliConfig",
+    "GraderConfig",
+    "GraderKinds",
+    "HttpConfig",
+    "InvalidSuiteError",
+    "JudgeConfig",
+    "PythonConfig",
+    "ReplayConfig",
+    "Retry",
+    "Secrets",
+    "StreamConfig",
+    "SubAgent",
+    "Suite",
+    "SuiteProblem",
+    "Timeouts",
+    "case_hash",
+    "grader_config",
+    "load_suite",
+    "read_cases",
+    "redact",
+    "resolve_agent",
+    "stored_form",
+    "suite_hash",
+    "validate_suite",
+]

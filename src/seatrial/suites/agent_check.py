@@ -1,0 +1,205 @@
+"""What is wrong with an agent's configuration beyond its types: variables, secrets, addresses, commands, paths."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
+
+from seatrial.agents.config import (
+    AgentConfig,
+    CliConfig,
+    Command,
+    HttpConfig,
+    PythonConfig,
+    ReplayConfig,
+    StreamConfig,
+)
+from seatrial.agents.placeholders import ONE_CASE, PLACEHOLDERS, used
+from seatrial.agents.target import load_target
+from seatrial.errors import SeatrialError
+from seatrial.suites.environment import arguments_of, fill, names_secret, parts, references, texts, unset
+from seatrial.suites.problem import KeyPath, Problems, meant, quoted
+from seatrial.suites.suite import JudgeConfig
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_INPUT_PLACEHOLDER = {"prompt_file": "PROMPT_FILE", "arg": "PROMPT"}
+
+
+def check_agent(
+    name: str,
+    config: AgentConfig,
+    directory: Path,
+    variables: Mapping[str, str],
+    problems: Problems,
+    *,
+    run_python: bool = False,
+) -> None:
+    """Tell everything that is wrong with one agent; with `run_python`, also whether its target can be imported."""
+    if not _NAME.fullmatch(name):
+        problems.add((), f"{quoted(name)} cannot be an agent's name", "use letters, digits, `.`, `_` and `-`")
+    if isinstance(config, HttpConfig):
+        public = config.endpoint_rule == "public"
+        _check_url(config.endpoint_url, ("endpoint_url",), variables, problems, only_https=public)
+        if config.proxy_url is not None:
+            _check_url(config.proxy_url, ("proxy_url",), variables, problems)
+        _check_secret(config.auth_credential_value, ("auth_credential_value",), problems)
+        _check_headers(config.headers, variables, problems)
+    elif isinstance(config, StreamConfig):
+        public = config.endpoint_rule == "public"
+        _check_url(config.url, ("url",), variables, problems, only_https=public)
+        _check_headers(config.headers, variables, problems)
+    elif isinstance(config, CliConfig):
+        _check_cli(config, directory, variables, problems)
+    elif isinstance(config, ReplayConfig):
+        _check_replay(config, directory, variables, problems)
+    elif isinstance(config, PythonConfig) and run_python:
+        try:
+            load_target(config.target, directory)
+        except SeatrialError as error:
+            problems.add(("target",), error.message, error.hint)
+
+
+def check_judge(config: JudgeConfig, variables: Mapping[str, str], problems: Problems) -> None:
+    """Tell everything that is wrong with the judge's model."""
+    _check_url(config.base_url, ("base_url",), variables, problems)
+    _check_secret(config.api_key, ("api_key",), problems)
+
+
+def check_variables(config: object, variables: Mapping[str, str], problems: Problems) -> None:
+    """Tell every `${` that names no variable, or one that is not set. The configuration may be wrong otherwise."""
+    for path, text in texts(config):
+        try:
+            named = references(text)
+        except SeatrialError as error:
+            problems.add(path, error.message, error.hint)
+            continue
+        for reference in dict.fromkeys(named):
+            if reference.default is None and not variables.get(reference.name):
+                missing = unset(reference.name)
+                problems.add(path, missing.message, missing.hint)
+
+
+def _filled(text: str, variables: Mapping[str, str]) -> str | None:
+    # None: a variable is missing, which `check_variables` has told.
+    try:
+        return fill(text, variables)
+    except SeatrialError:
+        return None
+
+
+def _check_secret(text: str | None, path: KeyPath, problems: Problems) -> None:
+    try:
+        literal = text is not None and not references(text)
+    except SeatrialError:
+        return
+    if literal:
+        problems.add(
+            path,
+            f"`{path[-1]}` holds a secret, and a suite is stored and shown",
+            "write `${NAME}` and set the variable; `${NAME:-text}` if it is no secret",
+        )
+
+
+def _check_headers(headers: Mapping[str, str], variables: Mapping[str, str], problems: Problems) -> None:
+    for name, text in headers.items():
+        if names_secret(name):
+            _check_secret(text, ("headers", name), problems)
+        if re.search(r"[\r\n\0]", _filled(text, variables) or ""):
+            problems.add(("headers", name), f"the header `{name}` would have more than one line")
+
+
+def _check_url(
+    text: str, path: KeyPath, variables: Mapping[str, str], problems: Problems, *, only_https: bool = False
+) -> None:
+    filled = _filled(text, variables)
+    if filled is None:
+        return
+    # The value may be a secret, so that it is not shown.
+    when = " when its variables are filled in" if filled != text else ""
+    url = _url(filled)
+    if url is None:
+        problems.add(path, f"`{path[-1]}` must be an http or https URL{when}")
+        return
+    if only_https and url.scheme != "https":
+        problems.add(path, f"`{path[-1]}` must be an https URL{when}", "`endpoint_rule: public` asks for it")
+    written = _url(text)
+    if written is not None and written.password:
+        _check_secret(written.password, path, problems)
+
+
+def _url(text: str) -> SplitResult | None:
+    try:
+        url = urlsplit(text)
+        usable = url.scheme in ("http", "https") and url.hostname and (url.port or 0) >= 0
+    except ValueError:
+        return None
+    return url if usable and not re.search(r"\s", text) else None
+
+
+def _check_cli(config: CliConfig, directory: Path, variables: Mapping[str, str], problems: Problems) -> None:
+    for name, text in config.env.items():
+        if not name or "=" in name or "\0" in name:
+            problems.add(("env", name), f"{quoted(name)} cannot be the name of a variable")
+        elif names_secret(name):
+            _check_secret(text, ("env", name), problems)
+    _check_directory(config.cwd, directory, variables, problems)
+    if config.healthcheck is not None:
+        _check_command(config.healthcheck, "healthcheck", problems)
+    found = _check_command(config.command, "command", problems)
+    if found is None:
+        return
+    wanted = _INPUT_PLACEHOLDER.get(config.input or "")
+    if wanted is not None and wanted not in found:
+        problems.add(("input",), f"`input: {config.input}` needs `{{{wanted}}}` in `command`")
+    for name in sorted(found & ONE_CASE if config.batch else ()):
+        told = f"`{{{name}}}` is of one case, and a batch is of all"
+        problems.add(("command",), told, "`{PROMPT_FILE}` has a JSON line for each case")
+
+
+def _check_command(command: Command, key: str, problems: Problems) -> set[str] | None:
+    """The placeholders that a command uses; None when it cannot be split."""
+    try:
+        arguments = arguments_of(command)
+    except SeatrialError as error:
+        problems.add((key,), error.message)
+        return None
+    if not arguments or not arguments[0]:
+        problems.add((key,), f"`{key}` names no program")
+    found: set[str] = set()
+    for index, argument in enumerate(arguments):
+        path: KeyPath = (key,) if isinstance(command, str) else (key, index)
+        try:
+            plain = "".join(part for part in parts(argument) if isinstance(part, str))
+        except SeatrialError as error:
+            # Of a list, `check_variables` has told. Text may be right as a whole, and cut into arguments no longer.
+            if isinstance(command, str):
+                problems.add(path, error.message, error.hint)
+            return None
+        for name in used(plain):
+            if name is None:
+                problems.add(path, "there is a brace without a placeholder", "write `{{` or `}}` for the brace itself")
+            elif name in PLACEHOLDERS:
+                found.add(name)
+            else:
+                hint = meant(f"{{{name}}}", [f"{{{known}}}" for known in PLACEHOLDERS])
+                problems.add(path, f"unknown placeholder `{{{name}}}`", hint)
+    return found
+
+
+def _check_directory(cwd: str | None, directory: Path, variables: Mapping[str, str], problems: Problems) -> None:
+    if cwd is not None and (filled := _filled(cwd, variables)) is not None and not os.path.isdir(directory / filled):
+        problems.add(("cwd",), f"there is no directory {quoted(cwd)}")
+
+
+def _check_replay(config: ReplayConfig, directory: Path, variables: Mapping[str, str], problems: Problems) -> None:
+    if (config.path is None) == (config.experiment is None):
+        problems.add((), "a replay needs either `path` or `experiment`")
+    elif config.path is not None:
+        filled = _filled(config.path, variables)
+        if filled is not None and not os.path.exists(directory / filled):
+            problems.add(("path",), f"there is no file or directory {quoted(config.path)}")
+        if config.agent is not None:
+            problems.add(("agent",), "`agent` chooses among the runs of an `experiment`, and here is a `path`")

@@ -1,0 +1,56 @@
+"""What a suite and a case are called by their content, whatever the order of keys or the file they are in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from seatrial import wire
+from seatrial.runs import Case
+from seatrial.suites.cases import case_format, read_cases
+from seatrial.suites.graders import GraderKinds
+from seatrial.suites.suite import CaseSource, Suite
+
+_ENCODER = msgspec.json.Encoder(order="sorted")
+
+
+def stored_form(suite: Suite) -> dict[str, Any]:
+    """A suite as it is stored and shown. Variables are in it as `${NAME}`, as they are in the suite itself."""
+    plain: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(suite, file=None))
+    return plain
+
+
+def case_hash(case: Case) -> str:
+    """The content of a case, as 32 hexadecimal digits."""
+    return _digest(case).hex()
+
+
+def suite_hash(suite: Suite, *, graders: GraderKinds | None = None, variables: Mapping[str, str] | None = None) -> str:
+    """The content of a suite with all its cases, as 32 hexadecimal digits; what it is called is not a part of it.
+
+    Cases count by what they say, not by whether they are inline or in a file. Those of a function are not made for
+    this; its name and arguments stand for them.
+    """
+    rest = msgspec.structs.replace(suite, cases=[], name="", description="")
+    total = blake2b(_digest(stored_form(rest)), digest_size=16)
+    for entry in suite.cases:
+        if isinstance(entry, CaseSource) and case_format(entry) == "python":
+            total.update(_digest(entry))
+            continue
+        alone = msgspec.structs.replace(suite, cases=[entry])
+        for case in read_cases(alone, graders=graders, variables=variables):
+            total.update(_digest(case))
+    return total.hexdigest()
+
+
+def _digest(value: object) -> bytes:
+    try:
+        data = _ENCODER.encode(value)
+    except UnicodeEncodeError:
+        data = _ENCODER.encode(wire.without_surrogates(value))
+    except RecursionError:
+        raise wire.too_deep() from None
+    return blake2b(data, digest_size=16).digest()

@@ -1,0 +1,92 @@
+"""Every key of a suite file as Markdown, made from the types, so that the page cannot drift from the code."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+from msgspec import inspect
+
+from seatrial.agents.config import (
+    AgentFields,
+    CliConfig,
+    HttpConfig,
+    PythonConfig,
+    ReplayConfig,
+    Retry,
+    StreamConfig,
+    SubAgent,
+)
+from seatrial.agents.placeholders import PLACEHOLDERS
+from seatrial.runs import Case
+from seatrial.suites.schema import field_docs
+from seatrial.suites.seed_csv import COLUMNS, Reading
+from seatrial.suites.shape import expected, shape_of
+from seatrial.suites.suite import Budget, CaseSource, JudgeConfig, SuiteFile, Timeouts
+from seatrial.suites.world_seed import WorldSeed
+
+_TITLES: dict[str, type[msgspec.Struct]] = {
+    "the file": SuiteFile,
+    "agents: every kind": AgentFields,
+    "agents: http": HttpConfig,
+    "agents: http, sub_agents": SubAgent,
+    "agents: cli": CliConfig,
+    "agents: python": PythonConfig,
+    "agents: stream": StreamConfig,
+    "agents: replay": ReplayConfig,
+    "retry": Retry,
+    "timeouts": Timeouts,
+    "budget": Budget,
+    "judge": JudgeConfig,
+    "cases: a case": Case,
+    "cases: from elsewhere": CaseSource,
+    "cases: world": WorldSeed,
+}
+_READINGS: dict[Reading, str] = {
+    "text": "text",
+    "word": "text",
+    "json": "JSON",
+    "json_or_text": "JSON or text",
+    "words": "words separated by commas",
+}
+_GENERATED = re.compile(r"(<!-- keys: generated[^>]*-->\n).*(<!-- end of keys -->)", re.DOTALL)
+
+
+def with_reference(page: str) -> str:
+    """A page with the tables of keys put between its two marks."""
+    return _GENERATED.sub(lambda match: f"{match[1]}\n{suite_reference()}\n{match[2]}", page)
+
+
+def suite_reference() -> str:
+    """The tables of keys, placeholders and CSV columns."""
+    tables = [f"### {title}\n\n{_table(struct)}" for title, struct in _TITLES.items()]
+    placeholders = "".join(f"| `{{{name}}}` | {meaning} |\n" for name, meaning in PLACEHOLDERS.items())
+    tables.append(f"### Placeholders of a CLI agent\n\n| placeholder | stands for |\n| --- | --- |\n{placeholders}")
+    columns = "".join(
+        f"| `{name}` | `{'.'.join(column.target)}` | {_READINGS[column.reading]} |\n"
+        for name, column in COLUMNS.items()
+    )
+    tables.append(f"### Columns of a CSV file\n\n| column | fills | as |\n| --- | --- | --- |\n{columns}")
+    return "\n".join(tables)
+
+
+def _table(struct: type[msgspec.Struct]) -> str:
+    shape = shape_of(struct)
+    docs = field_docs(struct)
+    shared = {field.name for field in msgspec.structs.fields(AgentFields)} if struct is not AgentFields else set()
+    rows = ["| key | value | default | meaning |", "| --- | --- | --- | --- |"]
+    for field in shape.fields if isinstance(shape, inspect.StructType) else ():
+        if field.name not in shared or not issubclass(struct, AgentFields):
+            value = expected(field.type).replace("|", "\\|")
+            # A case may come without an id, and a suite's case never is.
+            default = "`<file>-<number>`" if (struct, field.name) == (Case, "id") else _default(field)
+            rows.append(f"| `{field.encode_name}` | {value} | {default} | {docs.get(field.name, '')} |")
+    return "\n".join(rows) + "\n"
+
+
+def _default(field: inspect.Field) -> str:
+    if field.required:
+        return "required"
+    if field.default in (None, "", msgspec.NODEFAULT) or isinstance(field.default, msgspec.Struct):
+        return ""
+    return f"`{str(field.default).lower()}`" if isinstance(field.default, bool) else f"`{field.default}`"

@@ -1,0 +1,81 @@
+"""The JSON Schema of suite files, for editors, with what each key means taken from under its field."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from functools import cache
+from itertools import pairwise
+from textwrap import dedent
+from typing import Any, get_args
+
+import msgspec
+
+from seatrial.agents.config import AgentConfig, Retry, SubAgent
+from seatrial.runs import Case
+from seatrial.suites.graders import KIND, GraderKinds, registered
+from seatrial.suites.suite import Budget, CaseSource, JudgeConfig, SuiteFile, Timeouts
+from seatrial.suites.world_seed import WorldSeed
+
+STRUCTS: tuple[type[msgspec.Struct], ...] = (
+    SuiteFile,
+    *get_args(AgentConfig),
+    SubAgent,
+    Retry,
+    Timeouts,
+    Budget,
+    JudgeConfig,
+    CaseSource,
+    Case,
+    WorldSeed,
+)
+"""Everything that a suite file is made of, but graders."""
+
+
+def suite_json_schema(graders: GraderKinds | None = None) -> dict[str, Any]:
+    """The schema of a suite file."""
+    kinds = registered() if graders is None else graders
+    structs = [*STRUCTS, *kinds.values()]
+    refs, components = msgspec.json.schema_components(structs, ref_template="#/$defs/{name}")
+    ref_of = dict(zip(structs, refs, strict=True))
+    definition = {struct: components[ref["$ref"].rpartition("/")[2]] for struct, ref in ref_of.items()}
+    for struct in structs:
+        _describe(definition[struct]["properties"], struct)
+    for kind, struct in kinds.items():
+        schema = definition[struct]
+        schema["properties"] = {KIND: {"const": kind}, **schema["properties"]}
+        schema["required"] = [KIND, *schema.get("required", [])]
+
+    suite, case = definition[SuiteFile], definition[Case]
+    suite["properties"]["cases"]["items"] = {"anyOf": [ref_of[Case], ref_of[CaseSource]]}
+    case["required"].remove("id")  # `<file>-<number>` when absent
+    case["properties"]["world"] |= ref_of[WorldSeed]
+    for owner in (suite, case):
+        owner["properties"]["graders"]["items"] = {"anyOf": [ref_of[struct] for struct in kinds.values()]}
+    return {**ref_of[SuiteFile], "$defs": components}
+
+
+@cache
+def field_docs(struct: type[msgspec.Struct]) -> dict[str, str]:
+    """What each field of a struct means, as written under it, there or in a struct it is made from."""
+    docs: dict[str, str] = {}
+    for parent in struct.__mro__[::-1]:
+        if not issubclass(parent, msgspec.Struct) or parent is msgspec.Struct:
+            continue
+        try:
+            source = inspect.getsource(parent)
+        except OSError:
+            continue  # a grader that was made in an interactive session, say
+        body = ast.parse(dedent(source)).body[0]
+        for field, after in pairwise(body.body if isinstance(body, ast.ClassDef) else []):
+            match field, after:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    docs[name] = " ".join(text.split())
+    return docs
+
+
+def _describe(properties: dict[str, Any], struct: type[msgspec.Struct]) -> None:
+    docs = field_docs(struct)
+    for field in msgspec.structs.fields(struct):
+        if field.name in docs:
+            properties[field.encode_name]["description"] = docs[field.name]

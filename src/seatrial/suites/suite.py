@@ -1,0 +1,122 @@
+"""A suite: agents, the cases they are put to, and the graders that judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from seatrial.agents.config import AgentConfig, Retry, Seconds
+from seatrial.runs import Case
+from seatrial.suites.environment import Secrets, secrets_of
+
+GraderConfig: TypeAlias = dict[str, Any]
+"""A grader as a suite has it: its `kind`, the common keys, and the keys of its kind."""
+
+
+class Timeouts(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """How long things may take, where an agent does not say otherwise."""
+
+    connect_s: Seconds = 10.0
+    """Until there is a connection."""
+    read_s: Seconds | None = None
+    """Until the answer of one attempt; when absent, as long as the run may take."""
+    run_s: Seconds = 300.0
+    """A whole run, with all its attempts and the waits between them."""
+
+
+class Budget(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What an experiment may use up. It stops cleanly when that is reached, and can be resumed."""
+
+    cost_usd: Annotated[float, Meta(gt=0)] | None = None
+    """Money that agents and judges report, in US dollars."""
+    tokens: Annotated[int, Meta(gt=0)] | None = None
+    """Tokens that agents and judges report, input and output."""
+    wall_time_s: Annotated[float, Meta(gt=0)] | None = None
+    """Seconds from the start of this execution."""
+
+
+class JudgeConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The chat model that `judge` graders ask, behind any OpenAI-compatible endpoint."""
+
+    model: str
+    """The model's name at that endpoint."""
+    base_url: str
+    """The endpoint, up to and without `/chat/completions`."""
+    api_key: str | None = None
+    """Names a variable: `${OPENAI_API_KEY}`."""
+    timeout_s: Seconds = 60.0
+    """How long one answer may take."""
+    input_usd_per_mtok: Annotated[float, Meta(ge=0)] | None = None
+    """Price of a million input tokens, for the budget and the reports."""
+    output_usd_per_mtok: Annotated[float, Meta(ge=0)] | None = None
+    """Price of a million output tokens."""
+
+
+class CaseSource(
+    msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, rename={"source": "from"}
+):
+    """Cases that are written elsewhere."""
+
+    source: str
+    """A `.jsonl` or `.csv` file, or `package.module:function` that yields cases."""
+    format: Literal["jsonl", "csv", "python"] | None = None
+    """What `from` names, where its ending does not tell."""
+    arguments: dict[str, Any] = {}
+    """Keyword arguments for the function."""
+
+
+class SuiteKeys(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a suite has but its cases."""
+
+    name: str = ""
+    """How reports call it; the file's name when absent."""
+    description: str = ""
+    """What it is for."""
+    agents: dict[str, AgentConfig] = {}
+    """What is under test, by name."""
+    graders: list[GraderConfig] = []
+    """What judges every run."""
+    threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
+    """The weighted score that a case needs, besides its required graders passing."""
+    trials: Annotated[int, Meta(ge=1, le=10_000)] = 1
+    """How often each agent is put to each case."""
+    concurrency: Annotated[int, Meta(ge=1, le=10_000)] = 16
+    """How many runs may go on at once."""
+    timeouts: Timeouts = Timeouts()
+    """How long things may take."""
+    retry: Retry = Retry()
+    """What happens after an infrastructure fault."""
+    budget: Budget = Budget()
+    """What the experiment may use up."""
+    judge: JudgeConfig | None = None
+    """The model that `judge` graders ask; without it they are skipped, and say so."""
+
+
+class SuiteFile(SuiteKeys):
+    """The keys of a suite file."""
+
+    include: str | list[str] = []
+    """Other files of the same shape, whose agents, cases and graders come first."""
+    cases: list[dict[str, Any]] = []
+    """The tasks: each a case, or a mapping with `from` that names where cases are."""
+
+
+class Suite(SuiteKeys):
+    """A suite, whole: read from a file by `load_suite`, or built here and checked by `validate_suite`."""
+
+    cases: list[Case | CaseSource] = []
+    file: Path | None = None
+    """The file it was read from."""
+
+    @property
+    def directory(self) -> Path:
+        """What relative paths in it are relative to."""
+        return Path() if self.file is None else self.file.parent
+
+    def secrets(self, variables: Mapping[str, str]) -> Secrets:
+        """The values that its agents and its judge take from the environment."""
+        return secrets_of([self.agents, self.judge], variables)

@@ -1,0 +1,109 @@
+"""Everything that is wrong with a suite, before anything runs. `run` and `doctor` use the same checks.
+
+No code of the suite's author runs here, unless `run_python` asks for it: then targets are imported, and functions that
+make cases are called.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from seatrial.agents.config import AgentConfig
+from seatrial.runs import Case
+from seatrial.suites.agent_check import check_agent, check_judge, check_variables
+from seatrial.suites.cases import checked_cases
+from seatrial.suites.graders import GraderKinds, check_graders, registered
+from seatrial.suites.identity import stored_form
+from seatrial.suites.problem import Problems, SuiteProblem
+from seatrial.suites.shape import fit
+from seatrial.suites.suite import CaseSource, JudgeConfig, Suite, SuiteFile, SuiteKeys
+
+
+def validate_suite(
+    suite: Suite,
+    *,
+    graders: GraderKinds | None = None,
+    variables: Mapping[str, str] | None = None,
+    run_python: bool = False,
+) -> list[SuiteProblem]:
+    """The problems of a suite that was built in Python."""
+    problems = Problems()
+    try:
+        plain = stored_form(suite)
+    except (TypeError, RecursionError) as error:
+        problems.add((), f"the suite holds something that JSON cannot: {error}")
+    else:
+        build_suite(plain, problems, suite.file, graders=graders, variables=variables, run_python=run_python)
+    return problems.found
+
+
+def build_suite(
+    plain: Mapping[str, Any],
+    problems: Problems,
+    file: Path | None,
+    *,
+    graders: GraderKinds | None = None,
+    variables: Mapping[str, str] | None = None,
+    run_python: bool = False,
+) -> Suite | None:
+    """A suite of plain values, checked to the last case; None, with problems told, when it cannot be run."""
+    before = problems.count
+    kinds = registered() if graders is None else graders
+    variables = os.environ if variables is None else variables
+    keys = fit(plain, SuiteFile, (), problems)
+    directory = Path() if file is None else file.parent
+
+    for key in ("agents", "judge"):
+        check_variables(plain.get(key), variables, problems.within((key,)))
+    agents = plain.get("agents")
+    if not agents:
+        problems.add(("agents",), "a suite needs at least one agent", "name one under `agents`")
+    for name, config in agents.items() if isinstance(agents, dict) else ():
+        agent = _converted(config, AgentConfig)
+        if agent is not None:
+            here = problems.within(("agents", name))
+            check_agent(name, agent, directory, variables, here, run_python=run_python)
+    judge = _converted(plain.get("judge"), JudgeConfig)
+    if judge is not None:
+        check_judge(judge, variables, problems.within(("judge",)))
+    if isinstance(plain.get("graders"), list):
+        check_graders(plain["graders"], kinds, ("graders",), problems)
+    if not plain.get("cases"):
+        problems.add(
+            ("cases",), "a suite needs at least one case", "write one under `cases`, or name a file with `from`"
+        )
+    entries = _entries(plain.get("cases"), problems)
+    for _ in checked_cases(
+        entries.items(), directory, problems, graders=kinds, variables=variables, run_python=run_python
+    ):
+        pass
+
+    if keys is None or problems.count > before:
+        return None
+    shared = {name: getattr(keys, name) for name in SuiteKeys.__struct_fields__}
+    return Suite(**shared, cases=list(entries.values()), file=file)
+
+
+def _entries(cases: object, problems: Problems) -> dict[int, Case | CaseSource]:
+    """The entries that can be read, by their place in the list."""
+    entries: dict[int, Case | CaseSource] = {}
+    for index, entry in enumerate(cases if isinstance(cases, list) else ()):
+        if isinstance(entry, dict):
+            kind: type[Case] | type[CaseSource] = CaseSource if "from" in entry else Case
+            found = fit(entry, kind, ("cases", index), problems)
+            if found is not None:
+                entries[index] = found
+    return entries
+
+
+def _converted(value: object, kind: Any) -> Any:
+    # What does not fit has been told already, with all the rest.
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return None

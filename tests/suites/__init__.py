@@ -1,0 +1,1 @@
+"""Tests of suites, and what they share."""

@@ -1,0 +1,195 @@
+"""`${NAME}` is filled late, shows as it is written, and its value is taken out of every text."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from urllib.parse import quote, quote_plus
+
+import msgspec
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from seatrial import wire
+from seatrial.errors import SeatrialError
+from seatrial.suites import HttpConfig, JudgeConfig, PythonConfig, Secrets, Suite, redact, resolve_agent, stored_form
+from seatrial.suites.environment import MIN_SECRET_LENGTH, Reference, fill, names_secret, parts, references
+
+SECRET = "s3cr3t-v4lu3"
+
+names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,20}", fullmatch=True)
+values = st.text(min_size=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", []),
+        ("plain $5 {x} $x", ["plain $5 {x} $x"]),
+        ("${A}", [Reference("A")]),
+        ("Bearer ${TOKEN}", ["Bearer ", Reference("TOKEN")]),
+        ("${A}${B:-b}c", [Reference("A"), Reference("B", "b"), "c"]),
+        ("${A:-}", [Reference("A", "")]),
+        ("${A:-x:-y}", [Reference("A", "x:-y")]),
+        ("$${A}", ["${A}"]),
+        ("$$${A}", ["$", Reference("A")]),
+        ("$$$${A}", ["$${A}"]),
+        ("a$$b", ["a$$b"]),
+        ("cost: $", ["cost: $"]),
+    ],
+)
+def test_text_is_taken_apart(text: str, found: list[str | Reference]) -> None:
+    assert parts(text) == found
+
+
+@pytest.mark.parametrize("text", ["${", "${}", "${1}", "${A", "${A B}", "${A:default}", "${A-x}", "${é}", "${A}${"])
+def test_a_reference_that_names_nothing_is_an_error(text: str) -> None:
+    with pytest.raises(SeatrialError) as caught:
+        parts(text)
+    assert caught.value.code == "invalid_config"
+
+
+@given(st.text())
+def test_any_text_can_be_written_so_that_it_means_itself(text: str) -> None:
+    escaped = re.sub(r"(\$+)\{", lambda match: match[1] * 2 + "{", text)
+    assert fill(escaped, {}) == text
+
+
+@given(st.text(alphabet="$A{}:-x", max_size=30))
+def test_any_text_is_taken_apart_or_is_an_error(text: str) -> None:
+    try:
+        found = parts(text)
+    except SeatrialError:
+        return
+    assert all(found)
+
+
+@given(names, values, st.text(alphabet="abc .:/"), st.text(alphabet="abc .:/"))
+def test_a_value_stands_where_its_name_stood_and_is_not_looked_into(
+    name: str, value: str, before: str, after: str
+) -> None:
+    assert fill(f"{before}${{{name}}}{after}", {name: value}) == before + value + after
+
+
+@given(names, st.text(alphabet="abc .:/$"))
+def test_a_default_stands_in_for_what_is_unset_or_empty(name: str, default: str) -> None:
+    text = f"${{{name}:-{default}}}"
+    assert fill(text, {}) == default
+    assert fill(text, {name: ""}) == default
+    assert fill(text, {name: "set"}) == "set"
+
+
+def test_an_unset_variable_is_an_error_that_names_it() -> None:
+    for variables in ({}, {"TOKEN": ""}):
+        with pytest.raises(SeatrialError, match=r"the environment variable `TOKEN` is not set"):
+            fill("Bearer ${TOKEN}", variables)
+
+
+def test_references_are_found() -> None:
+    assert references("${A} and ${B:-b}, not $${C}") == [Reference("A"), Reference("B", "b")]
+
+
+def http() -> HttpConfig:
+    return HttpConfig(
+        endpoint_url="http://localhost/${PATH_KEY}",
+        auth_credential_value="Bearer ${TOKEN}",
+        headers={"X-Api-Key": "${TOKEN}", "X-Kind": "plain"},
+    )
+
+
+def test_resolving_fills_a_copy_and_leaves_the_original() -> None:
+    config = http()
+    resolved = resolve_agent(config, {"TOKEN": SECRET, "PATH_KEY": "k"})
+    assert resolved.auth_credential_value == f"Bearer {SECRET}"
+    assert resolved.headers == {"X-Api-Key": SECRET, "X-Kind": "plain"}
+    assert resolved.endpoint_url == "http://localhost/k"
+    assert config == http()
+
+
+def test_a_resolved_configuration_shows_itself_as_written() -> None:
+    resolved = resolve_agent(http(), {"TOKEN": SECRET, "PATH_KEY": "abcdef"})
+    for shown in (repr(resolved), str(resolved), f"{resolved}", repr([resolved.headers]), repr(vars_of(resolved))):
+        assert SECRET not in shown
+        assert "abcdef" not in shown
+        assert "${TOKEN}" in shown
+
+
+def vars_of(struct: msgspec.Struct) -> dict[str, object]:
+    return msgspec.structs.asdict(struct)
+
+
+def test_a_resolved_configuration_cannot_be_written_by_accident() -> None:
+    resolved = resolve_agent(http(), {"TOKEN": SECRET, "PATH_KEY": "k"})
+    with pytest.raises(TypeError):
+        wire.encode(resolved)
+    with pytest.raises(TypeError):
+        msgspec.to_builtins(resolved)
+
+
+def test_a_suite_never_holds_a_value() -> None:
+    suite = Suite(
+        agents={"shop": http(), "py": PythonConfig(target="m:f")},
+        judge=JudgeConfig(model="m", base_url="http://x", api_key="${TOKEN}"),
+    )
+    secrets = suite.secrets({"TOKEN": SECRET, "PATH_KEY": "abcdef", "OTHER": "unused-value"})
+    assert SECRET not in repr(suite) + json.dumps(stored_form(suite)) + repr(secrets)
+    assert redact(f"{SECRET} abcdef unused-value", secrets) == "${TOKEN} ${PATH_KEY} unused-value"
+
+
+def test_a_log_line_goes_through_redaction(caplog: pytest.LogCaptureFixture) -> None:
+    secrets = Secrets({"TOKEN": SECRET})
+    with caplog.at_level(logging.WARNING):
+        logging.getLogger("seatrial.test").warning(redact(f"GET /?key={SECRET} failed", secrets))
+    assert caplog.messages == ["GET /?key=${TOKEN} failed"]
+
+
+@given(st.dictionaries(names, st.text(min_size=MIN_SECRET_LENGTH), max_size=4), st.data())
+def test_no_secret_is_left_in_a_redacted_text(secrets: dict[str, str], data: st.DataObject) -> None:
+    hidden = [value for value in secrets.values() if len(value.strip()) >= MIN_SECRET_LENGTH]
+    pieces = data.draw(st.lists(st.text(max_size=10) | st.sampled_from(hidden or ["none"]), max_size=8))
+    redacted = redact("".join(pieces), Secrets(secrets))
+    # The references themselves may happen to hold a value: those of a variable whose value is its name.
+    rest = re.split("|".join(re.escape(f"${{{name}}}") for name in secrets) or "$^", redacted)
+    assert not any(value in part for value in hidden for part in rest)
+
+
+@given(st.text(min_size=MIN_SECRET_LENGTH))
+def test_a_secret_is_found_in_json_and_in_urls(value: str) -> None:
+    assume(len(value.strip()) >= MIN_SECRET_LENGTH)
+    assume(value not in "${NAME}")
+    secrets = Secrets({"NAME": value})
+    utf8 = value.encode("utf-8", "replace")
+    for written in (
+        json.dumps(value),
+        json.dumps(value, ensure_ascii=False),
+        quote(utf8),
+        quote_plus(utf8),
+        value.strip(),
+    ):
+        assert redact(f"<{written}>", secrets) in ("<${NAME}>", '<"${NAME}">')
+
+
+def test_the_longest_secret_is_taken_out_first() -> None:
+    assert redact("abcdef abcd", Secrets({"SHORT": "abcd", "LONG": "abcdef"})) == "${LONG} ${SHORT}"
+
+
+def test_values_that_guard_nothing_are_left() -> None:
+    secrets = Secrets({"PORT": "80", "EMPTY": "", "BLANK": "     "})
+    assert not secrets
+    assert redact("port 80", secrets) == "port 80"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Authorization", "Proxy-Authorization", "Cookie", "X-Api-Key", "x-apikey", "OPENAI_API_KEY", "KEY", "ACCESS_TOKEN",
+     "X-AuthToken", "CLIENT_SECRET", "PGPASSWORD", "AWS_CREDENTIALS"],
+)  # fmt: skip
+def test_names_that_tell_of_a_secret(name: str) -> None:
+    assert names_secret(name)
+
+
+@pytest.mark.parametrize("name", ["X-Kind", "MAX_TOKENS", "KEYBOARD", "MONKEY", "Accept", "TOKENIZERS_PARALLELISM", ""])
+def test_names_that_do_not(name: str) -> None:
+    assert not names_secret(name)
