@@ -227,7 +227,7 @@ def test_a_document_with_one_bad_message_keeps_the_others_as_they_are() -> None:
     data = encode_messages([sound, sound])[:-1] + b',{"role":"developer","content":"y"}]'
     found, notes = read_messages(data)
     assert found == [sound, sound, CustomMessage("developer", {"role": "developer", "content": "y"})]
-    assert [(note.code, note.pointer) for note in notes] == [("unknown_role", "/2")]
+    assert [(note.code, note.pointer) for note in notes] == [("role_unknown", "/2")]
 
 
 def test_an_object_with_a_role_is_a_message_whatever_else_it_holds() -> None:

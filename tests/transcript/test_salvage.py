@@ -51,10 +51,10 @@ def assistant(content: str, rest: str = '"stop_reason":"end_turn"') -> str:
         (
             '{"role":"developer","content":"x"}',
             CustomMessage("developer", {"role": "developer", "content": "x"}),
-            [("unknown_role", "/0")],
+            [("role_unknown", "/0")],
         ),
-        ('{"content":"x"}', CustomMessage("unknown", {"content": "x"}), [("unknown_role", "/0")]),
-        ('{"role":5}', CustomMessage("unknown", {"role": 5}), [("unknown_role", "/0")]),
+        ('{"content":"x"}', CustomMessage("unknown", {"content": "x"}), [("role_unknown", "/0")]),
+        ('{"role":5}', CustomMessage("unknown", {"role": 5}), [("role_unknown", "/0")]),
         # Stop reasons
         (
             assistant("[]", '"stop_reason":"content_filter"'),
@@ -204,7 +204,7 @@ def test_a_payload_that_cannot_be_held_is_kept_as_text() -> None:
     )
     assert salvaged('{"role":"other","n":1e999}') == (
         CustomMessage("other", '{"role":"other","n":1e999}'),
-        [("unknown_role", "/0"), ("value_unreadable", "/0")],
+        [("role_unknown", "/0"), ("value_unreadable", "/0")],
     )
 
 

@@ -19,7 +19,9 @@ import msgspec
 from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.transcript.arguments import unparsed_arguments
-from seatrial.transcript.note import note_code
+from seatrial.transcript.note import Note, note_code
+from seatrial.transcript.salvage import GENERATED_ID_PREFIX as GENERATED_ID_PREFIX
+from seatrial.transcript.salvage import TOOL_CALL_ID_GENERATED as TOOL_CALL_ID_GENERATED
 
 TOOL_CALL_DROPPED_NO_NAME = note_code(
     "tool_call_dropped_no_name", "A tool call has no usable name; it was dropped, the rest stays."
@@ -27,12 +29,6 @@ TOOL_CALL_DROPPED_NO_NAME = note_code(
 ARGUMENTS_NOT_JSON = note_code(
     "arguments_not_json", "The arguments of a tool call are text that is not JSON; the text is kept as sent."
 )
-TOOL_CALL_ID_GENERATED = note_code(
-    "tool_call_id_generated", "A tool call has no id; one was made up so that its result can be paired with it."
-)
-
-GENERATED_ID_PREFIX = "seatrial_call_"
-"""Ids that a reader made up start with this; the trajectory shows such a call without an id."""
 
 
 class Call(msgspec.Struct, gc=False):
@@ -48,8 +44,8 @@ class Call(msgspec.Struct, gc=False):
     """The result, where the shape carries it inside the call."""
 
 
-def read_call(value: Any) -> Call | None:
-    """The call, or None when the value has no usable name."""
+def read_call(value: Any, *, tool_key: bool = True) -> Call | None:
+    """The call, or None when the value has no usable name; `tool_key=False` leaves out the third shape."""
     if type(value) is not dict:
         return None
     get = value.get
@@ -61,7 +57,7 @@ def read_call(value: Any) -> Call | None:
     elif type(function := get("function")) is dict:
         name = function.get("name")
         arguments = function.get("arguments", msgspec.UNSET)
-    else:
+    elif tool_key:
         name = get("tool")
         arguments = get("input", msgspec.UNSET)
     if type(name) is not str or not name:
@@ -86,13 +82,35 @@ def parse_arguments(text: str) -> tuple[Any, bool]:
         return {}, False
     try:
         return _ARGUMENTS.decode(text), False
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        pass
-    try:
-        # The repaired text differs from the sent one only where it was not text at all (lone surrogates).
-        return wire.decode(text.encode("utf-8", "replace"), repairs=[]), False
-    except SeatrialError as error:
-        return unparsed_arguments(error.message, text), True
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        problem = str(error)
+    # Only these can be mended: lone surrogates, as characters or as escapes, and a byte order mark.
+    if "\\u" in text or not text.isascii():
+        try:
+            return wire.decode(text.encode("utf-8", "replace"), repairs=[]), False
+        except SeatrialError as error:
+            problem = error.message
+    return unparsed_arguments(problem, text), True
+
+
+def generated_id(at: tuple[str | int, ...]) -> str:
+    """The id of a call that has none: its position, which is the same on every reading, and no other call's."""
+    return GENERATED_ID_PREFIX + "_".join([str(part) for part in at if type(part) is int])
+
+
+def nameless_note(at: str) -> Note:
+    """The note for a call that was dropped because nothing names its tool."""
+    return Note(TOOL_CALL_DROPPED_NO_NAME, at, "dropped a tool call without a name")
+
+
+def not_json_note(at: str, name: str) -> Note:
+    """The note for a call whose arguments are kept as text."""
+    return Note(ARGUMENTS_NOT_JSON, at, f"the arguments for {name[:40]!r} are text that is not JSON")
+
+
+def generated_id_note(at: str, name: str, call_id: str) -> Note:
+    """The note for a call that got an id."""
+    return Note(TOOL_CALL_ID_GENERATED, at, f"a call of {name[:40]!r} has no id; made up {call_id!r}")
 
 
 _ARGUMENTS: msgspec.json.Decoder[Any] = msgspec.json.Decoder()

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from seatrial.events.types import Event
+from seatrial.formats.call_facts import CallFacts
 from seatrial.transcript import Note, Transcript
 
 TraceType = Literal["model_step", "tool_call", "tool_result", "message", "error"]
@@ -42,6 +43,8 @@ class Reading(msgspec.Struct):
     """A file that holds the trace, as named by the source."""
     events: list[Event] | None = None
     """The events, where the source was a stream of them."""
+    calls: dict[str, CallFacts] = {}
+    """When calls ran and how they ended, where the source says so beside them; by call id."""
 
 
 class Written(msgspec.Struct):

@@ -37,8 +37,8 @@ from seatrial.transcript.messages import (
 )
 from seatrial.transcript.note import Note, note_code, pointer, repair_notes
 
-UNKNOWN_ROLE = note_code(
-    "unknown_role", "A message has a role that the transcript does not know; it is kept whole as a custom message."
+ROLE_UNKNOWN = note_code(
+    "role_unknown", "A message has a role that is not known; it is kept whole as a custom message."
 )
 UNKNOWN_STOP_REASON = note_code(
     "unknown_stop_reason", "An assistant message has a stop reason that the transcript does not know; read as `other`."
@@ -251,7 +251,7 @@ def _message(place: _Place) -> Message | None:
     role = message["role"].string()
     if role in _ROLES:
         return _ROLES[role](message)
-    place.note(UNKNOWN_ROLE, "the message has no role" if role is None else f"unknown role {role[:100]!r}")
+    place.note(ROLE_UNKNOWN, "the message has no role" if role is None else f"unknown role {role[:100]!r}")
     return CustomMessage("unknown" if role is None else role, place.value())
 
 

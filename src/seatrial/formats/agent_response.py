@@ -1,0 +1,331 @@
+"""The body that a customer-hosted agent returns: `{final_response, messages?, metadata?}`.
+
+Sound bodies are decoded straight into the structs below and turned into a transcript in one pass. What those structs
+do not fit goes the careful way, through `seatrial.formats.chat`, with the same result where both can read it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET
+
+from seatrial import wire
+from seatrial.errors import SeatrialError
+from seatrial.formats.calls import generated_id, generated_id_note, nameless_note, not_json_note, parse_arguments
+from seatrial.formats.chat import MESSAGES_INVALID, MESSAGES_MISSING, ChatReader, add_block
+from seatrial.formats.chat_writing import written_arguments, written_message
+from seatrial.formats.decoding import decoded, decoded_messages
+from seatrial.formats.loss import losses
+from seatrial.formats.parts import json_kind, read_raw_thought
+from seatrial.formats.reading import Reading, Written
+from seatrial.formats.shape import members
+from seatrial.formats.tally import Tally
+from seatrial.transcript import (
+    AssistantBlock,
+    AssistantMessage,
+    CustomMessage,
+    Message,
+    Note,
+    StopReason,
+    SystemMessage,
+    TextBlock,
+    ToolCall,
+    ToolResultBlock,
+    ToolResultMessage,
+    Transcript,
+    Usage,
+    UserBlock,
+    UserMessage,
+    note_code,
+    pointer,
+)
+
+FINAL_RESPONSE_MISSING = note_code("final_response_missing", "There is no final_response, or it is empty.")
+FINAL_RESPONSE_TRUNCATED = note_code(
+    "final_response_truncated", "The final_response is longer than 50,000 characters; only those were kept."
+)
+METADATA_INVALID = note_code("metadata_invalid", "The metadata is not an object; it was ignored.")
+METADATA_NOT_UNDERSTOOD = note_code(
+    "metadata_not_understood", "A metadata value is not of the kind its key promises; it stays among the metadata."
+)
+
+FORMAT: Final = "agent-response"
+MAX_FINAL_RESPONSE = 50_000
+"""Code points."""
+
+_KEYS = ("final_response", "message", "session_done", "metadata")
+# Metadata that the transcript has fields for.
+_INPUT_TOKENS = "total_input_tokens"
+_OUTPUT_TOKENS = "total_output_tokens"
+_RUNTIME = "agent_runtime_ms"
+
+
+class _Function(msgspec.Struct, gc=False):
+    name: str = ""
+    arguments: Any = UNSET
+
+
+class _Call(msgspec.Struct, gc=False):
+    """A tool call, flat or nested; the same keys as `read_call` takes, but for `tool`."""
+
+    id: str | None = None
+    name: str | None = None
+    arguments: Any = UNSET
+    input: Any = UNSET
+    function: _Function | None = None
+
+
+# `tool_calls: None` sends calls of any role but the assistant's the careful way.
+
+
+class _System(msgspec.Struct, tag_field="role", tag="system", gc=False):
+    content: str
+    tool_calls: None = None
+
+
+class _User(msgspec.Struct, tag_field="role", tag="user", gc=False):
+    content: str | list[UserBlock]
+    tool_calls: None = None
+
+
+class _Assistant(msgspec.Struct, tag_field="role", tag="assistant", gc=False):
+    content: str | list[TextBlock] | None = None
+    tool_calls: list[_Call] | None = None
+    thinking: list[msgspec.Raw] | None = None
+
+
+class _Tool(msgspec.Struct, tag_field="role", tag="tool", gc=False):
+    tool_call_id: str
+    content: str | list[ToolResultBlock]
+    tool_calls: None = None
+
+
+class _Body(msgspec.Struct, gc=False):
+    final_response: str
+    messages: list[_System | _User | _Assistant | _Tool]
+    metadata: dict[str, Any] | None = None
+
+
+def read(data: bytes) -> Reading:
+    """Read an agent response.
+
+    Raises `SeatrialError` when the body is not a JSON object; everything else is a reading with notes. Without a usable
+    `final_response` there is the note `final_response_missing`, and what that means is the contract's to say.
+    """
+    try:
+        body = _BODY.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _read_carefully(data)
+    reading = _converted(body)
+    return _read_carefully(data) if reading is None else reading
+
+
+def write(transcript: Transcript) -> Written:
+    """Write a transcript as an agent response that is valid under the published schema."""
+    messages: list[dict[str, Any]] = []
+    dropped: list[int] = []
+    called: set[str] = set()
+    for index, message in enumerate(transcript.messages):
+        if isinstance(message, CustomMessage):
+            # The schema has four roles, and none for these.
+            dropped.append(index)
+            continue
+        written = written_message(message)
+        if isinstance(message, AssistantMessage) and (calls := message.tool_calls()):
+            called.update([call.id for call in calls])
+            written["tool_calls"] = [
+                {"id": call.id, "name": call.name, "arguments": written_arguments(call)} for call in calls
+            ]
+        elif isinstance(message, ToolResultMessage) and message.tool_call_id not in called:
+            # The reader takes a result's name from its call; there is none.
+            written["name"] = message.tool_name
+        messages.append(written)
+    answer = transcript.final_text() if transcript.answer is None else transcript.answer
+    body: dict[str, Any] = {"final_response": answer or "", "messages": messages}
+    if metadata := _written_metadata(transcript):
+        body["metadata"] = metadata
+    data = wire.encode(body)
+    return Written(data, losses(transcript, read(data).transcript, dropped))
+
+
+def _converted(body: _Body) -> Reading | None:
+    """The reading of a sound body; None when something in it needs the careful way."""
+    if not body.final_response:
+        return None
+    notes: list[Note] = []
+    messages: list[Message] = []
+    names: dict[str, str] = {}
+    for message in body.messages:
+        if type(message) is _Tool:
+            name = names.get(message.tool_call_id)
+            if name is None:
+                return None
+            content = message.content
+            if isinstance(content, str):
+                content = [TextBlock(content)]
+            messages.append(ToolResultMessage(message.tool_call_id, name, content, False))
+        elif type(message) is _Assistant:
+            blocks: list[AssistantBlock] = []
+            if message.thinking and not _add_thinking(blocks, message.thinking):
+                return None
+            said = message.content
+            if isinstance(said, str):
+                if said:
+                    blocks.append(TextBlock(said))
+            elif said is not None:
+                blocks += said
+            if message.tool_calls and _add_calls(blocks, message.tool_calls, len(messages), names, notes):
+                messages.append(AssistantMessage(blocks, _TOOL_USE))
+            else:
+                messages.append(AssistantMessage(blocks, _END_TURN))
+        elif type(message) is _User:
+            messages.append(UserMessage(message.content))
+        elif type(message) is _System:
+            messages.append(SystemMessage(message.content))
+    return _reading(body.final_response, messages, body.metadata or {}, notes)
+
+
+def _add_thinking(blocks: list[AssistantBlock], thinking: list[msgspec.Raw]) -> bool:
+    for raw in thinking:
+        block = read_raw_thought(raw)
+        if block is None:
+            return False
+        add_block(blocks, block)
+    return True
+
+
+def _add_calls(
+    blocks: list[AssistantBlock], calls: list[_Call], message: int, names: dict[str, str], notes: list[Note]
+) -> bool:
+    """Append the calls that have a name; whether there is one."""
+    before = len(blocks)
+    for index, call in enumerate(calls):
+        name, arguments = call.name, call.arguments
+        if name:
+            if arguments is UNSET:
+                arguments = call.input
+        elif call.function is not None:
+            name, arguments = call.function.name, call.function.arguments
+        if not name:
+            notes.append(nameless_note(f"/messages/{message}/tool_calls/{index}"))
+            continue
+        if type(arguments) is str:
+            try:
+                arguments = _decode(arguments)
+            except (msgspec.DecodeError, UnicodeError, RecursionError):
+                arguments, not_json = parse_arguments(arguments)
+                if not_json:
+                    notes.append(not_json_note(f"/messages/{message}/tool_calls/{index}", name))
+        elif arguments is UNSET:
+            arguments = {}
+        call_id = call.id
+        if not call_id:
+            call_id = generated_id((message, index))
+            notes.append(generated_id_note(f"/messages/{message}/tool_calls/{index}", name, call_id))
+        names[call_id] = name
+        blocks.append(ToolCall(call_id, name, arguments))
+    return len(blocks) > before
+
+
+def _reading(answer: str, messages: list[Message], metadata: dict[str, Any], notes: list[Note]) -> Reading:
+    if len(answer) > MAX_FINAL_RESPONSE:
+        answer = answer[:MAX_FINAL_RESPONSE]
+        notes.append(
+            Note(FINAL_RESPONSE_TRUNCATED, "/final_response", f"kept the first {MAX_FINAL_RESPONSE:,} characters")
+        )
+    transcript = Transcript(messages, answer, None, None, None, None, metadata)
+    if metadata:
+        _lift(transcript, notes)
+    return Reading(FORMAT, transcript, notes)
+
+
+def _lift(transcript: Transcript, notes: list[Note]) -> None:
+    """Move what the transcript has fields for out of the metadata."""
+    metadata = transcript.metadata
+    usage = Usage()
+    if (count := metadata.get(_INPUT_TOKENS)) is not None and _is_count(count, _INPUT_TOKENS, notes):
+        usage.input_tokens = metadata.pop(_INPUT_TOKENS)
+        transcript.usage = usage
+    if (count := metadata.get(_OUTPUT_TOKENS)) is not None and _is_count(count, _OUTPUT_TOKENS, notes):
+        usage.output_tokens = metadata.pop(_OUTPUT_TOKENS)
+        transcript.usage = usage
+    if (runtime := metadata.get(_RUNTIME)) is not None:
+        if type(runtime) is float or type(runtime) is int:
+            transcript.duration_ms = metadata.pop(_RUNTIME)
+        else:
+            notes.append(_not_understood(_RUNTIME, runtime))
+
+
+def _is_count(value: Any, key: str, notes: list[Note]) -> bool:
+    if type(value) is int and -(2**63) <= value < 2**63:
+        return True
+    notes.append(_not_understood(key, value))
+    return False
+
+
+def _not_understood(key: str, value: Any) -> Note:
+    message = f"expected a number of 64 bits, got {json_kind(value)}"
+    return Note(METADATA_NOT_UNDERSTOOD, pointer("metadata", key), message)
+
+
+def _read_carefully(data: bytes) -> Reading:
+    tally = Tally()
+    given = members(data, tally, ())
+    if given is None:
+        raise SeatrialError(
+            "invalid_document",
+            "an agent response is an object, and this is something else",
+            hint='the least that will do is {"final_response": "..."}',
+        )
+    body = {key: decoded(given[key], tally, (key,)) for key in _KEYS if key in given}
+    answer = _answer(body, tally.notes)
+    messages = _messages(given.get("messages"), answer, tally)
+    metadata = body.get("metadata")
+    if metadata is not None and type(metadata) is not dict:
+        tally.add(METADATA_INVALID, ("metadata",), f"expected an object, got {json_kind(metadata)}")
+        metadata = None
+    return _reading(answer, messages, metadata or {}, tally.total())
+
+
+def _answer(body: dict[str, Any], notes: list[Note]) -> str:
+    # A turn of a conversation may be answered with {message, session_done} instead.
+    key = "message" if "session_done" in body and "final_response" not in body else "final_response"
+    answer = body.get(key)
+    if type(answer) is str and answer:
+        return answer
+    got = "an empty text" if answer == "" else json_kind(answer) if key in body else "nothing"
+    notes.append(Note(FINAL_RESPONSE_MISSING, pointer(key), f"expected a text that is not empty, got {got}"))
+    return ""
+
+
+def _messages(raw: msgspec.Raw | None, answer: str, tally: Tally) -> list[Message]:
+    entries = None if raw is None else decoded_messages(raw, tally, ("messages",))
+    if type(entries) is not list:
+        if entries is None:
+            tally.add(MESSAGES_MISSING, ("messages",), "there are no messages; the answer stands for them")
+        else:
+            tally.add(MESSAGES_INVALID, ("messages",), f"expected an array, got {json_kind(entries)}")
+        return [AssistantMessage([TextBlock(answer)], _END_TURN)] if answer else []
+    reader = ChatReader(tally.notes, provider=False)
+    for index, entry in enumerate(entries):
+        reader.read(entry, ("messages", index))
+    return reader.messages
+
+
+def _written_metadata(transcript: Transcript) -> dict[str, Any]:
+    metadata = dict(transcript.metadata)
+    if transcript.usage is not None:
+        metadata[_INPUT_TOKENS] = transcript.usage.input_tokens
+        metadata[_OUTPUT_TOKENS] = transcript.usage.output_tokens
+    if transcript.duration_ms is not None:
+        metadata[_RUNTIME] = transcript.duration_ms
+    return metadata
+
+
+_BODY = msgspec.json.Decoder(_Body)
+_decode = msgspec.json.Decoder().decode
+# Looking a member up in its enumeration takes as long as making the message that it is for.
+_TOOL_USE = StopReason.TOOL_USE
+_END_TURN = StopReason.END_TURN

@@ -1,0 +1,93 @@
+"""Anthropic Messages: messages, requests, responses and recorded streams; written as a request without its model.
+
+Native thinking with a signature goes both ways untouched. Thinking without one, also from another provider, is
+written as an unsigned `thinking` block: true to the record, but the API itself refuses unsigned thinking. Prompted
+thinking is woven into text blocks as `<thought>` tags, and read out of them again.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from seatrial.errors import SeatrialError
+from seatrial.formats.anthropic_messages import AnthropicMessages
+from seatrial.formats.anthropic_stream import EVENT_TYPES, AnthropicStream
+from seatrial.formats.anthropic_writer import write_request
+from seatrial.formats.framing import open_document
+from seatrial.formats.reading import Reading, Written
+from seatrial.formats.shape import items, members, value
+from seatrial.formats.tally import Tally
+from seatrial.formats.turn import Ending
+from seatrial.transcript import Transcript
+
+
+def read(data: bytes) -> Reading:
+    """Read a messages array, a request, a response, or a stream recorded as SSE, as lines or as an array of events."""
+    tally = Tally()
+    document = open_document(data, tally)
+    if document is None:
+        recording = AnthropicStream(tally)
+        recording.feed(data)
+        return recording.finish()
+    entries = [msgspec.Raw(data)] if isinstance(document, dict) else document
+    if entries and _text(members(entries[0], Tally(), ()), "type") in EVENT_TYPES:
+        recording = AnthropicStream(tally)
+        for entry in entries:
+            recording.feed_payload(entry)
+        return recording.finish()
+    if isinstance(document, dict) and not _is_message(document):
+        return _read_object(document, tally)
+    run = Transcript(messages=[])
+    reader = AnthropicMessages(tally, run.messages)
+    for index, entry in enumerate(entries):
+        reader.read(entry, () if isinstance(document, dict) else (index,))
+    return Reading(AnthropicStream.format, run, tally.total())
+
+
+def write(transcript: Transcript) -> Written:
+    """Write a request: `{"system": ..., "messages": [...]}`, to which a sender adds the model and a limit."""
+    return write_request(transcript)
+
+
+def _text(document: dict[str, msgspec.Raw] | None, key: str) -> str | None:
+    # What is found on the way is noted when the document is read.
+    found = value(document[key], Tally(), ()) if document is not None and key in document else None
+    return found if type(found) is str else None
+
+
+def _is_message(document: dict[str, msgspec.Raw]) -> bool:
+    """Whether this is one message of a conversation; a response of the model is one as well, but says more."""
+    role = _text(document, "role")
+    return role is not None and not (role == "assistant" and _text(document, "type") == "message")
+
+
+def _read_object(document: dict[str, msgspec.Raw], tally: Tally) -> Reading:
+    run = Transcript(messages=[], metadata={})
+    reader = AnthropicMessages(tally, run.messages)
+    record_id = None
+    if "messages" in document:
+        _read_request(document, reader, run, tally)
+    elif "content" in document or "error" in document:
+        said = {key: value(raw, tally, (key,)) for key, raw in document.items() if key != "content"}
+        blocks = reader.blocks(document.get("content", msgspec.Raw()), ("content",))
+        reader.add_response(said, blocks, Ending(error=said.get("error")), run, ())
+        record_id = said.get("id")
+    else:
+        raise SeatrialError(
+            "invalid_document",
+            "expected messages, a request with `messages`, a response with `content`, or a recorded stream",
+        )
+    return Reading(AnthropicStream.format, run, tally.total(), id=record_id if type(record_id) is str else None)
+
+
+def _read_request(document: dict[str, msgspec.Raw], reader: AnthropicMessages, run: Transcript, tally: Tally) -> None:
+    messages = items(document["messages"], tally, ("messages",))
+    if messages is None:
+        raise SeatrialError("invalid_document", "expected an array of messages", pointer="/messages")
+    if "system" in document:
+        reader.add_system(document["system"], ("system",))
+    for index, message in enumerate(messages):
+        reader.read(message, ("messages", index))
+    for key, raw in document.items():
+        if key not in ("system", "messages") and (what := value(raw, tally, (key,))) is not None:
+            run.metadata[key] = what

@@ -1,0 +1,53 @@
+"""What a source says of a tool call that the transcript has no place for: when it ran, and how it ended."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, cast, get_args
+
+import msgspec
+
+CallStatus = Literal["ok", "error", "timeout", "cancelled", "unknown"]
+
+_STARTED = ("started_at", "startedAt", "start_time", "startTime", "timestamp")
+_ENDED = ("ended_at", "endedAt", "end_time", "endTime")
+_DURATION = ("duration_ms", "durationMs")
+FACT_KEYS = frozenset({*_STARTED, *_ENDED, *_DURATION, "status", "error"})
+_STATUSES = frozenset(get_args(CallStatus))
+
+
+class CallFacts(msgspec.Struct, omit_defaults=True, gc=False):
+    """Times are kept as given: ISO 8601 text, or milliseconds since the epoch."""
+
+    started_at: str | int | float | None = None
+    ended_at: str | int | float | None = None
+    duration_ms: float | None = None
+    status: CallStatus | None = None
+    error: str | None = None
+
+
+def read_call_facts(value: dict[str, Any]) -> CallFacts | None:
+    """The facts among the keys of a call, by the names that people give them; None when there are none."""
+    if FACT_KEYS.isdisjoint(value):
+        return None
+    duration = _first(value, _DURATION)
+    status = value.get("status")
+    error = value.get("error")
+    facts = CallFacts(
+        started_at=_first(value, _STARTED, text=True),
+        ended_at=_first(value, _ENDED, text=True),
+        duration_ms=duration if duration is None or duration >= 0 else None,
+        status=cast("CallStatus", status) if type(status) is str and status in _STATUSES else None,
+        error=error if type(error) is str and error else None,
+    )
+    return None if facts == _NOTHING else facts
+
+
+def _first(value: dict[str, Any], names: tuple[str, ...], *, text: bool = False) -> Any:
+    for name in names:
+        found = value.get(name)
+        if type(found) is int or (type(found) is float and found - found == 0) or (text and type(found) is str):
+            return found
+    return None
+
+
+_NOTHING = CallFacts()

@@ -1,0 +1,229 @@
+"""A streamed chat completion: deltas gathered until the turn is over, then read like a message that came whole.
+
+Text, reasoning and arguments are kept in fragments and joined once. Prompted thinking is taken out of `content`
+after the joining, so that no cut through a tag matters; `reasoning` is never searched for tags. The entries of
+`reasoning_details` are appended as they were sent, fragments too: a provider checks them byte for byte.
+
+A stream that ends without a finish reason and without `[DONE]` was cut off: the turn ends in an error. After
+`[DONE]` another response may follow.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from seatrial import wire
+from seatrial.errors import SeatrialError
+from seatrial.formats.completion_messages import (
+    ASSISTANT_DROPPED,
+    MESSAGE,
+    CompletionMessage,
+    CompletionMessages,
+    read_details,
+)
+from seatrial.formats.completion_turn import CHOICE, CHOICE_DROPPED, Choice, end_completion
+from seatrial.formats.framing import FRAME_DROPPED, StreamReader
+from seatrial.formats.parts import CONTENT_DROPPED, At
+from seatrial.formats.shape import Shape, drop_key, items
+from seatrial.formats.tally import Tally
+from seatrial.formats.turn import Ending
+
+_DONE = b"[DONE]"
+
+
+class Chunk(msgspec.Struct, forbid_unknown_fields=True):
+    """The keys of a `chat.completion.chunk`."""
+
+    id: Any = None
+    object: Any = None
+    created: Any = None
+    model: Any = None
+    provider: Any = None
+    service_tier: Any = None
+    system_fingerprint: Any = None
+    choices: msgspec.Raw = msgspec.Raw()
+    usage: Any = None
+    error: Any = None
+    obfuscation: Any = None
+
+
+_CHUNK = Shape(Chunk)
+_METADATA = ("created", "model", "provider", "service_tier", "system_fingerprint")
+
+
+class CompletionStream(StreamReader):
+    """Reads `chat.completion.chunk`s."""
+
+    def __init__(self, tally: Tally | None = None) -> None:
+        super().__init__(tally)
+        self._messages = CompletionMessages(self._tally, self._run.messages)
+        self._responses = 0
+        self._turns: dict[int, _Turn] = {}
+        """The answers under way, by their index."""
+        self._error: Any = None
+        self._usage: Any = None
+
+    def _take(self, payload: bytes, at: At) -> None:
+        if payload == _DONE:
+            self._end_response(done=True)
+            return
+        chunk = _CHUNK.read(payload, self._tally, at)
+        if chunk is None:
+            raise SeatrialError("invalid_document", "expected an object")
+        if self._id is None and type(chunk.id) is str and chunk.id:
+            self._id = chunk.id
+        for key in _METADATA:
+            if (given := getattr(chunk, key)) is not None:
+                self._run.metadata.setdefault(key, given)
+        self._usage = chunk.usage or self._usage
+        self._error = chunk.error or self._error
+        choices = items(chunk.choices, self._tally, (*at, "choices")) if chunk.choices else []
+        if choices is None:
+            raise SeatrialError("invalid_document", "expected an array of choices")
+        for position, data in enumerate(choices):
+            here = (*at, "choices", position)
+            choice = CHOICE.read(data, self._tally, here)
+            if choice is None:
+                raise SeatrialError("invalid_document", "expected a choice that is an object")
+            self._take_choice(choice, here)
+
+    def _take_choice(self, choice: Choice, at: At) -> None:
+        index = choice.index if type(choice.index) is int else 0
+        turn = self._turns.get(index)
+        if turn is None:
+            turn = self._turns[index] = _Turn(self._tally)
+        turn.finish_reason = choice.finish_reason or turn.finish_reason
+        turn.error = choice.error or turn.error
+        if choice.logprobs:
+            drop_key("logprobs", choice.logprobs, self._tally, at)
+        if choice.message:
+            drop_key("message", choice.message, self._tally, at)
+        if choice.delta:
+            delta = MESSAGE.read(choice.delta, self._tally, (*at, "delta"))
+            if delta is not None:
+                turn.gather(delta, (*at, "delta"))
+
+    def _end(self) -> None:
+        self._end_response(done=False)
+
+    def _end_response(self, *, done: bool) -> None:
+        turns, error, usage = self._turns, self._error, self._usage
+        self._turns, self._error, self._usage = {}, None, None
+        if not turns and error is None:
+            return
+        # A recording may hold several responses; each has its own place, so that made-up ids stay apart.
+        at: At = (self._responses, "choices", 0) if self._responses else ("choices", 0)
+        self._responses += 1
+        turn = turns.pop(min(turns)) if turns else _Turn(self._tally)
+        for index in turns:
+            self._tally.add(CHOICE_DROPPED, (*at[:-1], index), "dropped another answer of the model", each="")
+        message = self._messages.add_assistant(turn.message(), (*at, "message"))
+        ending = Ending(turn.finish_reason, turn.error or error, not done and turn.finish_reason is None)
+        end_completion(message, ending, usage, self._run, self._tally, at)
+
+
+class _Turn:
+    """One answer under way, in fragments."""
+
+    def __init__(self, tally: Tally) -> None:
+        self.finish_reason: Any = None
+        self.error: Any = None
+        self._tally = tally
+        self._texts: dict[str, list[str]] = {"content": [], "reasoning": [], "reasoning_content": [], "refusal": []}
+        self._details: list[bytes] = []
+        self._calls: list[_Call] = []
+        self._open_calls: dict[int, _Call] = {}
+        self._function_call: _Call | None = None
+
+    def gather(self, delta: CompletionMessage, at: At) -> None:
+        for key, fragments in self._texts.items():
+            given = getattr(delta, key)
+            if type(given) is str:
+                fragments.append(given)
+            elif given is not None:
+                self._tally.add(CONTENT_DROPPED, (*at, key), f"dropped a {key} that is no text", each=key)
+        if delta.reasoning_details:
+            entries = read_details(delta.reasoning_details, self._tally, (*at, "reasoning_details"))
+            self._details += [bytes(entry) for entry in entries]
+        if type(delta.tool_calls) is list:
+            for index, fragment in enumerate(delta.tool_calls):
+                self._gather_call(fragment, (*at, "tool_calls", index))
+        elif delta.tool_calls:
+            drop_key("tool_calls", delta.tool_calls, self._tally, at)
+        if type(delta.function_call) is dict:
+            if self._function_call is None:
+                self._function_call = _Call(0)
+            self._function_call.gather({"function": delta.function_call})
+        for key in ASSISTANT_DROPPED:
+            if given := getattr(delta, key):
+                drop_key(key, given, self._tally, at)
+
+    def message(self) -> CompletionMessage:
+        """What the fragments come to, in the shape of a whole message."""
+        message = CompletionMessage(role="assistant")
+        for key, fragments in self._texts.items():
+            setattr(message, key, "".join(fragments))
+        if self._details:
+            message.reasoning_details = msgspec.Raw(b"[" + b",".join(self._details) + b"]")
+        message.tool_calls = [call.whole() for call in sorted(self._calls, key=lambda call: call.index)]
+        if self._function_call is not None:
+            message.function_call = self._function_call.whole()["function"]
+        return message
+
+    def _gather_call(self, fragment: Any, at: At) -> None:
+        if type(fragment) is not dict:
+            self._tally.add(FRAME_DROPPED, at, "expected an object", each="")
+            return
+        index = fragment.get("index")
+        if type(index) is not int:
+            # Left out by some: an id starts a call, a fragment without one goes on with the last.
+            index = len(self._calls) if fragment.get("id") else max(len(self._calls) - 1, 0)
+        call = self._open_calls.get(index)
+        # A second id under one index is a second call: some providers number all of them 0.
+        if call is None or not call.accepts(fragment.get("id")):
+            call = self._open_calls[index] = _Call(index)
+            self._calls.append(call)
+        call.gather(fragment)
+
+
+class _Call:
+    """One tool call under way: whatever comes first counts, only the arguments grow."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self._keys: dict[str, Any] = {}
+        self._body: dict[str, Any] = {}
+        self._body_key = "function"
+        self._fragments: list[str] = []
+
+    def accepts(self, call_id: Any) -> bool:
+        """Whether a fragment with this id can belong to this call."""
+        return not call_id or self._keys.get("id", call_id) == call_id
+
+    def gather(self, fragment: dict[str, Any]) -> None:
+        for key, given in fragment.items():
+            if key in _BODIES and type(given) is dict:
+                self._body_key = key
+                self._gather_body(given, _BODIES[key])
+            elif given:
+                self._keys.setdefault(key, given)
+
+    def _gather_body(self, body: dict[str, Any], growing: str) -> None:
+        for key, given in body.items():
+            if key != growing:
+                if given:
+                    self._body.setdefault(key, given)
+            elif type(given) is str:
+                self._fragments.append(given)
+            elif given is not None:
+                self._fragments.append(wire.encode(given).decode())
+
+    def whole(self) -> dict[str, Any]:
+        """The call as it stands in a whole message."""
+        return {**self._keys, self._body_key: {**self._body, _BODIES[self._body_key]: "".join(self._fragments)}}
+
+
+_BODIES = {"function": "arguments", "custom": "input"}
+"""Where a call's name stands, and which of the keys beside it comes in fragments."""

@@ -1,0 +1,102 @@
+"""Documents of the chat completions API: messages, requests, responses and recorded streams.
+
+OpenAI and OpenRouter share this reader. What the API says beside the messages becomes metadata of the run, `usage`
+belongs to the assistant message of the response, and of several choices the first is read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from seatrial.errors import SeatrialError
+from seatrial.formats.completion_messages import MESSAGE, CompletionMessage, CompletionMessages
+from seatrial.formats.completion_stream import CompletionStream
+from seatrial.formats.completion_turn import CHOICE, CHOICE_DROPPED, end_completion, read_usage
+from seatrial.formats.framing import open_document
+from seatrial.formats.reading import Reading
+from seatrial.formats.shape import drop_key, items, members, value
+from seatrial.formats.tally import Tally
+from seatrial.formats.turn import Ending
+from seatrial.transcript import Transcript
+from seatrial.transcript.salvage import MESSAGE_DROPPED
+
+_NOT_METADATA = frozenset({"id", "object", "messages", "choices", "usage", "error"})
+
+
+def read_completions(data: bytes, stream: type[CompletionStream]) -> Reading:
+    """Read whichever of the shapes the bytes hold; `stream` is the format's reader of streams."""
+    tally = Tally()
+    document = open_document(data, tally)
+    if document is None:
+        recording = stream(tally)
+        recording.feed(data)
+        return recording.finish()
+    entries = [msgspec.Raw(data)] if isinstance(document, dict) else document
+    if entries and _is_chunk(entries[0]):
+        recording = stream(tally)
+        for entry in entries:
+            recording.feed_payload(entry)
+        return recording.finish()
+    if isinstance(document, dict) and "role" not in document:
+        return _read_object(document, stream.format, tally)
+    run = Transcript(messages=[])
+    reader = CompletionMessages(tally, run.messages)
+    for index, entry in enumerate(entries):
+        reader.read(entry, () if isinstance(document, dict) else (index,))
+    return Reading(stream.format, run, tally.total())
+
+
+def _is_chunk(entry: msgspec.Raw) -> bool:
+    # What is found on the way is noted when the entry is read.
+    document = members(entry, Tally(), ())
+    choices = items(document["choices"], Tally(), ()) if document is not None and "choices" in document else None
+    choice = members(choices[0], Tally(), ()) if choices else None
+    return choice is not None and "delta" in choice
+
+
+def _read_object(document: dict[str, msgspec.Raw], format: str, tally: Tally) -> Reading:
+    messages = items(document["messages"], tally, ("messages",)) if "messages" in document else []
+    if messages is None:
+        raise SeatrialError("invalid_document", "expected an array of messages", pointer="/messages")
+    if document.keys().isdisjoint(("messages", "choices", "error")):
+        raise SeatrialError(
+            "invalid_document",
+            "expected messages, a request with `messages`, a response with `choices`, or a recorded stream",
+        )
+    said = {key: value(raw, tally, (key,)) for key, raw in document.items() if key not in ("messages", "choices")}
+    metadata = {key: what for key, what in said.items() if what is not None and key not in _NOT_METADATA}
+    run = Transcript(messages=[], metadata=metadata)
+    reader = CompletionMessages(tally, run.messages)
+    for index, message in enumerate(messages):
+        reader.read(message, ("messages", index))
+    error, usage = said.get("error"), said.get("usage")
+    if "choices" in document or error is not None:
+        _read_response(document.get("choices"), Ending(error=error), usage, reader, run, tally)
+    elif usage is not None and (taken := read_usage(usage, tally, ("usage",))) is not None:
+        run.usage, run.cost_usd = taken.tokens, taken.cost_usd
+    record_id = said.get("id")
+    return Reading(format, run, tally.total(), id=record_id if type(record_id) is str else None)
+
+
+def _read_response(
+    data: msgspec.Raw | None, ending: Ending, usage: Any, reader: CompletionMessages, run: Transcript, tally: Tally
+) -> None:
+    choices = (items(data, tally, ("choices",)) if data is not None else None) or []
+    for index in range(1, len(choices)):
+        tally.add(CHOICE_DROPPED, ("choices", index), "dropped another answer of the model", each="")
+    at = ("choices", 0)
+    choice = CHOICE.read(choices[0], tally, at) if choices else None
+    message: CompletionMessage | None = None
+    if choice is not None:
+        ending.stop_reason = choice.finish_reason
+        ending.error = choice.error or ending.error
+        drop_key("logprobs", choice.logprobs, tally, at)
+        message = MESSAGE.read(choice.message, tally, (*at, "message")) if choice.message else None
+    if message is None:
+        if ending.error is None:
+            tally.add(MESSAGE_DROPPED, at, "the response holds no message")
+            return
+        message = CompletionMessage()
+    end_completion(reader.add_assistant(message, (*at, "message")), ending, usage, run, tally, at)

@@ -1,0 +1,58 @@
+"""Chat messages out of bytes, level by level, so that what cannot be held spoils nothing but itself.
+
+What cannot be held is a number out of range, or text that is not UTF-8 and has to be repaired.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from seatrial.formats import shape
+from seatrial.formats.parts import At, read_raw_thought
+from seatrial.formats.tally import Tally
+
+
+def decoded_messages(raw: msgspec.Raw, tally: Tally, at: At) -> Any:
+    """The value of an array of messages for `ChatReader`, so that what cannot be held spoils nothing but itself."""
+    entries = shape.items(raw, tally, at)
+    if entries is None:
+        return shape.value(raw, tally, at)
+    return [_decoded_message(entry, tally, (*at, index)) for index, entry in enumerate(entries)]
+
+
+def _decoded_message(raw: msgspec.Raw, tally: Tally, at: At) -> Any:
+    given = shape.members(raw, tally, at)
+    if given is None:
+        return shape.value(raw, tally, at)
+    thinking = given.pop("thinking", None)
+    message = {key: decoded(member, tally, (*at, key)) for key, member in given.items()}
+    if thinking is not None:
+        message["thinking"] = _decoded_thinking(thinking, message.get("role"), tally, (*at, "thinking"))
+    return message
+
+
+def _decoded_thinking(raw: msgspec.Raw, role: Any, tally: Tally, at: At) -> Any:
+    entries = shape.items(raw, tally, at) if role == "assistant" else None
+    if entries is None:
+        return shape.value(raw, tally, at)
+    # Blocks already, because these keep their bytes.
+    return [read_raw_thought(entry) or shape.value(entry, tally, (*at, index)) for index, entry in enumerate(entries)]
+
+
+def decoded(raw: msgspec.Raw, tally: Tally, at: At, levels: int = 4) -> Any:
+    """The value; where it cannot be held as a whole, level by level: calls, a call, its function, the arguments."""
+    try:
+        return _decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    if levels:
+        if (given := shape.members(raw, tally, at)) is not None:
+            return {key: decoded(member, tally, (*at, key), levels - 1) for key, member in given.items()}
+        if (entries := shape.items(raw, tally, at)) is not None:
+            return [decoded(entry, tally, (*at, index), levels - 1) for index, entry in enumerate(entries)]
+    return shape.value(raw, tally, at)
+
+
+_decode = msgspec.json.Decoder().decode

@@ -1,0 +1,27 @@
+"""OpenAI chat completions: messages, requests, responses and recorded streams; written as an array of messages.
+
+Messages are not more than a request needs, so that most of what a run knows beside its words is a loss: times,
+token counts, errors. Native reasoning has no field in them and is never put into the visible text instead.
+Prompted thinking is woven into `content` as `<thought>` tags, and read out of it again.
+"""
+
+from __future__ import annotations
+
+from seatrial.formats.completion_writer import Dialect, write_completions
+from seatrial.formats.completions import read_completions
+from seatrial.formats.openai_stream import OpenAIStream
+from seatrial.formats.reading import Reading, Written
+from seatrial.transcript import Transcript
+
+_DIALECT = Dialect(native_reasoning=False, images_in_results=False)
+
+
+def read(data: bytes) -> Reading:
+    """Read a messages array, a request, a response, or a stream recorded as SSE, as lines or as an array of chunks."""
+    return read_completions(data, OpenAIStream)
+
+
+def write(transcript: Transcript) -> Written:
+    """Write the messages as a JSON array."""
+    messages, losses = write_completions(transcript, _DIALECT)
+    return Written(messages, losses)

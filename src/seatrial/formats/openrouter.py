@@ -1,0 +1,26 @@
+"""OpenRouter requests, responses and recorded streams: chat completions with native reasoning beside the content.
+
+The channels stay apart, both ways: prompted thinking lives in `content` as `<thought>` tags and nowhere else;
+native reasoning lives in `reasoning` and `reasoning_details` and nowhere else, the details byte for byte.
+"""
+
+from __future__ import annotations
+
+from seatrial.formats.completion_writer import Dialect, write_completions
+from seatrial.formats.completions import read_completions
+from seatrial.formats.openrouter_stream import OpenRouterStream
+from seatrial.formats.reading import Reading, Written
+from seatrial.transcript import Transcript
+
+_DIALECT = Dialect(native_reasoning=True, images_in_results=True)
+
+
+def read(data: bytes) -> Reading:
+    """Read a messages array, a request, a response, or a stream recorded as SSE, as lines or as an array of chunks."""
+    return read_completions(data, OpenRouterStream)
+
+
+def write(transcript: Transcript) -> Written:
+    """Write a request: `{"messages": [...]}`, to which a sender adds the model."""
+    messages, losses = write_completions(transcript, _DIALECT)
+    return Written(b'{"messages":' + messages + b"}", losses)

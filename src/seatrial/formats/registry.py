@@ -1,0 +1,107 @@
+"""The formats by name. Adding one is a module with `read` and `write`, and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Protocol, cast
+
+import msgspec
+
+from seatrial import wire
+from seatrial.errors import SeatrialError
+from seatrial.formats.batch import BatchRecord
+from seatrial.formats.detection import detect
+from seatrial.formats.reading import Reading, Written
+from seatrial.transcript import Transcript
+
+
+class Format(msgspec.Struct, frozen=True):
+    """One foreign shape; its module is loaded when it is used."""
+
+    name: str
+    summary: str
+    """One line, for people who choose."""
+    module: str
+
+
+class _Codec(Protocol):
+    """What the module of a format offers."""
+
+    def read(self, data: bytes) -> Reading: ...
+    def write(self, transcript: Transcript) -> Written: ...
+
+
+FORMATS: dict[str, Format] = {
+    format.name: format
+    for format in (
+        Format("agent-response", "the body that a customer-hosted agent returns", "agent_response"),
+        Format("output-messages", "a provider response with output_messages or a trace", "output_messages"),
+        Format("openai", "OpenAI chat completions: messages, requests, responses, streams", "openai"),
+        Format("openrouter", "OpenRouter: chat completions with native reasoning", "openrouter"),
+        Format("anthropic", "Anthropic Messages: requests, responses, streams", "anthropic"),
+        Format("transcript", "the canonical transcript: an array of messages, or lines", "transcript"),
+        Format("agui", "a recorded AG-UI event stream", "agui"),
+        Format("events", "the native event log: sequenced envelopes", "events"),
+    )
+}
+"""Every format, in the order in which they are listed to people."""
+
+_IN_LINES = frozenset({"agent-response", "output-messages"})
+"""Formats of which a file may hold many, one in each line."""
+
+
+def read(data: bytes, format: str | None = None) -> Reading:
+    """Read one record. Its format is found out from its content, unless it is named."""
+    name = detect(data).format if format is None else format
+    try:
+        return _codec(name).read(data)
+    except SeatrialError as error:
+        if error.hint is None and name in _IN_LINES and _is_lines(data):
+            error.hint = "the input holds several records, one in each line"
+        raise
+
+
+def write(transcript: Transcript, format: str) -> Written:
+    """Write a transcript in that format, and tell what it cannot carry."""
+    return _codec(format).write(transcript)
+
+
+def read_many(data: bytes, format: str | None = None) -> Iterator[BatchRecord]:
+    """Read a file that may hold one record in each line; a bad line spoils nothing but itself.
+
+    A file that holds one record, of whatever format, is one record without a line.
+    """
+    name = detect(data).format if format is None else format
+    codec = _codec(name)
+    if name not in _IN_LINES or not _is_lines(data):
+        reading = codec.read(data)
+        yield BatchRecord(None, reading.id, reading)
+        return
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if line and not line.isspace():
+            try:
+                reading = codec.read(line)
+                yield BatchRecord(number, reading.id, reading)
+            except SeatrialError as error:
+                error.line = number
+                yield BatchRecord(number, None, error=error)
+
+
+def _is_lines(data: bytes) -> bool:
+    """Whether the first line is a whole JSON value and something follows it."""
+    first, _, more = data.strip().partition(b"\n")
+    if not more:
+        return False
+    try:
+        wire.decode(first, repairs=[])
+    except SeatrialError:
+        return False
+    return True
+
+
+def _codec(name: str) -> _Codec:
+    format = FORMATS.get(name)
+    if format is None:
+        raise SeatrialError("unknown_format", f"there is no format {name!r}", hint=f"one of {', '.join(FORMATS)}")
+    return cast("_Codec", import_module(f"seatrial.formats.{format.module}"))

@@ -1,0 +1,114 @@
+"""Objects of a foreign format: the keys that are read, declared as a struct; all other keys noted.
+
+A struct's fields are `Any`, or `msgspec.Raw` where the bytes matter or are read further down. Data that fits
+is decoded in one go. Data that does not is walked key by key, so that one bad value spoils nothing but itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from seatrial import wire
+from seatrial.errors import SeatrialError
+from seatrial.formats.parts import At
+from seatrial.formats.tally import Tally
+from seatrial.transcript import note_code
+from seatrial.transcript.salvage import VALUE_UNREADABLE
+
+KEY_DROPPED = note_code("key_dropped", "A key means something that the transcript has no place for; it was dropped.")
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+_SAYS_NOTHING = frozenset({b"null", b"0", b"[]", b"{}", b'""', b"false"})
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+class Shape(Generic[S]):
+    """Reads objects into one struct type, which forbids unknown keys."""
+
+    def __init__(self, struct: type[S]) -> None:
+        self._struct = struct
+        self._decoder = msgspec.json.Decoder(struct)
+        fields = msgspec.structs.fields(struct)
+        self._known = frozenset(field.encode_name for field in fields)
+        self._raw = frozenset(field.encode_name for field in fields if field.type is msgspec.Raw)
+
+    def read(self, data: bytes | msgspec.Raw, tally: Tally, at: At) -> S | None:
+        """The object in these bytes of JSON, or None when they hold something else."""
+        found = self.fit(data)
+        if found is None and (given := members(data, tally, at)) is not None:
+            found = self.walk(given, tally, at)
+        return found
+
+    def fit(self, data: bytes | msgspec.Raw) -> S | None:
+        """The object, if it has no other keys and all its values can be held."""
+        try:
+            return self._decoder.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+
+    def walk(self, given: dict[str, msgspec.Raw], tally: Tally, at: At) -> S:
+        """The object out of members of which some may be unknown, or cannot be held."""
+        values: dict[str, Any] = {}
+        for key, raw in given.items():
+            if key in self._raw:
+                values[key] = raw
+            elif key in self._known:
+                values[key] = value(raw, tally, (*at, key))
+            else:
+                drop_key(key, raw, tally, at)
+        return self._struct(**values)
+
+
+def members(data: bytes | msgspec.Raw, tally: Tally, at: At) -> dict[str, msgspec.Raw] | None:
+    """The members of an object, as bytes; None when the JSON is something else."""
+    return _decoded(data, _MEMBERS, tally, at)
+
+
+def items(data: bytes | msgspec.Raw, tally: Tally, at: At) -> list[msgspec.Raw] | None:
+    """The items of an array, as bytes; None when the JSON is something else."""
+    return _decoded(data, _ITEMS, tally, at)
+
+
+def value(data: bytes | msgspec.Raw, tally: Tally, at: At) -> Any:
+    """Any JSON value; where it cannot be held (too deep, a number out of range), its JSON as text, with a note."""
+    repairs: list[wire.Repair] = []
+    try:
+        found = wire.decode(bytes(data), repairs=repairs)
+    except SeatrialError as error:
+        tally.add(VALUE_UNREADABLE, at, error.message)
+        return str(data, "utf-8", "replace")
+    tally.add_repairs(repairs, at)
+    return found
+
+
+def drop_key(key: str, given: Any, tally: Tally, at: At) -> None:
+    """Note that a key has no place in the transcript, unless its value (decoded, or as bytes) says nothing."""
+    if not given or (isinstance(given, msgspec.Raw) and bytes(given) in _SAYS_NOTHING):
+        return
+    tally.add(KEY_DROPPED, (*at, key), f"dropped the key {key[:100]!r}", each=key)
+
+
+def drop_keys(given: dict[str, Any], known: frozenset[str], tally: Tally, at: At) -> None:
+    """Note every key of a decoded object but the known ones."""
+    for key, item in given.items():
+        if key not in known:
+            drop_key(key, item, tally, at)
+
+
+D = TypeVar("D")
+
+
+def _decoded(data: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[D], tally: Tally, at: At) -> D | None:
+    repairs: list[wire.Repair] = []
+    try:
+        found = wire.decode(bytes(data), decoder, repairs)
+    except SeatrialError as error:
+        if error.code != "invalid_document":
+            raise
+        return None
+    tally.add_repairs(repairs, at)
+    return found

@@ -1,0 +1,107 @@
+"""A turn of the model beside its words: the calls it makes, how it ended, what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from seatrial import wire
+from seatrial.formats.calls import Call, generated_id, generated_id_note, not_json_note
+from seatrial.formats.pairing import Pairing
+from seatrial.formats.parts import At, json_kind
+from seatrial.formats.shape import drop_key
+from seatrial.formats.tally import Tally
+from seatrial.transcript import AssistantMessage, StopReason, ToolCall, Transcript, note_code, pointer
+from seatrial.transcript.salvage import STOP_REASON_GUESSED, UNKNOWN_STOP_REASON, VALUE_DROPPED
+
+STREAM_TRUNCATED = note_code(
+    "stream_truncated", "A stream ended before the turn did; what had arrived is kept, and the turn ends in an error."
+)
+
+_MAX_COUNT = 2**63 - 1
+
+
+class Ending(msgspec.Struct):
+    """How a turn ended, in the provider's words."""
+
+    stop_reason: Any = None
+    error: Any = None
+    cut_off: bool = False
+    """Whether a stream ended before the turn did."""
+
+
+def make_call(call: Call, pairing: Pairing, tally: Tally, at: At) -> ToolCall:
+    """The call as a block, known from now on to those who wait for its result."""
+    if call.not_json:
+        tally.notes.append(not_json_note(pointer(*at), call.name))
+    if call.id is None:
+        call.id = generated_id(at)
+        tally.notes.append(generated_id_note(pointer(*at), call.name, call.id))
+    pairing.called(call.id, call.name)
+    return ToolCall(call.id, call.name, call.arguments)
+
+
+def end_turn(
+    message: AssistantMessage,
+    ending: Ending,
+    reasons: Mapping[str, StopReason],
+    run: Transcript,
+    tally: Tally,
+    at: At,
+) -> None:
+    """Tell the message how its turn ended; until now it says what its tool calls, or their absence, tell."""
+    if ending.error is not None:
+        message.stop_reason = StopReason.ERROR
+        message.error_message = _error_message(ending.error)
+        tell_run(run, "error", ending.error, tally, at)
+    elif ending.cut_off:
+        # Nobody knows why the stream broke off, so the turn did not end well.
+        message.stop_reason = StopReason.ERROR
+        message.error_message = "the stream ended before the turn did"
+        tally.add(STREAM_TRUNCATED, at, message.error_message)
+    elif ending.stop_reason is None:
+        tally.add(STOP_REASON_GUESSED, at, f"no stop reason was given; read as {str(message.stop_reason)!r}")
+    else:
+        given = ending.stop_reason
+        reason = reasons.get(given) if type(given) is str else None
+        if reason is None:
+            reason = StopReason.OTHER
+            shown = repr(given[:100]) if type(given) is str else json_kind(given)
+            tally.add(UNKNOWN_STOP_REASON, at, f"the stop reason {shown} was read as 'other'")
+        # Some providers name a natural end also when they stop for a tool; the calls know better.
+        if reason is not StopReason.END_TURN:
+            message.stop_reason = reason
+
+
+def tell_run(run: Transcript, key: str, what: Any, tally: Tally, at: At) -> None:
+    """Keep in the run's metadata what belongs to no message."""
+    # A recording may hold several responses, the metadata only one of each.
+    if run.metadata.setdefault(key, what) != what:
+        drop_key(key, what, tally, at)
+
+
+def token_count(counts: Mapping[str, Any], key: str, tally: Tally, at: At) -> int:
+    """The count under a key, 0 when there is none."""
+    count = counts.get(key)
+    if count is None:
+        return 0
+    if type(count) is int and 0 <= count <= _MAX_COUNT:
+        return count
+    tally.add(VALUE_DROPPED, (*at, key), f"expected a number of tokens, got {json_kind(count)}; read as 0")
+    return 0
+
+
+def other_counts(counts: Mapping[str, Any], read: frozenset[str]) -> dict[str, Any]:
+    """The counts that have no field of their own; what is zero everywhere says nothing."""
+    return {
+        key: count
+        for key, count in counts.items()
+        if key not in read and (any(count.values()) if type(count) is dict else count)
+    }
+
+
+def _error_message(error: Any) -> str:
+    text = error.get("message") if type(error) is dict else error
+    return text if type(text) is str else wire.encode(error).decode()

@@ -1,0 +1,65 @@
+"""Tool calls of every shape, read into one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from strategies.messages import json_values, texts
+
+from seatrial import wire
+from seatrial.formats.calls import Call, generated_id, parse_arguments, read_call
+from seatrial.transcript.arguments import detect_unparsed
+
+
+@pytest.mark.parametrize(
+    ("value", "call"),
+    [
+        ({"name": "f"}, Call("f", {})),
+        ({"id": "1", "name": "f", "arguments": {"x": 1}}, Call("f", {"x": 1}, "1")),
+        ({"id": "1", "name": "f", "arguments": '{"x": 1}'}, Call("f", {"x": 1}, "1")),
+        ({"id": "1", "name": "f", "arguments": None}, Call("f", None, "1")),
+        ({"id": "", "name": "f", "arguments": " "}, Call("f", {})),
+        ({"id": 5, "name": "f"}, Call("f", {})),
+        ({"id": "1", "type": "function", "function": {"name": "f", "arguments": "[1]"}}, Call("f", [1], "1")),
+        ({"name": "", "function": {"name": "f"}}, Call("f", {})),
+        ({"tool": "f", "input": {"x": 1}}, Call("f", {"x": 1})),
+        ({"tool": "f", "output": None}, Call("f", {}, output=None)),
+        ({"type": "tool_use", "id": "1", "name": "f", "input": {"x": 1}}, Call("f", {"x": 1}, "1")),
+    ],
+)
+def test_every_shape_is_the_same_call(value: dict[str, Any], call: Call) -> None:
+    assert read_call(value) == call
+
+
+@pytest.mark.parametrize("value", [None, "f", [], {}, {"name": ""}, {"name": 5}, {"function": {}}, {"tool": None}])
+def test_a_call_without_a_usable_name_is_none(value: Any) -> None:
+    assert read_call(value) is None
+
+
+@given(json_values())
+def test_json_text_is_its_value(value: Any) -> None:
+    assert parse_arguments(wire.encode(value).decode()) == (value, False)
+
+
+@given(texts())
+def test_any_text_is_parsed_or_kept(text: str) -> None:
+    value, not_json = parse_arguments(text)
+    unparsed = detect_unparsed(value)
+    assert (unparsed is not None) == not_json
+    assert unparsed is None or unparsed[1] == text
+
+
+@pytest.mark.parametrize("text", ['{"a": "\\ud800"}', '\ufeff{"a": 1}', '{"a": "\ud800"}'])
+def test_text_that_can_be_mended_is_parsed(text: str) -> None:
+    assert parse_arguments(text)[1] is False
+
+
+def test_nesting_without_end_is_kept_as_text() -> None:
+    text = "[" * 100_000
+    assert parse_arguments(text)[1] is True
+
+
+def test_a_made_up_id_is_the_position_of_the_call() -> None:
+    assert generated_id(("messages", 3, "tool_calls", 1)) == "seatrial_call_3_1"

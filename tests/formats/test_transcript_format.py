@@ -1,0 +1,77 @@
+"""The transcript's own JSON as one format among others."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from strategies.messages import transcripts
+from strategies.mutations import mutations
+
+from seatrial.errors import SeatrialError
+from seatrial.formats.transcript import read, write, write_lines
+from seatrial.transcript import AssistantMessage, RunIdentity, StopReason, TextBlock, Transcript, Usage, UserMessage
+
+
+@given(transcripts())
+def test_messages_come_back_as_they_were(transcript: Transcript) -> None:
+    for written in (write(transcript), write_lines(transcript)):
+        reading = read(written.data)
+        assert reading.notes == []
+        assert reading.transcript == Transcript(transcript.messages)
+
+
+def test_what_the_messages_do_not_say_is_a_loss() -> None:
+    transcript = Transcript(
+        [UserMessage("hi")],
+        "hello",
+        identity=RunIdentity("r1"),
+        usage=Usage(1),
+        cost_usd=0.5,
+        duration_ms=7.0,
+        metadata={"model": "m", "x": None},
+    )
+    expected = ["/answer", "/identity", "/usage", "/cost_usd", "/duration_ms", "/metadata/model", "/metadata/x"]
+    assert [loss.pointer for loss in write(transcript).losses] == expected
+    assert [loss.pointer for loss in write_lines(transcript).losses] == expected
+
+
+def test_what_the_messages_do_say_is_none() -> None:
+    message = AssistantMessage([TextBlock("hello")], StopReason.END_TURN, usage=Usage(1, 2, 3, 4))
+    assert write(Transcript([message, message], "hello", usage=Usage(2, 4, 6, 8))).losses == []
+
+
+def test_a_whole_run_is_read_from_an_object() -> None:
+    transcript = Transcript([UserMessage("hi")], "hello", RunIdentity("r1"), Usage(1), 0.5, 7.0, {"model": "m"})
+    assert read(msgspec.json.encode(transcript)).transcript == transcript
+
+
+def test_a_run_that_is_not_sound_loses_nothing_but_that() -> None:
+    reading = read(b'{"messages": [{"role": "user", "content": "hi"}], "cost_usd": "much"}')
+    assert reading.transcript == Transcript([UserMessage("hi")])
+    assert [(note.code, note.pointer) for note in reading.notes] == [("value_dropped", "/cost_usd")]
+
+
+def test_a_single_message_says_nothing_about_the_run() -> None:
+    data = b'{"role": "assistant", "content": [], "stop_reason": "end_turn", "usage": {"input_tokens": 5}}'
+    assert read(data).transcript.usage is None
+
+
+@pytest.mark.parametrize(("data", "code"), [(b"", "empty_input"), (b"{", "not_json"), (b"{}", "invalid_document")])
+def test_what_holds_no_messages_is_an_error(data: bytes, code: str) -> None:
+    with pytest.raises(SeatrialError) as caught:
+        read(data)
+    assert caught.value.code == code
+
+
+def test_ten_thousand_mutated_transcripts_are_read_or_refused() -> None:
+    message = AssistantMessage([TextBlock("hello")], StopReason.END_TURN, timestamp=5, usage=Usage(1))
+    transcript = Transcript([UserMessage([TextBlock("hi")]), message], "hello", metadata={"k": 1})
+    samples = [write(transcript).data, write_lines(transcript).data, msgspec.json.encode(transcript)]
+    outcomes: set[object] = set()
+    for mutation in mutations(samples, 10_000):
+        try:
+            outcomes.add(len(read(mutation).notes) > 0)
+        except SeatrialError:
+            outcomes.add("error")
+    assert outcomes == {True, False, "error"}
