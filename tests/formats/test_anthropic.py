@@ -24,6 +24,7 @@ from seatrial.errors import SeatrialError
 from seatrial.formats import anthropic
 from seatrial.formats.reading import Reading
 from seatrial.transcript import (
+    AssistantBlock,
     AssistantMessage,
     CustomMessage,
     ImageBlock,
@@ -379,6 +380,15 @@ def test_details_of_other_providers_are_losses() -> None:
     assert losses(turn(details(unsigned, foreign, summary, b"1"))) == [
         ("not_carried", f"/messages/0/content/0/details/{index}") for index in range(4)
     ]
+
+
+def test_reasoning_that_came_both_plain_and_signed_is_said_once() -> None:
+    detail = b'{"type":"reasoning.text","format":"anthropic-claude-v1","text":"hm","signature":"s"}'
+    blocks: list[AssistantBlock] = [ReasoningBlock("hm"), ReasoningDetailsBlock([msgspec.Raw(detail)])]
+    written = anthropic.write(Transcript([AssistantMessage(blocks, StopReason.END_TURN)]))
+    content = json.loads(written.data)["messages"][0]["content"]
+    assert content == [{"type": "thinking", "thinking": "hm", "signature": "s"}]
+    assert [loss.pointer for loss in written.losses] == ["/messages/0/content/0"]
 
 
 def test_keys_of_a_detail_beside_text_and_signature_are_a_loss() -> None:

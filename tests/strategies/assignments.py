@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 Pairs = list[tuple[int, int]]
 
@@ -29,7 +30,7 @@ def best(rows: list[int], width: int, legal: Callable[[Pairs], bool] = lambda pa
 
 def ascending(pairs: Pairs) -> bool:
     """Whether the steps come in the order of their items."""
-    return all(one[1] < other[1] for one, other in zip(pairs, pairs[1:], strict=False))
+    return all(one[1] < other[1] for one, other in pairwise(pairs))
 
 
 def respects(before: list[int]) -> Callable[[Pairs], bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from itertools import pairwise
 from typing import Any
 
@@ -22,20 +23,22 @@ def maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.just(UNSET) | strategy
 
 
-def _common(*, attributed: bool = True) -> dict[str, st.SearchStrategy[Any]]:
-    fields: dict[str, st.SearchStrategy[Any]] = {
-        "timestamp": maybe(st.integers(-(2**53 - 1), 2**53 - 1)),
-        "raw_event": maybe(json_objects()),
-        "metadata": maybe(json_objects()),
-        "event_id": maybe(st.just("evt-1")),
-        "created_at": maybe(st.just("2026-03-28T09:59:00Z")),
-        "artifact_id": maybe(st.just("art-1")),
-        "status": maybe(st.sampled_from(["pending", "running", "input_required", "completed", "failed", "cancelled"])),
-    }
-    if attributed:
-        fields["subagent_run_id"] = maybe(subagents)
-        fields["thread_id"] = maybe(st.just("t1"))
-    return fields
+# Drawn as a whole, because a draw for each of many optional fields is most of what a test then does.
+_COMMON: list[dict[str, Any]] = [
+    {},
+    {},
+    {"metadata": {"k": [None, 1.5], "é": {}}},
+    {"timestamp": 1_700_000_000_000, "raw_event": {"provider": True}},
+    {"timestamp": -(2**53 - 1), "event_id": "evt-1", "created_at": "2026-03-28T09:59:00Z"},
+    {"metadata": {}, "artifact_id": "art-1", "status": "input_required", "raw_event": [0]},
+]
+_ATTRIBUTED: list[dict[str, Any]] = [
+    {},
+    {},
+    {},
+    {"subagent_run_id": "s1"},
+    {"subagent_run_id": "s2", "thread_id": "t1"},
+]
 
 
 def operations() -> st.SearchStrategy[dict[str, Any]]:
@@ -151,18 +154,45 @@ _SPECIFIC: dict[type[Any], dict[str, st.SearchStrategy[Any]]] = {
 """What each type has beside what all have."""
 
 
+@st.composite
+def _made(draw: st.DrawFn, kind: type[Any], fields: dict[str, st.SearchStrategy[Any]]) -> t.Event:
+    common = draw(st.sampled_from(_COMMON))
+    attribution = draw(st.sampled_from(_ATTRIBUTED)) if issubclass(kind, t.AgentEvent) else {}
+    event: t.Event = kind(
+        **copy.deepcopy(common), **attribution, **{name: draw(field) for name, field in fields.items()}
+    )
+    return event
+
+
+_BY_TYPE: dict[type[Any], st.SearchStrategy[t.Event]] = {
+    kind: _made(kind, fields) for kind, fields in _SPECIFIC.items()
+}
+_ANY = st.one_of(list(_BY_TYPE.values()))
+
+
 def events_of(kind: type[Any]) -> st.SearchStrategy[t.Event]:
     """Events of one type."""
-    return st.builds(kind, **_common(attributed=issubclass(kind, t.AgentEvent)), **_SPECIFIC[kind])
+    return _BY_TYPE[kind]
 
 
 def events() -> st.SearchStrategy[t.Event]:
     """Any event of any type."""
-    return st.one_of([events_of(kind) for kind in _SPECIFIC])
+    return _ANY
 
 
 ANYWHERE = (t.ToolCallResult, t.StateSnapshot, t.StateDelta, t.MessagesSnapshot, t.ActivitySnapshot, t.RawEvent)
 """Types that are legal anywhere inside a run, and that may be attributed to anyone."""
+
+
+_STEPS = st.lists(
+    st.tuples(
+        st.integers(0, 9),
+        st.sampled_from([(kind, item) for kind in ("text", "tool", "reasoning") for item in ("a", "b", "")]),
+        st.sampled_from(["", "x", "{}", "é<"]),
+    ),
+    max_size=15,
+)
+_ANYTHING = st.one_of([_BY_TYPE[kind] for kind in ANYWHERE])
 
 
 @st.composite
@@ -170,19 +200,16 @@ def legal_runs(draw: st.DrawFn) -> list[t.Event]:
     """A run without chunks: texts, reasoning and tool calls interleave, and everything that opens is closed."""
     run: list[t.Event] = [t.RunStarted(thread_id="t1", run_id="r1")]
     opened: dict[tuple[str, str], None] = {}
-    for step in draw(st.lists(st.integers(0, 9), max_size=15)):
-        kind = draw(st.sampled_from(["text", "tool", "reasoning"]))
-        item = draw(st.sampled_from(["a", "b"])) if step < 9 else ""
-        key = (kind, item)
-        if step < 2:
-            run.append(draw(events_of(draw(st.sampled_from(ANYWHERE)))))
+    for step, key, delta in draw(_STEPS):
+        if step == 0:
+            run.append(draw(_ANYTHING))
         elif key not in opened:
-            run.append(start(kind, item))
+            run.append(start(*key))
             opened[key] = None
         elif step < 7:
-            run.append(content(kind, item, draw(texts(max_size=3))))
+            run.append(content(*key, delta))
         else:
-            run.append(end(kind, item))
+            run.append(end(*key))
             del opened[key]
     run += [end(*key) for key in opened]
     run.append(t.RunFinished(thread_id="t1", run_id="r1"))

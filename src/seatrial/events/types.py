@@ -231,7 +231,8 @@ class ReasoningEnd(AgentEvent, tag="REASONING_END", kw_only=True, gc=False):
 
 class ReasoningMessageStart(AgentEvent, tag="REASONING_MESSAGE_START", kw_only=True, gc=False):
     message_id: str
-    role: Literal["reasoning"] | UnsetType = UNSET
+    # A factory is never equal to a default, so msgspec writes the key always, as AG-UI demands.
+    role: Literal["reasoning"] = msgspec.field(default_factory=lambda: "reasoning")
 
 
 class ReasoningMessageContent(AgentEvent, tag="REASONING_MESSAGE_CONTENT", kw_only=True, gc=False):

@@ -106,6 +106,7 @@ class _Writer:
     def _assistant(self, message: AssistantMessage, at: At) -> list[Any]:
         blocks: list[Any] = []
         after_details = False
+        signed = _signed_texts(message)
         for index, block in enumerate(message.content):
             here = (*at, index)
             if isinstance(block, ReasoningDetailsBlock):
@@ -119,7 +120,11 @@ class _Writer:
             if isinstance(block, ToolCall):
                 blocks.append(self._call(block, here))
             elif isinstance(block, ReasoningBlock):
-                blocks.append({"type": "thinking", "thinking": block.text})
+                if block.text in signed:
+                    # Some providers send a text both plain and signed; here the signed one is the whole of it.
+                    lose_block(self._tally, here, "reasoning that stands in the signed details too")
+                else:
+                    blocks.append({"type": "thinking", "thinking": block.text})
             else:
                 blocks.append(self._spoken(block, here))
         return blocks
@@ -203,3 +208,13 @@ class _Writer:
         if match is None:
             return {"type": "image", "source": {"type": "url", "url": image.source}}
         return {"type": "image", "source": {"type": "base64", "media_type": match[1], "data": match[2]}}
+
+
+def _signed_texts(message: AssistantMessage) -> frozenset[str]:
+    """The texts of the details that go back as signed thinking."""
+    items = [from_openrouter_value(entry) for entry in message.reasoning_details_values()]
+    return frozenset(
+        item.text
+        for item in items
+        if isinstance(item, ReasoningText) and item.format is _FORMAT and item.signature is not None
+    )

@@ -1,1 +1,94 @@
+"""Steps of a run: where they came from, and how they compare with what was expected.
 
+Taking them: `extract` (from a reading), `steps_from_trace`, `steps_from_transcript`, `steps_from_events`,
+`steps_from_objects` (decoded messages), `steps_given` (objects that are steps already).
+Matching them: `compile_expectation` or `expectation_from_steps`, then `match`; or `match_trajectory`, `match_messages`
+and `match_lines` in one go. Run against run: `compare`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from seatrial.trajectory.arguments import Difference
+    from seatrial.trajectory.batch import LineResult, match_line, match_lines
+    from seatrial.trajectory.comparison import Aligned, Parting, RunDiff, compare
+    from seatrial.trajectory.expectation import MODES, Expectation, Mode, compile_expectation, expectation_from_steps
+    from seatrial.trajectory.extraction import extract, resolve_trace_ref
+    from seatrial.trajectory.given import steps_given
+    from seatrial.trajectory.matching import match, match_trajectory
+    from seatrial.trajectory.messages import match_messages
+    from seatrial.trajectory.result import Assertion, Divergence, MatchResult, Mismatch, Pair, Violation
+    from seatrial.trajectory.sources import (
+        steps_from_events,
+        steps_from_objects,
+        steps_from_trace,
+        steps_from_transcript,
+    )
+    from seatrial.trajectory.step import Source, Status, Step, Summary, Trajectory, duration, summarise
+
+__all__ = [
+    "MODES",
+    "Aligned",
+    "Assertion",
+    "Difference",
+    "Divergence",
+    "Expectation",
+    "LineResult",
+    "MatchResult",
+    "Mismatch",
+    "Mode",
+    "Pair",
+    "Parting",
+    "RunDiff",
+    "Source",
+    "Status",
+    "Step",
+    "Summary",
+    "Trajectory",
+    "Violation",
+    "compare",
+    "compile_expectation",
+    "duration",
+    "expectation_from_steps",
+    "extract",
+    "match",
+    "match_line",
+    "match_lines",
+    "match_messages",
+    "match_trajectory",
+    "resolve_trace_ref",
+    "steps_from_events",
+    "steps_from_objects",
+    "steps_from_trace",
+    "steps_from_transcript",
+    "steps_given",
+    "summarise",
+]
+
+# Names are loaded when they are asked for: matching needs none of the readers, and a command that matches ten lines
+# should not wait for them.
+_MODULES = {
+    "arguments": ("Difference",),
+    "batch": ("LineResult", "match_line", "match_lines"),
+    "comparison": ("Aligned", "Parting", "RunDiff", "compare"),
+    "expectation": ("MODES", "Expectation", "Mode", "compile_expectation", "expectation_from_steps"),
+    "extraction": ("extract", "resolve_trace_ref"),
+    "given": ("steps_given",),
+    "matching": ("match", "match_trajectory"),
+    "messages": ("match_messages",),
+    "result": ("Assertion", "Divergence", "MatchResult", "Mismatch", "Pair", "Violation"),
+    "sources": ("steps_from_events", "steps_from_objects", "steps_from_trace", "steps_from_transcript"),
+    "step": ("Source", "Status", "Step", "Summary", "Trajectory", "duration", "summarise"),
+}
+_HOME = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value

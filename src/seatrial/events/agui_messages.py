@@ -1,0 +1,232 @@
+"""AG-UI's messages: what a client of a stream holds, by role.
+
+`read_messages` takes them from JSON that nobody vouches for (a snapshot, a run's input) and notes what it had to
+drop or repair; 0.x `binary` content parts become media parts.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from seatrial import wire
+from seatrial.errors import SeatrialError
+from seatrial.transcript import Note, note_code, pointer
+
+AGUI_MESSAGE_DROPPED = note_code(
+    "agui_message_dropped", "A message of a snapshot or an input is not one of AG-UI's messages; it was dropped."
+)
+AGUI_MESSAGE_REPAIRED = note_code(
+    "agui_message_repaired", "A message of a snapshot or an input lacked something, or had it in another shape."
+)
+BINARY_PART_UPGRADED = note_code(
+    "binary_part_upgraded", "A content part of the old kind `binary` became an image, audio, video or document part."
+)
+
+Part: TypeAlias = dict[str, Any]
+"""A content part: text, image, audio, video or document."""
+
+
+class FunctionCall(msgspec.Struct, gc=False):
+    """The function of a tool call."""
+
+    name: str
+    arguments: str
+    """JSON text, or what the model wrote in its place."""
+
+
+class ToolCall(msgspec.Struct, rename="camel", omit_defaults=True, gc=False):
+    """A tool call of an assistant message."""
+
+    id: str
+    function: FunctionCall
+    # A factory is never equal to a default, so msgspec writes the key always, as AG-UI demands.
+    type: Literal["function"] = msgspec.field(default_factory=lambda: "function")
+    encrypted_value: str | UnsetType = UNSET
+    metadata: dict[str, Any] | UnsetType = UNSET
+
+
+class _Message(msgspec.Struct, tag_field="role", rename="camel", omit_defaults=True, kw_only=True, gc=False):
+    id: str
+    metadata: dict[str, Any] | UnsetType = UNSET
+    subagent_run_id: str | UnsetType = UNSET
+
+
+class _Said(_Message, kw_only=True, omit_defaults=True, gc=False):
+    name: str | UnsetType = UNSET
+    encrypted_value: str | UnsetType = UNSET
+
+
+class DeveloperMessage(_Said, tag="developer", kw_only=True, omit_defaults=True, gc=False):
+    content: str
+
+
+class SystemMessage(_Said, tag="system", kw_only=True, omit_defaults=True, gc=False):
+    content: str
+
+
+class AssistantMessage(_Said, tag="assistant", kw_only=True, omit_defaults=True, gc=False):
+    content: str | UnsetType = UNSET
+    tool_calls: list[ToolCall] | UnsetType = UNSET
+
+
+class UserMessage(_Said, tag="user", kw_only=True, omit_defaults=True, gc=False):
+    content: str | list[Part]
+
+
+class ToolMessage(_Said, tag="tool", kw_only=True, omit_defaults=True, gc=False):
+    tool_call_id: str
+    content: str | list[Part]
+    error: str | UnsetType = UNSET
+
+
+class ReasoningMessage(_Said, tag="reasoning", kw_only=True, omit_defaults=True, gc=False):
+    content: str
+
+
+class ActivityMessage(_Message, tag="activity", kw_only=True, omit_defaults=True, gc=False):
+    activity_type: str
+    content: dict[str, Any]
+
+
+TextMessage: TypeAlias = (
+    DeveloperMessage | SystemMessage | AssistantMessage | UserMessage | ToolMessage | ReasoningMessage
+)
+Message: TypeAlias = TextMessage | ActivityMessage
+
+
+def read_messages(values: Any, at: tuple[str | int, ...], notes: list[Note]) -> list[Message]:
+    """The messages in a JSON array at this place; what cannot be read is noted."""
+    if type(values) is not list:
+        notes.append(Note(AGUI_MESSAGE_DROPPED, pointer(*at), "expected an array of messages"))
+        return []
+    messages = []
+    for index, value in enumerate(values):
+        here = (*at, index)
+        message = _typed(value) or _repaired(value, here, notes)
+        if message is not None:
+            if isinstance(message, UserMessage | ToolMessage) and type(message.content) is list:
+                message.content = upgraded_parts(message.content, (*here, "content"), notes)
+            messages.append(message)
+    return messages
+
+
+def upgraded_parts(parts: list[Part], at: tuple[str | int, ...], notes: list[Note]) -> list[Part]:
+    """The parts, with 0.x `binary` parts as media parts; the same list when there are none."""
+    if all(part.get("type") != "binary" for part in parts):
+        return parts
+    # Producers that speak both versions send the same attachment twice.
+    present = {_identity(part) for part in parts}
+    modern = []
+    for index, part in enumerate(parts):
+        upgraded = _upgraded(part) if part.get("type") == "binary" else None
+        if upgraded is None:
+            modern.append(part)
+            continue
+        notes.append(Note(BINARY_PART_UPGRADED, pointer(*at, index), f"read as a part of kind {upgraded['type']}"))
+        if _identity(upgraded) not in present:
+            modern.append(upgraded)
+    return modern
+
+
+def _upgraded(part: Part) -> Part | None:
+    mime_type = part.get("mimeType")
+    if type(mime_type) is not str:
+        return None
+    family = mime_type.partition("/")[0]
+    upgraded: Part = {"type": family if family in ("image", "audio", "video") else "document"}
+    for kind, key in (("data", "data"), ("url", "url"), ("file", "id")):
+        value = part.get(key)
+        if type(value) is str and value:
+            upgraded["source"] = {"type": kind, "value": value, "mimeType": mime_type}
+            filename = part.get("filename")
+            if type(filename) is str and filename:
+                upgraded["metadata"] = {"filename": filename}
+            return upgraded
+    return None
+
+
+def _identity(part: Part) -> tuple[str, ...] | None:
+    """What tells one media part from another; None for anything else."""
+    source, metadata = part.get("source"), part.get("metadata")
+    if type(source) is not dict:
+        return None
+    filename = metadata.get("filename") if type(metadata) is dict else None
+    marks = (part.get("type"), source.get("type"), source.get("value"), source.get("mimeType"), filename)
+    return tuple([mark if type(mark) is str else "" for mark in marks])
+
+
+def _typed(value: Any) -> Message | None:
+    try:
+        message: Message = msgspec.convert(value, Message)
+    except (msgspec.ValidationError, RecursionError):
+        return None
+    return message
+
+
+def _repaired(value: Any, at: tuple[str | int, ...], notes: list[Note]) -> Message | None:
+    """The message after what is usual has been mended: nulls, no id, content and arguments that are not text."""
+    if type(value) is not dict:
+        notes.append(Note(AGUI_MESSAGE_DROPPED, pointer(*at), "expected an object"))
+        return None
+    mended = {key: item for key, item in value.items() if item is not None}
+    role = mended.get("role")
+    if type(mended.get("id")) is not str:
+        mended["id"] = f"seatrial-message{pointer(*at).replace('/', '-')}"
+    content = mended.get("content", "")
+    if role == "activity":
+        mended["content"] = content if type(content) is dict else {"value": content}
+    elif type(content) is list and role in ("user", "tool"):
+        mended["content"] = [part for part in content if type(part) is dict]
+    elif "content" in mended or role != "assistant":
+        mended["content"] = _text(content)
+    calls = mended.get("toolCalls")
+    if type(calls) is list:
+        mended["toolCalls"] = [call for call in map(_mended_call, calls) if call is not None]
+    for key in ("name", "error", "encryptedValue", "subagentRunId"):
+        if key in mended and type(mended[key]) is not str:
+            del mended[key]
+    if type(mended.get("metadata", {})) is not dict:
+        del mended["metadata"]
+    message = _typed(mended)
+    if message is None:
+        notes.append(Note(AGUI_MESSAGE_DROPPED, pointer(*at), f"role {str(role)[:40]!r} with what came is no message"))
+    else:
+        notes.append(Note(AGUI_MESSAGE_REPAIRED, pointer(*at), "some of its fields were null, missing or misshapen"))
+    return message
+
+
+def _mended_call(call: Any) -> dict[str, Any] | None:
+    function = call.get("function") if type(call) is dict else None
+    if type(function) is not dict or type(function.get("name")) is not str:
+        return None
+    kept = {key: call[key] for key, kind in _CALL_FIELDS.items() if type(call.get(key)) is kind}
+    call_id = call.get("id")
+    arguments = _text(function.get("arguments", ""))
+    return {
+        **kept,
+        "id": call_id if type(call_id) is str else "",
+        "function": {"name": function["name"], "arguments": arguments},
+    }
+
+
+_CALL_FIELDS = {"encryptedValue": str, "metadata": dict}
+
+
+def _text(value: Any) -> str:
+    """Text as it is, text parts joined, anything else as JSON."""
+    if type(value) is str:
+        return value
+    if value is None:
+        return ""
+    if type(value) is list:
+        items = [part.get("text") if type(part) is dict else part for part in value]
+        texts = [item for item in items if type(item) is str]
+        if len(texts) == len(value):
+            return "".join(texts)
+    try:
+        return wire.encode(value).decode()
+    except SeatrialError:
+        return ""

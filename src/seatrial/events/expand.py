@@ -1,0 +1,224 @@
+"""Chunks into start, content and end (events.md B6).
+
+Each agent of a run has a lane, the parent agent too, and a lane holds at most one stream that is being put
+together from chunks. A chunk without an id continues it; a chunk of something else, and most other events of
+that agent, end it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from seatrial.events import types as t
+from seatrial.events.violation import Fault, Owner, Violation, agent, name_of, quoted
+
+Kind: TypeAlias = Literal["text", "tool", "reasoning"]
+Chunk: TypeAlias = t.TextMessageChunk | t.ToolCallChunk | t.ReasoningMessageChunk
+
+CHUNKS: dict[type, Kind] = {
+    t.TextMessageChunk: "text",
+    t.ToolCallChunk: "tool",
+    t.ReasoningMessageChunk: "reasoning",
+}
+
+# What an event other than a chunk does to the lanes; all others end the stream of their own agent.
+_ENDS_ALL = (t.RunStarted, t.RunFinished, t.RunError, t.MessagesSnapshot)
+_ENDS_NONE = (t.RawEvent, t.ActivitySnapshot, t.ActivityDelta, t.ReasoningEncryptedValue, t.SubagentStarted)
+
+
+Established: TypeAlias = tuple[tuple[str, str | UnsetType], ...]
+
+
+class _Stream(msgspec.Struct):
+    """A stream that chunks are building."""
+
+    kind: Kind
+    id: str
+    established: Established
+    """What the opener said; a later chunk may repeat it but not change it."""
+
+    def goes_on(self, kind: Kind, chunk_id: str | UnsetType) -> bool:
+        """Whether a chunk of that kind and id, in the same lane, continues this stream."""
+        return self.kind == kind and (chunk_id is UNSET or chunk_id == self.id)
+
+
+def expand(events: Iterable[t.Event]) -> tuple[list[t.Event], Violation | None]:
+    """The events without chunks, up to the first chunk that cannot be expanded, and what is wrong with that one."""
+    expander = Expander()
+    expanded: list[t.Event] = []
+    for index, event in enumerate(events):
+        result = expander.feed(event, index)
+        if isinstance(result, Violation):
+            return expanded, result
+        expanded += result
+    return expanded, None
+
+
+class Expander:
+    """The open streams of every lane."""
+
+    def __init__(self) -> None:
+        self.lanes: dict[Owner, _Stream] = {}
+        """While this is empty, every event but a chunk stands for itself."""
+        self._holders: dict[Kind, dict[str, Owner]] = {"text": {}, "tool": {}, "reasoning": {}}
+        """Which lane holds an id."""
+
+    def feed(self, event: t.Event, index: int) -> list[t.Event] | Violation:
+        """What the event with this index stands for; or why it stands for nothing, and then it changes nothing."""
+        kind = CHUNKS.get(type(event))
+        if kind is not None:
+            result = self._chunk(event, kind)  # type: ignore[arg-type]  # CHUNKS has told that it is one
+            return Violation(index, *result) if isinstance(result, Fault) else result
+        if not self.lanes or isinstance(event, _ENDS_NONE):
+            return [event]
+        if isinstance(event, _ENDS_ALL):
+            return [*[self._end(lane) for lane in list(self.lanes)], event]
+        lane = event.subagent_run_id
+        return [self._end(lane), event] if lane in self.lanes else [event]
+
+    # The id of the parent agent's stream that a chunk continues, when a delta is all that it brings; else None.
+
+    def growing_text(self, chunk: t.TextMessageChunk) -> str | None:
+        stream = self._growing(chunk, "text")
+        if stream is None or chunk.message_id not in (UNSET, stream.id):
+            return None
+        (_, role), (_, name) = stream.established
+        return stream.id if chunk.role in (UNSET, role) and chunk.name in (UNSET, name) else None
+
+    def growing_call(self, chunk: t.ToolCallChunk) -> str | None:
+        stream = self._growing(chunk, "tool")
+        if stream is None or chunk.tool_call_id not in (UNSET, stream.id):
+            return None
+        (_, name), (_, parent) = stream.established
+        same = chunk.tool_call_name in (UNSET, name) and chunk.parent_message_id in (UNSET, parent)
+        return stream.id if same else None
+
+    def growing_reasoning(self, chunk: t.ReasoningMessageChunk) -> str | None:
+        stream = self._growing(chunk, "reasoning")
+        return None if stream is None or chunk.message_id not in (UNSET, stream.id) else stream.id
+
+    def _growing(self, chunk: Chunk, kind: Kind) -> _Stream | None:
+        stream = self.lanes.get(UNSET)
+        if (
+            stream is None
+            or stream.kind != kind
+            or chunk.delta is UNSET
+            or chunk.subagent_run_id is not UNSET
+            or chunk.metadata is not UNSET
+            or chunk.raw_event is not UNSET
+        ):
+            return None
+        return stream
+
+    def _chunk(self, chunk: Chunk, kind: Kind) -> list[t.Event] | Fault:
+        chunk_id = chunk.tool_call_id if isinstance(chunk, t.ToolCallChunk) else chunk.message_id
+        lane = chunk.subagent_run_id
+        stream = self.lanes.get(lane)
+        if stream is None or not stream.goes_on(kind, chunk_id):
+            found = self._lane(chunk, kind, chunk_id)
+            if isinstance(found, Fault):
+                return found
+            lane = found
+            stream = self.lanes.get(lane)
+            if stream is None or not stream.goes_on(kind, chunk_id):
+                return self._opened(chunk, kind, chunk_id, lane)
+        for field, value in stream.established:
+            repeated = getattr(chunk, field)
+            if repeated is not UNSET and repeated != value:
+                changed = f"the {field} of {quoted(stream.id)} from {quoted(value)} to {quoted(repeated)}"
+                return Fault("chunk_changed", f"{name_of(chunk)} changes {changed}")
+        if chunk.delta is UNSET and chunk.metadata is UNSET and chunk.raw_event is UNSET:
+            return []
+        return [_content(chunk, stream.id, lane)]
+
+    def _opened(self, chunk: Chunk, kind: Kind, chunk_id: str | UnsetType, lane: Owner) -> list[t.Event] | Fault:
+        if chunk_id is UNSET:
+            return Fault("chunk_without_id", f"{name_of(chunk)} has no id, and no open stream to continue")
+        started = _start(chunk, chunk_id)
+        if isinstance(started, Fault):
+            return started
+        start, established = started
+        opened = [self._end(lane), start] if lane in self.lanes else [start]
+        self.lanes[lane] = _Stream(kind, chunk_id, established)
+        self._holders[kind][chunk_id] = lane
+        # Metadata alone makes no content event here: the opener has it already.
+        if chunk.delta is not UNSET or chunk.raw_event is not UNSET:
+            opened.append(_content(chunk, chunk_id, lane))
+        return opened
+
+    def _lane(self, chunk: Chunk, kind: Kind, chunk_id: str | UnsetType) -> Owner | Fault:
+        tag = chunk.subagent_run_id
+        holders = self._holders[kind]
+        if chunk_id is not UNSET:
+            if chunk_id not in holders:
+                return tag
+            holder = holders[chunk_id]
+            if tag is not UNSET and tag != holder:
+                whose = f"{agent(tag)}, but {quoted(chunk_id)} belongs to {agent(holder)}"
+                return Fault("attribution", f"{name_of(chunk)} is attributed to {whose}")
+            return holder
+        if tag is not UNSET:
+            return tag
+        parent = self.lanes.get(UNSET)
+        if (parent is not None and parent.kind == kind) or not holders:
+            return UNSET
+        # Producers that attribute only the first chunk: what else could this one continue?
+        if len(holders) == 1:
+            return next(iter(holders.values()))
+        several = f"could continue {len(holders)} streams"
+        return Fault("chunk_ambiguous", f"{name_of(chunk)} has no id and no attribution, and {several}")
+
+    def _end(self, lane: Owner) -> t.Event:
+        stream = self.lanes.pop(lane)
+        del self._holders[stream.kind][stream.id]
+        if stream.kind == "text":
+            return t.TextMessageEnd(message_id=stream.id, subagent_run_id=lane)
+        if stream.kind == "tool":
+            return t.ToolCallEnd(tool_call_id=stream.id, subagent_run_id=lane)
+        return t.ReasoningMessageEnd(message_id=stream.id, subagent_run_id=lane)
+
+
+def _start(chunk: Chunk, chunk_id: str) -> tuple[t.Event, Established] | Fault:
+    """The opening event, and what it establishes."""
+    shared: dict[str, Any] = {
+        "timestamp": chunk.timestamp,
+        "metadata": chunk.metadata,
+        "subagent_run_id": chunk.subagent_run_id,
+    }
+    if isinstance(chunk, t.TextMessageChunk):
+        role = "assistant" if chunk.role is UNSET else chunk.role
+        text = t.TextMessageStart(message_id=chunk_id, role=role, name=chunk.name, **shared)
+        return text, (("role", role), ("name", chunk.name))
+    if isinstance(chunk, t.ReasoningMessageChunk):
+        return t.ReasoningMessageStart(message_id=chunk_id, **shared), ()
+    name, parent = chunk.tool_call_name, chunk.parent_message_id
+    if name is UNSET:
+        return Fault("chunk_without_name", f"{name_of(chunk)} opens tool call {quoted(chunk_id)} without a tool name")
+    call = t.ToolCallStart(tool_call_id=chunk_id, tool_call_name=name, parent_message_id=parent, **shared)
+    return call, (("tool_call_name", name), ("parent_message_id", parent))
+
+
+def _content(chunk: Chunk, stream_id: str, lane: Owner) -> t.Event:
+    """The content event of a chunk. Its own attribution never differs from the lane."""
+    delta = "" if chunk.delta is UNSET else chunk.delta
+    content: t.TextMessageContent | t.ToolCallArgs | t.ReasoningMessageContent
+    if isinstance(chunk, t.TextMessageChunk):
+        content = t.TextMessageContent(message_id=stream_id, delta=delta)
+    elif isinstance(chunk, t.ToolCallChunk):
+        content = t.ToolCallArgs(tool_call_id=stream_id, delta=delta)
+    else:
+        content = t.ReasoningMessageContent(message_id=stream_id, delta=delta)
+    # Most chunks have none of these, and to set a field is dearer than to look at it.
+    if lane is not UNSET:
+        content.subagent_run_id = lane
+    if chunk.metadata is not UNSET:
+        content.metadata = chunk.metadata
+    if chunk.raw_event is not UNSET:
+        content.raw_event = chunk.raw_event
+    if chunk.timestamp is not UNSET:
+        content.timestamp = chunk.timestamp
+    return content

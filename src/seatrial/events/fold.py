@@ -1,0 +1,482 @@
+"""Events into what a client holds after them: messages, state, pending tool calls, interrupts (events.md B7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from seatrial.events import agui_messages as agui
+from seatrial.events import types as t
+from seatrial.events.drafts import CallDraft, Draft, Drafts, Origin, drafted
+from seatrial.events.patch import Patcher, copy_json
+from seatrial.events.run_input import version_note
+from seatrial.events.violation import quoted
+from seatrial.transcript import Note, note_code, pointer
+
+UNKNOWN_MESSAGE = note_code("unknown_message", "An event names a message that does not exist; it changes nothing.")
+UNKNOWN_TOOL_CALL = note_code(
+    "unknown_tool_call", "An event names a tool call that does not exist; it changes nothing."
+)
+TEXT_INTO_ACTIVITY = note_code(
+    "text_into_activity", "Text or reasoning is streamed under the id of an activity message; it was dropped."
+)
+TOOL_CALL_RENAMED = note_code("tool_call_renamed", "A tool call is started again under another tool name.")
+PARENT_NOT_ASSISTANT = note_code(
+    "parent_not_assistant", "The parent of a tool call is no assistant message; the call got a message of its own."
+)
+PATCH_FAILED = note_code("patch_failed", "A patch does not apply; the state or activity stays as it was.")
+NOT_AN_ACTIVITY = note_code("not_an_activity", "ACTIVITY_DELTA names a message of another kind; it changes nothing.")
+CHUNK_NOT_EXPANDED = note_code("chunk_not_expanded", "A chunk reached the fold; chunks have to be expanded first.")
+
+_AUTHORITY = "@ag-ui/client"
+
+
+class Folded(msgspec.Struct):
+    """What the events add up to."""
+
+    messages: list[agui.Message]
+    state: Any
+    pending: list[str]
+    """Tool calls that wait for a result: those that the run named, else those it started and got no result for."""
+    pending_interrupts: list[t.Interrupt]
+    notes: list[Note]
+    """What changed nothing; pointers are indices of events."""
+    origins: list[Origin]
+    """One for each message."""
+    started: t.RunStarted | None
+    """The last run's start."""
+    terminal: t.RunFinished | t.RunError | None
+    """The last run's end; None when it has not come."""
+    error: str | None
+    """Message of a RUN_ERROR that came before any message."""
+    usage: list[t.TokenUsage]
+    """Of all runs in the stream."""
+
+
+def fold(events: Iterable[t.Event], *, messages: Iterable[agui.Message] = (), state: Any = UNSET) -> Folded:
+    """What the events, without chunks, make of these messages and this state. The messages are taken over."""
+    folding = Folding(messages=messages, state=state)
+    for index, event in enumerate(events):
+        folding.feed(event, index)
+    return folding.result()
+
+
+class Folding:
+    """The messages and the state on the way."""
+
+    def __init__(self, *, messages: Iterable[agui.Message] = (), state: Any = UNSET) -> None:
+        self.notes: list[Note] = []
+        self.applies: dict[type, Callable[[Any, int], None]] = {
+            t.RunStarted: self._run_started,
+            t.RunFinished: self._run_finished,
+            t.RunError: self._run_error,
+            t.StepStarted: self._nothing,
+            t.StepFinished: self._nothing,
+            t.TextMessageStart: self._text_start,
+            t.TextMessageContent: self._content,
+            t.TextMessageEnd: self._text_end,
+            t.TextMessageChunk: self._chunk,
+            t.ToolCallStart: self._tool_start,
+            t.ToolCallArgs: self._tool_args,
+            t.ToolCallEnd: self._tool_end,
+            t.ToolCallChunk: self._chunk,
+            t.ToolCallResult: self._tool_result,
+            t.StateSnapshot: self._state_snapshot,
+            t.StateDelta: self._state_delta,
+            t.MessagesSnapshot: self._messages_snapshot,
+            t.ActivitySnapshot: self._activity_snapshot,
+            t.ActivityDelta: self._activity_delta,
+            t.ReasoningStart: self._nothing,
+            t.ReasoningEnd: self._nothing,
+            t.ReasoningMessageStart: self._text_start,
+            t.ReasoningMessageContent: self._content,
+            t.ReasoningMessageEnd: self._text_end,
+            t.ReasoningMessageChunk: self._chunk,
+            t.ReasoningEncryptedValue: self._encrypted_value,
+            t.SubagentStarted: self._nothing,
+            t.SubagentFinished: self._nothing,
+            t.SubagentError: self._nothing,
+            t.RawEvent: self._nothing,
+            t.CustomEvent: self._nothing,
+        }
+        """By type: what an event with this index does. `feed` is the safe way to it."""
+        self._fed = 0
+        self._patcher = Patcher()
+        self._state: Any = {} if state is UNSET else state
+        self._owns_state = False
+        self._interrupts: list[t.Interrupt] = []
+        self._started: t.RunStarted | None = None
+        self._terminal: t.RunFinished | t.RunError | None = None
+        self._error: str | None = None
+        self._usage: list[t.TokenUsage] = []
+        self._run_index = -1
+        self._run_calls: dict[str, None] = {}
+        self._answered: set[str] = set()
+        self.drafts = Drafts([drafted(message, Origin(-1)) for message in messages])
+
+    def feed(self, event: t.Event, index: int | None = None) -> None:
+        """Apply one event. Without an index, events are counted."""
+        if index is None:
+            index = self._fed
+        self._fed += 1
+        self.applies[type(event)](event, index)
+
+    def result(self) -> Folded:
+        """What the events add up to. The messages are shared with the folding: feeding it more may change them."""
+        drafts = self.drafts.in_order()
+        named: list[str] | UnsetType = UNSET
+        if isinstance(self._terminal, t.RunFinished) and isinstance(self._terminal.outcome, t.SuccessOutcome):
+            named = self._terminal.outcome.pending_tool_call_ids
+        return Folded(
+            messages=[draft.finish() for draft in drafts],
+            state=self._state,
+            pending=list(named) if named else [call for call in self._run_calls if call not in self._answered],
+            pending_interrupts=self._interrupts,
+            notes=self.notes,
+            origins=[draft.origin for draft in drafts],
+            started=self._started,
+            terminal=self._terminal,
+            error=self._error,
+            usage=self._usage,
+        )
+
+    # The run
+
+    def _nothing(self, event: t.BaseEvent, index: int) -> None:
+        pass
+
+    def _chunk(self, event: t.BaseEvent, index: int) -> None:
+        self._note(CHUNK_NOT_EXPANDED, index, "expand the events first")
+
+    def _run_started(self, event: t.RunStarted, index: int) -> None:
+        self._started = event
+        self._terminal = None
+        self._run_index = index
+        self._run_calls = {}
+        self._answered = set()
+        if event.protocol_version is not UNSET:
+            self.notes += version_note(event.protocol_version, pointer(index, "protocolVersion"))
+        if type(event.input) is dict and event.input.get("messages") is not None:
+            place = (index, "input", "messages")
+            for message in agui.read_messages(event.input["messages"], place, self.notes):
+                if message.id not in self.drafts.by_id:
+                    self.drafts.append(drafted(message, Origin(-1)))
+
+    def _run_finished(self, event: t.RunFinished, index: int) -> None:
+        self._ended(event)
+        self._interrupts = event.outcome.interrupts if isinstance(event.outcome, t.InterruptOutcome) else []
+        last = self.drafts.last()
+        if isinstance(event.outcome, t.CancelledOutcome) and last is not None and self._is_of_this_run(last):
+            last.origin.aborted = True
+
+    def _run_error(self, event: t.RunError, index: int) -> None:
+        self._ended(event)
+        last = self.drafts.last()
+        if last is None:
+            self._error = event.message
+        elif self._is_of_this_run(last):
+            last.origin.error = event.message
+        else:
+            last.origin.error_after = event.message
+
+    def _ended(self, event: t.RunFinished | t.RunError) -> None:
+        self._terminal = event
+        if event.usage is not UNSET:
+            self._usage += event.usage
+
+    def _is_of_this_run(self, draft: Draft) -> bool:
+        """Whether the agent was saying this in the run that now ends."""
+        said = isinstance(draft.message, agui.AssistantMessage | agui.ReasoningMessage)
+        return said and draft.origin.index > self._run_index
+
+    # Text and reasoning
+
+    def _text_start(self, event: t.TextMessageStart | t.ReasoningMessageStart, index: int) -> None:
+        draft = self.drafts.by_id.get(event.message_id)
+        if draft is None:
+            draft = Draft(_new_message(event), Origin(index, _moment(event), True))
+            self.drafts.append(draft)
+        elif isinstance(draft.message, agui.ActivityMessage):
+            self._note(TEXT_INTO_ACTIVITY, index, f"message {quoted(event.message_id)} is an activity")
+            return
+        else:
+            draft.origin.open = True
+        if event.metadata is not UNSET:
+            _merge(draft.message, event.metadata)
+
+    def _content(self, event: t.TextMessageContent | t.ReasoningMessageContent, index: int) -> None:
+        message_id = event.message_id
+        write = self.drafts.writers.get(message_id)
+        if write is None:
+            draft = self._growing(message_id, index)
+            if draft is None:
+                return
+            write = self.drafts.writers[message_id] = draft.writer()
+        write(event.delta)
+        if event.metadata is not UNSET:
+            _merge(self.drafts.by_id[message_id].message, event.metadata)
+
+    def _growing(self, message_id: str, index: int) -> Draft | None:
+        draft = self.drafts.by_id.get(message_id)
+        if draft is None:
+            self._note(UNKNOWN_MESSAGE, index, f"there is no message {quoted(message_id)}")
+        elif isinstance(draft.message, agui.ActivityMessage):
+            self._note(TEXT_INTO_ACTIVITY, index, f"message {quoted(message_id)} is an activity")
+        else:
+            return draft
+        return None
+
+    def _text_end(self, event: t.TextMessageEnd | t.ReasoningMessageEnd, index: int) -> None:
+        draft = self._growing(event.message_id, index)
+        if draft is not None:
+            draft.origin.open = False
+            if event.metadata is not UNSET:
+                _merge(draft.message, event.metadata)
+
+    # Tool calls
+
+    def _tool_start(self, event: t.ToolCallStart, index: int) -> None:
+        self._run_calls[event.tool_call_id] = None
+        known = self.drafts.calls.get(event.tool_call_id)
+        if known is None:
+            known = self._new_call(event, index)
+        elif known.call.function.name != event.tool_call_name:
+            former, name = known.call.function.name, event.tool_call_name
+            self._note(TOOL_CALL_RENAMED, index, f"the tool {quoted(former)} is now {quoted(name)}")
+            known.call.function.name = name
+        if event.metadata is not UNSET:
+            _merge(known.call, event.metadata)
+
+    def _new_call(self, event: t.ToolCallStart, index: int) -> CallDraft:
+        call_id, parent, drafts = event.tool_call_id, event.parent_message_id, self.drafts
+        owner = drafts.by_id.get(parent) if parent is not UNSET and parent else None
+        call = agui.ToolCall(call_id, agui.FunctionCall(event.tool_call_name, ""))
+        if owner is not None and isinstance(owner.message, agui.AssistantMessage):
+            if owner.message.tool_calls is UNSET:
+                owner.message.tool_calls = []
+            owner.message.tool_calls.append(call)
+        else:
+            message = agui.AssistantMessage(id=call_id, tool_calls=[call])
+            if owner is not None:
+                self._note(PARENT_NOT_ASSISTANT, index, f"message {quoted(parent)} is not an assistant's")
+            elif parent is not UNSET and parent:
+                message.id = parent
+            if message.id not in drafts.by_id:
+                message.subagent_run_id = event.subagent_run_id
+            owner = Draft(message, Origin(index, _moment(event)))
+            drafts.append(owner)
+        return drafts.add_call(owner, call)
+
+    def _tool_args(self, event: t.ToolCallArgs, index: int) -> None:
+        call_id = event.tool_call_id
+        write = self.drafts.argument_writers.get(call_id)
+        if write is None:
+            known = self._known_call(call_id, index)
+            if known is None:
+                return
+            write = self.drafts.argument_writers[call_id] = known.parts.append
+        write(event.delta)
+        if event.metadata is not UNSET:
+            _merge(self.drafts.calls[call_id].call, event.metadata)
+
+    def _tool_end(self, event: t.ToolCallEnd, index: int) -> None:
+        known = self._known_call(event.tool_call_id, index)
+        if known is not None and event.metadata is not UNSET:
+            _merge(known.call, event.metadata)
+
+    def _known_call(self, call_id: str, index: int) -> CallDraft | None:
+        known = self.drafts.calls.get(call_id)
+        if known is None:
+            self._note(UNKNOWN_TOOL_CALL, index, f"there is no tool call {quoted(call_id)}")
+        return known
+
+    def _tool_result(self, event: t.ToolCallResult, index: int) -> None:
+        self._answered.add(event.tool_call_id)
+        content = event.content
+        if type(content) is list:
+            content = agui.upgraded_parts(content, (index, "content"), self.notes)
+        message = agui.ToolMessage(
+            id=event.message_id,
+            tool_call_id=event.tool_call_id,
+            content=content,
+            subagent_run_id=event.subagent_run_id,
+        )
+        if event.metadata is not UNSET:
+            _merge(message, event.metadata)
+        self.drafts.append_result(Draft(message, Origin(index, _moment(event))), event.tool_call_id)
+
+    def _encrypted_value(self, event: t.ReasoningEncryptedValue, index: int) -> None:
+        if event.subtype == "tool-call":
+            call = self._known_call(event.entity_id, index)
+            if call is not None:
+                call.call.encrypted_value = event.encrypted_value
+            return
+        draft = self._growing(event.entity_id, index)
+        if draft is not None:
+            draft.message.encrypted_value = event.encrypted_value  # type: ignore[union-attr]  # it is no activity
+
+    # State
+
+    def _state_snapshot(self, event: t.StateSnapshot, index: int) -> None:
+        self._state = event.snapshot
+        self._owns_state = False
+
+    def _state_delta(self, event: t.StateDelta, index: int) -> None:
+        if not self._owns_state:
+            self._state = copy_json(self._state)
+            self._owns_state = True
+        self._state, problem = self._patcher.apply(self._state, event.delta)
+        if problem is not None:
+            self._note(PATCH_FAILED, index, problem)
+
+    # Snapshots and activities
+
+    def _messages_snapshot(self, event: t.MessagesSnapshot, index: int) -> None:
+        read = agui.read_messages(event.messages, (index, "messages"), self.notes)
+        # The last one counts where an id stands twice, and stands in for every local message with that id.
+        snapshot = {message.id: message for message in read}
+        survives = _survival(read, event)
+        merged: list[Draft] = []
+        known: set[str] = set()
+        for local in self.drafts.in_order():
+            message_id = local.message.id
+            message = snapshot.get(message_id)
+            if message is None:
+                if survives(local.message):
+                    merged.append(local)
+            elif message_id in known:
+                merged.append(Draft(message, local.origin))  # what grows is the first one, and this is the same
+            else:
+                merged.append(drafted(message, local.origin))
+                known.add(message_id)
+        merged += [drafted(message, Origin(index)) for message in read if message.id not in known]
+        self.drafts.arrange(merged)
+
+    def _activity_snapshot(self, event: t.ActivitySnapshot, index: int) -> None:
+        draft = self.drafts.by_id.get(event.message_id)
+        replaces = event.replace is not False
+        if draft is not None and isinstance(draft.message, agui.ActivityMessage):
+            if replaces:
+                draft.message.activity_type = event.activity_type
+                draft.message.content = event.content
+                draft.message.subagent_run_id = event.subagent_run_id
+                draft.owns_content = False
+        elif draft is None or replaces:
+            message = agui.ActivityMessage(
+                id=event.message_id,
+                activity_type=event.activity_type,
+                content=event.content,
+                subagent_run_id=event.subagent_run_id,
+            )
+            made = Draft(message, Origin(index, _moment(event)))
+            if draft is None:
+                self.drafts.append(made)
+            else:
+                self.drafts.arrange([made if other is draft else other for other in self.drafts.in_order()])
+            draft = made
+        else:
+            return
+        if event.metadata is not UNSET:
+            _merge(draft.message, event.metadata)
+
+    def _activity_delta(self, event: t.ActivityDelta, index: int) -> None:
+        draft = self.drafts.by_id.get(event.message_id)
+        if draft is None:
+            self._note(UNKNOWN_MESSAGE, index, f"there is no message {quoted(event.message_id)}")
+            return
+        message = draft.message
+        if not isinstance(message, agui.ActivityMessage):
+            self._note(NOT_AN_ACTIVITY, index, f"message {quoted(event.message_id)} is no activity")
+            return
+        # Metadata does not depend on whether the patch applies.
+        if event.metadata is not UNSET:
+            _merge(message, event.metadata)
+        if not draft.owns_content:
+            message.content = copy_json(message.content)
+            draft.owns_content = True
+        message.content, problem = self._patcher.apply(message.content, event.patch)
+        if problem is None:
+            message.activity_type = event.activity_type
+        else:
+            self._note(PATCH_FAILED, index, problem)
+
+    def _note(self, code: str, index: int, message: str) -> None:
+        self.notes.append(Note(code, pointer(index), message))
+
+
+def _survival(snapshot: list[agui.Message], event: t.MessagesSnapshot) -> Callable[[agui.Message], bool]:
+    """Whether a local message stays that a snapshot leaves out: some kinds exist only on the client's side."""
+    has_reasoning = any(isinstance(message, agui.ReasoningMessage) for message in snapshot)
+    has_activity = any(isinstance(message, agui.ActivityMessage) for message in snapshot)
+    owned = _owned_activity_types(event)
+
+    def survives(message: agui.Message) -> bool:
+        if isinstance(message, agui.ReasoningMessage):
+            return not has_reasoning
+        if not isinstance(message, agui.ActivityMessage):
+            return False
+        if owned is UNSET:
+            return not has_activity
+        return owned is not None and message.activity_type not in owned
+
+    return survives
+
+
+def _owned_activity_types(event: t.MessagesSnapshot) -> frozenset[str] | UnsetType | None:
+    """The activity types that a snapshot speaks for: None is all, UNSET is not told."""
+    if event.metadata is UNSET or _AUTHORITY not in event.metadata:
+        return UNSET
+    declared = event.metadata[_AUTHORITY]
+    if type(declared) is not dict:
+        return frozenset()
+    if "authoritativeActivityTypes" not in declared:
+        return UNSET
+    types = declared["authoritativeActivityTypes"]
+    if types is None:
+        return None
+    return frozenset(types if type(types) is list and all(type(name) is str for name in types) else [])
+
+
+def _new_message(event: t.TextMessageStart | t.ReasoningMessageStart) -> agui.Message:
+    if isinstance(event, t.ReasoningMessageStart):
+        return agui.ReasoningMessage(id=event.message_id, content="", subagent_run_id=event.subagent_run_id)
+    kind = _TEXT_MESSAGES["assistant" if event.role is UNSET else event.role]
+    return kind(id=event.message_id, content="", name=event.name, subagent_run_id=event.subagent_run_id)
+
+
+_TEXT_MESSAGES: dict[str, type[agui.DeveloperMessage | agui.SystemMessage | agui.AssistantMessage | agui.UserMessage]]
+_TEXT_MESSAGES = {
+    "developer": agui.DeveloperMessage,
+    "system": agui.SystemMessage,
+    "assistant": agui.AssistantMessage,
+    "user": agui.UserMessage,
+}
+
+
+def _moment(event: t.BaseEvent) -> int | None:
+    """When an event happened, in milliseconds: AG-UI's number, else the seed's RFC 3339 text."""
+    if event.timestamp is not UNSET:
+        return event.timestamp if event.timestamp >= 0 else None
+    if event.created_at is UNSET:
+        return None
+    from datetime import UTC, datetime  # few streams have this field
+
+    try:
+        moment = datetime.fromisoformat(event.created_at)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        milliseconds = round(moment.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return None
+    return milliseconds if milliseconds >= 0 else None
+
+
+def _merge(target: agui.Message | agui.ToolCall, metadata: dict[str, Any]) -> None:
+    """Shallow, the last write of a key wins. A copy at first, because the metadata belongs to its event."""
+    if target.metadata is UNSET:
+        target.metadata = dict(metadata)
+    else:
+        target.metadata.update(metadata)

@@ -1,0 +1,417 @@
+"""What a client of a stream holds, as our transcript.
+
+| AG-UI | transcript |
+| --- | --- |
+| reasoning messages in front of an assistant message | `ReasoningBlock`s at its head; on their own, a message of their own |
+| `encryptedValue` of reasoning, a tool call, an assistant message | `ReasoningDetailsBlock` with one `reasoning.encrypted` item of format `unknown` |
+| text of an assistant message | `TextBlock`, and `ThinkingBlock` for what stands in hidden tags |
+| tool calls | `ToolCall`; arguments that are not JSON are kept by `unparsed_arguments` |
+| tool message | `ToolResultMessage`; `error` makes it an error |
+| developer message | `SystemMessage`, with a note |
+| activity | `CustomMessage` with the activity type as `kind` and the content as `payload` |
+| RUN_ERROR, outcome `cancelled` | stop reason `error` or `aborted` of the message that the run ended in |
+| `result` of RUN_FINISHED | the answer, when it is a string; else `metadata.result` |
+
+Where `metadata.seatrial` says more (see `remainder`), that counts.
+"""  # noqa: E501 - a table
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import UNSET
+
+from seatrial import wire
+from seatrial.errors import SeatrialError
+from seatrial.events import agui_messages as agui
+from seatrial.events import types as t
+from seatrial.events.drafts import Origin
+from seatrial.events.fold import Folded
+from seatrial.events.layout import assistant_blocks, spoken, user_blocks
+from seatrial.events.remainder import (
+    KEY,
+    AssistantRemainder,
+    CallRemainder,
+    CustomRemainder,
+    ImageRemainder,
+    MessageRemainder,
+    ReasoningRemainder,
+    RunRemainder,
+    ToolRemainder,
+    UserRemainder,
+    ignored,
+    nothing,
+    remainder,
+)
+from seatrial.events.violation import quoted
+from seatrial.transcript import (
+    AssistantBlock,
+    AssistantMessage,
+    CustomMessage,
+    ImageBlock,
+    Message,
+    Note,
+    ReasoningBlock,
+    ReasoningDetailsBlock,
+    ReasoningEncrypted,
+    ReasoningFormat,
+    RunIdentity,
+    StopReason,
+    SystemMessage,
+    TextBlock,
+    ToolCall,
+    ToolResultMessage,
+    Transcript,
+    Usage,
+    UserBlock,
+    UserMessage,
+    note_code,
+    pointer,
+)
+from seatrial.transcript.arguments import ARGUMENTS_NOT_JSON, parse_arguments
+from seatrial.transcript.thinking import UNCLOSED_THINKING_TAG
+
+DEVELOPER_AS_SYSTEM = note_code("developer_as_system", "A developer message is read as a system message.")
+MESSAGE_NAME_DROPPED = note_code("message_name_dropped", "A message has a name, for which a transcript has no field.")
+MESSAGE_METADATA_DROPPED = note_code(
+    "message_metadata_dropped", "A message or tool call has metadata, for which a transcript has no field."
+)
+ENCRYPTED_VALUE_DROPPED = note_code(
+    "encrypted_value_dropped", "A message that is not the assistant's has an encrypted value; it was dropped."
+)
+SUBAGENT_FLATTENED = note_code(
+    "subagent_flattened", "What subagents said stands among what the agent said, and no longer tells whose it is."
+)
+MEDIA_PART_DROPPED = note_code(
+    "media_part_dropped", "A content part is neither text nor an image with data or a URL; it was dropped."
+)
+TOOL_NAME_UNKNOWN = note_code("tool_name_unknown", "A tool result answers no known call, so its tool has no name.")
+
+_R = TypeVar("_R", bound=msgspec.Struct)
+
+
+def to_transcript(folded: Folded, notes: list[Note] | None = None) -> Transcript:
+    """The transcript of a fold; what it cannot hold is noted, with the index of the event as the pointer."""
+    projection = _Projection(folded, [] if notes is None else notes)
+    for message, origin in zip(folded.messages, folded.origins, strict=True):
+        projection.take(message, origin)
+    transcript = Transcript(messages=projection.messages(), usage=total_usage(folded.usage))
+    started, terminal = folded.started, folded.terminal
+    if started is not None and started.run_id:
+        transcript.identity = identity_of(started)
+    if terminal is None:
+        return transcript
+    transcript.metadata = {}
+    if isinstance(terminal, t.RunError):
+        if terminal.code is not UNSET:
+            transcript.metadata["error_code"] = terminal.code
+    elif type(terminal.result) is str:
+        transcript.answer = terminal.result
+    elif terminal.result is not UNSET:
+        transcript.metadata["result"] = terminal.result
+    for field, value in _fields(remainder(terminal.metadata, RunRemainder, -1, projection.notes)):
+        setattr(transcript, field, value)
+    return transcript
+
+
+def identity_of(started: t.RunStarted) -> RunIdentity:
+    """The identity that a RUN_STARTED tells."""
+    return RunIdentity(
+        run_id=started.run_id,
+        parent_run_id=None if started.parent_run_id is UNSET else started.parent_run_id,
+        conversation_id=started.thread_id,
+    )
+
+
+def total_usage(usages: Sequence[t.TokenUsage]) -> Usage | None:
+    """The token counts of all models together; None when there are none."""
+    if not usages:
+        return None
+    return Usage(
+        input_tokens=sum(usage.input_tokens or 0 for usage in usages),
+        output_tokens=sum(usage.output_tokens or 0 for usage in usages),
+        cache_creation_input_tokens=sum(usage.cache_write_input_tokens or 0 for usage in usages),
+        cache_read_input_tokens=sum(usage.cached_input_tokens or 0 for usage in usages),
+    )
+
+
+def default_stop_reason(has_calls: bool) -> StopReason:
+    """The stop reason of a message that ended well."""
+    return StopReason.TOOL_USE if has_calls else StopReason.END_TURN
+
+
+def encrypted_details(data: str, item_id: str | None = None) -> ReasoningDetailsBlock:
+    """The block that stands for an `encryptedValue`."""
+    item = ReasoningEncrypted(id=item_id, format=ReasoningFormat.UNKNOWN, data=data)
+    return ReasoningDetailsBlock([msgspec.Raw(wire.encode(item))])
+
+
+def image_block(part: agui.Part, at: int, notes: list[Note]) -> ImageBlock | None:
+    """The image in an image part, or None."""
+    source = part.get("source")
+    if type(source) is not dict or type(source.get("value")) is not str:
+        return None
+    value, mime_type = source["value"], source.get("mimeType")
+    mime_type = mime_type if type(mime_type) is str else None
+    if source.get("type") == "data":
+        image = ImageBlock(f"data:{mime_type or ''};base64,{value}", mime_type)
+    elif source.get("type") == "url":
+        image = ImageBlock(value, mime_type)
+    else:
+        return None
+    for field, told in _fields(remainder(part.get("metadata"), ImageRemainder, at, notes)):
+        setattr(image, field, told)
+    return image
+
+
+class _Projection:
+    """The messages of a fold, one after the other."""
+
+    def __init__(self, folded: Folded, notes: list[Note]) -> None:
+        self.notes = notes
+        self._ended = folded.terminal is not None
+        self._calls: dict[str, ToolCall] = {}
+        """The calls so far by their ids in the stream."""
+        self._messages: list[Message] = []
+        self._placed: list[tuple[int, Message]] = []
+        """Messages that say at which index they stand."""
+        self._reasoning: list[agui.ReasoningMessage] = []
+        self._reasoning_origin: Origin | None = None
+        self._subagents_noted = False
+        if folded.error is not None:
+            self._messages.append(_failed(folded.error))
+
+    def take(self, message: agui.Message, origin: Origin) -> None:
+        self._note_leftovers(message, origin)
+        if isinstance(message, agui.ReasoningMessage):
+            self._reasoning.append(message)
+            if self._reasoning_origin is None or origin.error is not None or origin.aborted:
+                self._reasoning_origin = origin
+            if origin.error is not None or origin.aborted:
+                self._flush_reasoning()
+        elif isinstance(message, agui.AssistantMessage):
+            self._messages.append(self._assistant(message, origin))
+        else:
+            self._flush_reasoning()
+            if isinstance(message, agui.ToolMessage):
+                self._tool(message, origin)
+            else:
+                self._messages.append(self._other(message, origin))
+        if origin.error_after is not None:
+            self._flush_reasoning()
+            self._messages.append(_failed(origin.error_after))
+
+    def messages(self) -> list[Message]:
+        self._flush_reasoning()
+        return _merged(self._messages, self._placed)
+
+    def _other(self, message: agui.Message, origin: Origin) -> Message:
+        if isinstance(message, agui.UserMessage):
+            return self._user(message, origin)
+        if isinstance(message, agui.ActivityMessage):
+            custom = self._remainder(message, CustomRemainder, origin)
+            payload: Any = message.content
+            if custom.wrapped and type(payload) is dict:
+                payload = payload.get("value")
+            return CustomMessage(message.activity_type, payload, _timestamp(custom, origin))
+        if isinstance(message, agui.DeveloperMessage):
+            self._note(DEVELOPER_AS_SYSTEM, origin, "a developer message is read as a system message")
+        rest = self._remainder(message, MessageRemainder, origin)
+        return SystemMessage(_plain(message.content), _timestamp(rest, origin))
+
+    def _user(self, message: agui.UserMessage, origin: Origin) -> UserMessage:
+        rest = self._remainder(message, UserRemainder, origin)
+        content: str | list[UserBlock]
+        if type(message.content) is list:
+            content = self._blocks(message.content, origin)
+        else:
+            content = _plain(message.content)
+            if rest.blocks is not None:
+                blocks = user_blocks(content, rest.blocks)
+                if blocks is None:
+                    self.notes.append(ignored(origin.index, "its blocks do not fit the content"))
+                else:
+                    content = blocks
+        return UserMessage(content, _timestamp(rest, origin))
+
+    def _assistant(self, message: agui.AssistantMessage, origin: Origin) -> AssistantMessage:
+        rest = self._remainder(message, AssistantRemainder, origin)
+        content = _plain(message.content)
+        reasoning = [self._reasoning_blocks(item, origin) for item in self._reasoning]
+        self._reasoning, self._reasoning_origin = [], None
+        calls = [] if message.tool_calls is UNSET else [self._call(call, origin) for call in message.tool_calls]
+        blocks: list[AssistantBlock] | None = None
+        if rest.blocks is not None:
+            blocks = assistant_blocks(content, reasoning, calls, rest.blocks)
+            if blocks is None:
+                self.notes.append(ignored(origin.index, "its blocks do not fit the content"))
+        if blocks is None:
+            said, unclosed = spoken(content)
+            if unclosed:
+                self._note(UNCLOSED_THINKING_TAG, origin, "the last thought has no closing tag; it is kept as thinking")
+            blocks = [block for item in reasoning for block in item]
+            blocks += said
+            blocks += [block for call in calls for block in call]
+        if message.encrypted_value is not UNSET:
+            blocks.insert(0, encrypted_details(message.encrypted_value))
+        stop_reason, error = self._end(origin, has_calls=bool(calls))
+        return AssistantMessage(
+            blocks,
+            rest.stop_reason or stop_reason,
+            error_message=error if rest.error_message is None else rest.error_message,
+            timestamp=_timestamp(rest, origin),
+            usage=rest.usage,
+        )
+
+    def _end(self, origin: Origin, *, has_calls: bool) -> tuple[StopReason, str | None]:
+        if origin.error is not None:
+            return StopReason.ERROR, origin.error
+        if origin.aborted:
+            return StopReason.ABORTED, None
+        if origin.open and not self._ended:
+            return StopReason.OTHER, None
+        return default_stop_reason(has_calls), None
+
+    def _call(self, call: agui.ToolCall, origin: Origin) -> list[AssistantBlock]:
+        """The call, behind the encrypted reasoning that belongs to it."""
+        rest = remainder(call.metadata, CallRemainder, origin.index, self.notes)
+        arguments, not_json = parse_arguments(call.function.arguments)
+        if not_json:
+            name = quoted(call.function.name)
+            self._note(ARGUMENTS_NOT_JSON, origin, f"the arguments for {name} are text that is not JSON")
+        if call.metadata is not UNSET and call.metadata.keys() - {KEY}:
+            self._note(MESSAGE_METADATA_DROPPED, origin, f"metadata of tool call {quoted(call.id)}")
+        read = ToolCall(call.id if rest.id is None else rest.id, call.function.name, arguments)
+        self._calls.setdefault(call.id, read)
+        if call.encrypted_value is UNSET:
+            return [read]
+        return [encrypted_details(call.encrypted_value, read.id), read]
+
+    def _reasoning_blocks(self, message: agui.ReasoningMessage, origin: Origin) -> list[AssistantBlock]:
+        blocks: list[AssistantBlock] = []
+        value = message.encrypted_value
+        if message.content or value is UNSET:
+            blocks.append(ReasoningBlock(message.content))
+        if value is not UNSET:
+            details = None
+            if self._remainder(message, ReasoningRemainder, origin).details:
+                try:
+                    details = wire.decode(value.encode("utf-8", "replace"), _DETAILS)
+                except SeatrialError as error:
+                    self.notes.append(ignored(origin.index, error.message))
+            blocks.append(encrypted_details(value) if details is None else ReasoningDetailsBlock(details))
+        return blocks
+
+    def _flush_reasoning(self) -> None:
+        """Reasoning that no assistant message follows is a message of its own."""
+        origin = self._reasoning_origin
+        if origin is not None:
+            self._messages.append(self._assistant(agui.AssistantMessage(id=""), origin))
+
+    def _tool(self, message: agui.ToolMessage, origin: Origin) -> None:
+        rest = self._remainder(message, ToolRemainder, origin)
+        call = self._calls.get(message.tool_call_id)
+        name = rest.tool_name
+        if name is None:
+            name = "" if call is None else call.name
+            if call is None:
+                which = quoted(message.tool_call_id)
+                self._note(TOOL_NAME_UNKNOWN, origin, f"there is no tool call {which} before its result")
+        call_id = rest.tool_call_id
+        if call_id is None:
+            call_id = message.tool_call_id if call is None else call.id
+        content: list[UserBlock] = [TextBlock(_plain(message.content))]
+        if type(message.content) is list:
+            content = self._blocks(message.content, origin)
+        result = ToolResultMessage(
+            call_id,
+            name,
+            content,
+            is_error=rest.is_error,
+            narration=rest.narration,
+            details=rest.details,
+            timestamp=_timestamp(rest, origin),
+        )
+        if message.error is not UNSET:
+            result.is_error = True
+            if not result.plain_text():
+                result.content = [TextBlock(message.error)]
+            elif result.details is None:
+                result.details = {"error": message.error}
+        if rest.position is None or rest.position < 0:
+            self._messages.append(result)
+        else:
+            self._placed.append((rest.position, result))
+
+    def _blocks(self, parts: list[agui.Part], origin: Origin) -> list[UserBlock]:
+        blocks: list[UserBlock] = []
+        for part in parts:
+            kind = part.get("type")
+            block: UserBlock | None = None
+            if kind == "text" and type(part.get("text")) is str:
+                block = TextBlock(part["text"])
+            elif kind == "image":
+                block = image_block(part, origin.index, self.notes)
+            if block is None:
+                self._note(MEDIA_PART_DROPPED, origin, f"a part of kind {quoted(kind)} was dropped")
+            else:
+                blocks.append(block)
+        return blocks
+
+    def _remainder(self, message: agui.Message, kind: type[_R], origin: Origin) -> _R:
+        if message.metadata is UNSET:
+            return nothing(kind)
+        return remainder(message.metadata, kind, origin.index, self.notes)
+
+    def _note_leftovers(self, message: agui.Message, origin: Origin) -> None:
+        if message.metadata is not UNSET and message.metadata.keys() - {KEY}:
+            self._note(MESSAGE_METADATA_DROPPED, origin, f"metadata of message {quoted(message.id)}")
+        if message.subagent_run_id is not UNSET and not self._subagents_noted:
+            self._subagents_noted = True
+            self._note(SUBAGENT_FLATTENED, origin, f"the first is message {quoted(message.id)}")
+        if isinstance(message, agui.ActivityMessage):
+            return
+        if message.name is not UNSET:
+            self._note(MESSAGE_NAME_DROPPED, origin, f"name {quoted(message.name)} of message {quoted(message.id)}")
+        if message.encrypted_value is not UNSET and not isinstance(
+            message, agui.AssistantMessage | agui.ReasoningMessage
+        ):
+            self._note(ENCRYPTED_VALUE_DROPPED, origin, f"encrypted value of message {quoted(message.id)}")
+
+    def _note(self, code: str, origin: Origin, message: str) -> None:
+        self.notes.append(Note(code, pointer(origin.index) if origin.index >= 0 else "", message))
+
+
+def _merged(messages: list[Message], placed: list[tuple[int, Message]]) -> list[Message]:
+    """The messages, with those that say at which index they stand put there."""
+    merged: list[Message] = []
+    others = iter(messages)
+    for index, message in sorted(placed, key=lambda entry: entry[0]):
+        merged += islice(others, min(max(0, index - len(merged)), len(messages)))
+        merged.append(message)
+    return [*merged, *others]
+
+
+def _failed(error: str) -> AssistantMessage:
+    return AssistantMessage([], StopReason.ERROR, error_message=error)
+
+
+def _timestamp(rest: MessageRemainder, origin: Origin) -> int | None:
+    return origin.timestamp if rest.timestamp is None else rest.timestamp
+
+
+def _plain(content: Any) -> str:
+    return content if type(content) is str else ""
+
+
+def _fields(rest: msgspec.Struct) -> list[tuple[str, Any]]:
+    """The fields that a remainder sets."""
+    defaults = type(rest)()
+    names = rest.__struct_fields__
+    return [(name, getattr(rest, name)) for name in names if getattr(rest, name) is not getattr(defaults, name)]
+
+
+_DETAILS = msgspec.json.Decoder(list[msgspec.Raw])

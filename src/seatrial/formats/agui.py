@@ -1,0 +1,75 @@
+"""AG-UI's event stream, recorded: server-sent events, one event per line, or an array of events.
+
+Written as server-sent events of bare events, which every AG-UI client takes.
+"""
+
+from __future__ import annotations
+
+from seatrial.events import Event, encode_event, encode_sse, read_log, replay, to_transcript, unfold
+from seatrial.events.unfold import MAX_ID
+from seatrial.formats.reading import Reading, Written
+from seatrial.transcript import CustomMessage, ImageBlock, Note, Transcript, UserMessage, note_code, pointer
+
+NAME = "agui"
+
+EVENT_ORDER_VIOLATION = note_code(
+    "event_order_violation", "An event stands where it may not; clients stop there, this reading went on."
+)
+ONLY_SEATRIAL_READS = note_code(
+    "only_seatrial_reads", "The format has no field for it: it travels in metadata that other clients ignore."
+)
+
+
+def read(data: bytes) -> Reading:
+    """The transcript that the events add up to."""
+    return read_events(data, NAME)
+
+
+def write(transcript: Transcript) -> Written:
+    """A run that has the transcript as its result. Nothing is lost when it is read here; see the losses for others."""
+    thread_id, run_id = ids(transcript)
+    events = unfold(transcript, thread_id=thread_id, run_id=run_id)
+    return Written(b"".join([encode_sse(encode_event(event)) for event in events]), hidden(transcript))
+
+
+def read_events(data: bytes, format: str) -> Reading:
+    """A recorded stream of either view as a transcript."""
+    log = read_log(data)
+    return reading_of(log.events, log.notes, format, log.run_id)
+
+
+def reading_of(events: list[Event], read_notes: list[Note], format: str, run_id: str | None) -> Reading:
+    """What events add up to; the notes are those that reading them gave."""
+    result = replay(events)
+    notes = [*read_notes, *result.notes]
+    if result.violation is not None:
+        violation = result.violation
+        message = f"{violation.message} ({violation.code})"
+        notes.append(Note(EVENT_ORDER_VIOLATION, pointer(violation.index), message))
+    transcript = to_transcript(result.folded, notes)
+    return Reading(format, transcript, notes, id=run_id, events=events)
+
+
+def ids(transcript: Transcript) -> tuple[str, str]:
+    """Thread and run id to write under: the transcript's own where they can be ids."""
+    identity = transcript.identity
+    thread_id = identity.conversation_id if identity is not None else None
+    run_id = identity.run_id if identity is not None else None
+    return (
+        thread_id if thread_id is not None and 1 <= len(thread_id) <= MAX_ID else "thread-1",
+        run_id if run_id is not None and 1 <= len(run_id) <= MAX_ID else "run-1",
+    )
+
+
+def hidden(transcript: Transcript) -> list[Note]:
+    """What other clients than ours do not show."""
+    notes = []
+    for index, message in enumerate(transcript.messages):
+        at = pointer("messages", index)
+        if isinstance(message, UserMessage) and type(message.content) is list:
+            images = sum(isinstance(block, ImageBlock) for block in message.content)
+            if images:
+                notes.append(Note(ONLY_SEATRIAL_READS, at, f"{images} image(s): no event streams an image of a user"))
+        elif isinstance(message, CustomMessage):
+            notes.append(Note(ONLY_SEATRIAL_READS, at, "a custom message is an activity, which few clients know"))
+    return notes

@@ -1,0 +1,31 @@
+"""The native event log: one sequenced envelope per line.
+
+Read in every framing that `agui` reads, with KEEPALIVE and TERMINAL frames; written without them, because a log holds
+events and nothing else.
+"""
+
+from __future__ import annotations
+
+from seatrial.events import encode_event, encode_ndjson, envelope_bytes, envelope_head, to_native, unfold
+from seatrial.formats.agui import ids, read_events
+from seatrial.formats.reading import Reading, Written
+from seatrial.transcript import Transcript
+
+NAME = "events"
+
+
+def read(data: bytes) -> Reading:
+    """The transcript that the events add up to."""
+    return read_events(data, NAME)
+
+
+def write(transcript: Transcript) -> Written:
+    """A log of a run that has the transcript as its result. It loses nothing."""
+    thread_id, run_id = ids(transcript)
+    head = envelope_head(run_id, thread_id)
+    events = unfold(transcript, thread_id=thread_id, run_id=run_id)
+    lines = [
+        encode_ndjson(envelope_bytes(head, sequence, encode_event(to_native(event))))
+        for sequence, event in enumerate(events)
+    ]
+    return Written(b"".join(lines), [])

@@ -1,0 +1,207 @@
+"""Optimal one-to-one assignments of expected items to steps, in order and in any order.
+
+All of these find the largest assignment and, among the largest, the one with the lexicographically smallest steps:
+write the matched pairs down by expected item; the sequence of their step indices is the smallest there is, and where
+two assignments have the same steps, the sequence of their items is.
+
+Plain items and steps come as keys that are equal or not; assigning those takes linear time in any order and
+bit-parallel time in order. All others come as rows: for each item the steps it is compatible with, one bit each.
+Sets are Python integers throughout, so that one operation handles a whole set.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Hashable, Sequence
+from math import isqrt
+from typing import TypeVar
+
+_MAX_TABLE_BITS = 1 << 28
+"""32 MiB: what a table of in-order assignments may take before it is thinned."""
+
+K = TypeVar("K", bound=Hashable)
+
+Assignment = tuple[list[int], list[int]]
+"""Matched items in ascending order, and the step of each."""
+
+
+def in_order_by_key(expected: Sequence[K], actual: list[K]) -> Assignment:
+    """The largest assignment that ascends on both sides, for items and steps that are equal or not."""
+    if (steps := _leftmost(expected, actual)) is not None:
+        return list(range(len(expected))), steps
+    # Items and steps that start out equal are matched by some best assignment, and none begins with smaller steps.
+    start = 0
+    while start < len(expected) and start < len(actual) and expected[start] == actual[start]:
+        start += 1
+    places: dict[K, list[int]] = {}
+    for index in range(start, len(expected)):
+        places.setdefault(expected[index], []).append(index - start)
+    columns = [places.get(actual[index], []) for index in range(start, len(actual))]
+    sets: dict[K, int] = {}
+    for bit, index in enumerate(range(len(actual) - 1, start - 1, -1)):
+        if (key := actual[index]) in places:
+            sets[key] = sets.get(key, 0) | 1 << bit
+    items, steps = _in_order([sets.get(expected[index], 0) for index in range(start, len(expected))], columns)
+    return (
+        [*range(start), *(index + start for index in items)],
+        [*range(start), *(index + start for index in steps)],
+    )
+
+
+def in_order(rows: list[int], width: int) -> Assignment:
+    """The largest assignment that ascends on both sides, by rows over `width` steps."""
+    columns: list[list[int]] = [[] for _ in range(width)]
+    mirrored = []
+    for item, row in enumerate(rows):
+        mirror = 0
+        for step in bits(row):
+            columns[step].append(item)
+            mirror |= 1 << (width - 1 - step)
+        mirrored.append(mirror)
+    return _in_order(mirrored, columns)
+
+
+def any_order_by_key(expected: Sequence[K], actual: list[K]) -> Assignment:
+    """The largest assignment in any order, for items and steps that are equal or not."""
+    place_of = dict(zip(actual, range(len(actual)), strict=True))
+    found = list(map(place_of.get, expected))
+    places = [place for place in found if place is not None]
+    if len(place_of) == len(actual) and len(set(places)) == len(places):
+        # All different on both sides, so there is nothing to choose.
+        return [item for item, place in enumerate(found) if place is not None], places
+    steps_of: dict[K, list[int]] = {}
+    for step, key in enumerate(actual):
+        steps_of.setdefault(key, []).append(step)
+    left: dict[K, int] = {}
+    for key in expected:
+        left[key] = left.get(key, 0) + 1
+    # How many items of a kind may still be passed over. Every kind gives its smallest steps to its items in order;
+    # the only choice is which items, where there are more of them than steps.
+    spare = {key: count - len(steps_of.get(key, ())) for key, count in left.items()}
+    used = dict.fromkeys(left, 0)
+    items: list[int] = []
+    steps: list[int] = []
+    for item, key in enumerate(expected):
+        own = steps_of.get(key)
+        if own is None:
+            continue
+        if used[key] == len(own):
+            spare[key] -= 1
+            continue
+        step = own[used[key]]
+        while steps and steps[-1] > step and spare[last := expected[items[-1]]] > 0:
+            items.pop()
+            steps.pop()
+            used[last] -= 1
+            spare[last] -= 1
+        items.append(item)
+        steps.append(step)
+        used[key] += 1
+    return items, steps
+
+
+def bits(number: int) -> list[int]:
+    """The positions of the bits that are set, ascending."""
+    found = []
+    while number:
+        low = number & -number
+        found.append(low.bit_length() - 1)
+        number ^= low
+    return found
+
+
+def _leftmost(expected: Sequence[K], actual: list[K]) -> list[int] | None:
+    """The first place of each item after that of the item before it, or None when one has none."""
+    steps = []
+    start = 0
+    try:
+        for key in expected:
+            start = actual.index(key, start) + 1
+            steps.append(start - 1)
+    except ValueError:
+        return None
+    return steps
+
+
+def _in_order(rows: list[int], columns: list[list[int]]) -> Assignment:
+    """Rows are mirrored: the last step is bit 0. Columns hold, for each step, the items it is compatible with.
+
+    The table of the longest assignments of all suffixes is filled by rows from the end (the bit-parallel LCS of
+    Hyyrö, which needs no equality, only which pairs are compatible): bit `b` of a row is 0 where one more step, the
+    one with that bit, allows one more match. Walking from the start, each match takes the first step, and for that
+    the first item, which leaves as many matches as are needed; an earlier item leaves no fewer than a later one.
+    """
+    width = len(columns)
+    suffixes = _Suffixes(rows, width)
+    missing = suffixes.longest(0, width)
+    items: list[int] = []
+    steps: list[int] = []
+    first_item = 0
+    for step, column in enumerate(columns):
+        if not missing:
+            break
+        place = bisect_left(column, first_item)
+        if place == len(column):
+            continue
+        item = column[place]
+        if suffixes.leaves(missing - 1, item + 1, width - step - 1):
+            items.append(item)
+            steps.append(step)
+            first_item = item + 1
+            missing -= 1
+    return items, steps
+
+
+class _Suffixes:
+    """The table: for the items from each one on, the row that tells how many of them can be matched.
+
+    A table too large to be kept is thinned to every √n-th row; those between are made again when they are needed.
+    """
+
+    def __init__(self, rows: list[int], width: int) -> None:
+        self._rows = rows
+        self._full = (1 << width) - 1
+        self._stride = 1 if len(rows) * width <= _MAX_TABLE_BITS else isqrt(len(rows))
+        self._kept = {len(rows): self._full}
+        self._block: list[int] = []
+        self._block_start = 0
+        row = self._full
+        for item in range(len(rows) - 1, -1, -1):
+            row = self._next(row, item)
+            if item % self._stride == 0:
+                self._kept[item] = row
+
+    def longest(self, item: int, steps: int) -> int:
+        """How many of the items from this one on can be matched with the last so many steps."""
+        row = self._kept.get(item)
+        return _zeros(self._between(item) if row is None else row, steps)
+
+    def leaves(self, least: int, item: int, steps: int) -> bool:
+        """Whether at least so many can be."""
+        if self._stride > 1:
+            # Rows descend: the ones kept on both sides decide most questions.
+            start = item - item % self._stride
+            if _zeros(self._kept[start], steps) < least:
+                return False
+            if _zeros(self._kept[min(start + self._stride, len(self._rows))], steps) >= least:
+                return True
+        return self.longest(item, steps) >= least
+
+    def _between(self, item: int) -> int:
+        if not self._block_start <= item < self._block_start + len(self._block):
+            self._block_start = item - item % self._stride
+            end = min(self._block_start + self._stride, len(self._rows))
+            block = [self._kept[end]]
+            for index in range(end - 1, self._block_start, -1):
+                block.append(self._next(block[-1], index))
+            block.append(self._kept[self._block_start])
+            self._block = block[::-1]
+        return self._block[item - self._block_start]
+
+    def _next(self, row: int, item: int) -> int:
+        common = row & self._rows[item]
+        return ((row + common) | (row - common)) & self._full
+
+
+def _zeros(row: int, steps: int) -> int:
+    return steps - (row & ((1 << steps) - 1)).bit_count()

@@ -1,0 +1,156 @@
+"""The trajectory of a run: which of its sources counts, and where they contradict each other."""
+
+from __future__ import annotations
+
+import posixpath
+from collections import Counter
+from collections.abc import Iterable
+
+from seatrial import wire
+from seatrial.errors import SeatrialError
+from seatrial.formats.reading import Reading, TraceEvent
+from seatrial.formats.trace import read_trace
+from seatrial.trajectory.keys import keys
+from seatrial.trajectory.sources import steps_from_events, steps_from_trace, steps_from_transcript
+from seatrial.trajectory.step import Source, Step, Trajectory, summarise
+from seatrial.transcript import AssistantMessage, Note, note_code, pointer
+
+TRACE_AND_MESSAGES_BOTH_GIVEN = note_code(
+    "trace_and_messages_both_given", "A trace and messages with tool calls are both given; the trace counts."
+)
+TRACE_DISAGREES_WITH_MESSAGES = note_code(
+    "trace_disagrees_with_messages", "The trace and the messages do not show the same tool calls."
+)
+REPORTED_CALL_NOT_OBSERVED = note_code(
+    "reported_call_not_observed", "The agent reports a call that did not go through the tool proxy."
+)
+OBSERVED_CALL_NOT_REPORTED = note_code(
+    "observed_call_not_reported", "A call went through the tool proxy that the agent does not report."
+)
+PREFERRED_SOURCE_ABSENT = note_code(
+    "preferred_source_absent", "The source of steps that was asked for does not exist; another one counts."
+)
+TRACE_REF_NOT_READ = note_code(
+    "trace_ref_not_read", "The file that trace_ref names was not read, or is no trace; the next source counts."
+)
+
+
+def extract(
+    reading: Reading,
+    *,
+    observed: list[Step] | None = None,
+    had_proxy: bool = False,
+    prefer: Source | None = None,
+    trace_file: bytes | Note | None = None,
+) -> Trajectory:
+    """The steps of a run, from the first source that exists: observed, trace, trace_ref, then events or messages.
+
+    `trace_file` is the content of the file that `trace_ref` names, or the note that says why it cannot be had (see
+    `resolve_trace_ref`); it is looked at only when there is no trace in the record itself. The notes are those of the
+    extraction alone; what the reader had to say is in the reading.
+    """
+    notes: list[Note] = []
+    trace = reading.trace
+    if trace is None and reading.trace_ref is not None:
+        trace = _trace_from_file(trace_file, notes)
+    found: dict[Source, list[Step]] = {}
+    if observed or had_proxy:
+        found["observed"] = observed or []
+    if trace is not None:
+        found["trace"], trace_notes = steps_from_trace(trace)
+        notes += trace_notes
+    if reading.events is not None and (streamed := steps_from_events(reading.events)):
+        found["events"] = streamed
+    said = steps_from_transcript(reading.transcript.messages, reading.calls)
+    if said or "events" not in found:
+        found["messages"] = said
+    counts = next(source for source, steps in found.items() if steps or source != "observed")
+    if prefer is not None:
+        if prefer in found:
+            counts = prefer
+        else:
+            notes.append(Note(PREFERRED_SOURCE_ABSENT, "", f"there are no {prefer} steps; the {counts} count"))
+    notes += _contradictions(found, counts)
+    model_calls = sum(event.type == "model_step" for event in trace or ()) or sum(
+        type(message) is AssistantMessage for message in reading.transcript.messages
+    )
+    steps = found.pop(counts)
+    return Trajectory(counts, steps, summarise(steps, model_calls), notes, found)
+
+
+def resolve_trace_ref(ref: str, directory: str, roots: Iterable[str] = ()) -> str | Note:
+    """The path that a `trace_ref` means, or a note when it must not be read.
+
+    It is relative to `directory`, that of the file which names it, and must lie below that or below one of `roots`. All
+    are absolute. Nothing is looked up, so whoever opens the path passes its real path here again, in case of links.
+    """
+    path = posixpath.normpath(posixpath.join(directory, ref))
+    if "\0" in ref or not ref.strip():
+        return Note(TRACE_REF_NOT_READ, pointer("trace_ref"), "trace_ref names no file")
+    for root in (directory, *roots):
+        if path.startswith(posixpath.join(posixpath.normpath(root), "")):
+            return path
+    return Note(
+        TRACE_REF_NOT_READ, pointer("trace_ref"), "trace_ref leads out of the directories of the suite and the output"
+    )
+
+
+def _trace_from_file(file: bytes | Note | None, notes: list[Note]) -> list[TraceEvent] | None:
+    if isinstance(file, Note):
+        notes.append(file)
+        return None
+    if file is None:
+        notes.append(Note(TRACE_REF_NOT_READ, pointer("trace_ref"), "the file was not read"))
+        return None
+    at = pointer("trace_ref")
+    try:
+        value = wire.decode(file, repairs=[])
+    except SeatrialError as error:
+        notes.append(Note(TRACE_REF_NOT_READ, at, error.message))
+        return None
+    if type(value) is dict:
+        value = value.get("trace")
+    found: list[Note] = []
+    trace = read_trace(value, found, at=("trace_ref",))
+    notes += found
+    return trace
+
+
+def _contradictions(found: dict[Source, list[Step]], counts: Source) -> list[Note]:
+    notes: list[Note] = []
+    at = {source: pointer("steps") if source == counts else pointer("others", source) for source in found}
+    trace, messages, observed = found.get("trace"), found.get("messages"), found.get("observed")
+    if trace is not None and messages:
+        notes.append(
+            Note(TRACE_AND_MESSAGES_BOTH_GIVEN, at["trace"], f"{len(trace)} calls in one, {len(messages)} in the other")
+        )
+        if _calls(trace) != _calls(messages):
+            notes.append(Note(TRACE_DISAGREES_WITH_MESSAGES, at["messages"], "they do not show the same calls"))
+    if observed is not None:
+        reporting = next(source for source in found if source != "observed")
+        reported = found[reporting]
+        made, said = _calls(observed), _calls(reported)
+        for index in _surplus(said, made):
+            text = f"{reported[index].name[:60]!r} was reported, but no such call went through the proxy"
+            notes.append(Note(REPORTED_CALL_NOT_OBSERVED, f"{at[reporting]}/{index}", text))
+        for index in _surplus(made, said):
+            text = f"{observed[index].name[:60]!r} was called, but the agent does not report it"
+            notes.append(Note(OBSERVED_CALL_NOT_REPORTED, f"{at['observed']}/{index}", text))
+    return notes
+
+
+def _calls(steps: list[Step]) -> list[bytes]:
+    """A key for each call, in which null arguments are no arguments: a trace cannot tell the two apart."""
+    return keys([[step.name, {} if step.arguments is None else step.arguments, step.arguments_text] for step in steps])
+
+
+def _surplus(calls: list[bytes], others: list[bytes]) -> list[int]:
+    """The indices of the calls that have no counterpart among the others, in whatever order those are."""
+    left = Counter(others)
+    surplus = []
+    for index, call in enumerate(calls):
+        if left[call] > 0:
+            left[call] -= 1
+        else:
+            surplus.append(index)
+    return surplus

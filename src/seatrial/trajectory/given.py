@@ -1,0 +1,50 @@
+"""Steps that are handed over as such: objects that need no more than a `name`, and `arguments` if there are any."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from seatrial import wire
+from seatrial.errors import SeatrialError
+from seatrial.trajectory.step import Step, elapsed
+from seatrial.transcript.note import pointer
+
+
+def steps_given(values: Sequence[Step | Mapping[str, Any]], at: tuple[str | int, ...] = ()) -> list[Step]:
+    """The steps, numbered by their place. Arguments in the form of text are read as JSON, as they are in messages.
+
+    Raises `SeatrialError("invalid_document")` for what is no step; keys that a step does not have are ignored.
+    """
+    if not isinstance(values, list | tuple):
+        raise SeatrialError("invalid_document", "expected an array of steps", pointer=pointer(*at))
+    return [
+        msgspec.structs.replace(value, index=index) if isinstance(value, Step) else _step(value, index, (*at, index))
+        for index, value in enumerate(values)
+    ]
+
+
+def _step(value: Any, index: int, at: tuple[str | int, ...]) -> Step:
+    if not isinstance(value, Mapping):
+        raise SeatrialError("invalid_document", "expected a step, an object with a name", pointer=pointer(*at))
+    try:
+        step = msgspec.convert({"arguments": {}, **value, "index": index}, Step)
+    except msgspec.ValidationError as error:
+        found = wire.invalid_document(error)
+        where = pointer(*at) + (found.pointer or "")
+        raise SeatrialError("invalid_document", f"not a step: {found.message}", pointer=where) from None
+    except RecursionError:
+        raise wire.too_deep() from None
+    if type(step.arguments) is str and step.arguments_text is None:
+        from seatrial.formats.calls import parse_arguments  # only here, to keep `seatrial match` quick to start
+
+        arguments, not_json = parse_arguments(step.arguments)
+        if not_json:
+            step.arguments, step.arguments_text = None, step.arguments
+        else:
+            step.arguments = arguments
+    if step.duration_ms is None:
+        step.duration_ms = elapsed(step.started_at, step.ended_at)
+    return step

@@ -1,0 +1,98 @@
+"""Items: the calls that are expected or forbidden, and whether a step is one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from seatrial.trajectory.arguments import ArgsMatch, Difference, Matcher, Path, as_given, differences, differences_at
+from seatrial.trajectory.matchers import has_matcher
+from seatrial.trajectory.names import Names
+from seatrial.trajectory.step import Status, Step
+
+
+class Item(msgspec.Struct, frozen=True):
+    """One call as a configuration describes it, compiled."""
+
+    tool: Names
+    args: Any = UNSET
+    """With matchers compiled; UNSET when arguments are not looked at."""
+    args_match: ArgsMatch = "exact"
+    paths: list[Path] | None = None
+    """When given, only these paths of the arguments are compared."""
+    result: Any = UNSET
+    status: Status | None = None
+    actor: str | None = None
+    max_duration_ms: float | None = None
+    """Checked of the step that the item is matched with; it does not decide which."""
+    id: str | None = None
+    after: tuple[str, ...] = ()
+
+
+def item_of(step: Step) -> Item:
+    """The item that describes a call just like this one, its result and status aside."""
+    args = step.arguments
+    if step.arguments_text is not None:
+        args = Matcher(step.arguments_text, lambda value: False)
+    return Item(Names.literal(step.name), args)
+
+
+def is_plain(item: Item) -> bool:
+    """Whether nothing but the equality of name and arguments decides."""
+    return (
+        item.tool.globs is None
+        and len(item.tool.given) == 1
+        and item.result is UNSET
+        and item.status is None
+        and item.actor is None
+        and (item.args is UNSET or (item.args_match == "exact" and item.paths is None and not has_matcher(item.args)))
+    )
+
+
+def is_name_only(item: Item) -> bool:
+    """Whether nothing but the name decides."""
+    return item.args is UNSET and item.result is UNSET and item.status is None and item.actor is None
+
+
+def fits(item: Item, step: Step) -> bool:
+    """Whether the step is a call that the item describes. Values nested too deeply to be followed do not fit."""
+    if not item.tool.fits(step.name):
+        return False
+    try:
+        return next(_differences(item, step), None) is None
+    except RecursionError:
+        return False
+
+
+def explain(item: Item, step: Step) -> list[Difference]:
+    """Every place where the step is not what the item describes."""
+    found: list[Difference] = []
+    if not item.tool.fits(step.name):
+        found.append(Difference("/name", str(item.tool), step.name))
+    try:
+        found.extend(_differences(item, step))
+    except RecursionError:
+        found.append(Difference("/arguments", UNSET, "nested too deeply to be compared"))
+    return found
+
+
+def _differences(item: Item, step: Step) -> Iterator[Difference]:
+    if item.status is not None and step.status != item.status:
+        yield Difference("/status", item.status, step.status)
+    if item.actor is not None and step.actor != item.actor:
+        yield Difference("/actor", item.actor, UNSET if step.actor is None else step.actor)
+    if item.args is not UNSET:
+        if step.arguments_text is not None:
+            yield Difference("/arguments", as_given(item.args), step.arguments_text)
+        elif item.paths is not None:
+            yield from differences_at(item.paths, item.args, step.arguments, ("arguments",))
+        else:
+            yield from differences(item.args, step.arguments, item.args_match, ("arguments",))
+    if item.result is not UNSET:
+        if step.result is UNSET:
+            yield Difference("/result", as_given(item.result))
+        else:
+            yield from differences(item.result, step.result, "exact", ("result",))

@@ -1,0 +1,202 @@
+"""Matchers: what a configuration can say of a value beyond the value itself.
+
+| matcher | fits |
+| --- | --- |
+| `{$any: true}` | every value that is there |
+| `{$regex: s}` | text in which the pattern is found (search, as `pattern` of JSON Schema; anchor it with `^` and `$`) |
+| `{$glob: s}` | text that the glob covers whole; case matters |
+| `{$approx: x, abs: d}`, `{$approx: x, rel: r}` | a number at most d, or r times x, away; else r is 1e-6 |
+| `{$in: [..]}` | one of these values, which are taken literally: the way to write a value that has `$` keys itself |
+| `{$gt: x}`, `$gte`, `$lt`, `$lte`, also together | a number, or text if x is text, on that side of x |
+| `{$len: n}` | text, an array or an object of that length; n may be a matcher |
+| `{$contains: v}` | text with the text v in it, an array with an item that fits v, an object with the key v |
+| `{$schema: {..}}` | a value that is valid under the JSON Schema, which refers to nothing outside itself |
+| `{$not: v}` | every value that does not fit v, which may be a matcher |
+
+Patterns and globs look at text of at most `MAX_SUBJECT` characters; longer text fits none of them, so that a pattern
+which backtracks meets no megabytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from seatrial.trajectory import config
+from seatrial.trajectory.arguments import Matcher, differences
+from seatrial.trajectory.keys import key
+from seatrial.trajectory.names import Names
+
+MAX_SUBJECT = 100_000
+DEFAULT_TOLERANCE = 1e-6
+
+Test = Callable[[Any], bool]
+
+
+def compile_value(value: Any, at: config.Path) -> Any:
+    """The value with every matcher in it compiled."""
+    if isinstance(value, Mapping):
+        for name in value:
+            if not isinstance(name, str):
+                config.refuse(f"keys of an object are text, got {config.short(name)}", at)
+        if any(name.startswith("$") for name in value):
+            return _compile_matcher(value, at)
+        return {name: compile_value(item, (*at, name)) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [compile_value(item, (*at, index)) for index, item in enumerate(value)]
+    return value
+
+
+def has_matcher(value: Any) -> bool:
+    """Whether a compiled value has a matcher anywhere."""
+    if type(value) is dict:
+        return any(has_matcher(item) for item in value.values())
+    if type(value) is list:
+        return any(has_matcher(item) for item in value)
+    return type(value) is Matcher
+
+
+def _compile_matcher(given: Mapping[str, Any], at: config.Path) -> Matcher:
+    kinds = [name for name in given if name.startswith("$")]
+    for name in kinds:
+        if name not in _KINDS:
+            config.refuse(f"there is no matcher {config.short(name)}", at, config.nearest(name, _KINDS))
+    if len(kinds) > 1 and not _BOUNDS.keys() >= set(kinds):
+        config.refuse(f"{' and '.join(kinds)} cannot stand in one matcher; only bounds can", at)
+    allowed = _TOLERANCES if kinds == ["$approx"] else ()
+    for name in given:
+        if name not in kinds and name not in allowed:
+            config.refuse(f"{kinds[0]} cannot stand beside the key {config.short(name)}", at)
+    if kinds == ["$approx"]:
+        return Matcher(given, _approx(given, at))
+    tests = [_COMPILERS[name](given[name], (*at, name)) for name in kinds]
+    return Matcher(given, tests[0] if len(tests) == 1 else lambda value: all(test(value) for test in tests))
+
+
+def _any(wanted: Any, at: config.Path) -> Test:
+    if wanted is not True:
+        config.refuse(f"$any takes true, got {config.short(wanted)}", at)
+    return lambda value: True
+
+
+def _regex(wanted: Any, at: config.Path) -> Test:
+    if not isinstance(wanted, str):
+        config.refuse(f"$regex takes a pattern, got {config.short(wanted)}", at)
+    try:
+        search = re.compile(wanted).search
+    except (re.error, RecursionError, OverflowError) as error:
+        config.refuse(f"$regex cannot be used: {error}", at)
+    return lambda value: type(value) is str and len(value) <= MAX_SUBJECT and search(value) is not None
+
+
+def _glob(wanted: Any, at: config.Path) -> Test:
+    if not isinstance(wanted, str):
+        config.refuse(f"$glob takes a glob, got {config.short(wanted)}", at)
+    fits = Names.of([wanted]).fits
+    return lambda value: type(value) is str and len(value) <= MAX_SUBJECT and fits(value)
+
+
+def _approx(given: Mapping[str, Any], at: config.Path) -> Test:
+    wanted = given["$approx"]
+    if not config.is_number(wanted):
+        config.refuse(f"$approx takes a number, got {config.short(wanted)}", (*at, "$approx"))
+    if "abs" in given and "rel" in given:
+        config.refuse("$approx takes abs or rel, not both", at)
+    if "abs" in given:
+        tolerance = config.number(given["abs"], "abs", (*at, "abs"))
+    else:
+        relative = config.number(given.get("rel", DEFAULT_TOLERANCE), "rel", (*at, "rel"))
+        tolerance = relative * config.number(abs(wanted), "$approx", (*at, "$approx"))
+
+    def test(value: Any) -> bool:
+        try:
+            return config.is_number(value) and abs(value - wanted) <= tolerance
+        except OverflowError:  # an integer too large for a float is near none
+            return False
+
+    return test
+
+
+def _in(wanted: Any, at: config.Path) -> Test:
+    if not isinstance(wanted, list | tuple) or not wanted:
+        config.refuse(f"$in takes an array of values, got {config.short(wanted)}", at)
+    accepted = frozenset(key(item, b"expected") for item in wanted)
+    return lambda value: key(value) in accepted
+
+
+def _bound(holds: Callable[[Any, Any], bool]) -> Callable[[Any, config.Path], Test]:
+    def compile_bound(wanted: Any, at: config.Path) -> Test:
+        if isinstance(wanted, str):
+            return lambda value: type(value) is str and holds(value, wanted)
+        if not config.is_number(wanted):
+            config.refuse(f"a bound is a number or text, got {config.short(wanted)}", at)
+        return lambda value: config.is_number(value) and holds(value, wanted)
+
+    return compile_bound
+
+
+def _len(wanted: Any, at: config.Path) -> Test:
+    length = compile_value(wanted, at)
+    if type(length) is Matcher:
+        return lambda value: isinstance(value, str | list | dict) and length.test(len(value))
+    config.count(wanted, "$len", at)
+    return lambda value: isinstance(value, str | list | dict) and len(value) == wanted
+
+
+def _contains(wanted: Any, at: config.Path) -> Test:
+    fits = _fits(compile_value(wanted, at))
+
+    def test(value: Any) -> bool:
+        if type(value) is list:
+            return any(fits(item) for item in value)
+        return isinstance(value, str | dict) and isinstance(wanted, str) and wanted in value
+
+    return test
+
+
+def _schema(wanted: Any, at: config.Path) -> Test:
+    import jsonschema_rs
+
+    try:
+        validator = jsonschema_rs.validator_for(wanted, offline=True)
+    except (ValueError, jsonschema_rs.ReferencingError) as error:
+        config.refuse(f"$schema cannot be used: {str(error).splitlines()[0]}", at)
+
+    def test(value: Any) -> bool:
+        try:
+            return validator.is_valid(value)
+        except ValueError:
+            return False
+
+    return test
+
+
+def _not(wanted: Any, at: config.Path) -> Test:
+    fits = _fits(compile_value(wanted, at))
+    return lambda value: not fits(value)
+
+
+def _fits(compiled: Any) -> Test:
+    return lambda value: next(differences(compiled, value), None) is None
+
+
+_BOUNDS: dict[str, Callable[[Any, config.Path], Test]] = {
+    "$gt": _bound(lambda value, wanted: value > wanted),
+    "$gte": _bound(lambda value, wanted: value >= wanted),
+    "$lt": _bound(lambda value, wanted: value < wanted),
+    "$lte": _bound(lambda value, wanted: value <= wanted),
+}
+_COMPILERS: dict[str, Callable[[Any, config.Path], Test]] = {
+    "$any": _any,
+    "$regex": _regex,
+    "$glob": _glob,
+    "$in": _in,
+    **_BOUNDS,
+    "$len": _len,
+    "$contains": _contains,
+    "$schema": _schema,
+    "$not": _not,
+}
+_KINDS = (*_COMPILERS, "$approx")
+_TOLERANCES = ("abs", "rel")

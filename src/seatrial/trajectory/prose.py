@@ -1,0 +1,148 @@
+"""One paragraph on a match: what was expected, what happened, where they part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import UNSET
+
+from seatrial import wire
+from seatrial.errors import SeatrialError
+from seatrial.trajectory.expectation import Expectation
+from seatrial.trajectory.result import MatchResult
+
+MAX_NAMES = 8
+"""Names in a list: a paragraph on a thousand calls is still a paragraph."""
+MAX_TEXT = 60
+
+_EXPECTED = {
+    "exact": ("exactly ", " in this order"),
+    "unordered": ("exactly ", " in any order"),
+    "in_order": ("", " in this order, perhaps with others between"),
+    "superset": ("", " in any order, perhaps with others"),
+    "subset": ("nothing but ", ""),
+    "partial_order": ("", ", each after those it waits for"),
+}
+
+
+def paragraph(
+    expectation: Expectation, called: Sequence[str], kept: Sequence[int], result: MatchResult, hits: int, total: int
+) -> str:
+    """The whole of it. The assertions so far are those of the mode and the durations; `called` are all steps' names."""
+    as_expected = len(result.matched) == len(expectation.tools) == len(called) > 0
+    sentences = [_expected(expectation), "The agent made just these." if as_expected else _happened(called, kept)]
+    if result.errored is not None:
+        return " ".join([*sentences, f"There is no verdict: {result.errored}."])
+    checked = result.assertions
+    if expectation.mode != "any_order":
+        if not as_expected:
+            sentences += _parted(expectation, called, result)
+        checked = checked[1:]
+    if checked and (failed := [found.text for found in checked if not (found.passed or found.skipped)]):
+        sentences.append(f"Not so: {'; '.join(failed[:MAX_NAMES])}{_more(len(failed))}.")
+    if result.violations:
+        first = result.violations[0]
+        at = "" if first.actual is None else f" (step {first.actual})"
+        more = f", and {len(result.violations) - 1} more" if len(result.violations) > 1 else ""
+        sentences.append(f"The constraint {first.constraint} is violated: {first.message}{at}{more}.")
+    fraction = f" ({hits} of {total})" if total and not result.violations else ""
+    sentences.append(f"{'Passed' if result.passed else 'Failed'} with a score of {result.score:.3g}{fraction}.")
+    return " ".join(sentences)
+
+
+def calls(number: int) -> str:
+    """So many calls, in words."""
+    return "1 call" if number == 1 else f"{number or 'no'} calls"
+
+
+def times(number: int) -> str:
+    """So many times, in words."""
+    return ("never", "once", "twice")[number] if number < 3 else f"{number} times"
+
+
+def shown(name: str) -> str:
+    """A tool's name in a sentence: an agent can call its tools anything."""
+    text = name if name.isprintable() else repr(name)[1:-1]
+    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 3]}..."
+
+
+def _expected(expectation: Expectation) -> str:
+    if expectation.mode == "any_order":
+        bounds = []
+        for bound in expectation.bounds:
+            limits = []
+            if bound.least is not None:
+                limits.append(f"at least {times(bound.least)}")
+            if bound.most is not None:
+                limits.append(f"at most {times(bound.most)}" if bound.most else "never")
+            bounds.append(f"{bound.tool} {' and '.join(limits)}")
+        return f"Expected {_listed(bounds, len(bounds))}."
+    size = len(expectation.tools)
+    if not size:
+        return "Expected no calls."
+    before, after = _EXPECTED[expectation.mode]
+    return f"Expected {before}{calls(size)}{after}: {_listed(expectation.tools, size)}."
+
+
+def _happened(called: Sequence[str], kept: Sequence[int]) -> str:
+    left_out = f" ({calls(len(called) - len(kept))} that failed left out)" if len(kept) < len(called) else ""
+    if not kept:
+        return f"The agent made no calls{left_out}."
+    names = called if len(kept) == len(called) else [called[index] for index in kept[:MAX_NAMES]]
+    return f"The agent made {calls(len(kept))}{left_out}: {_listed(names, len(kept))}."
+
+
+def _parted(expectation: Expectation, called: Sequence[str], result: MatchResult) -> list[str]:
+    """What is missing or too much, and the first place where it shows."""
+    sentences = []
+    mode = expectation.mode
+    if result.missing and mode != "subset":
+        names = [f"{expectation.tools[item]} (item {item})" for item in result.missing[:MAX_NAMES]]
+        sentences.append(f"Missing: {_listed(names, len(result.missing))}.")
+    if result.extra and mode in ("exact", "unordered", "subset"):
+        names = [f"{called[index]} (step {index})" for index in result.extra[:MAX_NAMES]]
+        sentences.append(f"Beyond what was expected: {_listed(names, len(result.extra))}.")
+    if not sentences:
+        return ["Every call that was expected was made." if mode != "subset" else "No other call was made."]
+    parting = result.first_divergence
+    if parting is None:
+        return sentences
+    near = next((found for found in result.mismatches if found.expected == parting.expected), None)
+    if near is not None and near.differences:
+        first = near.differences[0]
+        sentences.append(
+            f"They part at item {near.expected}: the nearest call is step {near.actual}, where {first.pointer} is "
+            f"{_value(first.actual)} instead of {_value(first.expected)}."
+        )
+    elif near is not None:
+        sentences.append(f"They part at item {near.expected}: step {near.actual} is that call, but in the wrong place.")
+    else:
+        item, index = parting.expected, parting.actual
+        wanted = "no further call" if item is None else f"{shown(expectation.tools[item])} (item {item})"
+        got = "" if index is None else f", and step {index} is {shown(called[index])}"
+        sentences.append(f"They part where {wanted} was expected{got}.")
+    return sentences
+
+
+def _listed(names: Sequence[str], total: int) -> str:
+    """The first names of so many."""
+    names = names[:MAX_NAMES]
+    text = ", ".join(names)
+    if len(text) > MAX_NAMES * MAX_TEXT or not text.isprintable():
+        text = ", ".join(map(shown, names))
+    return text if total <= MAX_NAMES else text + _more(total)
+
+
+def _more(total: int) -> str:
+    return f" and {total - MAX_NAMES} more" if total > MAX_NAMES else ""
+
+
+def _value(value: Any) -> str:
+    if value is UNSET:
+        return "missing"
+    try:
+        text = wire.encode(value).decode()
+    except (SeatrialError, TypeError, ValueError):
+        text = type(value).__name__
+    return shown(text)

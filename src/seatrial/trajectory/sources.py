@@ -1,0 +1,316 @@
+"""Where steps come from: a trace, the messages of a transcript, the events of a stream."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from itertools import repeat
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from seatrial.events import types as t
+from seatrial.formats.call_facts import FACT_KEYS, CallFacts, read_call_facts
+from seatrial.formats.calls import (
+    ARGUMENTS_NOT_JSON,
+    GENERATED_ID_PREFIX,
+    TOOL_CALL_DROPPED_NO_NAME,
+    parse_arguments,
+)
+from seatrial.formats.pairing import TOOL_RESULT_PAIRED_BY_ORDER, TOOL_RESULT_UNPAIRED
+from seatrial.formats.reading import TraceEvent
+from seatrial.trajectory.step import FAILED, Moment, Source, Status, Step, elapsed
+from seatrial.transcript import AssistantMessage, Message, Note, TextBlock, ToolCall, ToolResultMessage, pointer
+from seatrial.transcript.arguments import PARSE_ERROR_KEY, detect_unparsed
+
+_NO_FACTS: dict[str, CallFacts] = {}
+
+
+def steps_from_transcript(messages: Iterable[Message], facts: Mapping[str, CallFacts] = _NO_FACTS) -> list[Step]:
+    """Every tool call in order, with the result that names it. Ids that a reader made up are left out again."""
+    steps: list[Step] = []
+    open_calls: dict[str, Step] = {}
+    for message in messages:
+        if type(message) is AssistantMessage:
+            usage = message.usage
+            tokens = None if usage is None else usage.input_tokens + usage.output_tokens
+            for block in message.content:
+                if type(block) is ToolCall:
+                    step = _called(len(steps), "messages", block.name, block.arguments, block.id)
+                    step.started_at = message.timestamp
+                    step.tokens, tokens = tokens, None
+                    if block.id in facts:
+                        _add_facts(step, facts[block.id])
+                    open_calls[block.id] = step
+                    steps.append(step)
+        elif type(message) is ToolResultMessage and (found := open_calls.get(message.tool_call_id)) is not None:
+            _answer(found, _result(message), message.is_error, message.timestamp)
+    for step in steps:
+        _add_duration(step)
+    return steps
+
+
+def steps_from_objects(messages: list[Any]) -> tuple[list[Step], list[Note]]:
+    """The steps of decoded messages in every accepted shape, and what had to be dropped, guessed or repaired.
+
+    The same as reading the messages and taking the steps from the transcript; messages of OpenAI's shape with nothing
+    unusual about them take a shorter way.
+    """
+    steps = _steps_from_usual(messages)
+    if steps is not None:
+        return steps, []
+    from seatrial.formats.chat import messages_from_objects
+
+    notes: list[Note] = []
+    facts: dict[str, CallFacts] = {}
+    read = messages_from_objects(messages, notes, facts=facts)
+    return steps_from_transcript(read, facts), notes
+
+
+def _steps_from_usual(messages: list[Any]) -> list[Step] | None:
+    """The steps of messages that no reader would write a note about; None when there is anything to look at closer."""
+    names: list[Any] = []
+    arguments: list[Any] = []
+    results: list[Any] = []
+    places: dict[Any, int] = {}
+    try:
+        for message in messages:
+            role, content = message["role"], message["content"]
+            if role == "tool":
+                results[places[message["tool_call_id"]]] = content
+                read = 3
+            elif calls := message.get("tool_calls"):
+                if role != "assistant":
+                    return None
+                for call in calls:
+                    function, call_id = call["function"], call["id"]
+                    if (len(call) != 3 or "type" not in call) and not _UNUSUAL_IN_CALL.isdisjoint(call):
+                        return None
+                    places[call_id] = len(names)
+                    names.append(function["name"])
+                    arguments.append(function["arguments"])
+                    results.append(UNSET)
+                read = 3
+            elif role in _SILENT_ROLES:
+                read = 2
+            else:
+                return None
+            # When there are no other keys than those that were read, none of them can be unusual.
+            if (type(content) is not str and content is not None) or (
+                len(message) != read and not _UNUSUAL.isdisjoint(message)
+            ):
+                return None
+        "".join(names)  # raises if one is not text, and no other check is as quick
+        if GENERATED_ID_PREFIX in "".join(places):
+            return None
+        values = list(map(_ARGUMENTS.decode, arguments))
+    except (KeyError, TypeError, AttributeError, msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+    if len(places) != len(names) or not ({*map(type, values)} <= {dict} and all(names) and all(places)):
+        return None
+    if any([PARSE_ERROR_KEY in value for value in values]):  # noqa: C419
+        return None
+    statuses: list[Status] = ["unknown" if result is UNSET else "ok" for result in results]
+    return list(map(Step, range(len(names)), names, values, places, repeat("messages"), statuses, results))
+
+
+def steps_from_trace(events: Iterable[TraceEvent]) -> tuple[list[Step], list[Note]]:
+    """The tool calls of a trace with their results, and notes whose pointers are indices of events."""
+    steps: list[Step] = []
+    notes: list[Note] = []
+    calls = _OpenCalls()
+    for index, event in enumerate(events):
+        if event.type == "tool_call":
+            if not event.name:
+                notes.append(Note(TOOL_CALL_DROPPED_NO_NAME, pointer(index), "dropped a tool call without a name"))
+                continue
+            arguments = {} if event.input is None else event.input
+            if type(arguments) is str:
+                arguments, _ = parse_arguments(arguments)
+            step = _called(len(steps), "trace", event.name, arguments, event.id)
+            if step.arguments_text is not None:
+                notes.append(Note(ARGUMENTS_NOT_JSON, pointer(index), "the arguments are text that is not JSON"))
+            step.started_at = event.timestamp
+            if event.metadata:
+                _add_metadata(step, event.metadata)
+            if event.output is not None:
+                _answer(step, event.output, step.status in FAILED, None)
+            calls.add(step)
+            steps.append(step)
+        elif event.type == "tool_result" or (event.type == "error" and event.id):
+            found = calls.of_result(event)
+            if found is None:
+                if event.type == "tool_result":
+                    notes.append(
+                        Note(TOOL_RESULT_UNPAIRED, pointer(index), "there is no call that this is the result of")
+                    )
+                continue
+            if not event.id:
+                text = f"gave a result that names no call to step {found.index}"
+                notes.append(Note(TOOL_RESULT_PAIRED_BY_ORDER, pointer(index), text))
+            failed = event.type == "error" or (event.metadata or {}).get("is_error") is True
+            _answer(found, event.text if event.output is None else event.output, failed, event.timestamp)
+            if event.metadata:
+                _add_metadata(found, event.metadata)
+    for step in steps:
+        _add_duration(step)
+    return steps, notes
+
+
+class _OpenCalls:
+    """The calls of a trace so far, and which of them have no result."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, Step] = {}
+        self._all: deque[Step] = deque()
+        self._by_name: dict[str, deque[Step]] = {}
+
+    def add(self, step: Step) -> None:
+        if step.id is not None:
+            self._by_id[step.id] = step
+        self._all.append(step)
+        self._by_name.setdefault(step.name, deque()).append(step)
+
+    def of_result(self, event: TraceEvent) -> Step | None:
+        """The call with the id of a result; without an id, the oldest that has none, of that name if there is one."""
+        if event.id:
+            return self._by_id.get(event.id)
+        waiting = self._by_name.get(event.name, deque()) if event.name else self._all
+        while waiting:
+            step = waiting.popleft()
+            if step.result is UNSET:
+                return step
+        return None
+
+
+def steps_from_events(events: Iterable[t.Event]) -> list[Step]:
+    """The tool calls of a stream, in the order in which they started, with the agent that made them."""
+    steps: list[Step] = []
+    by_id: dict[str, Step] = {}
+    texts: dict[str, list[str]] = {}
+    agents: dict[str, t.SubagentStarted] = {}
+    for event in _without_chunks(events):
+        if isinstance(event, t.ToolCallArgs):
+            if event.tool_call_id in texts:
+                texts[event.tool_call_id].append(event.delta)
+        elif isinstance(event, t.ToolCallStart):
+            if (known := by_id.get(event.tool_call_id)) is not None:
+                known.name = event.tool_call_name
+                continue
+            step = Step(len(steps), event.tool_call_name, {}, event.tool_call_id, "events", "unknown")
+            step.started_at = _moment(event)
+            if event.subagent_run_id is not UNSET:
+                agent = agents.get(event.subagent_run_id)
+                step.actor = event.subagent_run_id if agent is None else agent.name
+                if agent is not None and agent.parent_tool_call_id is not UNSET:
+                    step.parent = agent.parent_tool_call_id
+            by_id[event.tool_call_id] = step
+            texts[event.tool_call_id] = []
+            steps.append(step)
+        elif isinstance(event, t.ToolCallResult):
+            if (known := by_id.get(event.tool_call_id)) is not None:
+                _answer(known, _content(event.content), event.status == "failed", _moment(event))
+                if event.status == "cancelled":
+                    known.status = "cancelled"
+        elif isinstance(event, t.SubagentStarted):
+            agents[event.subagent_run_id] = event
+    for call_id, parts in texts.items():
+        step = by_id[call_id]
+        arguments, not_json = parse_arguments("".join(parts))
+        _set_arguments(step, arguments, not_json)
+        _add_duration(step)
+    return steps
+
+
+def _called(index: int, source: Source, name: str, arguments: Any, call_id: str | None) -> Step:
+    step = Step(index, name, arguments, call_id, source, "unknown")
+    if call_id is not None and call_id.startswith(GENERATED_ID_PREFIX):
+        step.id = None
+    if type(arguments) is dict:
+        _set_arguments(step, arguments, detect_unparsed(arguments) is not None)
+    return step
+
+
+def _set_arguments(step: Step, arguments: Any, not_json: bool) -> None:
+    step.arguments = arguments
+    if not_json and (unparsed := detect_unparsed(arguments)) is not None:
+        step.arguments, step.arguments_text = None, unparsed[1]
+
+
+def _answer(step: Step, result: Any, failed: bool, moment: Moment | None) -> None:
+    step.result = result
+    if step.status == "unknown":
+        step.status = "error" if failed else "ok"
+    if failed and step.error is None and type(result) is str:
+        step.error = result
+    if moment is not None:
+        step.ended_at = moment
+
+
+def _add_facts(step: Step, facts: CallFacts) -> None:
+    step.started_at = step.started_at if facts.started_at is None else facts.started_at
+    step.ended_at = step.ended_at if facts.ended_at is None else facts.ended_at
+    step.duration_ms = step.duration_ms if facts.duration_ms is None else facts.duration_ms
+    step.status = step.status if facts.status is None else facts.status
+    step.error = step.error if facts.error is None else facts.error
+
+
+def _add_metadata(step: Step, metadata: dict[str, Any]) -> None:
+    facts = read_call_facts(metadata)
+    if facts is not None:
+        _add_facts(step, facts)
+    for name in ("actor", "parent"):
+        if type(value := metadata.get(name)) is str:
+            setattr(step, name, value)
+
+
+def _add_duration(step: Step) -> None:
+    if step.duration_ms is None and step.ended_at is not None:
+        step.duration_ms = elapsed(step.started_at, step.ended_at)
+
+
+def _result(message: ToolResultMessage) -> Any:
+    """The value that a tool gave: as such where the reader kept it, else its text, else its blocks."""
+    if message.details is not None:
+        return message.details
+    if not message.content:
+        return None
+    if all(type(block) is TextBlock for block in message.content):
+        return message.plain_text()
+    return msgspec.to_builtins(message.content)
+
+
+def _content(content: str | list[dict[str, Any]]) -> Any:
+    if type(content) is list and all(part.get("type") == "text" and type(part.get("text")) is str for part in content):
+        return "".join([part["text"] for part in content])
+    return content
+
+
+def _moment(event: t.BaseEvent) -> Moment | None:
+    if event.timestamp is not UNSET:
+        return event.timestamp
+    return None if event.created_at is UNSET else event.created_at
+
+
+def _without_chunks(events: Iterable[t.Event]) -> Iterable[t.Event]:
+    events = list(events)
+    if not any(isinstance(event, t.ToolCallChunk) for event in events):
+        return events
+    from seatrial.events.expand import Expander
+
+    expander = Expander()
+    expanded: list[t.Event] = []
+    for index, event in enumerate(events):
+        result = expander.feed(event, index)
+        if isinstance(result, list):  # a chunk that stands for nothing is for `verify` to report
+            expanded += result
+    return expanded
+
+
+_SILENT_ROLES = frozenset({"user", "system", "assistant"})
+_UNUSUAL = frozenset({"timestamp", "toolCalls", "toolCallId", "is_error", "thinking"})
+_UNUSUAL_IN_CALL = frozenset({"name", "output", *FACT_KEYS})
+"""Keys that mean something and have to be read with care."""
+_TEXT = frozenset({str, type(None)})
+_ARGUMENTS: msgspec.json.Decoder[Any] = msgspec.json.Decoder()

@@ -1,0 +1,134 @@
+"""Steps: the tool calls of a run, each with its result, and what they add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import UNSET
+
+from seatrial.transcript.note import Note
+
+Source = Literal["observed", "trace", "messages", "events"]
+"""`observed` went through our tool proxy; `trace` was written down as one; the others were said along the way."""
+Status = Literal["ok", "error", "timeout", "cancelled", "unknown"]
+ProxyMode = Literal["simulated", "recorded", "stubbed", "injected", "passthrough"]
+"""How the tool proxy answered a call."""
+Moment: TypeAlias = str | int | float
+"""ISO 8601 text or milliseconds since the epoch, kept as given."""
+
+FAILED: frozenset[Status] = frozenset({"error", "timeout"})
+"""The statuses of a call that did not do what it was made for."""
+
+
+class Step(msgspec.Struct, omit_defaults=True, gc=False):
+    """One tool call. `index`, `name`, `arguments`, `source` and `status` are always written, the rest where known."""
+
+    index: int
+    name: str
+    arguments: Any
+    """The JSON value; `{}` when the call has none; null when they were not JSON."""
+    id: str | None = None
+    # A factory is never equal to a default, so msgspec writes these two always.
+    source: Source = msgspec.field(default_factory=lambda: "trace")
+    status: Status = msgspec.field(default_factory=lambda: "unknown")
+    result: Any = UNSET
+    arguments_text: str | None = None
+    """The arguments as sent, when they are not JSON. Such a call fits only where arguments are not looked at."""
+    error: str | None = None
+    started_at: Moment | None = None
+    ended_at: Moment | None = None
+    duration_ms: float | None = None
+    tokens: int | None = None
+    """Input and output tokens of the model call that asked for this; on the first where it asked for several."""
+    actor: str | None = None
+    """Which agent made the call, where there are several."""
+    parent: str | None = None
+    """Id of the call inside which this one was made."""
+    mode: ProxyMode | None = None
+    """How an observed call was answered."""
+
+
+class Summary(msgspec.Struct):
+    """What the steps of a run add up to."""
+
+    steps: int
+    by_name: dict[str, int]
+    errors: int
+    """Steps with the status `error` or `timeout`."""
+    model_calls: int
+    first_start: Moment | None
+    last_end: Moment | None
+    duration_ms: dict[str, float]
+    """By name, over the steps whose duration is known."""
+
+
+class Trajectory(msgspec.Struct, omit_defaults=True):
+    """The steps of a run. Pointers of its notes go into this object, or into the trace where they name an event."""
+
+    source: Source
+    steps: list[Step]
+    summary: Summary
+    notes: list[Note]
+    others: dict[Source, list[Step]] = {}
+    """The steps of the sources that exist beside the one that counts."""
+
+
+def duration(step: Step) -> float | None:
+    """Milliseconds that a step took: as given, else end - start; None when unknown or negative."""
+    if step.duration_ms is not None:
+        return step.duration_ms
+    return elapsed(step.started_at, step.ended_at)
+
+
+def elapsed(start: Moment | None, end: Moment | None) -> float | None:
+    """Milliseconds between two moments; None when one is unknown or they are the wrong way round."""
+    if start is None or end is None:
+        return None
+    first, last = milliseconds(start), milliseconds(end)
+    if first is None or last is None or last < first:
+        return None
+    return last - first
+
+
+def milliseconds(moment: Moment) -> float | None:
+    """A moment as milliseconds since the epoch; text without an offset is taken as UTC. None when it is no moment."""
+    if type(moment) is int or type(moment) is float:
+        return moment if abs(moment) < 1e300 else None
+    if type(moment) is not str:
+        return None
+    from datetime import UTC, datetime
+
+    try:
+        when = datetime.fromisoformat(moment)
+        return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000
+    except (ValueError, OverflowError):
+        return None
+
+
+def summarise(steps: Iterable[Step], model_calls: int) -> Summary:
+    """Count and add up."""
+    by_name: dict[str, int] = {}
+    took: dict[str, float] = {}
+    errors = count = 0
+    starts: list[tuple[float, Moment]] = []
+    ends: list[tuple[float, Moment]] = []
+    for step in steps:
+        count += 1
+        by_name[step.name] = by_name.get(step.name, 0) + 1
+        errors += step.status in FAILED
+        if (spent := duration(step)) is not None:
+            took[step.name] = took.get(step.name, 0) + spent
+        for moments, moment in ((starts, step.started_at), (ends, step.ended_at)):
+            if moment is not None and (at := milliseconds(moment)) is not None:
+                moments.append((at, moment))
+    return Summary(
+        steps=count,
+        by_name=by_name,
+        errors=errors,
+        model_calls=model_calls,
+        first_start=min(starts, key=lambda pair: pair[0])[1] if starts else None,
+        last_end=max(ends, key=lambda pair: pair[0])[1] if ends else None,
+        duration_ms=took,
+    )

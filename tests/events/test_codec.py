@@ -1,0 +1,128 @@
+"""Events to bytes and back, strictly; and the four types that the native view carries as CUSTOM."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from strategies.events import events
+
+from seatrial.errors import SeatrialError
+from seatrial.events import decode_event, encode_event, from_native, to_native
+from seatrial.events import types as t
+from seatrial.events.codec import CARRIED_TYPES, EVENT_TYPES
+from seatrial.events.types import Event
+
+# contracts B1: the 31 types.
+NAMES = [
+    "RUN_STARTED",
+    "RUN_FINISHED",
+    "RUN_ERROR",
+    "STEP_STARTED",
+    "STEP_FINISHED",
+    "TEXT_MESSAGE_START",
+    "TEXT_MESSAGE_CONTENT",
+    "TEXT_MESSAGE_END",
+    "TEXT_MESSAGE_CHUNK",
+    "TOOL_CALL_START",
+    "TOOL_CALL_ARGS",
+    "TOOL_CALL_END",
+    "TOOL_CALL_CHUNK",
+    "TOOL_CALL_RESULT",
+    "STATE_SNAPSHOT",
+    "STATE_DELTA",
+    "MESSAGES_SNAPSHOT",
+    "ACTIVITY_SNAPSHOT",
+    "ACTIVITY_DELTA",
+    "REASONING_START",
+    "REASONING_END",
+    "REASONING_MESSAGE_START",
+    "REASONING_MESSAGE_CONTENT",
+    "REASONING_MESSAGE_END",
+    "REASONING_MESSAGE_CHUNK",
+    "REASONING_ENCRYPTED_VALUE",
+    "SUBAGENT_STARTED",
+    "SUBAGENT_FINISHED",
+    "SUBAGENT_ERROR",
+    "RAW",
+    "CUSTOM",
+]
+
+
+def test_all_types_are_there() -> None:
+    assert sorted(EVENT_TYPES) == sorted(NAMES)
+    assert len(NAMES) == 31
+
+
+@given(events())
+def test_every_event_round_trips(event: Event) -> None:
+    data = encode_event(event)
+    assert data.startswith(b'{"type":"')
+    assert decode_event(data) == event
+    assert encode_event(decode_event(data)) == data
+
+
+@given(events())
+def test_the_native_view_carries_every_event(event: Event) -> None:
+    native = to_native(event)
+    name = msgspec.to_builtins(event)["type"]
+    if name in CARRIED_TYPES:
+        assert isinstance(native, t.CustomEvent)
+        assert native.name == name
+        assert (native.timestamp, native.metadata, native.event_id) == (event.timestamp, event.metadata, event.event_id)
+        assert from_native(native) == event
+        assert from_native(decode_event(encode_event(native))) == event  # type: ignore[arg-type]  # it is CUSTOM
+    else:
+        assert native is event
+
+
+@pytest.mark.parametrize("value", [None, 5, {}, {"subagentRunId": 7, "name": "n"}])
+def test_a_custom_event_that_only_has_the_name_of_a_type_stays_custom(value: object) -> None:
+    assert from_native(t.CustomEvent(name="SUBAGENT_STARTED", value=value)) is None
+    assert from_native(t.CustomEvent(name="mine", value=value)) is None
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"", "not_json"),
+        (b"{", "not_json"),
+        (b"[]", "invalid_document"),
+        (b"{}", "invalid_document"),
+        (b'{"type":"NOPE"}', "invalid_document"),
+        (b'{"type":"TEXT_MESSAGE_CONTENT","messageId":"m"}', "invalid_document"),
+        (b'{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":1}', "invalid_document"),
+        (b'{"type":"TEXT_MESSAGE_END","messageId":"m","subagentRunId":null}', "invalid_document"),
+        (b'{"type":"TEXT_MESSAGE_END","messageId":"m","metadata":null}', "invalid_document"),
+        (b'{"type":"TEXT_MESSAGE_END","messageId":"m","timestamp":9007199254740992}', "invalid_document"),
+        (b'{"type":"TEXT_MESSAGE_START","messageId":"m","role":"tool"}', "invalid_document"),
+        (
+            b'{"type":"RUN_FINISHED","threadId":"t","runId":"r","outcome":{"type":"interrupt","interrupts":[]}}',
+            "invalid_document",
+        ),
+        (b'{"type":"RAW","event":' + b"[" * 5000 + b"]" * 5000 + b"}", "too_deep"),
+    ],
+)
+def test_the_strict_decoder_refuses(data: bytes, code: str) -> None:
+    with pytest.raises(SeatrialError) as caught:
+        decode_event(data)
+    assert caught.value.code == code
+
+
+def test_null_is_a_value_where_any_json_is() -> None:
+    assert decode_event(b'{"type":"STATE_SNAPSHOT","snapshot":null}') == t.StateSnapshot(snapshot=None)
+    assert encode_event(t.CustomEvent(name="n", value=None)) == b'{"type":"CUSTOM","name":"n","value":null}'
+
+
+def test_absent_fields_are_left_out_and_the_role_of_reasoning_is_always_there() -> None:
+    assert encode_event(t.TextMessageEnd(message_id="m")) == b'{"type":"TEXT_MESSAGE_END","messageId":"m"}'
+    started = encode_event(t.ReasoningMessageStart(message_id="m"))
+    assert started == b'{"type":"REASONING_MESSAGE_START","messageId":"m","role":"reasoning"}'
+    assert decode_event(b'{"type":"REASONING_MESSAGE_START","messageId":"m"}') == t.ReasoningMessageStart(
+        message_id="m"
+    )
+
+
+def test_lone_surrogates_are_replaced_when_written() -> None:
+    data = encode_event(t.TextMessageContent(message_id="m", delta="a\ud800b"))
+    assert decode_event(data) == t.TextMessageContent(message_id="m", delta="a\ufffdb")

@@ -1,0 +1,196 @@
+"""AG-UI's event stream as a format: read with notes, written for every client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from strategies.messages import transcripts
+from strategies.mutations import mutations
+
+from seatrial.errors import SeatrialError
+from seatrial.events import encode_event, encode_sse, verify
+from seatrial.events import types as t
+from seatrial.events.types import Event
+from seatrial.formats import agui
+from seatrial.formats.reading import Reading
+from seatrial.transcript import (
+    AssistantMessage,
+    CustomMessage,
+    ImageBlock,
+    Message,
+    ReasoningBlock,
+    RunIdentity,
+    StopReason,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    ToolResultMessage,
+    Transcript,
+    UserMessage,
+)
+
+RUN: list[Event] = [
+    t.RunStarted(thread_id="t1", run_id="r1"),
+    t.TextMessageStart(message_id="u", role="user"),
+    t.TextMessageContent(message_id="u", delta="weather?"),
+    t.TextMessageEnd(message_id="u"),
+    t.ReasoningMessageChunk(message_id="r", delta="look "),
+    t.ReasoningMessageChunk(delta="it up"),
+    t.ToolCallChunk(tool_call_id="c1", tool_call_name="weather", delta='{"city":'),
+    t.ToolCallChunk(delta='"Kiel"}'),
+    t.ToolCallResult(message_id="x", tool_call_id="c1", content="rain"),
+    t.TextMessageChunk(message_id="a", delta="Rain."),
+    t.RunFinished(thread_id="t1", run_id="r1"),
+]
+MESSAGES: list[Message] = [
+    UserMessage("weather?"),
+    AssistantMessage([ReasoningBlock("look it up"), ToolCall("c1", "weather", {"city": "Kiel"})], StopReason.TOOL_USE),
+    ToolResultMessage("c1", "weather", [TextBlock("rain")]),
+    AssistantMessage([TextBlock("Rain.")], StopReason.END_TURN),
+]
+
+
+def lines(run: list[Event]) -> bytes:
+    return b"".join([encode_event(event) + b"\n" for event in run])
+
+
+def sse(run: list[Event]) -> bytes:
+    return b"".join([encode_sse(encode_event(event)) for event in run])
+
+
+def codes(reading: Reading) -> list[str]:
+    return [note.code for note in reading.notes]
+
+
+@pytest.mark.parametrize("data", [sse(RUN), lines(RUN), msgspec.json.encode(RUN)], ids=["sse", "ndjson", "array"])
+def test_a_recorded_stream_is_read(data: bytes) -> None:
+    reading = agui.read(data)
+    assert reading.format == "agui"
+    assert reading.transcript == Transcript(messages=MESSAGES, identity=RunIdentity("r1", conversation_id="t1"))
+    assert reading.events == RUN
+    assert reading.notes == []
+
+
+def test_an_illegal_order_is_a_note_and_the_rest_is_read() -> None:
+    reading = agui.read(lines([RUN[0], *RUN]))
+    assert reading.transcript.messages == MESSAGES
+    (note,) = reading.notes
+    assert (note.code, note.pointer) == ("event_order_violation", "/1")
+    assert "run_still_active" in note.message
+
+
+def test_a_stream_that_was_cut_is_read_as_far_as_it_goes() -> None:
+    whole = sse(RUN)
+    reading = agui.read(whole[: whole.index(b"Rain.") + 3])
+    assert reading.transcript.messages == MESSAGES[:3]
+    assert codes(reading) == ["frame_truncated", "event_stream_truncated"]
+
+
+def test_what_a_reading_of_ours_went_through_is_told() -> None:
+    old: list[Any] = [
+        {"type": "RUN_STARTED", "threadId": "t1", "runId": "r1"},
+        {"type": "THINKING_TEXT_MESSAGE_START"},
+        {"type": "THINKING_TEXT_MESSAGE_CONTENT", "delta": "hm"},
+        {"type": "THINKING_TEXT_MESSAGE_END"},
+        {"type": "SOMETHING_NEW"},
+        {"type": "STATE_DELTA", "delta": [{"op": "remove", "path": "/x"}]},
+        {"type": "RUN_FINISHED", "threadId": "t1", "runId": "r1", "outcome": None},
+    ]
+    reading = agui.read(msgspec.json.encode(old))
+    assert reading.transcript.messages == [AssistantMessage([ReasoningBlock("hm")], StopReason.END_TURN)]
+    assert codes(reading) == ["legacy_event"] * 3 + ["unknown_event_type", "event_field_dropped", "patch_failed"]
+
+
+@settings(max_examples=50)
+@given(transcripts())
+def test_what_is_written_is_read_back_exactly(transcript: Transcript) -> None:
+    written = agui.write(transcript)
+    reading = agui.read(written.data)
+    assert reading.transcript == transcript
+    assert reading.events is not None
+    assert verify(reading.events) is None
+
+
+@settings(max_examples=50)
+@given(transcripts())
+def test_what_is_written_is_what_every_client_takes(transcript: Transcript) -> None:
+    data = agui.write(transcript).data
+    assert b"\r" not in data
+    for frame in data.decode().split("\n\n")[:-1]:
+        assert frame.startswith("data: {")
+        assert "\n" not in frame
+
+
+def test_thinking_goes_into_content_and_reasoning_into_its_own_channel() -> None:
+    message = AssistantMessage([ReasoningBlock("native"), ThinkingBlock("plan"), TextBlock("hi")], StopReason.END_TURN)
+    data = agui.write(Transcript(messages=[message])).data
+    assert b'"delta":"<thought>plan</thought>hi"' in data
+    assert data.count(b"native") == 1
+    assert data.count(b"REASONING_MESSAGE_CONTENT") == 1
+    assert agui.read(data).transcript.messages == [message]
+
+
+def test_what_other_clients_do_not_show_is_a_loss() -> None:
+    transcript = Transcript(
+        messages=[
+            UserMessage([TextBlock("see"), ImageBlock("https://x/y")]),
+            UserMessage([TextBlock("no image")]),
+            CustomMessage("note", 1),
+        ]
+    )
+    losses = agui.write(transcript).losses
+    assert [(loss.code, loss.pointer) for loss in losses] == [
+        ("only_seatrial_reads", "/messages/0"),
+        ("only_seatrial_reads", "/messages/2"),
+    ]
+
+
+@pytest.mark.parametrize("run_id", ["", "x" * 257])
+def test_an_identity_that_cannot_be_an_id_still_comes_back(run_id: str) -> None:
+    transcript = Transcript(identity=RunIdentity(run_id, conversation_id=run_id))
+    written = agui.write(transcript)
+    assert agui.read(written.data).transcript == transcript
+    assert agui.ids(transcript) == ("thread-1", "run-1")
+
+
+@pytest.mark.parametrize("data", [b"", b"\n", b": nothing\n\n"])
+def test_input_without_events_is_an_error(data: bytes) -> None:
+    with pytest.raises(SeatrialError) as caught:
+        agui.read(data)
+    assert caught.value.code == "empty_input"
+
+
+def test_mutated_samples_give_a_reading_or_one_clear_error() -> None:
+    rich = Transcript(
+        messages=[
+            *MESSAGES,
+            AssistantMessage([ThinkingBlock("a"), TextBlock("b"), TextBlock("c")], StopReason.OTHER, timestamp=2**60),
+            UserMessage([ImageBlock("https://x/y")]),
+            CustomMessage("k", [1]),
+            ToolResultMessage("c1", "weather", [], is_error=True, details={"a": 1}),
+        ],
+        metadata={"k": 1},
+    )
+    extra: list[Event] = [
+        RUN[0],
+        t.MessagesSnapshot(messages=[{"id": "m", "role": "user", "content": [{"type": "binary", "mimeType": "a/b"}]}]),
+        t.StateSnapshot(snapshot={"a": [1]}),
+        t.StateDelta(delta=[{"op": "move", "from": "/a/0", "path": "/b"}]),
+        t.ActivitySnapshot(message_id="p", activity_type="PLAN", content={"x": 1}),
+        t.ActivityDelta(message_id="p", activity_type="PLAN", patch=[{"op": "test", "path": "/x", "value": 1}]),
+        t.RunFinished(thread_id="t1", run_id="r1", outcome=t.InterruptOutcome([t.Interrupt("i", "confirmation")])),
+    ]
+    samples = [sse(RUN), lines(RUN), msgspec.json.encode(RUN), agui.write(rich).data, lines(extra)]
+    read = 0
+    for sample in mutations(samples, 10_000):
+        try:
+            reading = agui.read(sample)
+        except SeatrialError:
+            continue
+        read += 1
+        if read % 20 == 0:
+            agui.read(agui.write(reading.transcript).data)
+    assert read > 8_000

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from seatrial.events import types as t
+from seatrial.formats.output_messages import read_object
+from seatrial.formats.reading import Reading, TraceEvent
+from seatrial.trajectory import Step, Trajectory, extract, resolve_trace_ref
+from seatrial.transcript import AssistantMessage, Note, StopReason, ToolCall, Transcript
+
+
+def reading(*names: str, trace: list[str] | None = None, **more: Any) -> Reading:
+    """A record whose messages, and trace, have calls of these names."""
+    messages = [AssistantMessage([ToolCall(name, name, {})], StopReason.TOOL_USE) for name in names]
+    events = None if trace is None else [TraceEvent("tool_call", name=name) for name in trace]
+    return Reading("output-messages", Transcript([*messages]), [], trace=events, **more)
+
+
+def called(trajectory: Trajectory) -> tuple[str, list[str]]:
+    return trajectory.source, [step.name for step in trajectory.steps]
+
+
+def codes(trajectory: Trajectory) -> list[str]:
+    return [note.code for note in trajectory.notes]
+
+
+OBSERVED = [Step(0, "a", {}, source="observed", mode="simulated")]
+
+
+# Which source counts
+
+
+def test_messages_count_when_there_is_nothing_else() -> None:
+    assert called(extract(reading("a", "b"))) == ("messages", ["a", "b"])
+    assert called(extract(reading())) == ("messages", [])
+
+
+def test_a_trace_counts_before_messages() -> None:
+    assert called(extract(reading("a", trace=["b"]))) == ("trace", ["b"])
+
+
+def test_an_empty_trace_wins_too() -> None:
+    trajectory = extract(reading("a", trace=[]))
+    assert called(trajectory) == ("trace", [])
+    assert codes(trajectory) == ["trace_and_messages_both_given", "trace_disagrees_with_messages"]
+
+
+def test_observed_calls_count_before_all_when_at_least_one_went_through_the_proxy() -> None:
+    assert called(extract(reading("a", trace=["a"]), observed=OBSERVED, had_proxy=True)) == ("observed", ["a"])
+    assert called(extract(reading("a", trace=["b"]), observed=[], had_proxy=True)) == ("trace", ["b"])
+    assert called(extract(reading("a"), observed=None, had_proxy=True)) == ("messages", ["a"])
+
+
+def test_events_count_before_the_messages_that_were_made_of_them() -> None:
+    stream: list[t.Event] = [t.ToolCallStart(tool_call_id="1", tool_call_name="b")]
+    trajectory = extract(reading("b", events=stream))
+    assert called(trajectory) == ("events", ["b"])
+    assert [step.name for step in trajectory.others["messages"]] == ["b"]
+    assert called(extract(reading("b", events=[]))) == ("messages", ["b"])
+
+
+def test_a_suite_may_name_another_source() -> None:
+    record = reading("m", trace=["t"])
+    trajectory = extract(record, observed=OBSERVED, prefer="messages")
+    assert called(trajectory) == ("messages", ["m"])
+    assert {source: [step.name for step in steps] for source, steps in trajectory.others.items()} == {
+        "observed": ["a"],
+        "trace": ["t"],
+    }
+
+
+def test_a_named_source_that_does_not_exist_is_a_note_and_another_counts() -> None:
+    trajectory = extract(reading("m"), prefer="trace")
+    assert called(trajectory) == ("messages", ["m"])
+    assert codes(trajectory) == ["preferred_source_absent"]
+
+
+def test_all_sources_that_exist_are_kept() -> None:
+    trajectory = extract(reading("m", trace=["t"]), observed=OBSERVED)
+    assert [*trajectory.others] == ["trace", "messages"]
+
+
+# The trace file
+
+
+FILE = b'[{"type":"tool_call","name":"f","id":"1"},{"type":"tool_result","id":"1","output":1},{"type":"oops"}]'
+
+
+def test_a_trace_file_counts_when_there_is_no_trace() -> None:
+    trajectory = extract(reading("m", trace_ref="t.json"), trace_file=FILE)
+    assert called(trajectory) == ("trace", ["f"])
+    assert codes(trajectory) == [
+        "trace_event_dropped",
+        "trace_and_messages_both_given",
+        "trace_disagrees_with_messages",
+    ]
+    assert called(extract(reading("m", trace_ref="t.json"), trace_file=b'{"trace":' + FILE + b"}")) == ("trace", ["f"])
+
+
+def test_a_trace_file_is_not_looked_at_when_there_is_a_trace() -> None:
+    assert called(extract(reading("m", trace=["t"], trace_ref="t.json"), trace_file=FILE)) == ("trace", ["t"])
+
+
+@pytest.mark.parametrize("file", [None, b"", b"{", b"5", b'{"a":1}', b'[{"type":"oops"}]', b"\xff", b"[" * 5000])
+def test_a_trace_file_that_cannot_be_read_is_a_note_and_the_next_source_counts(file: bytes | None) -> None:
+    trajectory = extract(reading("m", trace_ref="t.json"), trace_file=file)
+    assert called(trajectory) == ("messages", ["m"])
+    assert trajectory.notes[0].pointer.startswith("/trace_ref")
+
+
+def test_the_reason_why_a_trace_file_was_not_read_is_kept() -> None:
+    reason = Note("trace_ref_not_read", "/trace_ref", "no such file")
+    assert extract(reading("m", trace_ref="t.json"), trace_file=reason).notes == [reason]
+
+
+@pytest.mark.parametrize(
+    ("ref", "path"),
+    [
+        ("t.json", "/out/run/t.json"),
+        ("./a/../t.json", "/out/run/t.json"),
+        ("/out/run/deep/t.json", "/out/run/deep/t.json"),
+        ("/suite/t.json", "/suite/t.json"),
+        ("..", None),
+        (".", None),
+        ("", None),
+        (" ", None),
+        ("../t.json", None),
+        ("a/../../run2/t.json", None),
+        ("/etc/passwd", None),
+        ("/out/runner/t.json", None),
+        ("a\0b", None),
+    ],
+)
+def test_a_trace_ref_leads_nowhere_but_below_the_directories(ref: str, path: str | None) -> None:
+    found = resolve_trace_ref(ref, "/out/run", ["/suite/"])
+    assert found == path if path else isinstance(found, Note)
+
+
+# Contradictions
+
+
+def test_a_trace_and_messages_that_agree_get_one_note() -> None:
+    assert codes(extract(reading("a", "b", trace=["a", "b"]))) == ["trace_and_messages_both_given"]
+    assert codes(extract(reading(trace=["a"]))) == []
+
+
+def test_null_arguments_in_messages_and_none_in_a_trace_agree() -> None:
+    record = read_object(
+        {
+            "text": "x",
+            "trace": [{"type": "tool_call", "name": "a", "input": None}],
+            "output_messages": [{"role": "assistant", "tool_calls": [{"tool": "a", "input": None}]}],
+        }
+    )
+    assert codes(extract(record)) == ["trace_and_messages_both_given"]
+
+
+def test_calls_in_another_order_disagree() -> None:
+    assert "trace_disagrees_with_messages" in codes(extract(reading("a", "b", trace=["b", "a"])))
+
+
+def test_a_call_that_was_reported_but_not_made_is_a_note_that_points_at_it() -> None:
+    trajectory = extract(reading("a", "b", "a"), observed=OBSERVED)
+    assert [(note.code, note.pointer) for note in trajectory.notes] == [
+        ("reported_call_not_observed", "/others/messages/1"),
+        ("reported_call_not_observed", "/others/messages/2"),
+    ]
+    silent = extract(reading("a"), observed=[], had_proxy=True)
+    assert [(note.code, note.pointer) for note in silent.notes] == [("reported_call_not_observed", "/steps/0")]
+
+
+def test_a_call_that_was_made_but_not_reported_is_a_note_that_points_at_it() -> None:
+    observed = [*OBSERVED, Step(1, "b", {"q": 1}, source="observed")]
+    trajectory = extract(reading("a"), observed=observed)
+    assert [(note.code, note.pointer) for note in trajectory.notes] == [("observed_call_not_reported", "/steps/1")]
+
+
+def test_observed_and_reported_calls_may_come_in_another_order() -> None:
+    observed = [Step(0, "b", {}, source="observed"), Step(1, "a", {}, source="observed")]
+    assert codes(extract(reading("a", "b"), observed=observed)) == []
+
+
+def test_without_a_proxy_nothing_is_said_about_honesty() -> None:
+    assert codes(extract(reading("a"), observed=[])) == []
+
+
+# The summary, and the whole as JSON
+
+
+def test_the_summary_is_of_the_steps_that_count() -> None:
+    trajectory = extract(reading("a", "b", trace=["t", "t"]))
+    assert (trajectory.summary.steps, trajectory.summary.by_name) == (2, {"t": 2})
+    assert trajectory.summary.model_calls == 2
+
+
+def test_model_calls_are_the_model_steps_of_a_trace_that_has_them() -> None:
+    record = reading("a")
+    record.trace = [TraceEvent("model_step"), TraceEvent("model_step"), TraceEvent("tool_call", name="a")]
+    assert extract(record).summary.model_calls == 2
+
+
+def test_a_trajectory_is_written_with_source_steps_summary_and_notes() -> None:
+    written = msgspec.json.decode(msgspec.json.encode(extract(reading())))
+    assert [*written] == ["source", "steps", "summary", "notes"]
+    assert msgspec.json.decode(msgspec.json.encode(extract(reading("a", trace=["a"]))), type=Trajectory).others

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seatrial.errors import SeatrialError
+from seatrial.trajectory import expectation_from_steps, match, match_messages, steps_from_objects
+
+ARGUMENTS = st.sampled_from(
+    ['{"q": 1}', '{"q":1}', '{"q": 1.0}', '{"q": true}', "{}", '{"a": 1, "b": 2}', '{"b": 2, "a": 1}', '{"q": 1e0}']
+)
+ODD_ARGUMENTS = st.sampled_from(
+    ["", "{", "[1]", {"q": 1}, None, b"{}", '{"__clark_arg_parse_error":"","__clark_arg_raw":""}']
+)
+NAMES = st.sampled_from(["a", "b"])
+
+
+def call(tool: Any, arguments: Any, **more: Any) -> dict[str, Any]:
+    return {"id": "c", "type": "function", "function": {"name": tool, "arguments": arguments}, **more}
+
+
+def turn(*calls: dict[str, Any]) -> dict[str, Any]:
+    return {"role": "assistant", "content": None, "tool_calls": list(calls)}
+
+
+USUAL = st.one_of(
+    st.builds(turn, st.builds(call, NAMES, ARGUMENTS)),
+    st.builds(turn, st.builds(call, NAMES, ARGUMENTS), st.builds(call, NAMES, ARGUMENTS)),
+    st.just({"role": "tool", "tool_call_id": "c", "content": "x"}),
+    st.just({"role": "user", "content": "go"}),
+)
+ODD = st.one_of(
+    st.builds(turn, st.builds(call, NAMES, ODD_ARGUMENTS)),
+    st.builds(turn, st.builds(call, st.sampled_from(["", None, 5]), ARGUMENTS)),
+    st.builds(turn, st.builds(call, NAMES, ARGUMENTS, name=st.sampled_from(["z", ""]))),
+    st.sampled_from(
+        [
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "a", "input": {"q": 1}}]},
+            {"role": "user", "content": "x", "tool_calls": [call("a", "{}")]},
+            {"role": "tool", "content": "x", "toolCalls": [call("a", "{}")]},
+            {"role": "assistant", "tool_calls": [{"name": "a", "arguments": {"q": 1}}]},
+            {"content": "x", "tool_calls": [call("a", "{}")]},
+            {"role": "assistant", "content": "x", "tool_calls": {"a": 1}},
+            5,
+        ]
+    ),
+)
+MESSAGES = st.lists(USUAL, max_size=5) | st.lists(USUAL | ODD, max_size=4)
+MODES = st.sampled_from(["in_order", "exact", "superset", "subset", "unordered"])
+
+
+@settings(max_examples=400)
+@given(MODES, MESSAGES, MESSAGES, st.booleans())
+def test_the_short_way_gives_the_same_result_as_steps_do(
+    mode: Any, expected: list[Any], actual: list[Any], same: bool
+) -> None:
+    actual = expected if same else actual
+    reference = steps_from_objects(expected)[0]
+    try:
+        wanted = match(expectation_from_steps(mode, reference), steps_from_objects(actual)[0])
+    except SeatrialError:
+        with pytest.raises(SeatrialError):
+            match_messages(mode, expected, actual)
+        return
+    assert match_messages(mode, expected, actual) == wanted
+
+
+def test_usual_messages_go_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("seatrial.trajectory.messages.steps_from_objects")
+    expected = [turn(call("a", '{"q": 1}')), turn(call("b", "{}"))]
+    assert match_messages("exact", expected, json.loads(json.dumps(expected))).passed
+    assert match_messages("unordered", expected, expected[::-1]).passed
+    assert not match_messages("exact", expected, expected[::-1]).passed
+
+
+def test_texts_that_differ_but_mean_the_same_are_the_same_call() -> None:
+    expected = [turn(call("a", '{"x": 1, "y": 2}')), turn(call("a", '{"y":2.0,"x":1}'))]
+    result = match_messages("unordered", expected, expected[::-1])
+    assert [(pair.expected, pair.actual) for pair in result.matched] == [(0, 0), (1, 1)]
