@@ -1,0 +1,26 @@
+"""Where runs live: a SQLite file by default, PostgreSQL by URL; one schema, one writer, one contract for both."""
+
+from seatrial.store.bodies import address
+from seatrial.store.counts import AgentCounts, Cell, GraderCounts
+from seatrial.store.experiments import ExperimentSummary
+from seatrial.store.open import open_store
+from seatrial.store.queries import RunFilter, RunSummary
+from seatrial.store.receipt import Receipt
+from seatrial.store.rows import Outcome
+from seatrial.store.search import Hit
+from seatrial.store.store import Store
+
+__all__ = [
+    "AgentCounts",
+    "Cell",
+    "ExperimentSummary",
+    "GraderCounts",
+    "Hit",
+    "Outcome",
+    "Receipt",
+    "RunFilter",
+    "RunSummary",
+    "Store",
+    "address",
+    "open_store",
+]

@@ -1,0 +1,102 @@
+"""Experiments and their cases, read from a store."""
+
+from __future__ import annotations
+
+import msgspec
+import sqlalchemy as sa
+
+from seatrial import wire
+from seatrial.errors import SeatrialError
+from seatrial.runs import Case, Experiment
+from seatrial.store import rows
+from seatrial.store.bodies import unpack
+from seatrial.store.schema import cases, experiments
+
+# The integer tells apart what was created in the same millisecond.
+_NEWEST_FIRST = (experiments.c.created_at.desc(), experiments.c.id.desc())
+_COMPLETE = experiments.c.cases.is_not(None)
+
+
+class ExperimentSummary(msgspec.Struct, frozen=True):
+    """An experiment without its suite."""
+
+    experiment_id: str
+    name: str
+    suite_hash: str
+    created_at: int
+    finished_at: int | None
+    status: str
+    stop_reason: str | None
+    version: str
+    cases: int
+
+
+def latest(connection: sa.Connection, limit: int) -> list[ExperimentSummary]:
+    """The newest first."""
+    columns = [experiments.c[field] for field in ExperimentSummary.__struct_fields__]
+    found = connection.execute(sa.select(*columns).where(_COMPLETE).order_by(*_NEWEST_FIRST).limit(limit))
+    return [ExperimentSummary(*row) for row in found]
+
+
+def resolve(connection: sa.Connection, ref: str) -> Experiment:
+    """The experiment meant by `latest`, an id, a name (the newest of that name) or the beginning of an id."""
+    newest = sa.select(experiments).where(_COMPLETE).order_by(*_NEWEST_FIRST).limit(1)
+    if ref == "latest":
+        found = connection.execute(newest).first()
+    else:
+        found = (
+            connection.execute(newest.where(experiments.c.experiment_id == ref)).first()
+            or connection.execute(newest.where(experiments.c.name == ref)).first()
+            or _begun_with(connection, ref)
+        )
+    if found is None:
+        hint = "name one by `latest`, by its name, or by its id or the beginning of it"
+        raise SeatrialError("not_found", f"there is no experiment {ref!r} in the store", hint=hint)
+    return Experiment(
+        experiment_id=found.experiment_id,
+        name=found.name,
+        suite=wire.decode(unpack(found.packed, found.suite), rows.SUITE),
+        suite_hash=found.suite_hash,
+        created_at=found.created_at,
+        finished_at=found.finished_at,
+        status=found.status,
+        stop_reason=found.stop_reason,
+        version=found.version,
+    )
+
+
+def number(connection: sa.Connection, experiment_id: str) -> int:
+    """The integer of an experiment."""
+    query = sa.select(experiments.c.id).where(experiments.c.experiment_id == experiment_id)
+    found: int | None = connection.execute(query).scalar()
+    if found is None:
+        raise SeatrialError("not_found", f"there is no experiment {experiment_id!r} in the store")
+    return found
+
+
+def case_page(connection: sa.Connection, experiment: int, first: int, limit: int) -> list[Case]:
+    """Cases in the order of the suite, from the position `first` on."""
+    found = connection.execute(
+        sa.select(cases.c.packed, cases.c.data)
+        .where(cases.c.experiment == experiment, cases.c.position >= first)
+        .order_by(cases.c.position)
+        .limit(limit)
+    )
+    return [wire.decode(unpack(*row), rows.CASE) for row in found]
+
+
+def case(connection: sa.Connection, experiment: int, case_id: str) -> Case:
+    """One case."""
+    query = sa.select(cases.c.packed, cases.c.data)
+    found = connection.execute(query.where(cases.c.experiment == experiment, cases.c.case_id == case_id)).first()
+    if found is None:
+        raise SeatrialError("not_found", f"the experiment has no case {case_id!r}")
+    return wire.decode(unpack(*found), rows.CASE)
+
+
+def _begun_with(connection: sa.Connection, start: str) -> sa.Row[tuple[object, ...]] | None:
+    begins = sa.func.substr(experiments.c.experiment_id, 1, len(start)) == start
+    found = connection.execute(sa.select(experiments).where(_COMPLETE, begins).limit(2)).all() if start else []
+    if len(found) > 1:
+        raise SeatrialError("ambiguous", f"the ids of several experiments begin with {start!r}")
+    return found[0] if found else None

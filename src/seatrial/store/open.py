@@ -1,0 +1,127 @@
+"""Opening a store: where it is, which version it has, and bringing it up to date."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from seatrial.errors import SeatrialError
+from seatrial.store.dialect import Dialect
+from seatrial.store.schema import REVISIONS, VERSION_TABLE
+from seatrial.store.store import Store
+from seatrial.store.writer import PATIENCE_S
+
+_PAUSE_S = 0.05
+
+
+def open_store(where: str | Path, *, create: bool = True, patience_s: float = PATIENCE_S) -> Store:
+    """Open the store at a path, a `sqlite:///` or a `postgresql://` URL.
+
+    A store of an older version is brought up to date; one of a newer version is refused (`store_too_new`), and so is
+    a database that is something else (`not_a_store`). A store that is not there yet is made, unless `create` is False.
+    `patience_s` is how long writers wait for a store that is locked or away.
+    """
+    dialect = _dialect(where, create)
+    deadline = time.monotonic() + patience_s
+    ready = False
+    try:
+        while not ready:
+            try:
+                _bring_up_to_date(dialect, create)
+                ready = True
+            except dialect.errors as error:
+                failure = dialect.failure(error)
+                if failure.kind != "busy" or time.monotonic() > deadline:
+                    raise failure.error from error
+                time.sleep(_PAUSE_S)
+    finally:
+        if not ready:
+            dialect.close()
+    return Store(dialect, patience_s)
+
+
+def _dialect(where: str | Path, create: bool) -> Dialect:
+    if isinstance(where, Path) or "://" not in where:
+        return _sqlite(Path(where), create)
+    try:
+        url = sa.make_url(where)
+    except sa.exc.ArgumentError:
+        raise _no_address() from None
+    backend = url.drivername.partition("+")[0]
+    if backend == "sqlite" and url.database and url.database != ":memory:":
+        return _sqlite(Path(url.database), create)
+    if backend in ("postgresql", "postgres"):
+        try:
+            from seatrial.store.postgres import Postgres
+        except ImportError as error:
+            hint = "pip install 'seatrial[postgres]'"
+            raise SeatrialError("store_unavailable", f"no driver for PostgreSQL: {error}", hint=hint) from None
+        return Postgres(url)
+    raise _no_address()
+
+
+def _sqlite(path: Path, create: bool) -> Dialect:
+    from seatrial.store.sqlite import SQLite
+
+    if path.is_dir() or path.name == ":memory:":
+        raise _no_address()
+    if not path.exists():
+        if not create:
+            raise SeatrialError("not_found", f"there is no store at {path}")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SeatrialError("store_unavailable", f"{path}: {error.strerror}") from None
+    return SQLite(path)
+
+
+def _bring_up_to_date(dialect: Dialect, create: bool) -> None:
+    with dialect.reading.connect() as connection:
+        if _version(connection) == REVISIONS[-1]:
+            return
+    with dialect.migrating() as connection:
+        # Looked at again: another process may have been quicker.
+        version = _version(connection)
+        if version == REVISIONS[-1]:
+            return
+        if version is None:
+            if dialect.is_foreign(connection):
+                hint = "name another file or database; Seatrial makes its own"
+                raise SeatrialError("not_a_store", f"{dialect.name} is not a store of Seatrial", hint=hint)
+            if not create:
+                raise SeatrialError("not_found", f"there is no store at {dialect.name}")
+        elif version not in REVISIONS:
+            raise SeatrialError(
+                "store_too_new",
+                f"{dialect.name} has version {version} of the schema; this Seatrial knows up to {REVISIONS[-1]}",
+                hint="open it with the Seatrial that wrote it, or a later one",
+            )
+        migrate(connection, dialect)
+
+
+def migrate(connection: sa.Connection, dialect: Dialect, to: str = "head") -> None:
+    """Carry out the migrations that a store lacks, in the transaction of this connection."""
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", "seatrial.store:migrations")
+    config.attributes.update(connection=connection, dialect=dialect)
+    command.upgrade(config, to)
+
+
+def _version(connection: sa.Connection) -> str | None:
+    if not sa.inspect(connection).has_table(VERSION_TABLE):
+        return None
+    return connection.execute(sa.text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()  # noqa: S608 (our name)
+
+
+def _no_address() -> SeatrialError:
+    # The address is not repeated: it may hold a password.
+    return SeatrialError(
+        "invalid_config",
+        "that is not the address of a store",
+        hint="a file such as seatrial.db, sqlite:///seatrial.db, or postgresql://user@host/database",
+    )

@@ -1,0 +1,120 @@
+"""What can be written to a store of experiments and gradings; see `recording` for runs and `appending` for events.
+
+An operation is made by the caller and carried out by the writer. What must not change after the call is encoded when
+the operation is made; what takes long is left to the writer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import sqlalchemy as sa
+
+from seatrial.errors import SeatrialError
+from seatrial.runs import Case, Experiment, Grade, Verdict
+from seatrial.store import inserts, rows, schema
+from seatrial.store.bodies import pack
+from seatrial.store.transaction import Operation, Transaction
+
+
+class CreateExperiment(Operation[int]):
+    """Store an experiment; its cases follow. Gives its integer."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        rows.identifier("id", experiment.experiment_id)
+        rows.identifier("name", experiment.name)
+        self._experiment = experiment
+        self._suite = rows.encode(experiment.suite)
+
+    def run(self, to: Transaction) -> int:
+        number: int
+        experiment = self._experiment
+        table = schema.experiments
+        found = to.execute(
+            sa.select(table.c.id, table.c.cases).where(table.c.experiment_id == experiment.experiment_id)
+        ).first()
+        if found is not None:
+            if found.cases is not None:
+                raise SeatrialError("conflict", f"there is an experiment {experiment.experiment_id!r} already")
+            # Somebody died, or gave up, before the last case was in.
+            to.execute(sa.delete(table).where(table.c.id == found.id))
+        packed, suite = pack(self._suite)
+        number = to.execute(
+            sa.insert(table)
+            .values(
+                experiment_id=experiment.experiment_id,
+                name=experiment.name,
+                suite_hash=experiment.suite_hash,
+                created_at=experiment.created_at,
+                finished_at=experiment.finished_at,
+                status=experiment.status,
+                stop_reason=experiment.stop_reason,
+                version=experiment.version,
+                packed=packed,
+                suite=suite,
+            )
+            .returning(table.c.id)
+        ).scalar_one()
+        return number
+
+
+class AddCases(Operation[None]):
+    """Store cases of an experiment, the first of them at this position."""
+
+    def __init__(self, experiment: int, first: int, cases: Iterable[Case]) -> None:
+        self._experiment = experiment
+        self._first = first
+        self._cases = [(rows.identifier("id", case.id), rows.encode(case)) for case in cases]
+        self._ready: list[tuple[object, ...]] = []
+        self.size = sum([len(document) for _, document in self._cases])
+
+    def prepare(self) -> None:
+        self._ready = [
+            (self._experiment, position, case_id, *pack(document))
+            for position, (case_id, document) in enumerate(self._cases, self._first)
+        ]
+
+    def run(self, to: Transaction) -> None:
+        for row in self._ready:
+            to.add(inserts.CASE, *row)
+
+
+class MarkExperiment(Operation[None]):
+    """Change what an experiment says of itself."""
+
+    def __init__(self, experiment: int, **values: object) -> None:
+        self._statement = sa.update(schema.experiments).where(schema.experiments.c.id == experiment).values(**values)
+
+    def run(self, to: Transaction) -> None:
+        to.execute(self._statement)
+
+
+class RecordVerdicts(Operation[None]):
+    """Store the verdicts of a new grading of a run; those before stay, but count no more."""
+
+    def __init__(self, run_id: str, verdicts: Sequence[Verdict], grade: Grade) -> None:
+        self._run_id = run_id
+        self._grade = grade
+        self._json = rows.encode(grade)
+        self._verdicts = [rows.verdict_values(position, verdict) for position, verdict in enumerate(verdicts)]
+
+    def run(self, to: Transaction) -> None:
+        table = schema.runs
+        found = to.execute(
+            sa.select(table.c.id, table.c.status, table.c.grading).where(table.c.run_id == self._run_id)
+        ).first()
+        if found is None:
+            raise rows.no_run(self._run_id)
+        grading = found.grading + 1
+        to.execute(
+            sa.update(table)
+            .where(table.c.id == found.id)
+            .values(
+                grading=grading,
+                grade=self._json,
+                score=self._grade.score,
+                outcome=rows.outcome(found.status, self._grade.judgement),
+            )
+        )
+        for row in self._verdicts:
+            to.add(inserts.VERDICT, found.id, grading, *row)

@@ -1,0 +1,149 @@
+"""A store in a PostgreSQL database.
+
+Rows go in as one array per column, all tables of a group in one pipeline: one round trip, whatever the size of the
+group, and the same statement for one row as for a thousand.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+
+from seatrial.errors import SeatrialError
+from seatrial.store import schema
+from seatrial.store.dialect import Failure
+from seatrial.store.inserts import ALL, Insert
+from seatrial.store.phrases import MAX_WORD, WORD, Phrase
+
+NUMBERS_AT_ONCE = 64
+"""Integers of runs that are taken from the sequence together; those left over at the end are never used."""
+
+_MIGRATION_LOCK = 0x5EA7121A1
+_words = sa.table("words", sa.column("run", sa.BigInteger), sa.column("words", postgresql.TSVECTOR))
+_INDEX = """
+    INSERT INTO words (run, words)
+    SELECT run, to_tsvector('simple', text) FROM unnest(%b::bigint[], %b::text[]) AS given (run, text)
+"""
+
+_BUSY = {"40001", "40P01", "55P03", "53300"}  # serialisation, deadlock, lock, too many connections
+
+
+class Postgres:
+    """The dialect of a database."""
+
+    errors: tuple[type[Exception], ...] = (psycopg.Error, sa.exc.DBAPIError, sa.exc.TimeoutError, UnicodeEncodeError)
+    reading: sa.Engine
+
+    def __init__(self, url: sa.URL) -> None:
+        self.name = url.render_as_string(hide_password=True)
+        self._engine = sa.create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+        # What is read in several queries is read as of one moment.
+        self.reading = self._engine.execution_options(isolation_level="REPEATABLE READ")
+        self._numbers: deque[int] = deque()
+        self._statements = {insert: _statement(insert) for insert in ALL}
+
+    def connect(self) -> sa.Connection:
+        return self._engine.connect()
+
+    @contextmanager
+    def migrating(self) -> Iterator[sa.Connection]:
+        with self._engine.begin() as connection:
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
+            yield connection
+
+    def is_foreign(self, connection: sa.Connection) -> bool:
+        return any(sa.inspect(connection).has_table(table.name) for table in schema.metadata.sorted_tables)
+
+    def run_numbers(self, connection: sa.Connection) -> Iterator[int]:
+        # A sequence takes no part in transactions: what was taken stays ours after a rollback, and for the next group.
+        raw = _driver(connection)
+        while True:
+            if not self._numbers:
+                taken = raw.execute("SELECT nextval('runs_id_seq') FROM generate_series(1, %s)", (NUMBERS_AT_ONCE,))
+                self._numbers.extend(number for (number,) in taken)
+            yield self._numbers.popleft()
+
+    def insert(self, connection: sa.Connection, rows: Mapping[Insert, list[object]], texts: list[object]) -> None:
+        raw = _driver(connection)
+        first: psycopg.Error | None = None
+        try:
+            with raw.pipeline():
+                try:
+                    self._send(raw, rows, texts)
+                except psycopg.Error as error:
+                    first = error  # leaving the block with it would make psycopg log what follows from it
+        except psycopg.Error as error:
+            first = first or error
+        if first is not None:
+            raise first
+
+    def _send(self, raw: psycopg.Connection[Any], rows: Mapping[Insert, list[object]], texts: list[object]) -> None:
+        for insert, values in rows.items():
+            if values:
+                width = len(insert.columns)
+                raw.execute(self._statements[insert], [values[column::width] for column in range(width)])
+        if texts:
+            raw.execute(_INDEX, [texts[::2], [_separated(str(text)) for text in texts[1::2]]])
+
+    def create_index(self, connection: sa.Connection) -> None:
+        connection.exec_driver_sql(
+            "CREATE TABLE words ("
+            "run bigint PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE, words tsvector NOT NULL)"
+        )
+        connection.exec_driver_sql("CREATE INDEX words_words ON words USING gin (words)")
+
+    def matching(self, phrases: list[Phrase]) -> sa.Select[tuple[int]]:
+        # Words are letters and digits only: there is nothing in them to quote.
+        query = " & ".join(
+            " <-> ".join(f"'{word}'" for word in phrase.words) + (":*" if phrase.prefix else "") for phrase in phrases
+        )
+        return sa.select(_words.c.run).where(_words.c.words.op("@@")(sa.func.to_tsquery("simple", query)))
+
+    def failure(self, error: Exception) -> Failure:
+        cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
+        state = getattr(cause, "sqlstate", None) or ""
+        said = f"{self.name}: {str(cause).strip()}"
+        if state.startswith("23") or state == "21000":
+            return Failure("conflict", SeatrialError("conflict", said))
+        if state in _BUSY:
+            return Failure("busy", SeatrialError("store_unavailable", said))
+        if state == "53100":
+            hint = "make room on the server's disk; what was acknowledged is safe"
+            return Failure("refused", SeatrialError("store_full", said, hint=hint))
+        if state.startswith(("22", "54")) or isinstance(cause, (UnicodeEncodeError, psycopg.DataError)):
+            return Failure("refused", SeatrialError("unstorable", said))
+        if state.startswith(("08", "57P")) or (not state and isinstance(cause, psycopg.OperationalError)):
+            return Failure("lost", SeatrialError("store_unavailable", said))
+        return Failure("refused", SeatrialError("store_unavailable", said))
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+
+def _statement(insert: Insert) -> str:
+    dialect = postgresql.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy leaves its constructors untyped
+    # An array type has no collation.
+    types = [type_.compile(dialect).partition(" COLLATE")[0] for type_ in insert.types]
+    # In one order, so that two writers with the same bodies never wait for each other in a circle.
+    return (
+        f"INSERT INTO {insert.table} ({', '.join(insert.columns)}) "  # noqa: S608 (our names)
+        f"SELECT * FROM unnest({', '.join(f'%b::{type_}[]' for type_ in types)}) ORDER BY 1 {insert.on_conflict}"
+    )
+
+
+def _driver(connection: sa.Connection) -> psycopg.Connection[Any]:
+    raw = connection.connection.driver_connection
+    if not isinstance(raw, psycopg.Connection):
+        raise TypeError(f"not a connection of psycopg: {raw!r}")
+    return raw
+
+
+def _separated(text: str) -> str:
+    """Only the words, so that the server's parser, which knows of URLs, paths and numbers, finds the same ones."""
+    return " ".join([word[:MAX_WORD] for word in WORD.findall(text)])

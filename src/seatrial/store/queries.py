@@ -1,0 +1,223 @@
+"""Runs and their parts, read from a store."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any, TypeVar
+
+import msgspec
+import sqlalchemy as sa
+
+from seatrial import wire
+from seatrial.errors import SeatrialError
+from seatrial.runs import Run, RunKey, RunStatus, Verdict
+from seatrial.store import rows, schema
+from seatrial.store.bodies import digest, unpack
+from seatrial.store.dialect import Dialect
+from seatrial.store.phrases import phrases
+from seatrial.store.rows import Outcome
+from seatrial.store.schema import bodies, cases, events, experiments, readings, runs, verdicts
+from seatrial.store.search import Hit, pieces, snippet
+
+T = TypeVar("T")
+
+EVENT_ROWS_AT_ONCE = 256
+
+
+class RunFilter(msgspec.Struct, frozen=True):
+    """Which runs of an experiment; an empty set asks for nothing in particular."""
+
+    outcomes: frozenset[Outcome] = frozenset()
+    agents: frozenset[str] = frozenset()
+    cases: frozenset[str] = frozenset()
+
+
+class RunSummary(msgspec.Struct, frozen=True):
+    """A run as a line of a table."""
+
+    key: RunKey
+    run_id: str
+    status: RunStatus
+    outcome: Outcome
+    score: float | None
+    error_class: str | None
+    started_at: int | None
+    duration_ms: float | None
+    attempts: int
+    steps: int
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+
+
+def done_keys(connection: sa.Connection, experiment: int) -> dict[RunKey, Outcome]:
+    """What came of every run that has ended."""
+    found = connection.execute(
+        sa.select(runs.c.agent, runs.c.case_id, runs.c.trial, runs.c.outcome).where(
+            runs.c.experiment == experiment, runs.c.outcome != "unfinished"
+        )
+    )
+    return {RunKey(agent, case_id, trial): outcome for agent, case_id, trial, outcome in found}
+
+
+def run_page(
+    connection: sa.Connection, experiment: int, where: RunFilter, after: RunKey | None, limit: int
+) -> list[RunSummary]:
+    """Runs in the order of the suite's cases, then by agent and trial; those behind the run `after`."""
+    columns = [runs.c[field] for field in RunSummary.__struct_fields__ if field != "key"]
+    query = sa.select(runs.c.agent, runs.c.case_id, runs.c.trial, *columns)
+    found = connection.execute(_page(query, experiment, where, after, limit))
+    return [RunSummary(RunKey(agent, case_id, trial), *values) for agent, case_id, trial, *values in found]
+
+
+def whole_page(
+    connection: sa.Connection, experiment: int, where: RunFilter, after: RunKey | None, limit: int
+) -> list[Run]:
+    """The same with all their parts but the bodies."""
+    return _whole(connection, _page(_WHOLE, experiment, where, after, limit))
+
+
+def run(connection: sa.Connection, run_id: str) -> Run:
+    """One run with all its parts."""
+    found = _whole(connection, _WHOLE.where(runs.c.run_id == run_id))
+    if not found:
+        raise rows.no_run(run_id)
+    held = sa.select(bodies.c.packed, bodies.c.data).join(runs, runs.c.body == bodies.c.hash)
+    if (body := connection.execute(held.where(runs.c.run_id == run_id)).first()) is not None:
+        found[0].body = unpack(*body)
+    return found[0]
+
+
+def body(connection: sa.Connection, address: str) -> bytes:
+    """The bytes with this content address."""
+    found = connection.execute(
+        sa.select(bodies.c.packed, bodies.c.data).where(bodies.c.hash == digest(address))
+    ).first()
+    if found is None:
+        raise SeatrialError("not_found", f"there is no body {address} in the store")
+    return unpack(*found)
+
+
+def event_page(connection: sa.Connection, run_id: str, after: int, limit: int) -> list[tuple[int, bytes]]:
+    """(sequence, event) of at most `limit` events behind the sequence `after`."""
+    number = connection.execute(sa.select(runs.c.id).where(runs.c.run_id == run_id)).scalar()
+    if number is None:
+        raise rows.no_run(run_id)
+    found: list[tuple[int, bytes]] = []
+    # The first event that is wanted stands in the last row that begins at it or before it.
+    holding = sa.select(sa.func.max(events.c.first)).where(events.c.run == number, events.c.first <= after + 1)
+    start = connection.execute(holding).scalar()
+    while start is not None and len(found) < limit:
+        stored = connection.execute(
+            sa.select(events.c.first, events.c.count, events.c.packed, events.c.data)
+            .where(events.c.run == number, events.c.first >= start)
+            .order_by(events.c.first)
+            .limit(min(limit - len(found), EVENT_ROWS_AT_ONCE))
+        ).all()
+        start = None
+        for first, count, packed, data in stored:
+            skipped = max(0, after + 1 - first)
+            found.extend(enumerate(unpack(packed, data).split(b"\n")[skipped:], first + skipped))
+            start = first + count
+    return found[:limit]
+
+
+def known_verdicts(connection: sa.Connection, run_id: str) -> dict[str, Verdict]:
+    """Every verdict ever given on a run, by its content key; the latest of those that share one."""
+    found = connection.execute(
+        sa.select(verdicts.c.data)
+        .join(runs, runs.c.id == verdicts.c.run)
+        .where(runs.c.run_id == run_id)
+        .order_by(verdicts.c.grading, verdicts.c.position)
+    )
+    given = [wire.decode(data, rows.VERDICT) for (data,) in found]
+    return {verdict.key: verdict for verdict in given if verdict.key}
+
+
+def search(connection: sa.Connection, dialect: Dialect, text: str, experiment: int | None, limit: int) -> list[Hit]:
+    """Runs that contain what was typed, the newest first."""
+    wanted = phrases(text)
+    if not wanted:
+        return []
+    matching = dialect.matching(wanted).subquery()
+    query = _WHOLE.join(matching, matching.c.run == runs.c.id).order_by(runs.c.id.desc()).limit(limit)
+    if experiment is not None:
+        query = query.where(runs.c.experiment == experiment)
+    return [
+        Hit(run.run_id, run.experiment_id, run.key, *snippet(wanted, pieces(run.reading, run.steps)))
+        for run in _whole(connection, query)
+    ]
+
+
+_WHOLE = sa.select(experiments.c.experiment_id, runs).join(experiments, experiments.c.id == runs.c.experiment)
+
+
+def _page(query: sa.Select[Any], experiment: int, where: RunFilter, after: RunKey | None, limit: int) -> sa.Select[Any]:
+    # From the cases to their runs, by two indexes that have both in this order already.
+    query = query.join(cases, (cases.c.experiment == runs.c.experiment) & (cases.c.case_id == runs.c.case_id))
+    query = query.where(runs.c.experiment == experiment)
+    for column, wanted in (
+        (runs.c.outcome, where.outcomes),
+        (runs.c.agent, where.agents),
+        (runs.c.case_id, where.cases),
+    ):
+        if wanted:
+            query = query.where(column.in_(sorted(wanted)))
+    if after is not None:
+        position = (
+            sa.select(cases.c.position)
+            .where(cases.c.experiment == experiment, cases.c.case_id == after.case_id)
+            .scalar_subquery()
+        )
+        later = (cases.c.position > position) | (sa.tuple_(runs.c.agent, runs.c.trial) > (after.agent, after.trial))
+        query = query.where(cases.c.position >= position, later)
+    return query.order_by(cases.c.position, runs.c.agent, runs.c.trial).limit(limit)
+
+
+def _whole(connection: sa.Connection, query: sa.Select[Any]) -> list[Run]:
+    found = connection.execute(query).all()
+    numbers = [row.id for row in found]
+    attempts = _parts(connection, schema.attempts, numbers, rows.ATTEMPT)
+    steps = _parts(connection, schema.steps, numbers, rows.STEP)
+    notes = _parts(connection, schema.notes, numbers, rows.NOTE)
+    given = _parts(connection, verdicts, numbers, rows.VERDICT)
+    documents = {
+        number: unpack(packed, data)
+        for number, packed, data in connection.execute(sa.select(readings).where(readings.c.run.in_(numbers)))
+    }
+    whole = []
+    for row in found:
+        data = wire.decode(row.data, rows.RUN_DATA)
+        document = documents.get(row.id)
+        whole.append(
+            Run(
+                run_id=row.run_id,
+                experiment_id=row.experiment_id,
+                key=RunKey(row.agent, row.case_id, row.trial),
+                status=row.status,
+                reading=rows.reading_of(document, notes[row.id]) if document is not None else None,
+                steps=steps[row.id],
+                steps_source=data.steps_source,
+                attempts=attempts[row.id],
+                fault=data.fault,
+                verdicts=given[row.id],
+                grade=wire.decode(row.grade, rows.GRADE) if row.grade is not None else None,
+                started_at=row.started_at,
+                duration_ms=row.duration_ms,
+                metadata=data.metadata,
+            )
+        )
+    return whole
+
+
+def _parts(
+    connection: sa.Connection, table: sa.Table, numbers: list[int], decoder: msgspec.json.Decoder[T]
+) -> defaultdict[int, list[T]]:
+    """The documents of one of a run's tables, in order, by the integer of the run."""
+    query = sa.select(table.c.run, table.c.data).where(table.c.run.in_(numbers)).order_by(*table.primary_key)
+    if table is verdicts:
+        query = query.join(runs, (runs.c.id == table.c.run) & (runs.c.grading == table.c.grading))
+    parts: defaultdict[int, list[T]] = defaultdict(list)
+    for number, data in connection.execute(query):
+        parts[number].append(wire.decode(data, decoder))
+    return parts

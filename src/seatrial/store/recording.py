@@ -1,0 +1,184 @@
+"""Runs on their way into a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from seatrial.errors import SeatrialError
+from seatrial.runs import Attempt, Run, RunKey
+from seatrial.store import inserts, rows, schema
+from seatrial.store.appending import EventRows, next_sequence, place
+from seatrial.store.bodies import address, digest, pack
+from seatrial.store.search import indexed_text
+from seatrial.store.transaction import SMALL, Operation, Transaction
+
+
+class BeginRun(Operation[None]):
+    """Make room for a run, so that its events can be stored while it goes on."""
+
+    def __init__(
+        self, run_id: str, experiment: int, key: RunKey, started_at: int | None = None, replace: bool = False
+    ) -> None:
+        self._run_id = rows.identifier("id", run_id)
+        rows.identifier("name of an agent", key.agent)
+        self._experiment = experiment
+        self._key = key
+        self._replace = replace
+        self._values = rows.run_values(
+            Run(run_id=run_id, experiment_id="", key=key, status="running", started_at=started_at), None
+        )
+
+    def run(self, to: Transaction) -> None:
+        key = self._key
+        if to.careful or self._replace:
+            holder = _holder(to, self._experiment, key)
+            if holder is not None:
+                if holder.status not in rows.UNFINISHED and not self._replace:
+                    raise SeatrialError("conflict", f"there is a run of {key} already: {holder.run_id}")
+                _remove(to, holder.id)
+            _refuse_used_id(to, self._run_id)
+        number = to.new_run()
+        to.add(inserts.RUN, number, self._run_id, self._experiment, key.case_id, key.agent, key.trial, *self._values)
+        to.live[self._run_id] = (number, 0)
+
+
+class RecordRun(Operation[bool]):
+    """Store a run with all its parts. Gives whether the run now stored under this key is this one."""
+
+    def __init__(
+        self,
+        run: Run,
+        experiment: int,
+        events: Sequence[bytes],
+        first: int | None,
+        bodies: Iterable[bytes],
+        replace: bool,
+    ) -> None:
+        self._run_id = rows.identifier("id", run.run_id)
+        rows.identifier("name of an agent", run.key.agent)
+        if run.status in rows.UNFINISHED:
+            raise SeatrialError("conflict", f"run {run.run_id} is {run.status}: only a run that has ended is recorded")
+        self._experiment = experiment
+        self._key = run.key
+        self._replace = replace
+        self._first = first
+        self._events = EventRows(events)
+        whole = [(digest(address(data)), data) for data in bodies]
+        last = None
+        if run.body is not None:
+            last = digest(address(run.body))
+            whole.append((last, run.body))
+        elif run.attempts and run.attempts[-1].body_hash is not None:
+            last = digest(run.attempts[-1].body_hash)
+        self._values = rows.run_values(run, last)
+        self._attempts = [rows.attempt_values(attempt) for attempt in run.attempts]
+        self._steps = [rows.step_values(position, step) for position, step in enumerate(run.steps)]
+        self._verdicts = [rows.verdict_values(position, verdict) for position, verdict in enumerate(run.verdicts)]
+        reading = run.reading
+        self._notes = [rows.note_values(*note) for note in enumerate(reading.notes)] if reading is not None else []
+        self._reading = rows.reading_json(reading) if reading is not None else None
+        self._text = indexed_text(reading, run.steps)
+        self._bodies = whole
+        self._packed_reading: tuple[int, bytes] | None = None
+        self._packed_bodies: list[tuple[object, ...]] = []
+        self.size = SMALL + sum([len(data) for _, data in whole]) + len(self._reading or b"") + self._events.size
+
+    def prepare(self) -> None:
+        self._events.prepare()
+        self._packed_bodies = [(hash_, len(data), *pack(data)) for hash_, data in self._bodies]
+        if self._reading is not None:
+            self._packed_reading = pack(self._reading)
+
+    def run(self, to: Transaction) -> bool:
+        number, first = to.live.pop(self._run_id, (None, 0))
+        if to.careful or self._replace or (self._first is not None and self._first != first):
+            holder = _holder(to, self._experiment, self._key)
+            number, first = None, 0
+            if holder is not None and holder.run_id == self._run_id:
+                if holder.status not in rows.UNFINISHED:
+                    return True
+                following = next_sequence(to, holder.id)
+                if self._first is None or self._first == following:
+                    number, first = holder.id, following
+            if number is None:
+                if self._first:
+                    return False  # another process took over, and what was appended is gone
+                if holder is not None:
+                    if holder.status not in rows.UNFINISHED and not self._replace:
+                        return False
+                    _remove(to, holder.id)
+                _refuse_used_id(to, self._run_id)
+        if number is None:
+            number = to.new_run()
+            self._add(to, number, inserts.RUN, inserts.ATTEMPT)
+        else:
+            self._add(to, number, inserts.BEGUN_RUN, inserts.KNOWN_ATTEMPT)
+        self._events.add(to, number, first)
+        return True
+
+    def _add(self, to: Transaction, number: int, run: inserts.Insert, attempt: inserts.Insert) -> None:
+        add = to.add
+        key = self._key
+        add(run, number, self._run_id, self._experiment, key.case_id, key.agent, key.trial, *self._values)
+        for row in self._attempts:
+            add(attempt, number, *row)
+        for row in self._steps:
+            add(inserts.STEP, number, *row)
+        for row in self._notes:
+            add(inserts.NOTE, number, *row)
+        for row in self._verdicts:
+            add(inserts.VERDICT, number, 0, *row)
+        for row in self._packed_bodies:
+            add(inserts.BODY, *row)
+        if self._packed_reading is not None:
+            add(inserts.READING, number, *self._packed_reading)
+        if self._text:
+            to.index(number, self._text)
+
+
+class RecordAttempt(Operation[None]):
+    """Store an attempt at a run that was begun, before the run has ended."""
+
+    def __init__(self, run_id: str, attempt: Attempt, body: bytes | None) -> None:
+        self._run_id = run_id
+        self._values = rows.attempt_values(attempt)
+        self._body = body
+        self._packed: tuple[object, ...] | None = None
+        self.size = SMALL + len(body or b"")
+
+    def prepare(self) -> None:
+        if self._body is not None:
+            self._packed = (digest(address(self._body)), len(self._body), *pack(self._body))
+
+    def run(self, to: Transaction) -> None:
+        number, _ = place(to, self._run_id)
+        to.add(inserts.KNOWN_ATTEMPT, number, *self._values)
+        if self._packed is not None:
+            to.add(inserts.BODY, *self._packed)
+
+
+def _holder(to: Transaction, experiment: int, key: RunKey) -> sa.Row[Any] | None:
+    """The run under a key; `not_found` when the experiment has no such case."""
+    cases, runs = schema.cases, schema.runs
+    same = (runs.c.experiment == cases.c.experiment) & (runs.c.case_id == cases.c.case_id)
+    this = (runs.c.agent == key.agent) & (runs.c.trial == key.trial)
+    found = to.execute(
+        sa.select(runs.c.id, runs.c.run_id, runs.c.status)
+        .select_from(cases.outerjoin(runs, same & this))
+        .where(cases.c.experiment == experiment, cases.c.case_id == key.case_id)
+    ).first()
+    if found is None:
+        raise SeatrialError("not_found", f"the experiment has no case {key.case_id!r}")
+    return found if found.id is not None else None
+
+
+def _remove(to: Transaction, number: int) -> None:
+    to.execute(sa.delete(schema.runs).where(schema.runs.c.id == number))
+
+
+def _refuse_used_id(to: Transaction, run_id: str) -> None:
+    if to.execute(sa.select(schema.runs.c.id).where(schema.runs.c.run_id == run_id)).first() is not None:
+        raise SeatrialError("conflict", f"run id {run_id!r} belongs to another run already")

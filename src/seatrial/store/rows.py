@@ -1,0 +1,187 @@
+"""Runs as rows, and back."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import msgspec
+
+from seatrial import wire
+from seatrial.errors import SeatrialError
+from seatrial.formats.reading import Reading, TraceEvent
+from seatrial.runs import Attempt, Case, Fault, Grade, Judgement, Run, RunStatus, Verdict
+from seatrial.trajectory.step import Step
+from seatrial.transcript import AssistantMessage, Note, Transcript
+
+T = TypeVar("T")
+
+Outcome: TypeAlias = Literal["passed", "failed", "errored", "skipped", "ungraded", "cancelled", "unfinished"]
+"""What came of a run, in one word: its status and its grade taken together."""
+
+MAX_ID_BYTES = 512
+_MAX_NAME = 256
+_MAX_INT = 2**63 - 1
+_MAX_NUMBER = 1e15
+
+UNFINISHED = ("pending", "running")
+_WITHOUT_ANSWER: dict[RunStatus, Outcome] = {
+    "pending": "unfinished",
+    "running": "unfinished",
+    "failed": "failed",
+    "errored": "errored",
+    "cancelled": "cancelled",
+}
+
+
+class RunData(msgspec.Struct, omit_defaults=True):
+    """What of a run has no table and is not asked for by queries."""
+
+    steps_source: str | None = None
+    fault: Fault | None = None
+    metadata: dict[str, Any] = {}
+
+
+class StoredReading(msgspec.Struct, omit_defaults=True):
+    """A reading without its notes and events, which have tables of their own."""
+
+    format: str
+    transcript: Transcript
+    id: str | None = None
+    trace: list[TraceEvent] | None = None
+    trace_ref: str | None = None
+
+
+ATTEMPT = msgspec.json.Decoder(Attempt)
+CASE = msgspec.json.Decoder(Case)
+GRADE = msgspec.json.Decoder(Grade)
+NOTE = msgspec.json.Decoder(Note)
+READING = msgspec.json.Decoder(StoredReading)
+RUN_DATA = msgspec.json.Decoder(RunData)
+STEP = msgspec.json.Decoder(Step)
+SUITE = msgspec.json.Decoder(dict[str, Any])
+VERDICT = msgspec.json.Decoder(Verdict)
+
+
+def encode(value: object) -> bytes:
+    """JSON of a value of ours; `unstorable` when something in it is not JSON."""
+    try:
+        return wire.encode(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise SeatrialError("unstorable", f"{type(value).__name__} has a part that is not JSON: {error}") from None
+
+
+def identifier(kind: str, text: str) -> str:
+    """The text, when both databases can keep it as an id and compare it."""
+    if len(text) <= MAX_ID_BYTES and text.isascii() and "\0" not in text and text:
+        return text
+    try:
+        fits = 0 < len(text.encode()) <= MAX_ID_BYTES and "\0" not in text
+    except UnicodeEncodeError:
+        fits = False
+    if not fits:
+        hint = f"1 to {MAX_ID_BYTES} bytes of UTF-8, without NUL"
+        raise SeatrialError("unstorable", f"{text[:80]!r} cannot be the {kind} of anything", hint=hint)
+    return text
+
+
+def outcome(status: RunStatus, judgement: Judgement | None) -> Outcome:
+    """A run without an answer is what its status says; of the others the grade has the word."""
+    return _WITHOUT_ANSWER.get(status) or judgement or "ungraded"
+
+
+def column_text(text: str) -> str:
+    """Text of an agent as a column can have it; the whole of it, as it was, is in the JSON beside."""
+    text = text[:_MAX_NAME]
+    if text.isascii() and "\0" not in text:
+        return text
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+
+
+def run_values(run: Run, body: bytes | None) -> tuple[object, ...]:
+    """A row of `runs` from the column `status` on."""
+    grade = run.grade
+    reading = run.reading
+    tokens_in, tokens_out = _tokens(reading.transcript) if reading is not None else (None, None)
+    cost = reading.transcript.cost_usd if reading is not None else None
+    return (
+        run.status,
+        outcome(run.status, grade.judgement if grade is not None else None),
+        _number(grade.score if grade is not None else None),
+        run.fault.error_class if run.fault is not None else None,
+        run.started_at,
+        _number(run.duration_ms),
+        len(run.attempts),
+        len(run.steps),
+        tokens_in,
+        tokens_out,
+        _number(cost),
+        0,
+        encode(grade) if grade is not None else None,
+        body,
+        encode(RunData(run.steps_source, run.fault, run.metadata)),
+    )
+
+
+def reading_json(reading: Reading) -> bytes:
+    """The document of a row of `readings`."""
+    return encode(
+        StoredReading(reading.format, reading.transcript, reading.id, reading.trace, reading.trace_ref),
+    )
+
+
+def reading_of(document: bytes, notes: list[Note]) -> Reading:
+    """The reading of a stored document; its events are to be read from their own table."""
+    stored = wire.decode(document, READING)
+    return Reading(
+        format=stored.format,
+        transcript=stored.transcript,
+        notes=notes,
+        id=stored.id,
+        trace=stored.trace,
+        trace_ref=stored.trace_ref,
+    )
+
+
+def attempt_values(attempt: Attempt) -> tuple[object, ...]:
+    """A row of `attempts` without its run."""
+    return attempt.number, attempt.fault.error_class if attempt.fault is not None else None, encode(attempt)
+
+
+def step_values(position: int, step: Step) -> tuple[object, ...]:
+    """A row of `steps` without its run."""
+    return position, column_text(step.name), step.status, _number(step.duration_ms), encode(step)
+
+
+def note_values(position: int, note: Note) -> tuple[object, ...]:
+    """A row of `notes` without its run."""
+    return position, column_text(note.code), encode(note)
+
+
+def verdict_values(position: int, verdict: Verdict) -> tuple[object, ...]:
+    """A row of `verdicts` without its run and its grading."""
+    return position, column_text(verdict.grader), verdict.judgement, _number(verdict.score), encode(verdict)
+
+
+def no_run(run_id: str) -> SeatrialError:
+    """The error for a run that is not there."""
+    return SeatrialError("not_found", f"there is no run {run_id!r} in the store")
+
+
+def _number(value: float | None) -> float | None:
+    # For counting only; what an agent really said is in its document. An absurd number would spoil every sum.
+    return float(value) if value is not None and abs(value) <= _MAX_NUMBER else None
+
+
+def _tokens(transcript: Transcript) -> tuple[int | None, int | None]:
+    """Tokens read and written: as the source summed them up, else added up from its messages."""
+    usages = (
+        [transcript.usage]
+        if transcript.usage is not None
+        else [m.usage for m in transcript.messages if type(m) is AssistantMessage and m.usage is not None]
+    )
+    if not usages:
+        return None, None
+    return (
+        min(sum([usage.input_tokens for usage in usages]), _MAX_INT),
+        min(sum([usage.output_tokens for usage in usages]), _MAX_INT),
+    )

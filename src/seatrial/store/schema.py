@@ -1,0 +1,165 @@
+"""The tables of a store, the same on SQLite and PostgreSQL.
+
+What a query asks for has a column; the whole of each thing is beside it as JSON in `data`, so that a new field of a
+step or a verdict needs no migration. Large JSON is compressed where `packed` is 1 (see `bodies`).
+
+Runs and experiments have their text ids, and small integers that the other tables refer to: the children of a run
+stay next to each other on disk, and an index entry is a few bytes. Integers of runs are never used again, because the
+search index of SQLite keeps the words of a replaced run under its old one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+
+REVISIONS = ("0001", "0002")
+"""Every version of the schema, oldest first; the last is what this code reads and writes."""
+VERSION_TABLE = "seatrial_version"
+
+# Byte order, as in SQLite: results come in the same order from both, whatever the locale of the server.
+TEXT = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+# SQLite gives a table its implicit integer key only for exactly INTEGER.
+ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+# Checked at the end of a transaction, where it costs least.
+_CASCADE: Any = {"ondelete": "CASCADE", "deferrable": True, "initially": "DEFERRED"}
+
+metadata = sa.MetaData()
+
+
+def _of_run() -> sa.Column[int]:
+    return sa.Column("run", ID, sa.ForeignKey("runs.id", **_CASCADE), primary_key=True, autoincrement=False)
+
+
+experiments = sa.Table(
+    "experiments",
+    metadata,
+    sa.Column("id", ID, primary_key=True),
+    sa.Column("experiment_id", TEXT, nullable=False, unique=True),
+    sa.Column("name", TEXT, nullable=False),
+    sa.Column("suite_hash", TEXT, nullable=False),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("finished_at", sa.BigInteger),
+    sa.Column("status", TEXT, nullable=False),
+    sa.Column("stop_reason", TEXT),
+    sa.Column("version", TEXT, nullable=False),
+    # Null until the last case is in: an experiment that was killed before that has no runs, and is not shown.
+    sa.Column("cases", sa.Integer),
+    sa.Column("packed", sa.SmallInteger, nullable=False),
+    sa.Column("suite", sa.LargeBinary, nullable=False),
+)
+
+cases = sa.Table(
+    "cases",
+    metadata,
+    sa.Column("experiment", ID, sa.ForeignKey("experiments.id", **_CASCADE), primary_key=True, autoincrement=False),
+    sa.Column("position", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("case_id", TEXT, nullable=False),
+    sa.Column("packed", sa.SmallInteger, nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+    sa.UniqueConstraint("experiment", "case_id"),
+)
+
+runs = sa.Table(
+    "runs",
+    metadata,
+    sa.Column("id", ID, primary_key=True),
+    sa.Column("run_id", TEXT, nullable=False, unique=True),
+    sa.Column("experiment", ID, nullable=False),
+    sa.Column("case_id", TEXT, nullable=False),
+    sa.Column("agent", TEXT, nullable=False),
+    sa.Column("trial", sa.Integer, nullable=False),
+    sa.Column("status", TEXT, nullable=False),
+    sa.Column("outcome", TEXT, nullable=False),
+    sa.Column("score", sa.Double),
+    sa.Column("error_class", TEXT),
+    sa.Column("started_at", sa.BigInteger),
+    sa.Column("duration_ms", sa.Double),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("steps", sa.Integer, nullable=False),
+    sa.Column("input_tokens", sa.BigInteger),
+    sa.Column("output_tokens", sa.BigInteger),
+    sa.Column("cost_usd", sa.Double),
+    # Which of the verdicts count: those of the latest grading. Earlier ones are kept, for they may have cost money.
+    sa.Column("grading", sa.Integer, nullable=False),
+    sa.Column("grade", sa.LargeBinary),
+    sa.Column("body", sa.LargeBinary),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+    # In this order a case's runs are found together, so that a page of runs in suite order needs no sort.
+    sa.UniqueConstraint("experiment", "case_id", "agent", "trial"),
+    sa.ForeignKeyConstraint(["experiment", "case_id"], ["cases.experiment", "cases.case_id"], **_CASCADE),
+    sqlite_autoincrement=True,
+)
+
+attempts = sa.Table(
+    "attempts",
+    metadata,
+    _of_run(),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("error_class", TEXT),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+
+events = sa.Table(
+    "events",
+    metadata,
+    _of_run(),
+    # One row holds the events of one append, a line each. Sequences have no gaps, so a writer that has missed another
+    # writer's append always collides with it here.
+    sa.Column("first", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("count", sa.Integer, nullable=False),
+    sa.Column("packed", sa.SmallInteger, nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+
+steps = sa.Table(
+    "steps",
+    metadata,
+    _of_run(),
+    sa.Column("position", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("name", TEXT, nullable=False),
+    sa.Column("status", TEXT, nullable=False),
+    sa.Column("duration_ms", sa.Double),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+
+notes = sa.Table(
+    "notes",
+    metadata,
+    _of_run(),
+    sa.Column("position", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("code", TEXT, nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+
+verdicts = sa.Table(
+    "verdicts",
+    metadata,
+    _of_run(),
+    sa.Column("grading", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("position", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("grader", TEXT, nullable=False),
+    sa.Column("judgement", TEXT, nullable=False),
+    sa.Column("score", sa.Double),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+
+readings = sa.Table(
+    "readings",
+    metadata,
+    _of_run(),
+    sa.Column("packed", sa.SmallInteger, nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+
+bodies = sa.Table(
+    "bodies",
+    metadata,
+    sa.Column("hash", sa.LargeBinary, primary_key=True),
+    sa.Column("size", sa.BigInteger, nullable=False),
+    sa.Column("packed", sa.SmallInteger, nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)

@@ -1,0 +1,131 @@
+"""Full-text search over what runs said and did: which text is indexed, and where in a run a hit is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from seatrial.formats.reading import Reading
+from seatrial.runs import RunKey
+from seatrial.store.phrases import Phrase, pattern
+from seatrial.trajectory.step import Step
+from seatrial.transcript import (
+    AssistantBlock,
+    AssistantMessage,
+    Message,
+    ReasoningBlock,
+    SystemMessage,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
+
+MAX_PIECE = 20_000
+"""Characters of one message or step that are indexed: one huge tool result leaves room for the rest of the run."""
+MAX_TEXT = 200_000
+"""Characters of one run that are indexed. PostgreSQL takes no more than a megabyte of distinct words."""
+
+_BEFORE, _AFTER = 60, 140
+_MAX_BITS = 256  # nobody looks for a longer number, and Python refuses to write some out
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """A run that contains what was looked for."""
+
+    run_id: str
+    experiment_id: str
+    key: RunKey
+    pointer: str
+    """Where in the run: `/messages/3`, `/steps/0`, `/answer`."""
+    snippet: str
+    """The text around the first place. It is the agent's: escape it before it is shown."""
+    marks: tuple[tuple[int, int], ...]
+    """What was looked for, as ranges of the snippet."""
+
+
+def pieces(reading: Reading | None, steps: list[Step]) -> Iterator[tuple[str, str]]:
+    """(pointer, text) of everything in a run that can be searched for, in order."""
+    if reading is not None:
+        transcript = reading.transcript
+        for index, message in enumerate(transcript.messages):
+            if text := _message_text(message, with_calls=not steps):
+                yield f"/messages/{index}", text[:MAX_PIECE]
+        if transcript.answer:
+            yield "/answer", transcript.answer[:MAX_PIECE]
+    for index, step in enumerate(steps):
+        yield f"/steps/{index}", _step_text(step)[:MAX_PIECE]
+
+
+def indexed_text(reading: Reading | None, steps: list[Step]) -> str:
+    """The text of a run as the index has it."""
+    taken: list[str] = []
+    left = MAX_TEXT
+    for _, text in pieces(reading, steps):
+        if len(text) >= left:
+            taken.append(text[:left])
+            break
+        taken.append(text)
+        left -= len(text) + 1
+    text = "\n".join(taken)
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def snippet(found: list[Phrase], parts: Iterator[tuple[str, str]]) -> tuple[str, str, tuple[tuple[int, int], ...]]:
+    """(pointer, snippet, marks) of the first piece that has one of the phrases; the first piece when none has."""
+    wanted = pattern(found)
+    first: tuple[str, str] | None = None
+    for pointer, text in parts:
+        first = first or (pointer, text)
+        if (match := wanted.search(text)) is not None:
+            start = max(0, match.start() - _BEFORE)
+            cut = text[start : match.start() + _AFTER]
+            return pointer, cut, tuple(mark.span() for mark in wanted.finditer(cut))
+    # The words are there, but not as this regular expression reads them (another alphabet's case, say).
+    pointer, text = first or ("", "")
+    return pointer, text[: _BEFORE + _AFTER], ()
+
+
+def _message_text(message: Message, with_calls: bool) -> str:
+    if isinstance(message, AssistantMessage):
+        return "\n".join([text for block in message.content if (text := _block_text(block, with_calls))])
+    if isinstance(message, (UserMessage, ToolResultMessage)):
+        return message.plain_text()
+    return message.content if isinstance(message, SystemMessage) else ""
+
+
+def _block_text(block: AssistantBlock, with_calls: bool) -> str:
+    if isinstance(block, (TextBlock, ThinkingBlock, ReasoningBlock)):
+        return block.text
+    if with_calls and isinstance(block, ToolCall):
+        return f"{block.name} {_scalars(block.arguments)}"
+    return ""
+
+
+def _step_text(step: Step) -> str:
+    text = f"{step.name} {step.arguments_text or _scalars(step.arguments)}"
+    # What was said along the way has its result among the messages already.
+    if step.source in ("messages", "events") or step.result is msgspec.UNSET:
+        return text
+    return f"{text}\n{_scalars(step.result)}"
+
+
+def _scalars(value: Any) -> str:
+    """Keys, texts and numbers of a JSON value, in order. Not its JSON: there a line break would look like an n."""
+    found: list[str] = []
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            found.append(item)
+        elif isinstance(item, dict):
+            for key, inner in reversed(item.items()):
+                stack += (inner, key)
+        elif isinstance(item, list):
+            stack.extend(reversed(item))
+        elif type(item) is float or (type(item) is int and item.bit_length() <= _MAX_BITS):
+            found.append(str(item))
+    return " ".join(found)

@@ -1,0 +1,160 @@
+"""A store in one SQLite file.
+
+Write-ahead logging, so that readers and the writer do not wait for each other. `synchronous=NORMAL`: what was
+acknowledged survives the death of the process, however sudden; when the whole machine loses power the last
+transactions may be missing, but the file is whole and a run is in it with all its parts or not at all.
+
+Rows go in by statements of many rows. Python gives up its lock for every step of a statement and may wait for a busy
+main thread before it has it back, so under load the number of statements matters more than the number of rows.
+`OR FAIL` and foreign keys that are checked at the end spare SQLite a copy of every page it touches, which it would
+keep to undo one statement alone; we only ever undo whole transactions.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from seatrial.errors import SeatrialError
+from seatrial.store.dialect import Failure
+from seatrial.store.inserts import Insert
+from seatrial.store.phrases import Phrase
+
+BUSY_S = 5.0
+"""How long SQLite itself waits for a lock; the writer's patience is longer."""
+
+_ROWS_AT_ONCE = (64, 8, 1)
+_words = sa.Table("words", sa.MetaData(), sa.Column("rowid", sa.Integer), sa.Column("text", sa.Text))
+_WORDS = Insert(_words)
+
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
+# The latter two are what a write past a limit or a quota comes back as.
+_FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
+
+
+class SQLite:
+    """The dialect of a file."""
+
+    errors: tuple[type[Exception], ...] = (sqlite3.Error, sa.exc.DBAPIError, UnicodeEncodeError, OverflowError)
+
+    def __init__(self, path: Path) -> None:
+        self.name = str(path)
+        self.reading = self._engine(path, writes=False)
+        self._writing = self._engine(path, writes=True)
+        self._statements: dict[tuple[Insert, int], str] = {}
+
+    def connect(self) -> sa.Connection:
+        return self._writing.connect()
+
+    @contextmanager
+    def migrating(self) -> Iterator[sa.Connection]:
+        with self._writing.begin() as connection:
+            yield connection
+
+    def is_foreign(self, connection: sa.Connection) -> bool:
+        return connection.exec_driver_sql("SELECT 1 FROM sqlite_schema LIMIT 1").first() is not None
+
+    def run_numbers(self, connection: sa.Connection) -> Iterator[int]:
+        # The transaction has the write lock, so the counter is ours until it ends.
+        raw = _driver(connection)
+        last = raw.execute("SELECT seq FROM sqlite_sequence WHERE name = 'runs'").fetchone()
+        return itertools.count(last[0] + 1 if last else 1)
+
+    def insert(self, connection: sa.Connection, rows: Mapping[Insert, list[object]], texts: list[object]) -> None:
+        raw = _driver(connection)
+        for insert, values in rows.items():
+            if values:
+                self._insert(raw, insert, values)
+        if texts:
+            self._insert(raw, _WORDS, texts)
+
+    def create_index(self, connection: sa.Connection) -> None:
+        # Without its own copy of the text, and without the sizes that only ranking would need.
+        connection.exec_driver_sql(
+            "CREATE VIRTUAL TABLE words USING fts5("
+            "text, content='', columnsize=0, tokenize='unicode61 remove_diacritics 0')"
+        )
+
+    def matching(self, phrases: list[Phrase]) -> sa.Select[tuple[int]]:
+        # Words are letters and digits only: there is nothing in them to quote.
+        query = " AND ".join(f'"{" ".join(phrase.words)}"{"*" if phrase.prefix else ""}' for phrase in phrases)
+        return sa.select(_words.c.rowid.label("run")).where(sa.text("words MATCH :query").bindparams(query=query))
+
+    def failure(self, error: Exception) -> Failure:
+        cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
+        code = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+        primary = code & 0xFF
+        if primary == sqlite3.SQLITE_CONSTRAINT:
+            return Failure("conflict", SeatrialError("conflict", f"{self.name}: {cause}"))
+        if primary in _BUSY:
+            hint = "another process is writing to it; try again when that has finished"
+            return Failure("busy", SeatrialError("store_unavailable", f"{self.name}: {cause}", hint=hint))
+        if code in _FULL:
+            hint = "make room on the disk; what was acknowledged is safe"
+            return Failure("refused", SeatrialError("store_full", f"{self.name}: {cause}", hint=hint))
+        if primary == sqlite3.SQLITE_NOTADB:
+            return Failure("refused", SeatrialError("not_a_store", f"{self.name}: {cause}"))
+        if isinstance(cause, (UnicodeEncodeError, OverflowError)) or primary == sqlite3.SQLITE_TOOBIG:
+            return Failure("refused", SeatrialError("unstorable", f"{self.name}: {cause}"))
+        return Failure("refused", SeatrialError("store_unavailable", f"{self.name}: {cause}"))
+
+    def close(self) -> None:
+        self.reading.dispose()
+        self._writing.dispose()
+
+    def _insert(self, raw: sqlite3.Connection, insert: Insert, values: list[object]) -> None:
+        width = len(insert.columns)
+        done, left = 0, len(values) // width
+        for at_once in _ROWS_AT_ONCE:
+            while left >= at_once:
+                sql = self._statements.get((insert, at_once))
+                if sql is None:
+                    sql = self._statements[insert, at_once] = _statement(insert, at_once)
+                end = done + at_once * width
+                raw.execute(sql, values[done:end])
+                done, left = end, left - at_once
+
+    def _engine(self, path: Path, writes: bool) -> sa.Engine:
+        engine = sa.create_engine(
+            sa.URL.create("sqlite", database=str(path)),
+            # Transactions begin where we say so, not where the driver thinks.
+            connect_args={"isolation_level": None, "timeout": BUSY_S, "cached_statements": 128},
+            **({"poolclass": sa.NullPool} if writes else {"max_overflow": -1}),
+        )
+        sa.event.listen(engine, "connect", _configure_writing if writes else _configure_reading)
+        begin = "BEGIN IMMEDIATE" if writes else "BEGIN"
+        sa.event.listen(engine, "begin", lambda connection: _driver(connection).execute(begin))
+        return engine
+
+
+def _statement(insert: Insert, rows: int) -> str:
+    row = f"({', '.join('?' * len(insert.columns))})"
+    into = f"{insert.table} ({', '.join(insert.columns)})"
+    return f"INSERT OR FAIL INTO {into} VALUES {', '.join([row] * rows)} {insert.on_conflict}"  # noqa: S608 (our names)
+
+
+def _driver(connection: sa.Connection) -> sqlite3.Connection:
+    raw = connection.connection.driver_connection
+    if not isinstance(raw, sqlite3.Connection):
+        raise TypeError(f"not a connection of sqlite3: {raw!r}")
+    return raw
+
+
+def _configure_writing(raw: sqlite3.Connection, _: object) -> None:
+    raw.execute("PRAGMA journal_mode = WAL")
+    raw.execute("PRAGMA synchronous = NORMAL")
+    raw.execute("PRAGMA foreign_keys = ON")
+    raw.execute("PRAGMA cache_size = -16000")
+    # Pages are written again and again while a store grows; a longer log saves most of that.
+    raw.execute("PRAGMA wal_autocheckpoint = 4000")
+    # Some builds overwrite deleted content with zeros, which the search index would pay for at every merge.
+    raw.execute("PRAGMA secure_delete = OFF")
+
+
+def _configure_reading(raw: sqlite3.Connection, _: object) -> None:
+    raw.execute("PRAGMA query_only = ON")

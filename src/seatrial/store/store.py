@@ -1,0 +1,258 @@
+"""The store: everything that is kept of experiments and their runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from types import TracebackType
+
+import sqlalchemy as sa
+
+from seatrial.runs import Attempt, Case, Experiment, Grade, Run, RunKey, Verdict
+from seatrial.store import appending, counts, experiments, operations, queries, recording
+from seatrial.store.counts import AgentCounts, Cell, GraderCounts
+from seatrial.store.dialect import Dialect
+from seatrial.store.experiments import ExperimentSummary
+from seatrial.store.queries import RunFilter, RunSummary
+from seatrial.store.receipt import Receipt
+from seatrial.store.rows import Outcome
+from seatrial.store.search import Hit
+from seatrial.store.writer import PATIENCE_S, Writer
+
+CASES_AT_ONCE = 500
+RUNS_AT_ONCE = 200
+
+_ALL = RunFilter()
+
+
+class Store:
+    """Where runs live. Made by `open_store`; every method may be called from any thread.
+
+    Reading blocks the thread that reads. Writing does not: it gives a `Receipt`, kept once the write has been
+    committed, which can be awaited, waited for, or left alone. What is written stays in memory until then, so a caller
+    that has much to write waits for its receipts now and then.
+    """
+
+    def __init__(self, dialect: Dialect, patience_s: float = PATIENCE_S) -> None:
+        self._dialect = dialect
+        self._writer = Writer(dialect, patience_s)
+        self._numbers: dict[str, int] = {}
+
+    def __repr__(self) -> str:
+        return f"Store({self._dialect.name!r})"
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Write what is still on its way, and let go of the database."""
+        self._writer.close()
+        self._dialect.close()
+
+    # Writing
+
+    def create_experiment(self, experiment: Experiment, cases: Iterable[Case]) -> int:
+        """Store an experiment and its cases, and say how many there are. Blocks; takes the cases as they come.
+
+        An experiment of which not all cases could be stored is none: nobody will see it.
+        """
+        number = self._writer.submit(operations.CreateExperiment(experiment)).wait()
+        self._numbers[experiment.experiment_id] = number
+        count = 0
+        before: Receipt[None] | None = None
+        remaining = iter(cases)
+        while some := list(islice(remaining, CASES_AT_ONCE)):
+            receipt = self._writer.submit(operations.AddCases(number, count, some))
+            count += len(some)
+            if before is not None:
+                before.wait()
+            before = receipt
+        if before is not None:
+            before.wait()
+        self._writer.submit(operations.MarkExperiment(number, cases=count)).wait()
+        return count
+
+    def resume_experiment(self, experiment_id: str) -> Receipt[None]:
+        """Say that an experiment goes on."""
+        number = self._number(experiment_id)
+        return self._writer.submit(
+            operations.MarkExperiment(number, status="running", finished_at=None, stop_reason=None)
+        )
+
+    def finish_experiment(
+        self, experiment_id: str, *, finished_at: int, stop_reason: str | None = None
+    ) -> Receipt[None]:
+        """Say that an experiment has ended: `stopped`, before all was run, when there is a reason; else `finished`."""
+        return self._writer.submit(
+            operations.MarkExperiment(
+                self._number(experiment_id),
+                status="finished" if stop_reason is None else "stopped",
+                finished_at=finished_at,
+                stop_reason=stop_reason,
+            )
+        )
+
+    def begin_run(
+        self, experiment_id: str, key: RunKey, run_id: str, *, started_at: int | None = None, replace: bool = False
+    ) -> Receipt[None]:
+        """Make room for a run whose events are to be stored while it goes on; others need not be begun.
+
+        An unfinished run under the same key, left by a process that died, is removed with its events, also when it
+        has the same id. A finished one is a `conflict`, unless it is to be replaced: then it is removed, too.
+        """
+        return self._writer.submit(recording.BeginRun(run_id, self._number(experiment_id), key, started_at, replace))
+
+    def append_events(self, run_id: str, events: Sequence[bytes], *, first: int | None = None) -> Receipt[int]:
+        """Store events, JSON each, behind those that the run has; gives the sequence of the last of them.
+
+        Sequences count from 0 without a gap. With `first`, the append is a `conflict` unless it begins there.
+        """
+        return self._writer.submit(appending.AppendEvents(run_id, events, first))
+
+    def record_attempt(self, run_id: str, attempt: Attempt, body: bytes | None = None) -> Receipt[None]:
+        """Store an attempt at a run that was begun and goes on."""
+        return self._writer.submit(recording.RecordAttempt(run_id, attempt, body))
+
+    def record_run(
+        self,
+        run: Run,
+        *,
+        events: Sequence[bytes] = (),
+        first: int | None = None,
+        bodies: Iterable[bytes] = (),
+        replace: bool = False,
+    ) -> Receipt[bool]:
+        """Store a run that has ended, with all its parts, in one transaction.
+
+        `events` come behind those that the run appended; `first` says how many that were, so that none is missing
+        unnoticed. `bodies` are what earlier attempts brought, if anything. Gives False when the run is not stored:
+        another one is there under the same key, and not to be replaced, or has taken the place of this one, whose
+        appended events are gone. Recording the same run again changes nothing.
+        """
+        number = self._number(run.experiment_id)
+        return self._writer.submit(recording.RecordRun(run, number, events, first, bodies, replace))
+
+    def record_verdicts(self, run_id: str, verdicts: Sequence[Verdict], grade: Grade) -> Receipt[None]:
+        """Store a new grading of a run. It counts from now on; earlier verdicts stay known by their keys."""
+        return self._writer.submit(operations.RecordVerdicts(run_id, verdicts, grade))
+
+    # Reading
+
+    def experiments(self, limit: int = 100) -> list[ExperimentSummary]:
+        """The newest first."""
+        with self._reading() as connection:
+            return experiments.latest(connection, limit)
+
+    def resolve_experiment(self, ref: str) -> Experiment:
+        """The experiment meant by `latest`, an id, a name (the newest of that name) or the beginning of an id."""
+        with self._reading() as connection:
+            return experiments.resolve(connection, ref)
+
+    def cases(self, experiment_id: str) -> Iterator[Case]:
+        """All cases in the order of the suite."""
+        number = self._number(experiment_id)
+        first = 0
+        while True:
+            with self._reading() as connection:
+                page = experiments.case_page(connection, number, first, CASES_AT_ONCE)
+            yield from page
+            if len(page) < CASES_AT_ONCE:
+                return
+            first += len(page)
+
+    def case(self, experiment_id: str, case_id: str) -> Case:
+        """One case."""
+        number = self._number(experiment_id)
+        with self._reading() as connection:
+            return experiments.case(connection, number, case_id)
+
+    def done_keys(self, experiment_id: str) -> dict[RunKey, Outcome]:
+        """What came of every run that has ended."""
+        number = self._number(experiment_id)
+        with self._reading() as connection:
+            return queries.done_keys(connection, number)
+
+    def runs(
+        self, experiment_id: str, where: RunFilter = _ALL, *, after: RunKey | None = None, limit: int = 500
+    ) -> list[RunSummary]:
+        """A page of runs, in the order of the suite's cases, then by agent and trial; those behind the run `after`."""
+        number = self._number(experiment_id)
+        with self._reading() as connection:
+            return queries.run_page(connection, number, where, after, limit)
+
+    def whole_runs(self, experiment_id: str, where: RunFilter = _ALL) -> Iterator[Run]:
+        """All runs in the same order, each with all its parts but the body."""
+        number = self._number(experiment_id)
+        after: RunKey | None = None
+        while True:
+            with self._reading() as connection:
+                page = queries.whole_page(connection, number, where, after, RUNS_AT_ONCE)
+            yield from page
+            if len(page) < RUNS_AT_ONCE:
+                return
+            after = page[-1].key
+
+    def run(self, run_id: str) -> Run:
+        """One run with all its parts. Its events are read with `events`."""
+        with self._reading() as connection:
+            return queries.run(connection, run_id)
+
+    def events(self, run_id: str, *, after: int = -1, limit: int = 1000) -> list[tuple[int, bytes]]:
+        """(sequence, event) of at most so many events behind the sequence `after`."""
+        with self._reading() as connection:
+            return queries.event_page(connection, run_id, after, limit)
+
+    def body(self, address: str) -> bytes:
+        """What an agent sent, verbatim, by its content address."""
+        with self._reading() as connection:
+            return queries.body(connection, address)
+
+    def known_verdicts(self, run_id: str) -> dict[str, Verdict]:
+        """Every verdict ever given on a run, by its content key."""
+        with self._reading() as connection:
+            return queries.known_verdicts(connection, run_id)
+
+    def agent_counts(self, experiment_id: str) -> list[AgentCounts]:
+        """What the runs of each agent add up to."""
+        number = self._number(experiment_id)
+        with self._reading() as connection:
+            return counts.agents(connection, number)
+
+    def matrix(self, experiment_id: str) -> list[Cell]:
+        """What each agent made of each case."""
+        number = self._number(experiment_id)
+        with self._reading() as connection:
+            return counts.matrix(connection, number)
+
+    def grader_counts(self, experiment_id: str) -> list[GraderCounts]:
+        """What each grader said of each agent."""
+        number = self._number(experiment_id)
+        with self._reading() as connection:
+            return counts.graders(connection, number)
+
+    def search(self, text: str, *, experiment_id: str | None = None, limit: int = 20) -> list[Hit]:
+        """Runs whose messages or steps contain all of these words, the newest first; see `phrases` for the syntax."""
+        number = self._number(experiment_id) if experiment_id is not None else None
+        with self._reading() as connection:
+            return queries.search(connection, self._dialect, text, number, limit)
+
+    def _number(self, experiment_id: str) -> int:
+        number = self._numbers.get(experiment_id)
+        if number is None:
+            with self._reading() as connection:
+                number = self._numbers[experiment_id] = experiments.number(connection, experiment_id)
+        return number
+
+    @contextmanager
+    def _reading(self) -> Iterator[sa.Connection]:
+        try:
+            with self._dialect.reading.connect() as connection:
+                yield connection
+        except self._dialect.errors as error:
+            raise self._dialect.failure(error).error from error

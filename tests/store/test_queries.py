@@ -1,0 +1,165 @@
+"""Reading runs, on both stores."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from strategies import records
+
+from seatrial.errors import SeatrialError
+from seatrial.runs import Case, Fault, Judgement, RunKey
+from seatrial.store import RunFilter, Store, open_store
+
+
+@pytest.fixture
+def crowded(store: Store) -> Store:
+    """Cases in no alphabetical order, by two agents, in two trials."""
+    cases = [Case(id=name, instruction="") for name in ("pear", "Apple", "äpfel", "fig")]
+    store.create_experiment(records.experiment(), cases)
+    outcomes: list[Judgement] = ["passed", "failed", "errored", "skipped"]
+    for index, case in enumerate(reversed(cases)):
+        for agent in ("zeta", "Alpha"):
+            for trial in (1, 0):
+                store.record_run(records.run(case.id, agent=agent, trial=trial, judgement=outcomes[index])).wait()
+    return store
+
+
+def test_runs_come_in_the_order_of_the_suite_then_by_agent_and_trial(crowded: Store) -> None:
+    expected = [
+        RunKey(agent, case_id, trial)
+        for case_id in ("pear", "Apple", "äpfel", "fig")
+        for agent in ("Alpha", "zeta")
+        for trial in (0, 1)
+    ]
+    assert [run.key for run in crowded.runs("exp-1")] == expected
+    assert [run.key for run in crowded.whole_runs("exp-1")] == expected
+
+
+@pytest.mark.parametrize("limit", [1, 3, 16, 50])
+def test_pages_put_together_are_the_whole(crowded: Store, limit: int) -> None:
+    pages: list[RunKey] = []
+    after = None
+    while page := crowded.runs("exp-1", after=after, limit=limit):
+        assert len(page) <= limit
+        pages += [run.key for run in page]
+        after = pages[-1]
+    assert pages == [run.key for run in crowded.runs("exp-1")]
+
+
+def test_runs_are_filtered_by_outcome_agent_and_case(crowded: Store) -> None:
+    def found(where: RunFilter) -> set[tuple[str, str]]:
+        return {(run.key.case_id, run.key.agent) for run in crowded.runs("exp-1", where)}
+
+    assert found(RunFilter(outcomes=frozenset({"passed"}))) == {("fig", "Alpha"), ("fig", "zeta")}
+    assert found(RunFilter(outcomes=frozenset({"failed", "errored"}), agents=frozenset({"zeta"}))) == {
+        ("äpfel", "zeta"),
+        ("Apple", "zeta"),
+    }
+    assert found(RunFilter(cases=frozenset({"pear", "nope"}))) == {("pear", "Alpha"), ("pear", "zeta")}
+    assert found(RunFilter(agents=frozenset({"nope"}))) == set()
+
+
+def test_a_filter_and_a_page_go_together(crowded: Store) -> None:
+    zeta = RunFilter(agents=frozenset({"zeta"}))
+    assert [run.key.trial for run in crowded.runs("exp-1", zeta, after=RunKey("zeta", "Apple", 0), limit=2)] == [1, 0]
+    assert len(list(crowded.whole_runs("exp-1", zeta))) == 8
+
+
+def test_a_summary_says_what_a_table_shows(filled: Store) -> None:
+    fault = Fault("agent_timeout", "too slow")
+    run = records.run(3, status="errored", judgement=None, said=(), fault=fault)
+    filled.record_run(run).wait()
+    [found] = filled.runs("exp-1")
+    assert (found.key, found.run_id, found.status, found.outcome) == (run.key, run.run_id, "errored", "errored")
+    assert (found.score, found.error_class, found.attempts, found.steps) == (None, "agent_timeout", 1, 1)
+    assert (found.started_at, found.duration_ms, found.cost_usd) == (run.started_at, 12.5, None)
+
+
+def test_whole_runs_are_read_across_pages(store: Store) -> None:
+    store.create_experiment(records.experiment(), records.cases(450))
+    runs = [records.run(case) for case in range(450)]
+    for run in runs:
+        last = store.record_run(run)
+    last.wait()
+    for run in runs:
+        run.body = None
+    assert list(store.whole_runs("exp-1")) == runs
+
+
+def test_agents_are_counted(filled: Store) -> None:
+    fault = Fault("agent_unavailable", "503")
+    for run in (
+        records.run(0),
+        records.run(1, judgement="failed"),
+        records.run(2, status="errored", judgement=None, said=(), fault=fault),
+        records.run(3, judgement=None),
+        records.run(0, agent="other", status="cancelled", judgement=None),
+    ):
+        filled.record_run(run).wait()
+    crew, other = filled.agent_counts("exp-1")
+    assert (crew.agent, crew.runs, crew.attempts, crew.steps) == ("crew", 4, 4, 4)
+    assert crew.outcomes == {"passed": 1, "failed": 1, "errored": 1, "ungraded": 1}
+    assert crew.error_classes == {"agent_unavailable": 1}
+    assert crew.duration_ms == 50.0
+    assert (other.agent, other.outcomes, other.error_classes) == ("other", {"cancelled": 1}, {})
+
+
+def test_the_matrix_has_a_cell_for_every_case_and_agent(filled: Store) -> None:
+    for trial, judgement in enumerate(["passed", "failed", "failed", "errored"]):
+        filled.record_run(records.run(4, trial=trial, judgement=judgement)).wait()  # type: ignore[arg-type]
+    filled.record_run(records.run(2)).wait()
+    first, second = filled.matrix("exp-1")
+    assert (first.case_id, first.outcomes, first.score) == ("case-2", {"passed": 1}, 1.0)
+    assert (second.case_id, second.outcomes) == ("case-4", {"passed": 1, "failed": 2, "errored": 1})
+    assert second.score == pytest.approx(1 / 3)
+
+
+def test_graders_are_counted(filled: Store) -> None:
+    for case, judgement in enumerate(["passed", "failed", "skipped"]):
+        verdicts = [records.verdict(judgement), records.verdict(grader="judge")]  # type: ignore[arg-type]
+        filled.record_run(records.run(case, verdicts=verdicts)).wait()
+    judge, trajectory = filled.grader_counts("exp-1")
+    assert (judge.grader, judge.judgements, judge.score) == ("judge", {"passed": 3}, 1.0)
+    assert (trajectory.judgements, trajectory.score) == ({"passed": 1, "failed": 1, "skipped": 1}, 0.5)
+
+
+def test_an_experiment_without_runs_counts_nothing(filled: Store) -> None:
+    assert not any([filled.agent_counts("exp-1"), filled.matrix("exp-1"), filled.grader_counts("exp-1")])
+    assert filled.done_keys("exp-1") == {}
+
+
+def test_what_another_store_wrote_is_seen_at_once(filled: Store, where: str) -> None:
+    with open_store(where) as other:
+        other.record_run(records.run()).wait()
+        assert len(filled.done_keys("exp-1")) == 1
+
+
+def test_unknown_experiments_are_not_found(filled: Store) -> None:
+    for read in (filled.done_keys, filled.runs, filled.matrix, filled.agent_counts, filled.grader_counts):
+        with pytest.raises(SeatrialError) as caught:
+            read("nope")
+        assert caught.value.code == "not_found"
+
+
+def test_references_that_make_no_sense_are_not_found(filled: Store) -> None:
+    for ref in ("", "nope", "a\0b", "\ud800", "x" * 100_000, "'; --"):
+        for read in (filled.run, filled.events, filled.resolve_experiment, filled.done_keys):
+            with pytest.raises(SeatrialError) as caught:
+                read(ref)
+            assert caught.value.code in ("not_found", "unstorable")
+        with pytest.raises(SeatrialError):
+            filled.case("exp-1", ref)
+        assert filled.known_verdicts("nope") == {}
+
+
+def test_what_is_done_of_a_large_experiment_is_known_fast(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with open_store(tmp_path_factory.mktemp("large") / "store.db") as store:
+        store.create_experiment(records.experiment(), records.cases(5000))
+        for case in range(5000):
+            last = store.record_run(records.run(case))
+        last.wait()
+        store.done_keys("exp-1")
+        started = time.process_time()
+        assert len(store.done_keys("exp-1")) == 5000
+        assert time.process_time() - started < 0.25
