@@ -3,7 +3,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check tests bench soak schemas docs clean
+.PHONY: help demo test check tests bench schemas clean
 
 help:
 	@echo "make demo     convert, lint and match the bundled samples"
@@ -35,3 +35,15 @@ check: $(BIN)/.dev
 
 tests: $(BIN)/.dev
 	$(BIN)/python -m pytest -n 2
+
+demo: $(BIN)/.dev
+	$(BIN)/python scripts/demo.py
+
+schemas: $(BIN)/.dev
+	$(BIN)/python scripts/generate.py
+
+bench: .cache/bench/bin/.ready
+	.cache/bench/bin/python -m bench
+
+clean:
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,5 +1,10 @@
-"""Sea trials for AI agents."""
+"""Sea trials for AI agents.
+
+`formats` reads what agents write and writes it in other shapes, `events` checks and folds streams, `trajectory` takes the
+tool calls out and matches them, `transcript` is the record itself.
+"""
 
 from seatrial._version import __version__
+from seatrial.errors import SeatrialError
 
-__all__ = ["__version__"]
+__all__ = ["SeatrialError", "__version__"]

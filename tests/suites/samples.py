@@ -6,12 +6,21 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from seatrial.errors import SeatrialError
-from seatrial.graders.grader import Grader
+from seatrial.graders import Check, Finding, Grader, Subject, Surroundings
 from seatrial.suites import InvalidSuiteError, Suite, load_suite
 from seatrial.trajectory.expectation import compile_expectation
 
 
-class Equals(Grader):
+def find(subject: Subject, surroundings: Surroundings) -> Finding:
+    return Finding(judgement="passed")
+
+
+class Sample(Grader):
+    def prepare(self) -> Check:
+        return Check(find)
+
+
+class Equals(Sample):
     kind: ClassVar[str] = "equals"
     value: Any
     """What the answer must be."""
@@ -24,15 +33,16 @@ class Order(Grader):
     mode: Literal["exact", "in_order"]
     expected: list[dict[str, Any]]
 
-    def prepare(self) -> None:
+    def prepare(self) -> Check:
         for index, item in enumerate(self.expected):
             if "tool" not in item:
                 raise SeatrialError(
                     "invalid_config", "an item needs `tool`", pointer=f"/expected/{index}", hint="name a tool"
                 )
+        return Check(find)
 
 
-class Contains(Grader):
+class Contains(Sample):
     kind: ClassVar[str] = "contains"
     value: str
 
@@ -42,11 +52,12 @@ class ToolTrajectory(Grader):
     mode: str
     expected: list[Any]
 
-    def prepare(self) -> None:
+    def prepare(self) -> Check:
         compile_expectation({"mode": self.mode, "expected": self.expected})
+        return Check(find)
 
 
-class Composite(Grader):
+class Composite(Sample):
     kind: ClassVar[str] = "composite"
     graders: list[dict[str, Any]]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
-from seatrial.suites import HttpConfig, JudgeConfig, PythonConfig, Secrets, Suite, redact, resolve_agent, stored_form
+from seatrial.suites import HttpConfig, ModelConfig, PythonConfig, Secrets, Suite, redact, resolve_agent, stored_form
 from seatrial.suites.environment import MIN_SECRET_LENGTH, Reference, fill, names_secret, parts, references
 
 SECRET = "s3cr3t-v4lu3"
@@ -131,7 +131,7 @@ def test_a_resolved_configuration_cannot_be_written_by_accident() -> None:
 def test_a_suite_never_holds_a_value() -> None:
     suite = Suite(
         agents={"shop": http(), "py": PythonConfig(target="m:f")},
-        judge=JudgeConfig(model="m", base_url="http://x", api_key="${TOKEN}"),
+        judge=ModelConfig(model="m", base_url="http://x", api_key="${TOKEN}"),
     )
     secrets = suite.secrets({"TOKEN": SECRET, "PATH_KEY": "abcdef", "OTHER": "unused-value"})
     assert SECRET not in repr(suite) + json.dumps(stored_form(suite)) + repr(secrets)

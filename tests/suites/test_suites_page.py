@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.suites import InvalidSuiteError, cases, load_suite, validate
+from seatrial.suites import InvalidSuiteError, load_suite
 from seatrial.suites.reference import with_reference
-from suites.samples import KINDS, write
+from suites.samples import write
 
 PAGE = Path(__file__).parents[2] / "docs" / "suites.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -29,13 +29,13 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("text", blocks("yaml"))
 def test_every_example_is_a_sound_suite(text: str, folder: Path) -> None:
-    load_suite(write(folder, text), graders=KINDS, variables={"SHOP_TOKEN": "x"})
+    load_suite(write(folder, text), variables={"SHOP_TOKEN": "x"})
 
 
 def test_the_typo_on_the_page_is_told_as_the_page_says(folder: Path) -> None:
     text = blocks("yaml")[0].replace("target", "taget")
     with pytest.raises(InvalidSuiteError) as caught:
-        load_suite(write(folder, text, "suite.yaml"), graders=KINDS, variables={})
+        load_suite(write(folder, text, "suite.yaml"), variables={})
     told = [str(problem).replace(f"{folder}/", "") for problem in caught.value.problems]
     assert blocks("text")[0].strip() in told
 
@@ -44,8 +44,6 @@ def test_the_python_on_the_page_finds_no_problems(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(folder)
-    for module in (validate, cases):
-        monkeypatch.setattr(module, "registered", lambda: KINDS)
     (code,) = blocks("python")
     names: dict[str, object] = {}
     exec(compile(code, str(PAGE), "exec"), names)

@@ -71,7 +71,9 @@ def test_arguments_nested_too_deeply_do_not_raise() -> None:
     for _ in range(3000):
         deep = {"a": deep}
     run = [Step(0, "a", deep)]
-    assert compare(run, run).aligned[0].differences[0].actual == "nested too deeply to be compared"
+    diff = compare(run, run)
+    assert not diff.equal
+    assert diff.aligned[0].differences[0].actual == "nested too deeply to be compared"
 
 
 CALLS = st.lists(st.sampled_from(["a1", "a2", "b1", "b2"]), max_size=8)

@@ -120,13 +120,13 @@ class Drafts:
             index.clear()
         for draft in drafts:
             draft.results = None
-            if isinstance(draft.message, agui.ToolMessage):
-                self._hang(draft, self._heads[-1])
-            else:
-                self.append(draft)
+            self.append(draft)
 
     def append(self, draft: Draft) -> None:
-        """Put a message, which is no tool result, at the end."""
+        """Put a message at the end."""
+        if isinstance(draft.message, agui.ToolMessage):
+            self._hang(draft, self._heads[-1])
+            return
         draft.position = len(self._heads)
         self._heads.append(draft)
         self.by_id.setdefault(draft.message.id, draft)

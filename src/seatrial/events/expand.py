@@ -8,7 +8,7 @@ that agent, end it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -80,40 +80,6 @@ class Expander:
         lane = event.subagent_run_id
         return [self._end(lane), event] if lane in self.lanes else [event]
 
-    # The id of the parent agent's stream that a chunk continues, when a delta is all that it brings; else None.
-
-    def growing_text(self, chunk: t.TextMessageChunk) -> str | None:
-        stream = self._growing(chunk, "text")
-        if stream is None or chunk.message_id not in (UNSET, stream.id):
-            return None
-        (_, role), (_, name) = stream.established
-        return stream.id if chunk.role in (UNSET, role) and chunk.name in (UNSET, name) else None
-
-    def growing_call(self, chunk: t.ToolCallChunk) -> str | None:
-        stream = self._growing(chunk, "tool")
-        if stream is None or chunk.tool_call_id not in (UNSET, stream.id):
-            return None
-        (_, name), (_, parent) = stream.established
-        same = chunk.tool_call_name in (UNSET, name) and chunk.parent_message_id in (UNSET, parent)
-        return stream.id if same else None
-
-    def growing_reasoning(self, chunk: t.ReasoningMessageChunk) -> str | None:
-        stream = self._growing(chunk, "reasoning")
-        return None if stream is None or chunk.message_id not in (UNSET, stream.id) else stream.id
-
-    def _growing(self, chunk: Chunk, kind: Kind) -> _Stream | None:
-        stream = self.lanes.get(UNSET)
-        if (
-            stream is None
-            or stream.kind != kind
-            or chunk.delta is UNSET
-            or chunk.subagent_run_id is not UNSET
-            or chunk.metadata is not UNSET
-            or chunk.raw_event is not UNSET
-        ):
-            return None
-        return stream
-
     def _chunk(self, chunk: Chunk, kind: Kind) -> list[t.Event] | Fault:
         chunk_id = chunk.tool_call_id if isinstance(chunk, t.ToolCallChunk) else chunk.message_id
         lane = chunk.subagent_run_id
@@ -184,22 +150,24 @@ class Expander:
 
 def _start(chunk: Chunk, chunk_id: str) -> tuple[t.Event, Established] | Fault:
     """The opening event, and what it establishes."""
-    shared: dict[str, Any] = {
-        "timestamp": chunk.timestamp,
-        "metadata": chunk.metadata,
-        "subagent_run_id": chunk.subagent_run_id,
-    }
+    start: t.TextMessageStart | t.ToolCallStart | t.ReasoningMessageStart
+    established: Established = ()
     if isinstance(chunk, t.TextMessageChunk):
         role = "assistant" if chunk.role is UNSET else chunk.role
-        text = t.TextMessageStart(message_id=chunk_id, role=role, name=chunk.name, **shared)
-        return text, (("role", role), ("name", chunk.name))
-    if isinstance(chunk, t.ReasoningMessageChunk):
-        return t.ReasoningMessageStart(message_id=chunk_id, **shared), ()
-    name, parent = chunk.tool_call_name, chunk.parent_message_id
-    if name is UNSET:
-        return Fault("chunk_without_name", f"{name_of(chunk)} opens tool call {quoted(chunk_id)} without a tool name")
-    call = t.ToolCallStart(tool_call_id=chunk_id, tool_call_name=name, parent_message_id=parent, **shared)
-    return call, (("tool_call_name", name), ("parent_message_id", parent))
+        start = t.TextMessageStart(message_id=chunk_id, role=role, name=chunk.name)
+        established = (("role", role), ("name", chunk.name))
+    elif isinstance(chunk, t.ReasoningMessageChunk):
+        start = t.ReasoningMessageStart(message_id=chunk_id)
+    else:
+        name, parent = chunk.tool_call_name, chunk.parent_message_id
+        if name is UNSET:
+            return Fault(
+                "chunk_without_name", f"{name_of(chunk)} opens tool call {quoted(chunk_id)} without a tool name"
+            )
+        start = t.ToolCallStart(tool_call_id=chunk_id, tool_call_name=name, parent_message_id=parent)
+        established = (("tool_call_name", name), ("parent_message_id", parent))
+    _carry(chunk, start, chunk.subagent_run_id)
+    return start, established
 
 
 def _content(chunk: Chunk, stream_id: str, lane: Owner) -> t.Event:
@@ -212,13 +180,17 @@ def _content(chunk: Chunk, stream_id: str, lane: Owner) -> t.Event:
         content = t.ToolCallArgs(tool_call_id=stream_id, delta=delta)
     else:
         content = t.ReasoningMessageContent(message_id=stream_id, delta=delta)
-    # Most chunks have none of these, and to set a field is dearer than to look at it.
-    if lane is not UNSET:
-        content.subagent_run_id = lane
-    if chunk.metadata is not UNSET:
-        content.metadata = chunk.metadata
     if chunk.raw_event is not UNSET:
         content.raw_event = chunk.raw_event
-    if chunk.timestamp is not UNSET:
-        content.timestamp = chunk.timestamp
+    _carry(chunk, content, lane)
     return content
+
+
+def _carry(chunk: Chunk, event: t.AgentEvent, lane: Owner) -> None:
+    """Give an event what its chunk has. Most have nothing, and to set a field is dearer than to look at it."""
+    if lane is not UNSET:
+        event.subagent_run_id = lane
+    if chunk.metadata is not UNSET:
+        event.metadata = chunk.metadata
+    if chunk.timestamp is not UNSET:
+        event.timestamp = chunk.timestamp

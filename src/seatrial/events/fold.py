@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -197,8 +198,10 @@ class Folding:
     def _text_start(self, event: t.TextMessageStart | t.ReasoningMessageStart, index: int) -> None:
         draft = self.drafts.by_id.get(event.message_id)
         if draft is None:
-            draft = Draft(_new_message(event), Origin(index, _moment(event), True))
+            parts: list[str] = []
+            draft = Draft(_new_message(event), Origin(index, _moment(event), True), parts)
             self.drafts.append(draft)
+            self.drafts.writers[event.message_id] = parts.append
         elif isinstance(draft.message, agui.ActivityMessage):
             self._note(TEXT_INTO_ACTIVITY, index, f"message {quoted(event.message_id)} is an activity")
             return
@@ -268,7 +271,9 @@ class Folding:
                 message.subagent_run_id = event.subagent_run_id
             owner = Draft(message, Origin(index, _moment(event)))
             drafts.append(owner)
-        return drafts.add_call(owner, call)
+        grown = drafts.add_call(owner, call)
+        drafts.argument_writers[call_id] = grown.parts.append
+        return grown
 
     def _tool_args(self, event: t.ToolCallArgs, index: int) -> None:
         call_id = event.tool_call_id
@@ -360,18 +365,13 @@ class Folding:
         replaces = event.replace is not False
         if draft is not None and isinstance(draft.message, agui.ActivityMessage):
             if replaces:
-                draft.message.activity_type = event.activity_type
-                draft.message.content = event.content
-                draft.message.subagent_run_id = event.subagent_run_id
+                # A new message with the old metadata: the old one may stand in a second place, and stays there.
+                metadata = draft.message.metadata
+                draft.message = _activity(event)
+                draft.message.metadata = dict(metadata) if metadata is not UNSET else UNSET
                 draft.owns_content = False
         elif draft is None or replaces:
-            message = agui.ActivityMessage(
-                id=event.message_id,
-                activity_type=event.activity_type,
-                content=event.content,
-                subagent_run_id=event.subagent_run_id,
-            )
-            made = Draft(message, Origin(index, _moment(event)))
+            made = Draft(_activity(event), Origin(index, _moment(event)))
             if draft is None:
                 self.drafts.append(made)
             else:
@@ -395,6 +395,8 @@ class Folding:
         if event.metadata is not UNSET:
             _merge(message, event.metadata)
         if not draft.owns_content:
+            # A message of its own too, because the old one may stand in a second place.
+            message = draft.message = copy.copy(message)
             message.content = copy_json(message.content)
             draft.owns_content = True
         message.content, problem = self._patcher.apply(message.content, event.patch)
@@ -440,11 +442,26 @@ def _owned_activity_types(event: t.MessagesSnapshot) -> frozenset[str] | UnsetTy
     return frozenset(types if type(types) is list and all(type(name) is str for name in types) else [])
 
 
+def _activity(event: t.ActivitySnapshot) -> agui.ActivityMessage:
+    return agui.ActivityMessage(
+        id=event.message_id,
+        activity_type=event.activity_type,
+        content=event.content,
+        subagent_run_id=event.subagent_run_id,
+    )
+
+
 def _new_message(event: t.TextMessageStart | t.ReasoningMessageStart) -> agui.Message:
+    message: agui.TextMessage
     if isinstance(event, t.ReasoningMessageStart):
-        return agui.ReasoningMessage(id=event.message_id, content="", subagent_run_id=event.subagent_run_id)
-    kind = _TEXT_MESSAGES["assistant" if event.role is UNSET else event.role]
-    return kind(id=event.message_id, content="", name=event.name, subagent_run_id=event.subagent_run_id)
+        message = agui.ReasoningMessage(id=event.message_id, content="")
+    else:
+        message = _TEXT_MESSAGES["assistant" if event.role is UNSET else event.role](id=event.message_id, content="")
+        if event.name is not UNSET:
+            message.name = event.name
+    if event.subagent_run_id is not UNSET:
+        message.subagent_run_id = event.subagent_run_id
+    return message
 
 
 _TEXT_MESSAGES: dict[str, type[agui.DeveloperMessage | agui.SystemMessage | agui.AssistantMessage | agui.UserMessage]]

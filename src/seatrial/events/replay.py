@@ -7,7 +7,8 @@ broken stream says is not lost; a chunk that cannot be expanded is left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from operator import attrgetter
+from typing import Any
 
 import msgspec
 from msgspec import UNSET
@@ -35,21 +36,17 @@ def replay(events: Iterable[t.Event], *, messages: Iterable[agui.Message] = (), 
     """Expand, verify and fold. The run starts from these messages, which are taken over, and this state."""
     expander, verifier, folding = Expander(), Verifier(), Folding(messages=messages, state=state)
     lanes, checks, applies = expander.lanes, verifier.checks, folding.applies
-    growing = _growing(expander, verifier, folding)
     violation: Violation | None = None
+    # Most events continue what the one right before them continued, with a delta and nothing else. All that the
+    # stages make of such a one is that they append the delta.
+    run_kind: type | None = None
+    run_header: Any = None
+    write: Callable[[str], None] = _nowhere
     for index, event in enumerate(events):
         kind = type(event)
-        # Most events of a stream append to something that is open, and do nothing else. What the three stages make
-        # of such a one comes to this.
-        target = growing.get(kind)
-        if target is not None:
-            item_of, opened, writers = target
-            item = item_of(event)
-            if item in opened:
-                write = writers.get(item)
-                if write is not None:
-                    write(event.delta)  # type: ignore[union-attr, arg-type]  # the six types in `growing` have one
-                    continue
+        if kind is run_kind and _HEADERS[kind](event) == run_header and (delta := event.delta) is not UNSET:  # type: ignore[union-attr]
+            write(delta)  # type: ignore[arg-type]  # the types in _HEADERS have text
+            continue
         if lanes or kind in CHUNKS:
             expanded = expander.feed(event, index)
             if isinstance(expanded, Violation):
@@ -63,30 +60,50 @@ def replay(events: Iterable[t.Event], *, messages: Iterable[agui.Message] = (), 
                 if fault is not None:
                     violation = Violation(index, *fault)
             applies[type(part)](part, index)
+        run_kind = None
+        if kind in _HEADERS:
+            write = _writer(event, expander, verifier, folding)
+            if write is not _nowhere:
+                run_kind, run_header = kind, _HEADERS[kind](event)
     folded = folding.result()
     return Replay(folded, violation, [*verifier.notes, *folded.notes])
 
 
-Growing: TypeAlias = tuple[Callable[[Any], str | None], set[str], dict[str, Callable[[str], None]]]
-"""The item that an event of a type appends to, if it does nothing else; which items are open; what takes a delta."""
+# What two events have in common when the second does to an open item what the first did.
+_HEADERS: dict[type, attrgetter[Any]] = {
+    t.TextMessageContent: attrgetter("message_id", "subagent_run_id", "metadata"),
+    t.ReasoningMessageContent: attrgetter("message_id", "subagent_run_id", "metadata"),
+    t.ToolCallArgs: attrgetter("tool_call_id", "subagent_run_id", "metadata"),
+    t.TextMessageChunk: attrgetter("message_id", "role", "name", "subagent_run_id", "metadata", "raw_event"),
+    t.ReasoningMessageChunk: attrgetter("message_id", "subagent_run_id", "metadata", "raw_event"),
+    t.ToolCallChunk: attrgetter(
+        "tool_call_id", "tool_call_name", "parent_message_id", "subagent_run_id", "metadata", "raw_event"
+    ),
+}
 
 
-def _growing(expander: Expander, verifier: Verifier, folding: Folding) -> dict[type, Growing]:
-    lanes, drafts = expander.lanes, folding.drafts
+def _writer(event: Any, expander: Expander, verifier: Verifier, folding: Folding) -> Callable[[str], None]:
+    """What takes the deltas of the events right behind this one that have the same header."""
+    # An event with more than a delta does more than append, and an attribution has to be checked each time.
+    if event.subagent_run_id is not UNSET or event.metadata is not UNSET:
+        return _nowhere
+    kind: type = type(event)
+    is_call = kind is t.ToolCallArgs or kind is t.ToolCallChunk
+    item = event.tool_call_id if is_call else event.message_id
+    if kind in CHUNKS:
+        stream = expander.lanes.get(UNSET)
+        # Without an attribution it may still have continued a stream of another lane.
+        if stream is None or not stream.goes_on(CHUNKS[kind], item) or event.raw_event is not UNSET:
+            return _nowhere
+        item = stream.id
+    if is_call:
+        opened, writers = verifier.calls, folding.drafts.argument_writers
+    elif kind is t.TextMessageContent or kind is t.TextMessageChunk:
+        opened, writers = verifier.texts, folding.drafts.writers
+    else:
+        opened, writers = verifier.reasonings, folding.drafts.writers
+    return writers.get(item, _nowhere) if item in opened else _nowhere
 
-    def message_of(event: t.TextMessageContent | t.ReasoningMessageContent) -> str | None:
-        plain = not lanes and event.subagent_run_id is UNSET and event.metadata is UNSET
-        return event.message_id if plain else None
 
-    def call_of(event: t.ToolCallArgs) -> str | None:
-        plain = not lanes and event.subagent_run_id is UNSET and event.metadata is UNSET
-        return event.tool_call_id if plain else None
-
-    return {
-        t.TextMessageContent: (message_of, verifier.texts, drafts.writers),
-        t.ReasoningMessageContent: (message_of, verifier.reasonings, drafts.writers),
-        t.ToolCallArgs: (call_of, verifier.calls, drafts.argument_writers),
-        t.TextMessageChunk: (expander.growing_text, verifier.texts, drafts.writers),
-        t.ReasoningMessageChunk: (expander.growing_reasoning, verifier.reasonings, drafts.writers),
-        t.ToolCallChunk: (expander.growing_call, verifier.calls, drafts.argument_writers),
-    }
+def _nowhere(delta: str) -> None:
+    """Takes no delta: the events are to go through all stages."""

@@ -90,9 +90,8 @@ class Verifier:
             t.CustomEvent: self._anything,
         }
         """By type: the fault of an event with this index, or None. `feed` is the safe way to it."""
-        # The same objects throughout, so that a replay can look into them without asking (see `replay`).
         self.texts: set[str] = set()
-        """Ids of the text messages that are open now."""
+        """Ids of the text messages that are open now; of calls and reasoning messages below."""
         self.calls: set[str] = set()
         self.reasonings: set[str] = set()
         self._fed = 0

@@ -1,14 +1,21 @@
-"""What a grader is: a small configuration that says what it finds in a run."""
+"""What a grader is: a small configuration from which a check is prepared, once, for many runs."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from abc import ABCMeta, abstractmethod
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 import msgspec
+from msgspec import Meta
 
+from seatrial.graders.chat_model import ChatModel
 from seatrial.runs import Case, Judgement, Run
+
+Weight = Annotated[float, Meta(ge=0, le=1_000_000)]
+Share = Annotated[float, Meta(gt=0, le=1)]
+"""A score to reach. Not 0, which everything reaches."""
 
 
 class Subject(msgspec.Struct):
@@ -28,61 +35,79 @@ class Finding(msgspec.Struct, kw_only=True):
 
     judgement: Judgement
     score: float | None = None
-    """0 to 1; None when errored or skipped."""
+    """0 to 1. When absent, 1 for passed and 0 for failed."""
     reasons: list[str] = []
     """Sentences that show the arithmetic."""
     evidence: list[str] = []
     """JSON pointers into the run: `/answer`, `/messages/3`, `/steps/0`."""
     details: Any = None
     cost_usd: float | None = None
-
-
-class ChatModel(Protocol):
-    """The little that a judge needs of a chat model."""
-
-    async def complete(self, messages: list[dict[str, Any]], *, schema: dict[str, Any] | None = None) -> Completion:
-        """One answer, as JSON text when a schema is given."""
-        ...
-
-
-class Completion(msgspec.Struct, kw_only=True):
-    """What a chat model answered, and what it cost."""
-
-    text: str
-    model: str
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: float | None = None
+    tokens: int | None = None
 
 
 class Surroundings(msgspec.Struct, kw_only=True):
     """What a grader may use besides the subject."""
 
-    directory: Path
-    """Where the suite file is: relative paths and commands start there."""
+    directory: Path = Path()
+    """Where the suite file is: commands and Python targets start there."""
     model: ChatModel | None = None
     """For judges; None when no model is configured."""
 
 
-class Grader(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The keys that every grader has. A kind is a subclass with its own keys and a `grade`."""
+Find: TypeAlias = Callable[[Subject, Surroundings], Finding | Awaitable[Finding]]
+
+
+class Check(msgspec.Struct, frozen=True):
+    """A grader's configuration, compiled. `find` is a coroutine function where it waits for a process or a model."""
+
+    find: Find
+    repeatable: bool = True
+    """Whether an equal configuration finds the same in an equal run. Not so when it runs code that may have changed."""
+    asks_model: bool = False
+    """Whether the finding is also the model's."""
+    parts: bytes = b""
+    """For a grader of graders: the digests of what they check."""
+
+
+class _GraderMeta(msgspec.StructMeta, ABCMeta):
+    """Structs with an abstract method."""
+
+
+class Grader(msgspec.Struct, metaclass=_GraderMeta, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The keys that every grader has. A kind is a subclass with its own keys and a `prepare`."""
 
     kind: ClassVar[str]
+    version: ClassVar[int] = 1
+    """Raised when the same configuration may judge the same run otherwise than before."""
 
-    name: str = ""
+    name: Annotated[str, Meta(max_length=200)] = ""
     """How reports call it; the kind when absent."""
-    weight: float = 1.0
+    weight: Weight = 1.0
     """Its share in the weighted score of a case."""
     required: bool = True
     """Whether the case fails when this grader does; otherwise it only counts in the score."""
-    min_score: float | None = None
+    min_score: Share | None = None
     """Pass from this score on, instead of by the grader's own rule."""
     negate: bool = False
     """Pass when the grader fails, and the other way round; a grader that errored stays errored."""
 
-    def prepare(self) -> None:
-        """Check and compile the configuration; raises `SeatrialError("invalid_config")`. Called before anything runs."""
+    @abstractmethod
+    def prepare(self) -> Check:
+        """Check and compile the configuration, before anything runs; raises `SeatrialError("invalid_config")`."""
 
-    def grade(self, subject: Subject, surroundings: Surroundings) -> Finding | Awaitable[Finding]:
-        """Say what is found. May be a coroutine where it waits for a process or a model."""
-        raise NotImplementedError
+
+def passed_if(condition: bool, *reasons: str, score: float | None = None, evidence: list[str] | None = None) -> Finding:
+    """The finding of a plain yes or no."""
+    return Finding(
+        judgement="passed" if condition else "failed", score=score, reasons=list(reasons), evidence=evidence or []
+    )
+
+
+def errored(*reasons: str) -> Finding:
+    """The finding of a grader that could not run."""
+    return Finding(judgement="errored", reasons=list(reasons))
+
+
+def skipped(*reasons: str) -> Finding:
+    """The finding of a grader that has nothing to say."""
+    return Finding(judgement="skipped", reasons=list(reasons))

@@ -31,6 +31,8 @@ class Verdict(msgspec.Struct, omit_defaults=True, kw_only=True):
     key: str = ""
     """Content key: what was graded, by which configuration. Equal keys mean equal verdicts."""
     cost_usd: float | None = None
+    tokens: int | None = None
+    """Input and output tokens of the models that were asked."""
     duration_ms: float | None = None
 
 
@@ -40,5 +42,6 @@ class Grade(msgspec.Struct, omit_defaults=True, kw_only=True):
     judgement: Judgement
     score: float | None = None
     """Weighted mean of the graders that gave one."""
-    threshold: float = 1.0
+    threshold: float | None = None
+    """The score that was to be reached; None when only the required graders decide."""
     reasons: list[str] = []

@@ -10,13 +10,14 @@ from seatrial.agents.config import (
     StreamConfig,
     SubAgent,
 )
+from seatrial.models.config import ModelConfig
 from seatrial.suites.cases import read_cases
-from seatrial.suites.environment import Secrets, redact, resolve_agent
+from seatrial.suites.environment import Secrets, redact, resolve, resolve_agent
 from seatrial.suites.graders import GraderKinds, grader_config
 from seatrial.suites.identity import case_hash, stored_form, suite_hash
 from seatrial.suites.load import load_suite
 from seatrial.suites.problem import InvalidSuiteError, SuiteProblem
-from seatrial.suites.suite import Budget, CaseSource, GraderConfig, JudgeConfig, Suite, Timeouts
+from seatrial.suites.suite import Budget, CaseSource, GraderConfig, Suite, Timeouts
 from seatrial.suites.validate import validate_suite
 
 __all__ = [
@@ -28,7 +29,7 @@ __all__ = [
     "GraderKinds",
     "HttpConfig",
     "InvalidSuiteError",
-    "JudgeConfig",
+    "ModelConfig",
     "PythonConfig",
     "ReplayConfig",
     "Retry",
@@ -43,6 +44,7 @@ __all__ = [
     "load_suite",
     "read_cases",
     "redact",
+    "resolve",
     "resolve_agent",
     "stored_form",
     "suite_hash",

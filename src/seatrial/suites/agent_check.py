@@ -18,11 +18,11 @@ from seatrial.agents.config import (
     StreamConfig,
 )
 from seatrial.agents.placeholders import ONE_CASE, PLACEHOLDERS, used
-from seatrial.agents.target import load_target
 from seatrial.errors import SeatrialError
+from seatrial.models.config import ModelConfig
 from seatrial.suites.environment import arguments_of, fill, names_secret, parts, references, texts, unset
 from seatrial.suites.problem import KeyPath, Problems, meant, quoted
-from seatrial.suites.suite import JudgeConfig
+from seatrial.target import load_target
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _INPUT_PLACEHOLDER = {"prompt_file": "PROMPT_FILE", "arg": "PROMPT"}
@@ -62,7 +62,7 @@ def check_agent(
             problems.add(("target",), error.message, error.hint)
 
 
-def check_judge(config: JudgeConfig, variables: Mapping[str, str], problems: Problems) -> None:
+def check_judge(config: ModelConfig, variables: Mapping[str, str], problems: Problems) -> None:
     """Tell everything that is wrong with the judge's model."""
     _check_url(config.base_url, ("base_url",), variables, problems)
     _check_secret(config.api_key, ("api_key",), problems)

@@ -11,7 +11,6 @@ import msgspec
 
 from seatrial import wire
 from seatrial.agents.config import is_target
-from seatrial.agents.target import load_target
 from seatrial.errors import SeatrialError
 from seatrial.runs import Case
 from seatrial.suites.environment import fill
@@ -22,6 +21,7 @@ from seatrial.suites.seed_csv import read_csv
 from seatrial.suites.shape import fit
 from seatrial.suites.suite import CaseSource, Suite
 from seatrial.suites.world_seed import WorldSeed
+from seatrial.target import load_target
 
 CaseFormat: TypeAlias = Literal["jsonl", "csv", "python"]
 

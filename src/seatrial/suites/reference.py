@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from inspect import getdoc
 
 import msgspec
 from msgspec import inspect
@@ -18,11 +19,16 @@ from seatrial.agents.config import (
     SubAgent,
 )
 from seatrial.agents.placeholders import PLACEHOLDERS
+from seatrial.graders import Grader
+from seatrial.graders.field_accuracy import Field
+from seatrial.graders.judge_prompt import Criterion
+from seatrial.models.config import ModelConfig
 from seatrial.runs import Case
+from seatrial.suites.graders import registered
 from seatrial.suites.schema import field_docs
 from seatrial.suites.seed_csv import COLUMNS, Reading
 from seatrial.suites.shape import expected, shape_of
-from seatrial.suites.suite import Budget, CaseSource, JudgeConfig, SuiteFile, Timeouts
+from seatrial.suites.suite import Budget, CaseSource, SuiteFile, Timeouts
 from seatrial.suites.world_seed import WorldSeed
 
 _TITLES: dict[str, type[msgspec.Struct]] = {
@@ -37,10 +43,14 @@ _TITLES: dict[str, type[msgspec.Struct]] = {
     "retry": Retry,
     "timeouts": Timeouts,
     "budget": Budget,
-    "judge": JudgeConfig,
+    "judge": ModelConfig,
     "cases: a case": Case,
     "cases: from elsewhere": CaseSource,
     "cases: world": WorldSeed,
+}
+_GRADER_PARTS: dict[str, type[msgspec.Struct]] = {
+    "field_accuracy: fields": Field,
+    "judge: criteria": Criterion,
 }
 _READINGS: dict[Reading, str] = {
     "text": "text",
@@ -49,12 +59,23 @@ _READINGS: dict[Reading, str] = {
     "json_or_text": "JSON or text",
     "words": "words separated by commas",
 }
-_GENERATED = re.compile(r"(<!-- keys: generated[^>]*-->\n).*(<!-- end of keys -->)", re.DOTALL)
+_GENERATED = re.compile(r"(<!-- (keys|graders): generated[^>]*-->\n).*(<!-- end of \2 -->)", re.DOTALL)
 
 
 def with_reference(page: str) -> str:
-    """A page with the tables of keys put between its two marks."""
-    return _GENERATED.sub(lambda match: f"{match[1]}\n{suite_reference()}\n{match[2]}", page)
+    """A page with the tables of keys, or of graders, put between its two marks."""
+    tables = {"keys": suite_reference, "graders": grader_reference}
+    return _GENERATED.sub(lambda match: f"{match[1]}\n{tables[match[2]]()}\n{match[3]}", page)
+
+
+def grader_reference() -> str:
+    """The tables of every kind of grader."""
+    parts = [f"### every kind\n\n{_table(Grader)}"]
+    for name, kind in registered().items():
+        about = " ".join((getdoc(kind) or "").split())
+        parts.append(f"### {name}\n\n{about}\n\n{_table(kind)}")
+    parts += [f"### {title}\n\n{_table(struct)}" for title, struct in _GRADER_PARTS.items()]
+    return "\n".join(parts)
 
 
 def suite_reference() -> str:
@@ -73,10 +94,11 @@ def suite_reference() -> str:
 def _table(struct: type[msgspec.Struct]) -> str:
     shape = shape_of(struct)
     docs = field_docs(struct)
-    shared = {field.name for field in msgspec.structs.fields(AgentFields)} if struct is not AgentFields else set()
+    families = [parent for parent in (AgentFields, Grader) if issubclass(struct, parent) and struct is not parent]
+    shared = {name for parent in families for name in parent.__struct_fields__}
     rows = ["| key | value | default | meaning |", "| --- | --- | --- | --- |"]
     for field in shape.fields if isinstance(shape, inspect.StructType) else ():
-        if field.name not in shared or not issubclass(struct, AgentFields):
+        if field.name not in shared:
             value = expected(field.type).replace("|", "\\|")
             # A case may come without an id, and a suite's case never is.
             default = "`<file>-<number>`" if (struct, field.name) == (Case, "id") else _default(field)

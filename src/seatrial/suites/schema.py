@@ -12,9 +12,10 @@ from typing import Any, get_args
 import msgspec
 
 from seatrial.agents.config import AgentConfig, Retry, SubAgent
+from seatrial.models.config import ModelConfig
 from seatrial.runs import Case
 from seatrial.suites.graders import KIND, GraderKinds, registered
-from seatrial.suites.suite import Budget, CaseSource, JudgeConfig, SuiteFile, Timeouts
+from seatrial.suites.suite import Budget, CaseSource, SuiteFile, Timeouts
 from seatrial.suites.world_seed import WorldSeed
 
 STRUCTS: tuple[type[msgspec.Struct], ...] = (
@@ -24,7 +25,7 @@ STRUCTS: tuple[type[msgspec.Struct], ...] = (
     Retry,
     Timeouts,
     Budget,
-    JudgeConfig,
+    ModelConfig,
     CaseSource,
     Case,
     WorldSeed,

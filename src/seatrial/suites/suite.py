@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from seatrial.agents.config import AgentConfig, Retry, Seconds
+from seatrial.models.config import ModelConfig
 from seatrial.runs import Case
 from seatrial.suites.environment import Secrets, secrets_of
 
@@ -37,23 +38,6 @@ class Budget(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     """Tokens that agents and judges report, input and output."""
     wall_time_s: Annotated[float, Meta(gt=0)] | None = None
     """Seconds from the start of this execution."""
-
-
-class JudgeConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The chat model that `judge` graders ask, behind any OpenAI-compatible endpoint."""
-
-    model: str
-    """The model's name at that endpoint."""
-    base_url: str
-    """The endpoint, up to and without `/chat/completions`."""
-    api_key: str | None = None
-    """Names a variable: `${OPENAI_API_KEY}`."""
-    timeout_s: Seconds = 60.0
-    """How long one answer may take."""
-    input_usd_per_mtok: Annotated[float, Meta(ge=0)] | None = None
-    """Price of a million input tokens, for the budget and the reports."""
-    output_usd_per_mtok: Annotated[float, Meta(ge=0)] | None = None
-    """Price of a million output tokens."""
 
 
 class CaseSource(
@@ -92,7 +76,7 @@ class SuiteKeys(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_d
     """What happens after an infrastructure fault."""
     budget: Budget = Budget()
     """What the experiment may use up."""
-    judge: JudgeConfig | None = None
+    judge: ModelConfig | None = None
     """The model that `judge` graders ask; without it they are skipped, and say so."""
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from seatrial.agents.config import AgentConfig
+from seatrial.models.config import ModelConfig
 from seatrial.runs import Case
 from seatrial.suites.agent_check import check_agent, check_judge, check_variables
 from seatrial.suites.cases import checked_cases
@@ -21,7 +22,7 @@ from seatrial.suites.graders import GraderKinds, check_graders, registered
 from seatrial.suites.identity import stored_form
 from seatrial.suites.problem import Problems, SuiteProblem
 from seatrial.suites.shape import fit
-from seatrial.suites.suite import CaseSource, JudgeConfig, Suite, SuiteFile, SuiteKeys
+from seatrial.suites.suite import CaseSource, Suite, SuiteFile, SuiteKeys
 
 
 def validate_suite(
@@ -68,7 +69,7 @@ def build_suite(
         if agent is not None:
             here = problems.within(("agents", name))
             check_agent(name, agent, directory, variables, here, run_python=run_python)
-    judge = _converted(plain.get("judge"), JudgeConfig)
+    judge = _converted(plain.get("judge"), ModelConfig)
     if judge is not None:
         check_judge(judge, variables, problems.within(("judge",)))
     if isinstance(plain.get("graders"), list):

@@ -14,7 +14,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Hashable, Sequence
 from math import isqrt
-from typing import TypeVar
+from typing import TypeVar, cast
 
 _MAX_TABLE_BITS = 1 << 28
 """32 MiB: what a table of in-order assignments may take before it is thinned."""
@@ -65,10 +65,12 @@ def any_order_by_key(expected: Sequence[K], actual: list[K]) -> Assignment:
     """The largest assignment in any order, for items and steps that are equal or not."""
     place_of = dict(zip(actual, range(len(actual)), strict=True))
     found = list(map(place_of.get, expected))
-    places = [place for place in found if place is not None]
+    items = (
+        [item for item, place in enumerate(found) if place is not None] if None in found else list(range(len(found)))
+    )
+    places = [place_of[expected[item]] for item in items] if None in found else cast("list[int]", found)
     if len(place_of) == len(actual) and len(set(places)) == len(places):
-        # All different on both sides, so there is nothing to choose.
-        return [item for item, place in enumerate(found) if place is not None], places
+        return items, places  # all different on both sides, so there is nothing to choose
     steps_of: dict[K, list[int]] = {}
     for step, key in enumerate(actual):
         steps_of.setdefault(key, []).append(step)
@@ -79,7 +81,7 @@ def any_order_by_key(expected: Sequence[K], actual: list[K]) -> Assignment:
     # the only choice is which items, where there are more of them than steps.
     spare = {key: count - len(steps_of.get(key, ())) for key, count in left.items()}
     used = dict.fromkeys(left, 0)
-    items: list[int] = []
+    items = []
     steps: list[int] = []
     for item, key in enumerate(expected):
         own = steps_of.get(key)

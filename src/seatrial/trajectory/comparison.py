@@ -54,7 +54,7 @@ def compare(a: Trajectory | list[Step], b: Trajectory | list[Step]) -> RunDiff:
     """Align two runs and say how they differ."""
     one = a.steps if isinstance(a, Trajectory) else a
     other = b.steps if isinstance(b, Trajectory) else b
-    keys_a, keys_b = call_keys(one), call_keys(other)
+    keys_a, keys_b = call_keys(one, b"a"), call_keys(other, b"b")
     equal = list(zip(*in_order_by_key(keys_a, keys_b), strict=True))
     pairs = []
     for (start_a, start_b), (end_a, end_b) in pairwise([(-1, -1), *equal, (len(one), len(other))]):

@@ -124,12 +124,12 @@ def _contradictions(found: dict[Source, list[Step]], counts: Source) -> list[Not
         notes.append(
             Note(TRACE_AND_MESSAGES_BOTH_GIVEN, at["trace"], f"{len(trace)} calls in one, {len(messages)} in the other")
         )
-        if _calls(trace) != _calls(messages):
+        if _calls(trace, b"trace") != _calls(messages, b"messages"):
             notes.append(Note(TRACE_DISAGREES_WITH_MESSAGES, at["messages"], "they do not show the same calls"))
     if observed is not None:
         reporting = next(source for source in found if source != "observed")
         reported = found[reporting]
-        made, said = _calls(observed), _calls(reported)
+        made, said = _calls(observed, b"observed"), _calls(reported, b"reported")
         for index in _surplus(said, made):
             text = f"{reported[index].name[:60]!r} was reported, but no such call went through the proxy"
             notes.append(Note(REPORTED_CALL_NOT_OBSERVED, f"{at[reporting]}/{index}", text))
@@ -139,9 +139,10 @@ def _contradictions(found: dict[Source, list[Step]], counts: Source) -> list[Not
     return notes
 
 
-def _calls(steps: list[Step]) -> list[bytes]:
+def _calls(steps: list[Step], side: bytes) -> list[bytes]:
     """A key for each call, in which null arguments are no arguments: a trace cannot tell the two apart."""
-    return keys([[step.name, {} if step.arguments is None else step.arguments, step.arguments_text] for step in steps])
+    values = [[step.name, {} if step.arguments is None else step.arguments, step.arguments_text] for step in steps]
+    return keys(values, side)
 
 
 def _surplus(calls: list[bytes], others: list[bytes]) -> list[int]:

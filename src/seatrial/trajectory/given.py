@@ -29,8 +29,12 @@ def steps_given(values: Sequence[Step | Mapping[str, Any]], at: tuple[str | int,
 def _step(value: Any, index: int, at: tuple[str | int, ...]) -> Step:
     if not isinstance(value, Mapping):
         raise SeatrialError("invalid_document", "expected a step, an object with a name", pointer=pointer(*at))
+    # A null says nothing, but for the two that can be anything.
+    given = {key: item for key, item in value.items() if item is not None or key in ("arguments", "result")}
+    if not given.get("name"):
+        raise SeatrialError("invalid_document", "a step needs a name", pointer=pointer(*at))
     try:
-        step = msgspec.convert({"arguments": {}, **value, "index": index}, Step)
+        step = msgspec.convert({"arguments": {}, **given, "index": index}, Step)
     except msgspec.ValidationError as error:
         found = wire.invalid_document(error)
         where = pointer(*at) + (found.pointer or "")

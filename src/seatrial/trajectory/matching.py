@@ -70,9 +70,14 @@ def _kept(expectation: Expectation, steps: list[Step]) -> Sequence[int]:
 
 
 def _assign(expectation: Expectation, steps: list[Step], kept: Sequence[int]) -> Assignment:
-    if len(kept) != len(steps):
-        items, places = _assign(expectation, counted := [steps[index] for index in kept], range(len(counted)))
-        return items, [kept[place] for place in places]
+    """Matched items, and for each the index of its step among all steps."""
+    if len(kept) == len(steps):
+        return _assign_all(expectation, steps)
+    items, places = _assign_all(expectation, [steps[index] for index in kept])
+    return items, [kept[place] for place in places]
+
+
+def _assign_all(expectation: Expectation, steps: list[Step]) -> Assignment:
     mode = expectation.mode
     ordered = mode in ("in_order", "exact")
     if expectation.keys is not None and mode != "partial_order":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import msgspec
@@ -9,7 +10,7 @@ import msgspec
 from seatrial.trajectory.assign import any_order_by_key, in_order_by_key
 from seatrial.trajectory.expectation import Expectation, Mode, check_reference, expectation_from_steps
 from seatrial.trajectory.item import Item
-from seatrial.trajectory.keys import keys
+from seatrial.trajectory.keys import decode_normal, keys_of_normal
 from seatrial.trajectory.matching import match
 from seatrial.trajectory.names import Names
 from seatrial.trajectory.result import MatchResult
@@ -36,51 +37,60 @@ def _usual(mode: Mode, expected: list[Any], actual: list[Any]) -> MatchResult | 
         return None
     (tools, wanted_texts), (called, made_texts) = wanted, made
     check_reference(mode, len(tools))
-    same = wanted == made
     try:
-        texts = made_texts if same else list({*wanted_texts, *made_texts})
-        "".join(texts), "".join(tools), "".join(called)  # the quickest way to find out whether all are text
-        values = list(map(_decode, texts))
+        if wanted == made:
+            _decoded(made_texts)
+            items = places = list(range(len(called)))
+        else:
+            wanted_keys, made_keys = _keys(tools, wanted_texts, called, made_texts)
+            assign = in_order_by_key if mode in ("in_order", "exact") else any_order_by_key
+            items, places = assign(wanted_keys, made_keys)
     except (TypeError, msgspec.DecodeError, UnicodeError, RecursionError):
-        return None
-    if not {*map(type, values)} <= {dict} or any([PARSE_ERROR_KEY in value for value in values]):  # noqa: C419
         return None
     kept = range(len(called))
     expectation = Expectation(mode, tools)
     result = blank_result(mode)
-    if same:
-        tally = tally_pairs(result, expectation, kept, list(kept), list(kept))
-    else:
-        spelled = keys(values)
-        if len({*spelled}) < len(texts):  # some differ as text but not as JSON
-            key_of = dict(zip(texts, spelled, strict=True)).__getitem__
-            wanted_keys, made_keys = list(map(key_of, wanted_texts)), list(map(key_of, made_texts))
-        else:
-            wanted_keys, made_keys = wanted_texts, made_texts
-        assign = in_order_by_key if mode in ("in_order", "exact") else any_order_by_key
-        items, places = assign(list(zip(tools, wanted_keys)), list(zip(called, made_keys)))  # noqa: B905
-        tally = tally_pairs(result, expectation, kept, items, places)
-        if result.missing or result.extra:
-            value_of = dict(zip(texts, values, strict=True))
-            find_differences(
-                result,
-                called,
-                kept,
-                lambda item: Item(Names.literal(tools[item]), value_of[wanted_texts[item]]),
-                lambda step: Step(step, called[step], value_of[made_texts[step]]),
-            )
+    tally = tally_pairs(result, expectation, kept, items, places)
+    if result.missing or result.extra:
+        find_differences(
+            result,
+            called,
+            kept,
+            lambda item: Item(Names.literal(tools[item]), _decode(wanted_texts[item])),
+            lambda step: Step(step, called[step], _decode(made_texts[step])),
+        )
     conclude(result, expectation, called, kept, tally)
     return result
 
 
-def _calls(messages: list[Any]) -> tuple[list[Any], list[Any]] | None:
+def _keys(
+    tools: list[str], wanted: list[str], called: list[str], made: list[str]
+) -> tuple[list[Hashable], list[Hashable]]:
+    """Keys of the calls on both sides. If the same texts were sent, and no two mean the same, they can be the keys."""
+    texts = {*wanted, *made}
+    if 2 * len(texts) <= len(wanted) + len(made) and len({*keys_of_normal(_decoded(texts))}) == len(texts):
+        return list(zip(tools, wanted, strict=True)), list(zip(called, made, strict=True))
+    return (
+        [*keys_of_normal(zip(tools, _decoded(wanted), strict=True))],
+        [*keys_of_normal(zip(called, _decoded(made), strict=True))],
+    )
+
+
+def _decoded(texts: Iterable[str]) -> list[Any]:
+    """The arguments in these texts; raises when one cannot be taken for what it is."""
+    values = list(map(decode_normal, texts))
+    if any([PARSE_ERROR_KEY in value for value in values]):  # noqa: C419 (a list is quicker)
+        raise TypeError("arguments that a reader could not parse")
+    return values
+
+
+def _calls(messages: list[Any]) -> tuple[list[str], list[str]] | None:
     """The names and the arguments, as sent, of the calls in messages where nothing is unusual; else None."""
-    names: list[Any] = []
-    arguments: list[Any] = []
+    names: list[str] = []
+    arguments: list[str] = []
     try:
         for message in messages:
-            calls = message.get("tool_calls")
-            if calls:
+            if "tool_calls" in message and (calls := message["tool_calls"]) is not None:
                 if message["role"] != "assistant" or type(message["content"]) is list:
                     return None
                 for call in calls:
@@ -91,6 +101,8 @@ def _calls(messages: list[Any]) -> tuple[list[Any], list[Any]] | None:
                     arguments.append(function["arguments"])
             elif "toolCalls" in message or (message["role"] != "tool" and type(message["content"]) is list):
                 return None
+        # These raise if one is not text, and no other check is as quick.
+        "".join(names), "".join(arguments)
     except (KeyError, TypeError, AttributeError):
         return None
     return (names, arguments) if all(names) else None

@@ -109,7 +109,7 @@ def _steps_from_usual(messages: list[Any]) -> list[Step] | None:
         return None
     if len(places) != len(names) or not ({*map(type, values)} <= {dict} and all(names) and all(places)):
         return None
-    if any([PARSE_ERROR_KEY in value for value in values]):  # noqa: C419
+    if any([PARSE_ERROR_KEY in value for value in values]):  # noqa: C419 (a list is quicker)
         return None
     statuses: list[Status] = ["unknown" if result is UNSET else "ok" for result in results]
     return list(map(Step, range(len(names)), names, values, places, repeat("messages"), statuses, results))

@@ -77,7 +77,7 @@ class Trajectory(msgspec.Struct, omit_defaults=True):
 
 def duration(step: Step) -> float | None:
     """Milliseconds that a step took: as given, else end - start; None when unknown or negative."""
-    if step.duration_ms is not None:
+    if step.duration_ms is not None and step.duration_ms >= 0:
         return step.duration_ms
     return elapsed(step.started_at, step.ended_at)
 

@@ -168,6 +168,9 @@ class CustomMessage(msgspec.Struct, tag_field="role", tag="custom", omit_default
 
 Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolResultMessage | CustomMessage
 
+Messages: TypeAlias = list[Message]
+"""A transcript as the seed has it: an array."""
+
 
 def joined_text(blocks: Iterable[AssistantBlock | ImageBlock]) -> str:
     """The text blocks among these, joined with nothing between."""

@@ -1,0 +1,71 @@
+"""The one protocol behind which every kind of agent stands."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterable
+from pathlib import Path
+from typing import Protocol, Self, TypeAlias, runtime_checkable
+
+import msgspec
+
+from seatrial.events.types import Event
+from seatrial.formats.reading import Reading
+from seatrial.runs import Case, Fault
+from seatrial.transcript import Note
+
+Emit: TypeAlias = Callable[[Event], None]
+"""Hands one event of the run to its recorder, which gives it a sequence and stores it."""
+
+
+class RunRequest(msgspec.Struct, kw_only=True):
+    """What an agent is asked to do, once."""
+
+    run_id: str
+    experiment_id: str
+    case: Case
+    trial: int
+    attempt: int
+    """From 1."""
+    timeout_s: float | None
+    """What is left of the run's deadline; the agent kind's own timeouts are shorter or equal."""
+    suite_file: Path | None = None
+
+
+class Reply(msgspec.Struct, kw_only=True):
+    """What came back."""
+
+    body: bytes | None = None
+    """What the agent sent, verbatim; kept also when it could not be read."""
+    reading: Reading | None = None
+    fault: Fault | None = None
+    """Set when the run has no usable answer; `reading` may still hold what could be read."""
+    http_status: int | None = None
+    trace_file: bytes | Note | None = None
+    """What the file holds that `reading.trace_ref` names, or why it was not read; for `trajectory.extract`."""
+    streamed: bool = False
+    """Whether the agent's own events went through `emit`; if not, the recorder makes events of the transcript."""
+
+
+class Agent(Protocol):
+    """One agent under test. Entered once for an experiment, asked many times, concurrently."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(self, *exc_info: object) -> None: ...
+
+    async def run(self, request: RunRequest, emit: Emit) -> Reply:
+        """Ask once. Never raises for anything the agent or the network does: that is a `Fault` in the reply."""
+        ...
+
+
+@runtime_checkable
+class BatchAgent(Protocol):
+    """An agent that takes all its cases at once (one process for a whole batch)."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(self, *exc_info: object) -> None: ...
+
+    def run_batch(self, requests: Iterable[RunRequest]) -> AsyncGenerator[tuple[RunRequest, Reply], None]:
+        """Ask all; replies come as they are ready, exactly one for each request. Close it to stop asking."""
+        ...

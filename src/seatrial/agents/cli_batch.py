@@ -1,0 +1,251 @@
+"""A program that takes all cases at once: a JSON line for each in, a JSON line for each out (trajectory.md 4)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from contextlib import AsyncExitStack, ExitStack
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+from seatrial import wire
+from seatrial.agents.agent import Reply, RunRequest
+from seatrial.agents.config import CliConfig
+from seatrial.agents.invocation import Invocation, exit_fault
+from seatrial.agents.lines import Lines
+from seatrial.agents.output import read_part, read_trace_file
+from seatrial.agents.process import READ_BYTES, Process
+from seatrial.agents.waiting import WaitingRequests
+from seatrial.agents.workspace import Workspace
+from seatrial.errors import SeatrialError
+from seatrial.formats import output_messages
+from seatrial.runs import Fault
+from seatrial.transcript import Note, note_code, pointer
+
+BATCH_LINE_UNUSABLE = note_code(
+    "batch_line_unusable", "A line of a batch is not JSON, too long, or has no id: it belongs to no run."
+)
+BATCH_ID_UNKNOWN = note_code("batch_id_unknown", "A line of a batch has an id that no case was sent under.")
+BATCH_ID_REPEATED = note_code("batch_id_repeated", "A line of a batch has the id of an earlier one; the first counts.")
+
+MAX_NOTES = 100
+POLL_S = 0.05
+"""How often a file that a program writes is looked at."""
+
+_BREATHE = 200
+"""Requests that are written before others have a turn."""
+
+
+class CliBatchAgent:
+    """Starts one program for all cases, and takes its lines while it runs."""
+
+    def __init__(self, config: CliConfig, *, directory: Path, timeout_s: float | None) -> None:
+        self.notes: list[Note] = []
+        """What in the output belongs to no run; the first hundred."""
+        self._invocation = Invocation(config, directory)
+        self._directory = directory.resolve()
+        self._timeout_s = timeout_s
+        self._max_bytes = config.max_response_bytes
+        self._workspace: Workspace | None = None
+        self._closing = ExitStack()
+        self._running: set[_RunningBatch] = set()
+
+    async def __aenter__(self) -> Self:
+        await self._invocation.check_health()
+        self._workspace = self._closing.enter_context(Workspace())
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        # Whoever stopped asking for replies may have left a program running.
+        for batch in list(self._running):
+            await batch.process.end()
+        await asyncio.to_thread(self._closing.close)
+
+    async def run_batch(self, requests: Iterable[RunRequest]) -> AsyncGenerator[tuple[RunRequest, Reply], None]:
+        """Ask all; replies come as their lines do, and in the end one for every request that got none.
+
+        A deadline is counted from one line to the next: the runs of a batch have no beginnings of their own.
+        """
+        unsent = iter(requests)
+        with WaitingRequests() as waiting:
+            async with AsyncExitStack() as stack:
+                batch = await self._begin(stack, unsent, waiting)
+                fault = batch if isinstance(batch, Fault) else None
+                lines = Lines(self._max_bytes)
+                while isinstance(batch, _RunningBatch):
+                    chunk = await batch.read()
+                    if isinstance(chunk, Fault):
+                        fault = chunk
+                        break
+                    for number, line in lines.feed(chunk) if chunk else lines.close():
+                        request = self._asked(number, line, waiting)
+                        if request is not None and line is not None:
+                            yield request, await self._reply(number, line, batch.folder)
+                    if not chunk:
+                        fault = await batch.end()
+                        break
+            for request_id, request in waiting.take_rest():
+                yield request, Reply(fault=fault or self._missing(request_id))
+        for request in unsent:
+            yield request, Reply(fault=fault)
+
+    async def _begin(
+        self, stack: AsyncExitStack, requests: Iterator[RunRequest], waiting: WaitingRequests
+    ) -> _RunningBatch | Fault:
+        """Write the requests and start the program."""
+        if self._workspace is None:
+            raise RuntimeError("the agent was not entered")
+        try:
+            folder = await stack.enter_async_context(self._workspace.folder())
+            (folder / "work").mkdir()
+            sent = await _send(folder / "prompts.jsonl", requests, waiting)
+        except OSError as error:
+            return Fault("internal_error", f"the files of the batch cannot be made: {error.strerror}")
+        output = folder / "output.jsonl"
+        values = {
+            "PROMPT_FILE": str(folder / "prompts.jsonl"),
+            "OUTPUT_FILE": str(output),
+            "WORKDIR": str(folder / "work"),
+            "ATTEMPT": "1",
+            "SUITE_FILE": "" if sent.suite_file is None else str(sent.suite_file.resolve()),
+        }
+        process = await self._invocation.start(stack, values, folder / "prompts.jsonl")
+        if isinstance(process, Fault):
+            return process
+        silence_s = sent.longest_s if self._timeout_s is None else self._timeout_s
+        batch = _RunningBatch(process, folder, output if self._invocation.has_output_file else None, silence_s)
+        self._running.add(batch)
+        stack.callback(self._running.discard, batch)
+        return batch
+
+    def _asked(self, number: int, line: bytes | None, waiting: WaitingRequests) -> RunRequest | None:
+        """The request that a line answers; a note when it answers none."""
+        if line is None:
+            self._note(BATCH_LINE_UNUSABLE, number, f"the line is longer than {self._max_bytes:,} bytes")
+            return None
+        if not line or line.isspace():
+            return None
+        try:
+            given = wire.decode(line, _ID, []).id
+        except SeatrialError as error:
+            self._note(BATCH_LINE_UNUSABLE, number, error.message)
+            return None
+        if given is None:
+            self._note(BATCH_LINE_UNUSABLE, number, "the line has no id")
+            return None
+        request_id = str(given)
+        request = waiting.take(request_id)
+        if request is None:
+            code = BATCH_ID_REPEATED if request_id in waiting else BATCH_ID_UNKNOWN
+            self._note(code, number, f"the id is {request_id[:80]!r}")
+        return request
+
+    async def _reply(self, number: int, line: bytes, folder: Path) -> Reply:
+        reply = Reply(body=line)
+        try:
+            reply.reading = output_messages.read(line)
+        except SeatrialError as error:
+            reply.fault = Fault("agent_bad_response", f"line {number} is not a provider response: {error}")
+            return reply
+        if reply.reading.trace_ref is not None:
+            directory = folder if self._invocation.has_output_file else self._directory
+            roots = (str(self._directory), str(folder))
+            reply.trace_file = await asyncio.to_thread(read_trace_file, reply.reading, str(directory), roots)
+        return reply
+
+    def _note(self, code: str, number: int, message: str) -> None:
+        if len(self.notes) < MAX_NOTES:
+            self.notes.append(Note(code, pointer(number), message))
+
+    def _missing(self, request_id: str) -> Fault:
+        told = f"no line of the output has the id {request_id[:80]!r}"
+        if self.notes:
+            first = self.notes[0]
+            told += f"; of the lines that belong to no run, the first is line {first.pointer[1:]}: {first.message}"
+        return Fault("agent_output_missing", told)
+
+
+class _RunningBatch:
+    """A program that works on a batch, and what it writes."""
+
+    def __init__(self, process: Process, folder: Path, output: Path | None, silence_s: float | None) -> None:
+        self.process = process
+        self.folder = folder
+        self._output = output
+        """The file it writes to; None when that is standard output."""
+        self._offset = 0
+        self._silence_s = silence_s
+
+    async def read(self) -> bytes | Fault:
+        """The next bytes of its output, b"" at the end; a fault when it says nothing for too long."""
+        try:
+            async with asyncio.timeout(self._silence_s):
+                return await (self.process.read() if self._output is None else self._read_file(self._output))
+        except TimeoutError:
+            return await self._give_up()
+
+    async def end(self) -> Fault | None:
+        """Wait for its end; a fault when that is not a good one."""
+        try:
+            async with asyncio.timeout(self._silence_s):
+                code = await self.process.wait()
+        except TimeoutError:
+            return await self._give_up()
+        return None if code == 0 else exit_fault(code, self.process.log_lines())
+
+    async def _read_file(self, path: Path) -> bytes:
+        while True:
+            ended = self.process.ended
+            chunk = read_part(str(path), self._offset, READ_BYTES)
+            if chunk or ended:
+                self._offset += len(chunk)
+                return chunk
+            await asyncio.sleep(POLL_S)
+
+    async def _give_up(self) -> Fault:
+        await self.process.end()
+        log = self.process.log_lines() or None
+        return Fault("agent_timeout", f"the program wrote nothing for {self._silence_s:g} s", detail=log)
+
+
+class _Sent(msgspec.Struct):
+    """What the requests of a batch have in common."""
+
+    suite_file: Path | None = None
+    longest_s: float | None = 0.0
+    """The longest of their deadlines; None when one has none."""
+
+
+async def _send(path: Path, requests: Iterator[RunRequest], waiting: WaitingRequests) -> _Sent:
+    """Write a line for each request."""
+    sent = _Sent()
+    with path.open("wb") as file:
+        for number, request in enumerate(requests, start=1):
+            case = request.case
+            # A further trial of a case is sent under the id of its run: ids are what tells the lines apart.
+            request_id = request.run_id if case.id in waiting else case.id
+            waiting.add(request_id, request)
+            line: dict[str, Any] = {
+                "id": request_id,
+                "prompt": case.instruction,
+                "files": case.files,
+                "input": case.input,
+            }
+            if case.messages:
+                line["messages"] = case.messages
+            file.write(wire.encode(line) + b"\n")
+            sent.suite_file = request.suite_file
+            if sent.longest_s is not None:
+                sent.longest_s = None if request.timeout_s is None else max(sent.longest_s, request.timeout_s)
+            if number % _BREATHE == 0:
+                await asyncio.sleep(0)
+    return sent
+
+
+class _Id(msgspec.Struct):
+    id: str | int | None = None
+
+
+_ID = msgspec.json.Decoder(_Id)

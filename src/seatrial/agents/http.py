@@ -1,0 +1,165 @@
+"""An agent behind HTTP: one POST of the dispatch envelope, one agent response as its reply."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, Self
+
+import msgspec
+
+from seatrial import wire
+from seatrial.agents.agent import Emit, Reply, RunRequest
+from seatrial.agents.config import HttpConfig
+from seatrial.agents.dispatch import PING, envelope, run_headers
+from seatrial.agents.endpoint import Answer, Endpoint
+from seatrial.agents.excerpt import excerpt
+from seatrial.agents.limit import time_limit
+from seatrial.errors import SeatrialError
+from seatrial.formats import agent_response, contract
+from seatrial.runs import Fault
+from seatrial.transcript import Note, note_code
+from seatrial.world.grant import RunGrant
+from seatrial.world.proxy import ToolProxy
+
+RUN_TOKEN_REMOVED = note_code("run_token_removed", "The agent sent its run token back; it was taken out of the record.")
+
+
+class Probe(msgspec.Struct, omit_defaults=True):
+    """What came of asking an agent whether it is there, or whether it reaches the proxy."""
+
+    ok: bool
+    message: str
+    """One sentence, for people."""
+    latency_ms: float
+    fault: Fault | None = None
+
+
+class HttpAgent:
+    """Reaches an agent over HTTP, with one pool of connections for all runs."""
+
+    def __init__(
+        self, name: str, config: HttpConfig, *, proxy: ToolProxy | None, connect_s: float, read_s: float | None
+    ) -> None:
+        headers = dict(config.headers)
+        if config.auth_credential_value is not None:
+            headers[config.auth_header_name] = config.auth_credential_value
+        self._endpoint = Endpoint(
+            config.endpoint_url,
+            headers,
+            rule=config.endpoint_rule,
+            connect_s=connect_s,
+            read_s=read_s,
+            max_bytes=config.max_response_bytes,
+        )
+        self._config = config
+        self._agent_id = name if config.agent_id is None else config.agent_id
+        self._proxy = proxy
+
+    async def __aenter__(self) -> Self:
+        await self._endpoint.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self._endpoint.__aexit__(*exc_info)
+
+    async def run(self, request: RunRequest, emit: Emit) -> Reply:
+        if self._proxy is None:
+            return Reply(fault=Fault("proxy_misconfigured", "there is no tool proxy to name to the agent"))
+        limit = time_limit(request)
+        grant = self._proxy.open_run(request.run_id, emit)
+        try:
+            async with asyncio.timeout(limit.seconds):
+                return await self._dispatch(request, grant)
+        except TimeoutError:
+            return Reply(fault=limit.fault())
+        finally:
+            self._proxy.close_run(request.run_id)
+
+    async def ping(self) -> Probe:
+        """Ask the agent whether it is there; any 2xx is a yes."""
+        return await self._probe(PING, "the agent answers")
+
+    async def check_connectivity(self) -> Probe:
+        """Ask the agent whether it reaches the proxy from where it is (dispatch.md 4.2)."""
+        if self._proxy is None:
+            return Probe(False, "there is no tool proxy to reach", 0.0, Fault("proxy_misconfigured", "no tool proxy"))
+        proxy_url = self._config.proxy_url or self._proxy.url
+        question = {"connectivity_check": True, "odyssey_proxy_url": proxy_url}
+        return await self._probe(question, "the agent reaches the tool proxy", proxy_url)
+
+    async def _dispatch(self, request: RunRequest, grant: RunGrant) -> Reply:
+        proxy_url = self._config.proxy_url or grant.url
+        body = envelope(request, grant, proxy_url, self._agent_id, self._config.sub_agents)
+        answer = await self._endpoint.post(wire.encode(body), run_headers(request, grant, proxy_url))
+        if isinstance(answer, Fault):
+            return Reply(fault=answer, http_status=answer.http_status)
+        received = grant.redact(answer.body)
+        reply = Reply(body=received, fault=answer.fault, http_status=answer.status)
+        if reply.fault is not None:
+            reply.fault.detail = excerpt(received)
+            return reply
+        self._read(reply, received, answer)
+        if received is not answer.body and reply.reading is not None:
+            reply.reading.notes.append(Note(RUN_TOKEN_REMOVED, "", "the run token is not kept in the record"))
+        return reply
+
+    def _read(self, reply: Reply, body: bytes, answer: Answer) -> None:
+        try:
+            reading = agent_response.read(body)
+        except SeatrialError as error:
+            reply.fault = Fault("agent_bad_response", _not_a_response(error, answer), excerpt(body), answer.status)
+            return
+        report = contract.check(reading, self._config.response_mode, self._config.strictness)
+        reading.notes = report.notes
+        reply.reading = reading
+        if report.violation is not None:
+            reply.fault = Fault(report.violation, report.message, excerpt(body), answer.status)
+
+    async def _probe(self, question: dict[str, Any], yes: str, proxy_url: str | None = None) -> Probe:
+        headers = {"Content-Type": "application/json"}
+        if proxy_url is not None:
+            headers["X-Pipelines-Odyssey-Proxy-Url"] = proxy_url
+        begun = time.monotonic()
+        answer = await self._endpoint.post(wire.encode(question), headers)
+        latency_ms = (time.monotonic() - begun) * 1000
+        fault = answer if isinstance(answer, Fault) else answer.fault
+        if fault is not None or isinstance(answer, Fault):
+            message = "the agent does not answer" if fault is None else fault.message
+            return Probe(False, message, latency_ms, fault)
+        if proxy_url is None:
+            return Probe(True, yes, latency_ms)
+        problem = _unreached(answer.body)
+        return Probe(True, yes, latency_ms) if problem is None else Probe(False, problem, latency_ms)
+
+
+def _not_a_response(error: SeatrialError, answer: Answer) -> str:
+    if not answer.body.strip():
+        return "the answer is empty"
+    kind = f" ({answer.content_type})" if answer.content_type != "application/json" else ""
+    return f"the answer{kind} is not an agent response: {error.message}"
+
+
+class _Outbound(msgspec.Struct):
+    reachable: bool
+    status_code: int | None = None
+    error: str | None = None
+
+
+class _Connectivity(msgspec.Struct):
+    outbound: _Outbound
+
+
+def _unreached(body: bytes) -> str | None:
+    """Why the agent does not reach the proxy, by its own word; None when it does."""
+    try:
+        outbound = wire.decode(body, _CONNECTIVITY).outbound
+    except SeatrialError:
+        return "the agent does not know the connectivity check"
+    if outbound.reachable:
+        return None
+    why = outbound.error or (f"it got status {outbound.status_code}" if outbound.status_code else "no reason was given")
+    return f"the agent does not reach the tool proxy: {why[:200]}"
+
+
+_CONNECTIVITY = msgspec.json.Decoder(_Connectivity)

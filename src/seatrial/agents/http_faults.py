@@ -1,0 +1,86 @@
+"""What an HTTP status or a broken connection means for a run (dispatch.md 14)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+import aiohttp
+
+from seatrial.agents.excerpt import MAX_DETAIL, excerpt
+from seatrial.runs import Fault
+
+MAX_RETRY_AFTER_S = 86_400.0
+
+_BY_STATUS = {
+    401: "auth_failed",
+    403: "auth_failed",
+    408: "agent_timeout",
+    429: "agent_unavailable",
+    502: "agent_unavailable",
+    503: "agent_unavailable",
+    504: "agent_timeout",
+}
+_BY_HUNDRED = {3: "agent_redirected", 4: "agent_4xx", 5: "agent_5xx"}
+
+
+def status_fault(status: int, headers: Mapping[str, str], body: bytes) -> Fault | None:
+    """The fault that an answer of this status is; None for 2xx."""
+    if 200 <= status < 300:
+        return None
+    error_class = _BY_STATUS.get(status) or _BY_HUNDRED.get(status // 100, "transport_error")
+    message = f"the agent answered {status}"
+    if error_class == "agent_redirected":
+        message += ", and redirects are not followed: name the final address"
+    return Fault(
+        error_class,
+        message,
+        detail=excerpt(body),
+        http_status=status,
+        retry_after_s=retry_after_s(headers.get("Retry-After")),
+    )
+
+
+def transport_fault(error: aiohttp.ClientError | OSError, connect_s: float, read_s: float | None) -> Fault:
+    """The fault that a failed exchange is. Its text has neither the address nor headers in it: they may be secret."""
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return Fault("agent_unreachable", f"there was no connection to the agent within {connect_s:g} s")
+    if isinstance(error, aiohttp.ServerTimeoutError):
+        return Fault(
+            "agent_timeout", "the agent sent nothing" if read_s is None else f"the agent sent nothing for {read_s:g} s"
+        )
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return Fault("agent_unreachable", "the agent's host name cannot be resolved", detail=_reason(error.os_error))
+    if isinstance(error, aiohttp.ClientSSLError | aiohttp.ServerFingerprintMismatch):
+        return Fault("agent_unreachable", "TLS with the agent failed", detail=_reason(error))
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return Fault("agent_unreachable", "no connection to the agent", detail=_reason(error.os_error))
+    if isinstance(error, aiohttp.InvalidURL):
+        return Fault("agent_unreachable", "the agent's address is not one that can be reached")
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return Fault("transport_error", "the agent closed the connection before it answered")
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return Fault("transport_error", "the agent's answer broke off", detail=_reason(error))
+    if isinstance(error, aiohttp.ClientResponseError):
+        return Fault("transport_error", "the agent's answer is not HTTP", detail=error.message[:MAX_DETAIL])
+    return Fault("transport_error", "the connection to the agent failed", detail=_reason(error))
+
+
+def retry_after_s(text: str | None) -> float | None:
+    """The seconds that a `Retry-After` asks for: a number, or a date."""
+    if text is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            date = parsedate_to_datetime(text)
+        except (ValueError, OverflowError):
+            return None
+        seconds = ((date if date.tzinfo else date.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds()
+    return min(max(seconds, 0.0), MAX_RETRY_AFTER_S) if seconds == seconds else None
+
+
+def _reason(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:MAX_DETAIL]

@@ -1,0 +1,93 @@
+"""What a program gave as its answer: a provider response, or plain text; and the trace file it may name."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable
+
+from seatrial import wire
+from seatrial.errors import SeatrialError
+from seatrial.formats import output_messages
+from seatrial.formats.reading import Reading
+from seatrial.trajectory.extraction import TRACE_REF_NOT_READ, resolve_trace_ref
+from seatrial.transcript import Note, pointer
+
+MAX_TRACE_BYTES = 64 * 1024 * 1024
+
+_STRUCTURED = re.compile(rb"(?:\xef\xbb\xbf)?\s*[{\[]")
+_MEANT_AS_OBJECT = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*["}]')
+
+
+def read_output(data: bytes) -> Reading:
+    """Read the output of one run: a JSON object is a provider response, text that is not JSON is the answer.
+
+    Raises `SeatrialError` when there is nothing, or when it was meant as an object and is not one. A number, a word or
+    a quoted text may happen to be JSON, and is the answer all the same.
+    """
+    if not _STRUCTURED.match(data):
+        return output_messages.read_text_output(data)
+    try:
+        return output_messages.read(data)
+    except SeatrialError:
+        if _MEANT_AS_OBJECT.match(data) or _is_json(data):
+            raise
+        return output_messages.read_text_output(data)
+
+
+def read_trace_file(reading: Reading, directory: str, roots: Iterable[str]) -> bytes | Note | None:
+    """What the file holds that `trace_ref` names, or why it was not read; None when none is needed.
+
+    It is relative to `directory`, and read only from below that or one of `roots`, links followed.
+    """
+    if reading.trace_ref is None or reading.trace is not None:
+        return None
+    roots = [os.path.realpath(root) for root in (directory, *roots)]
+    named = resolve_trace_ref(reading.trace_ref, roots[0], roots[1:])
+    if isinstance(named, Note):
+        return named
+    real = resolve_trace_ref(os.path.realpath(named), roots[0], roots[1:])
+    if isinstance(real, Note):
+        return real
+    try:
+        return read_file(real, MAX_TRACE_BYTES)
+    except SeatrialError as error:
+        return Note(TRACE_REF_NOT_READ, pointer("trace_ref"), error.message)
+
+
+def read_file(path: str, limit: int) -> bytes:
+    """The content of a file that a program made. Raises `SeatrialError` when it is not one, or too large."""
+    data = _read(path, 0, limit + 1)
+    if len(data) > limit:
+        raise SeatrialError("too_large", f"the file is larger than {limit:,} bytes")
+    return data
+
+
+def read_part(path: str, offset: int, length: int) -> bytes:
+    """A part of a file that a program is still writing; b"" when there is none yet."""
+    try:
+        return _read(path, offset, length)
+    except SeatrialError:
+        return b""
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        wire.decode(data, repairs=[])
+    except SeatrialError as error:
+        return error.code == "too_deep"
+    return True
+
+
+def _read(path: str, offset: int, length: int) -> bytes:
+    try:
+        # A program may leave a pipe there, and opening one waits for a writer.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise SeatrialError("unreadable_file", "it is not a regular file")
+            file.seek(offset)
+            return file.read(length)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise SeatrialError("unreadable_file", f"the file cannot be read: {reason}") from None

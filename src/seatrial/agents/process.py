@@ -1,0 +1,175 @@
+"""A program under test and everything it starts: one process group, ended as one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import IO, Self
+
+GRACE_S = 2.0
+"""Between SIGTERM and SIGKILL."""
+DRAIN_S = 1.0
+"""How long output is waited for when the program has ended, and something that left its group holds the pipe."""
+MAX_LOG_BYTES = 16 * 1024
+MAX_LOG_LINES = 20
+READ_BYTES = 256 * 1024
+
+
+class Process:
+    """A running program. Leaving the block ends it, and all that it started, at the latest."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        cwd: str,
+        env: Mapping[str, str],
+        stdin: IO[bytes] | None = None,
+        has_output: bool = True,
+    ) -> None:
+        """With `has_output`, standard output is the program's answer; if not, it is a part of the log."""
+        self._command = command
+        self._cwd = cwd
+        self._env = env
+        self._stdin = stdin
+        self._has_output = has_output
+        self._loop = asyncio.get_running_loop()
+        self._output = asyncio.StreamReader(READ_BYTES)
+        self._log = _Log()
+        self._transports: list[asyncio.ReadTransport] = []
+        self._popen: subprocess.Popen[bytes] | None = None
+        self._descriptor: int | None = None
+        """Tells when it ends, where the system has such a thing."""
+        self._exit: asyncio.Future[int] = self._loop.create_future()
+        self._hang_up: asyncio.TimerHandle | None = None
+
+    async def __aenter__(self) -> Self:
+        """Start it. Raises `OSError` or `ValueError` when that cannot be done."""
+        self._popen = popen = subprocess.Popen(  # noqa: S603 - running the suite's program is what this is for
+            self._command,
+            cwd=self._cwd,
+            env=self._env,
+            stdin=subprocess.DEVNULL if self._stdin is None else self._stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE if self._has_output else subprocess.STDOUT,
+            bufsize=0,
+            start_new_session=True,
+        )
+        self._watch(popen)
+        try:
+            if self._has_output:
+                await self._connect(asyncio.StreamReaderProtocol(self._output), popen.stdout)
+            await self._connect(self._log, popen.stderr if self._has_output else popen.stdout)
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        try:
+            await self.end()
+        finally:
+            if self._popen is not None and not self._exit.done():
+                # Cancelled again while it was ending. It has been killed, so that this does not take long.
+                with suppress(subprocess.TimeoutExpired):
+                    self._popen.wait(GRACE_S)
+                    self._exited()
+            self._close_pipes()
+            if self._hang_up is not None:
+                self._hang_up.cancel()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the program itself has ended."""
+        return self._exit.done()
+
+    async def read(self) -> bytes:
+        """The next bytes of its output, b"" at the end. A program whose output nobody reads has to wait."""
+        return await self._output.read(READ_BYTES)
+
+    async def wait(self) -> int:
+        """Wait for the program itself to end: its exit code, negative for a signal."""
+        code = await asyncio.shield(self._exit)
+        await self._log.closed.wait()
+        return code
+
+    async def end(self, grace_s: float = GRACE_S) -> None:
+        """End the group: politely, then not."""
+        if not self._exit.done():
+            try:
+                self._signal(signal.SIGTERM)
+                await asyncio.wait({self._exit}, timeout=grace_s)
+            finally:
+                # Also when the wait is cancelled: nothing of a program outlives its run.
+                self._signal(signal.SIGKILL)
+            await asyncio.wait({self._exit}, timeout=grace_s)
+
+    def log_lines(self) -> str:
+        """The last lines it wrote to standard error, and to standard output where that is no answer."""
+        return self._log.last_lines()
+
+    async def _connect(self, protocol: asyncio.BaseProtocol, pipe: IO[bytes] | None) -> None:
+        transport, _ = await self._loop.connect_read_pipe(lambda: protocol, pipe)
+        self._transports.append(transport)
+
+    def _close_pipes(self) -> None:
+        for transport in self._transports:
+            transport.close()
+
+    def _signal(self, number: int) -> None:
+        # Not after it was reaped: its number may be another's by then.
+        if self._popen is not None and not self._exit.done():
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._popen.pid, number)
+
+    def _watch(self, popen: subprocess.Popen[bytes]) -> None:
+        """See to it that `_exited` is called in the loop when the program has ended."""
+        if sys.platform == "linux":
+            self._descriptor = os.pidfd_open(popen.pid)
+            self._loop.add_reader(self._descriptor, self._exited)
+        else:
+
+            def wait() -> None:
+                popen.wait()
+                with suppress(RuntimeError):  # the loop is closed: nobody waits
+                    self._loop.call_soon_threadsafe(self._exited)
+
+            threading.Thread(target=wait, daemon=True).start()
+
+    def _exited(self) -> None:
+        """The program has ended and is not reaped yet, so that its number still means its group."""
+        if self._popen is None or self._exit.done():
+            return
+        if self._descriptor is not None:
+            self._loop.remove_reader(self._descriptor)
+            os.close(self._descriptor)
+        self._signal(signal.SIGKILL)
+        self._exit.set_result(self._popen.wait())
+        # Something that left the group may hold the pipes.
+        self._hang_up = self._loop.call_later(DRAIN_S, self._close_pipes)
+
+
+class _Log(asyncio.Protocol):
+    """The last of what a program wrote."""
+
+    def __init__(self) -> None:
+        self.closed = asyncio.Event()
+        self._tail = bytearray()
+
+    def data_received(self, data: bytes) -> None:
+        self._tail += data
+        if len(self._tail) > MAX_LOG_BYTES:
+            del self._tail[:-MAX_LOG_BYTES]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed.set()
+
+    def last_lines(self) -> str:
+        lines = self._tail.decode("utf-8", "replace").splitlines()
+        return "\n".join(lines[-MAX_LOG_LINES:]).strip()

@@ -1,0 +1,170 @@
+"""An agent that is a Python function: `module:function`, sync or async, that returns an answer or yields events."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import aclosing
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from seatrial import wire
+from seatrial.agents.agent import Emit, Reply, RunRequest
+from seatrial.agents.calling import Calling
+from seatrial.agents.config import PythonConfig
+from seatrial.agents.exception import exception_fault
+from seatrial.agents.limit import time_limit
+from seatrial.agents.returned import read_returned
+from seatrial.agents.streamed import StreamedRun
+from seatrial.agents.threads import Threads
+from seatrial.errors import SeatrialError
+from seatrial.events import encode_event
+from seatrial.events.types import BaseEvent, RunStarted, TextMessageChunk
+from seatrial.runs import Fault
+from seatrial.target import load_target
+
+if TYPE_CHECKING:
+    # Brings an HTTP server with it, which most functions have no use for.
+    from seatrial.world.grant import RunGrant
+    from seatrial.world.proxy import ToolProxy
+
+
+class PythonAgent:
+    """Calls a function for each run: in the loop when it is async, in a thread when it is not."""
+
+    def __init__(
+        self, config: PythonConfig, *, directory: Path, proxy: ToolProxy | None, timeout_s: float | None
+    ) -> None:
+        self._function: Callable[..., Any] = load_target(config.target, directory)
+        self._calling = Calling(self._function, directory)
+        self._is_async = _is_async(self._function)
+        self._proxy = proxy if self._calling.needs_grant else None
+        self._timeout_s = timeout_s
+        self._threads: Threads | None = None
+
+    async def __aenter__(self) -> Self:
+        self._threads = Threads()
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        if self._threads is not None:
+            self._threads.close()
+
+    async def run(self, request: RunRequest, emit: Emit) -> Reply:
+        if self._proxy is None:
+            return await self._run(request, emit, None)
+        grant = self._proxy.open_run(request.run_id, emit)
+        try:
+            return await self._run(request, emit, grant)
+        finally:
+            self._proxy.close_run(request.run_id)
+
+    async def _run(self, request: RunRequest, emit: Emit, grant: RunGrant | None) -> Reply:
+        limit = time_limit(request, self._timeout_s)
+        value: Any = None
+        stream: StreamedRun | None = None
+        fault: Fault | None = None
+        try:
+            async with asyncio.timeout(limit.seconds) as timer:
+                value = await self._call(request, grant)
+                if hasattr(value, "__anext__") or hasattr(value, "__next__"):
+                    stream = StreamedRun(emit, "agui", RunStarted(thread_id=request.run_id, run_id=request.run_id))
+                    fault = await self._take_events(value, stream)
+        except TimeoutError as error:
+            # The function may raise one of its own.
+            fault = limit.fault() if timer.expired() else exception_fault(error)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            fault = exception_fault(error)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever an agent raises is a finding about it
+            fault = exception_fault(error)
+        if stream is not None:
+            return stream.reply(fault)
+        return read_returned(value) if fault is None else Reply(fault=fault)
+
+    async def _call(self, request: RunRequest, grant: RunGrant | None) -> Any:
+        positional, named = self._calling.arguments(request, grant)
+        if self._is_async:
+            value = self._function(*positional, **named)
+        else:
+            value = await self._in_thread(partial(self._function, *positional, **named))
+        return await value if inspect.isawaitable(value) else value
+
+    async def _take_events(self, items: Any, stream: StreamedRun) -> Fault | None:
+        """Hand on what a function yields; the fault of something that is no event."""
+        try:
+            if not hasattr(items, "__anext__"):
+                await self._take_in_thread(items, stream)
+            elif hasattr(items, "aclose"):
+                async with aclosing(items):
+                    async for item in items:
+                        _put(item, stream)
+            else:
+                async for item in items:
+                    _put(item, stream)
+            stream.finish()
+        except SeatrialError as error:
+            return Fault("agent_bad_response", f"the function yielded what is no event: {error}")
+        return None
+
+    async def _take_in_thread(self, items: Iterator[Any], stream: StreamedRun) -> None:
+        loop = asyncio.get_running_loop()
+        problem: SeatrialError | None = None
+        given_up = False
+
+        def take(item: Any) -> None:
+            nonlocal problem
+            if problem is None and not given_up:
+                try:
+                    _put(item, stream)
+                except SeatrialError as error:
+                    problem = error
+
+        def consume() -> None:
+            for item in items:
+                if problem is not None or given_up:
+                    break
+                loop.call_soon_threadsafe(take, item)
+
+        try:
+            await self._in_thread(consume)
+        finally:
+            given_up = True
+        if problem is not None:
+            raise problem
+
+    async def _in_thread(self, function: Callable[[], Any]) -> Any:
+        if self._threads is None:
+            raise RuntimeError("the agent was not entered")
+        return await self._threads.call(function)
+
+
+def _put(item: Any, stream: StreamedRun) -> None:
+    """Take what a function yielded: an event in any form, a part of a stream of them, or a piece of the answer."""
+    if isinstance(item, bytes):
+        stream.feed(item)
+    elif isinstance(item, str):
+        stream.put(encode_event(TextMessageChunk(message_id="answer", delta=item)))
+    elif isinstance(item, BaseEvent):
+        stream.put(wire.encode(item))
+    elif isinstance(item, dict):
+        try:
+            stream.put(wire.encode(item))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise SeatrialError("invalid_document", f"an object that is not JSON: {error}") from None
+    else:
+        raise SeatrialError("invalid_document", f"a {type(item).__name__}; expected an event, bytes or text")
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    """Whether calling it only starts something that the loop carries on."""
+    called = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
+    return any(
+        is_kind(candidate)
+        for is_kind in (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+        for candidate in (function, called)
+    )

@@ -1,0 +1,199 @@
+"""Runs that were recorded before: graded again, without running anything."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Protocol, Self
+
+import msgspec
+
+from seatrial import formats, wire
+from seatrial.agents.agent import Emit, Reply, RunRequest
+from seatrial.agents.config import ReplayConfig
+from seatrial.agents.excerpt import excerpt
+from seatrial.agents.output import read_file, read_trace_file
+from seatrial.agents.streamed import ending_fault
+from seatrial.errors import SeatrialError
+from seatrial.events.types import RunError, RunFinished, RunStarted
+from seatrial.formats import contract
+from seatrial.formats.reading import Reading
+from seatrial.runs import Fault, Run
+
+MAX_RECORD_BYTES = 512 * 1024 * 1024
+MAX_LINE_BYTES = 64 * 1024 * 1024
+
+
+class StoredRuns(Protocol):
+    """Where the runs of earlier experiments are."""
+
+    def __call__(self, experiment: str, agent: str | None, case_id: str, trial: int) -> Run | None:
+        """The run of a case in an experiment; None when there is none. May block."""
+        ...
+
+
+class Record(msgspec.Struct):
+    """Where one record is: a whole file, or a line of one."""
+
+    path: str
+    offset: int = 0
+    length: int | None = None
+    """None for the whole file."""
+
+
+class Records(msgspec.Struct):
+    """All that was recorded."""
+
+    by_case: dict[str, list[Record]]
+    """For each case one, or one for each trial."""
+    unusable: int = 0
+    """Lines that belong to no case."""
+
+
+class ReplayAgent:
+    """Answers with what was recorded for a case: the n-th record of it in the n-th trial, or the only one always."""
+
+    def __init__(self, config: ReplayConfig, *, directory: Path, stored: StoredRuns | None) -> None:
+        if (config.path is None) == (config.experiment is None):
+            raise SeatrialError("invalid_config", "a replay needs either `path` or `experiment`")
+        if config.experiment is not None and stored is None:
+            raise SeatrialError("invalid_config", "there is no store to take the runs of an experiment from")
+        if config.format is not None and config.format not in formats.FORMATS:
+            known = ", ".join(formats.FORMATS)
+            raise SeatrialError("unknown_format", f"there is no format {config.format!r}", hint=f"one of {known}")
+        self._config = config
+        self._path = None if config.path is None else directory / config.path
+        self._directory = str(directory.resolve())
+        self._stored = stored
+        self._records = Records({})
+
+    async def __aenter__(self) -> Self:
+        if self._path is not None:
+            self._records = await asyncio.to_thread(find_records, self._path)
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        pass
+
+    async def run(self, request: RunRequest, emit: Emit) -> Reply:
+        return await asyncio.to_thread(self._reply, request)
+
+    def _reply(self, request: RunRequest) -> Reply:
+        case_id, trial = request.case.id, request.trial
+        if self._stored is not None and self._config.experiment is not None:
+            run = self._stored(self._config.experiment, self._config.agent, case_id, trial)
+            if run is not None:
+                return Reply(body=run.body, reading=run.reading, fault=run.fault)
+            return Reply(fault=self._missing(request))
+        records = self._records.by_case.get(case_id, [])
+        if trial >= len(records) and len(records) != 1:
+            return Reply(fault=self._missing(request))
+        return self._read(records[min(trial, len(records) - 1)])
+
+    def _read(self, record: Record) -> Reply:
+        try:
+            data = _content(record)
+        except (SeatrialError, OSError) as error:
+            return Reply(fault=Fault("agent_output_missing", f"the record cannot be read: {error}"))
+        reply = Reply(body=data)
+        try:
+            reply.reading = formats.read(data, self._config.format)
+        except SeatrialError as error:
+            reply.fault = Fault("agent_bad_response", f"the record cannot be read: {error}", excerpt(data))
+            return reply
+        reply.fault = reading_fault(reply.reading)
+        folder = os.path.dirname(os.path.realpath(record.path))
+        reply.trace_file = read_trace_file(reply.reading, folder, (self._directory,))
+        return reply
+
+    def _missing(self, request: RunRequest) -> Fault:
+        told = f"there is no record of the case {request.case.id[:80]!r}"
+        if request.trial:
+            told += f" for trial {request.trial + 1}"
+        if self._records.unusable:
+            told += f"; {self._records.unusable} lines have no id, or are not JSON"
+        return Fault("agent_output_missing", told)
+
+
+def reading_fault(reading: Reading) -> Fault | None:
+    """What a record says of how its run ended."""
+    if reading.events is not None:
+        boundaries = [event for event in reading.events if isinstance(event, RunStarted | RunFinished | RunError)]
+        return ending_fault(boundaries[-1] if boundaries else None)
+    if reading.format == "agent-response":
+        report = contract.check(reading)
+        return None if report.violation is None else Fault(report.violation, report.message)
+    return None
+
+
+def find_records(path: Path) -> Records:
+    """Where the record of each case is. Raises `SeatrialError` when the path leads to nothing of the kind."""
+    try:
+        if path.is_dir():
+            return _in_directory(path)
+        return _in_mapping(path) if path.suffix == ".json" else _in_lines(path)
+    except OSError as error:
+        raise SeatrialError("unreadable_file", f"{path} cannot be read: {error.strerror}") from None
+
+
+def _in_directory(path: Path) -> Records:
+    """Files that are called by the id of their case; several are its trials, in the order of their names."""
+    records = Records({})
+    for file in sorted(path.iterdir()):
+        if file.is_file():
+            records.by_case.setdefault(file.stem, []).append(Record(str(file)))
+    return records
+
+
+def _in_mapping(path: Path) -> Records:
+    """A JSON object: for each case a file, or one for each trial."""
+    named = wire.decode(read_file(str(path), MAX_LINE_BYTES), _MAPPING)
+    return Records(
+        {
+            case_id: [Record(str(path.parent / file)) for file in ([files] if isinstance(files, str) else files)]
+            for case_id, files in named.items()
+        }
+    )
+
+
+def _in_lines(path: Path) -> Records:
+    """JSON lines with the `id` of their case. The file is read once, and not kept."""
+    records = Records({})
+    offset = 0
+    with path.open("rb") as file:
+        while line := file.readline(MAX_LINE_BYTES + 1):
+            if len(line) > MAX_LINE_BYTES:
+                raise SeatrialError("too_large", f"a line of {path} is larger than {MAX_LINE_BYTES:,} bytes")
+            if not line.isspace():
+                record_id = _id_of(line)
+                if record_id is None:
+                    records.unusable += 1
+                else:
+                    records.by_case.setdefault(record_id, []).append(Record(str(path), offset, len(line)))
+            offset += len(line)
+    return records
+
+
+def _id_of(line: bytes) -> str | None:
+    try:
+        record_id = wire.decode(line, _ID, []).id
+    except SeatrialError:
+        return None
+    return None if record_id is None else str(record_id)
+
+
+def _content(record: Record) -> bytes:
+    if record.length is None:
+        return read_file(record.path, MAX_RECORD_BYTES)
+    with open(record.path, "rb") as file:
+        file.seek(record.offset)
+        return file.read(record.length).strip()
+
+
+class _Id(msgspec.Struct):
+    id: str | int | None = None
+
+
+_ID = msgspec.json.Decoder(_Id)
+_MAPPING = msgspec.json.Decoder(dict[str, str | list[str]])

@@ -1,0 +1,90 @@
+"""What an agent function returned, as a reply."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from seatrial import wire
+from seatrial.agents.agent import Reply
+from seatrial.agents.excerpt import excerpt
+from seatrial.agents.output import read_output
+from seatrial.errors import SeatrialError
+from seatrial.formats import agent_response, contract, output_messages
+from seatrial.formats.reading import Reading
+from seatrial.runs import Fault
+
+_EXPECTED = "text, an object with `final_response` or `output_messages`, a list of messages, or an iterator of events"
+
+
+def read_returned(value: Any) -> Reply:
+    """The reply that a value is.
+
+    Text is the answer. An object with a `final_response` is an agent response, any other a provider response; a list
+    is its `output_messages`. Bytes are read as the output of a program is. Data classes, structs and pydantic models
+    count as objects.
+    """
+    try:
+        body = _body(value)
+    except SeatrialError as error:
+        return Reply(fault=Fault("agent_bad_response", error.message))
+    reply = Reply(body=body)
+    try:
+        reply.reading = _read(value, body)
+    except SeatrialError as error:
+        reply.fault = Fault("agent_bad_response", f"what the function returned cannot be read: {error}", excerpt(body))
+        return reply
+    if reply.reading.format == agent_response.FORMAT:
+        report = contract.check(reply.reading)
+        reply.reading.notes = report.notes
+        if report.violation is not None:
+            reply.fault = Fault(report.violation, report.message, excerpt(body))
+    return reply
+
+
+def _body(value: Any) -> bytes:
+    """The value as the bytes that are kept."""
+    if isinstance(value, str):
+        return str(wire.without_surrogates(value)).encode()
+    if isinstance(value, bytes):
+        return value
+    if value is None:
+        raise SeatrialError("invalid_document", f"the function returned nothing; expected {_EXPECTED}")
+    try:
+        if isinstance(value, list | tuple):
+            return wire.encode({"output_messages": value})
+        # A pydantic model knows by itself how it is written; we do without importing pydantic.
+        dump = getattr(value, "model_dump_json", None)
+        body = dump().encode() if callable(dump) else wire.encode(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise SeatrialError("invalid_document", f"the function returned what is not JSON: {error}") from None
+    if not body.startswith(b"{"):
+        kind = type(value).__name__
+        raise SeatrialError("invalid_document", f"the function returned {kind}; expected {_EXPECTED}")
+    return body
+
+
+def _read(value: Any, body: bytes) -> Reading:
+    if isinstance(value, str):
+        return output_messages.read_text_output(body)
+    if _has_final_response(value, body):
+        return agent_response.read(body)
+    return read_output(body) if isinstance(value, bytes) else output_messages.read(body)
+
+
+def _has_final_response(value: Any, body: bytes) -> bool:
+    if isinstance(value, dict):
+        return "final_response" in value
+    try:
+        return wire.decode(body, _TOP, []).final_response is not UNSET
+    except SeatrialError:
+        return False
+
+
+class _Top(msgspec.Struct):
+    final_response: msgspec.Raw | UnsetType = UNSET
+
+
+_TOP = msgspec.json.Decoder(_Top)

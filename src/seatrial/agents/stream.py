@@ -1,0 +1,162 @@
+"""An agent that streams: one POST of AG-UI's `RunAgentInput`, and events as they come.
+
+Server-sent events or lines of JSON, bare events or native envelopes: what comes tells which. A stream that ends
+without a terminal event is not a success. One that breaks is taken up again behind its last event, if the agent is
+configured so and every event so far told where it stands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Self
+
+import aiohttp
+
+from seatrial.agents.agent import Emit, Reply, RunRequest
+from seatrial.agents.config import StreamConfig
+from seatrial.agents.endpoint import Endpoint
+from seatrial.agents.excerpt import MAX_DETAIL
+from seatrial.agents.http_faults import status_fault
+from seatrial.agents.limit import time_limit
+from seatrial.agents.run_input import encode_input, run_input
+from seatrial.agents.streamed import StreamedRun
+from seatrial.errors import SeatrialError
+from seatrial.runs import Fault
+
+LINGER_S = 0.25
+"""How long a stream is read on after its run has ended, to see what should not come."""
+RESUME_TRIES = 5
+"""Connections in a row that may bring nothing new."""
+FIRST_WAIT_S = 0.1
+"""Before the first of them; doubled before each further one."""
+
+_FORMATS = {"agui": "agui", "native": "events"}
+_ACCEPT = {"Accept": "text/event-stream, application/x-ndjson;q=0.9"}
+
+
+class StreamAgent:
+    """Reaches a streaming agent, with one pool of connections for all runs."""
+
+    def __init__(self, config: StreamConfig, *, connect_s: float, read_s: float | None) -> None:
+        self._endpoint = Endpoint(
+            config.url,
+            config.headers,
+            rule=config.endpoint_rule,
+            connect_s=connect_s,
+            read_s=read_s,
+            max_bytes=config.max_response_bytes,
+        )
+        self._config = config
+
+    async def __aenter__(self) -> Self:
+        await self._endpoint.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self._endpoint.__aexit__(*exc_info)
+
+    async def run(self, request: RunRequest, emit: Emit) -> Reply:
+        limit = time_limit(request)
+        try:
+            body = encode_input(run_input(request))
+        except SeatrialError as error:
+            return Reply(fault=Fault("internal_error", f"the case cannot be sent: {error}"))
+        conversation = _Conversation(self._endpoint, self._config, StreamedRun(emit, _FORMATS[self._config.format]))
+        try:
+            async with asyncio.timeout(limit.seconds):
+                fault = await conversation.hold(body)
+        except TimeoutError:
+            fault = limit.fault()
+        return conversation.reply(fault)
+
+
+class _Conversation:
+    """The connections of one run, one after the other."""
+
+    def __init__(self, endpoint: Endpoint, config: StreamConfig, run: StreamedRun) -> None:
+        self._endpoint = endpoint
+        self._config = config
+        self._run = run
+        self._size = 0
+        self._status: int | None = None
+        self._refusal: bytes | None = None
+        """What came with a status that is not 2xx."""
+
+    async def hold(self, body: bytes) -> Fault | None:
+        """Read until the run has ended; the fault that kept it from ending, unless the events tell."""
+        fault = await self._connect("POST", body, {"Content-Type": "application/json"})
+        tries = 0
+        while self._config.resume and not self._run.ended and _may_pass(fault) and self._run.cursor is not None:
+            if tries == RESUME_TRIES:
+                break
+            await asyncio.sleep(FIRST_WAIT_S * 2**tries)
+            known = len(self._run.events)
+            self._run.reconnect()
+            again = await self._resume(body, self._run.cursor)
+            if again is not None and not _may_pass(again):
+                break  # the server cannot: what counts is how the stream broke
+            fault = again
+            tries = 0 if len(self._run.events) > known else tries + 1
+        if fault is None:
+            self._run.close()
+        return fault
+
+    def reply(self, fault: Fault | None) -> Reply:
+        """What came back."""
+        if not self._run.events and self._refusal is not None:
+            return Reply(body=self._refusal, fault=fault, http_status=self._status)
+        return self._run.reply(None if self._run.ended else fault, self._status)
+
+    async def _resume(self, body: bytes, cursor: str) -> Fault | None:
+        headers = {"Last-Event-ID": cursor}
+        if self._config.resume_method == "get":
+            return await self._connect("GET", None, headers)
+        return await self._connect("POST", body, {"Content-Type": "application/json", **headers})
+
+    async def _connect(self, method: str, body: bytes | None, headers: dict[str, str]) -> Fault | None:
+        """Read one connection to its end; None when the server closed it in order."""
+        try:
+            async with self._endpoint.open(method, body, {**_ACCEPT, **headers}) as response:
+                if self._status is None:
+                    self._status = response.status
+                if not 200 <= response.status < 300:
+                    head = await response.content.read(MAX_DETAIL * 4)
+                    if not self._run.events:
+                        self._refusal = head
+                    return status_fault(response.status, response.headers, head)
+                return await self._read(response)
+        except (aiohttp.ClientError, OSError) as error:
+            return self._endpoint.fault(error)
+
+    async def _read(self, response: aiohttp.ClientResponse) -> Fault | None:
+        while not self._run.ended:
+            chunk = await response.content.readany()
+            if not chunk:
+                return None
+            if (fault := self._take(chunk)) is not None:
+                return fault
+        if not self._run.closed:
+            try:
+                async with asyncio.timeout(LINGER_S):
+                    while chunk := await response.content.readany():
+                        if (fault := self._take(chunk)) is not None:
+                            return fault
+            except (TimeoutError, aiohttp.ClientError):
+                pass  # the run is over, however its connection ends
+        return None
+
+    def _take(self, chunk: bytes) -> Fault | None:
+        self._size += len(chunk)
+        if self._size > self._config.max_response_bytes:
+            return self._endpoint.too_large()
+        try:
+            self._run.feed(chunk)
+        except SeatrialError as error:
+            kind = "response_too_large" if error.code == "too_large" else "agent_bad_response"
+            return Fault(kind, f"the answer is not a stream of events: {error.message}")
+        return None
+
+
+def _may_pass(fault: Fault | None) -> bool:
+    """Whether a connection that ended like this is worth another one."""
+    return fault is None or fault.retryable

@@ -1,0 +1,193 @@
+"""A run whose agent sends events: each is handed on as it comes, and in the end they are read as a whole."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import msgspec
+
+from seatrial import wire
+from seatrial.agents.agent import Emit, Reply
+from seatrial.agents.excerpt import MAX_DETAIL
+from seatrial.errors import SeatrialError
+from seatrial.events import Event, LogReader, cursor_text, parse_cursor
+from seatrial.events.envelope import RunStreamTerminal
+from seatrial.events.event_reader import RAW_SOURCE
+from seatrial.events.log import Frame, FrameReader
+from seatrial.events.types import CancelledOutcome, RawEvent, RunError, RunFinished, RunStarted
+from seatrial.formats.agui import reading_of
+from seatrial.formats.reading import Reading
+from seatrial.runs import Fault
+
+
+class StreamedRun:
+    """The events of one run, from as many connections as it took."""
+
+    def __init__(self, emit: Emit, format: str, frame: RunStarted | None = None) -> None:
+        """With `frame`, events that do not start with a run of their own are put into this one."""
+        self.events: list[Event] = []
+        self.cursor: str | None = None
+        """Where the last event stands, to resume behind it; None when it does not tell, or there was none."""
+        self.lost: str | None = None
+        """What was missing when the stream went on, in words."""
+        self._emit = emit
+        self._format = format
+        self._frame = frame
+        self._framed = False
+        self._reader = LogReader()
+        self._framing = FrameReader()
+        self._received: list[bytes] = []
+        self._ids: set[str] = set()
+        self._last_sequence: int | None = None
+        self._catching_up = False
+        self._boundary: RunStarted | RunFinished | RunError | None = None
+        self._understood = False
+        """Whether anything that came is an event of AG-UI."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the agent has said that its run is over."""
+        return self._reader.terminal is not None or isinstance(self._boundary, RunFinished | RunError)
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can come after what has come: TERMINAL is the last frame of a native stream."""
+        return self._reader.terminal is not None
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next bytes. Raises `SeatrialError` when they cannot be frames of events."""
+        self._received.append(chunk)
+        for frame in self._framing.feed(chunk):
+            self._take_frame(frame)
+
+    def put(self, data: bytes) -> None:
+        """Take one event that came outside of any connection."""
+        self._received.append(data + b"\n")
+        self._take(Frame(data))
+
+    def close(self) -> None:
+        """Take what is left of the connection: a last frame that was not closed."""
+        for frame in self._framing.close():
+            self._take_frame(frame)
+
+    def finish(self) -> None:
+        """Take what is left, and end the run that the events were put into."""
+        self.close()
+        if self._framed and self._frame is not None and not self.ended:
+            self._add(RunFinished(thread_id=self._frame.thread_id, run_id=self._frame.run_id))
+
+    def reconnect(self) -> None:
+        """Go on with another connection: an unfinished frame is forgotten, and what came before is not taken again."""
+        self._framing = FrameReader()
+        self._catching_up = True
+
+    def reply(self, fault: Fault | None, http_status: int | None = None) -> Reply:
+        """What came back. Without a fault, the events say whether the run ended well."""
+        if not isinstance(self._boundary, RunFinished | RunError):
+            self._reader.finish()
+        reading: Reading | None = None
+        if self.events:
+            reading = reading_of(self.events, self._reader.notes, self._format, self._reader.run_id)
+        return Reply(
+            body=b"".join(self._received) or None,
+            reading=reading,
+            fault=fault or self._fault(),
+            http_status=http_status,
+            streamed=True,
+        )
+
+    def _take_frame(self, frame: Frame) -> None:
+        if self._catching_up and not self._is_new(frame):
+            return
+        self._take(frame)
+
+    def _take(self, frame: Frame) -> None:
+        event = self._reader.take(frame)
+        if event is None:
+            return
+        sequence = self._reader.sequence
+        if sequence is not None and self._reader.run_id is not None:
+            self._last_sequence = sequence
+            self.cursor = cursor_text(self._reader.run_id, sequence)
+        else:
+            self.cursor = None
+        if frame.id is not None:
+            self._ids.add(frame.id)
+            self.cursor = frame.id
+        if not self.events and self._frame is not None and not isinstance(event, RunStarted | RunError):
+            self._framed = True
+            self._add(self._frame)
+        if not (isinstance(event, RawEvent) and event.source == RAW_SOURCE):
+            self._understood = True
+        self._add(event)
+
+    def _add(self, event: Event) -> None:
+        if isinstance(event, RunStarted | RunFinished | RunError):
+            self._boundary = event
+        self.events.append(event)
+        self._emit(event)
+
+    def _is_new(self, frame: Frame) -> bool:
+        """Whether a frame of a resumed stream goes beyond the cursor. One without a place repeats what is known."""
+        place = _place(frame)
+        if place.is_control:
+            return True
+        if place.sequence is not None and self._last_sequence is not None:
+            if place.sequence <= self._last_sequence:
+                return False
+            if place.sequence > self._last_sequence + 1:
+                self.lost = f"events {self._last_sequence + 1} to {place.sequence - 1} did not come again"
+        elif frame.id is None or frame.id in self._ids:
+            return False
+        self._catching_up = False
+        return True
+
+    def _fault(self) -> Fault | None:
+        if self.lost is not None:
+            return Fault("stream_truncated", f"the stream was taken up again, but {self.lost}")
+        if not self._understood:
+            return Fault("agent_bad_response", "the answer holds no event of AG-UI")
+        return ending_fault(self._boundary, self._reader.terminal)
+
+
+def ending_fault(
+    boundary: RunStarted | RunFinished | RunError | None, terminal: RunStreamTerminal | None = None
+) -> Fault | None:
+    """What the end of a stream says of its run: the last event that starts or ends one, and the TERMINAL frame."""
+    if isinstance(boundary, RunError):
+        code = boundary.code if isinstance(boundary.code, str) else None
+        return Fault("agent_reported_error", boundary.message[:MAX_DETAIL] or "the agent gave no reason", detail=code)
+    if isinstance(boundary, RunFinished) and isinstance(boundary.outcome, CancelledOutcome):
+        return Fault("agent_reported_error", "the agent's run was cancelled on its side")
+    if terminal is not None and terminal.status in ("failed", "cancelled"):
+        return Fault("agent_reported_error", f"the agent's run ended as {terminal.status}")
+    if terminal is None and not isinstance(boundary, RunFinished):
+        return Fault("stream_truncated", "the stream ended before RUN_FINISHED or RUN_ERROR")
+    return None
+
+
+class _Place(msgspec.Struct):
+    """Where a frame says that it stands."""
+
+    type: str | None = None
+    sequence: int | None = None
+    """Of an envelope."""
+
+    @property
+    def is_control(self) -> bool:
+        return self.type in ("KEEPALIVE", "TERMINAL")
+
+
+def _place(frame: Frame) -> _Place:
+    try:
+        place = wire.decode(frame.data, _PLACE)
+    except SeatrialError:
+        place = _Place()
+    if place.sequence is None and frame.id is not None:
+        # The ids of other producers are only ids.
+        with suppress(SeatrialError):
+            place.sequence = parse_cursor(frame.id).sequence
+    return place
+
+
+_PLACE = msgspec.json.Decoder(_Place)

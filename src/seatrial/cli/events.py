@@ -1,0 +1,72 @@
+"""`seatrial events FILE`: verify a run's event stream, and fold it to messages, state and pending calls."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from msgspec import UNSET
+
+from seatrial import wire
+from seatrial.cli.exits import FAILED, PASSED
+from seatrial.cli.files import read_document
+from seatrial.cli.terminal import one_line, paint, print_notes, printable
+from seatrial.events.log import read_log
+from seatrial.events.projection import to_transcript
+from seatrial.events.replay import replay
+from seatrial.events.run_input import read_run_input, start_messages
+from seatrial.transcript import Note
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="NDJSON or SSE, bare events or envelopes; - for standard input")
+    parser.add_argument(
+        "--view",
+        choices=("transcript", "agui"),
+        default="transcript",
+        help="the shape of the messages: the canonical transcript (default), or AG-UI's",
+    )
+    parser.add_argument("--input", metavar="FILE", help="the RunAgentInput that the run starts from")
+    parser.add_argument(
+        "--json", action="store_true", help="print {ok, error?, index?, notes, messages, state, pending}"
+    )
+    parser.epilog = "exit codes: 0 the order of the events is legal, 1 it is not, 3 the file could not be read."
+
+
+def run(args: argparse.Namespace) -> int:
+    log = read_log(read_document(args.file))
+    notes: list[Note] = list(log.notes)
+    start: dict[str, Any] = {}
+    if args.input is not None:
+        run_input = read_run_input(read_document(args.input))
+        start = {"messages": start_messages(run_input, notes), "state": run_input.state}
+    result = replay(log.events, **start)
+    notes += result.notes
+    folded = result.folded
+    messages: list[Any] = list(folded.messages)
+    if args.view == "transcript":
+        messages = list(to_transcript(folded, notes).messages)
+    violation = result.violation
+    if args.json:
+        shown: dict[str, Any] = {"ok": violation is None}
+        if violation is not None:
+            shown |= {"error": violation.message, "index": violation.index}
+        shown |= {
+            "notes": notes,
+            "messages": messages,
+            "state": None if folded.state is UNSET else folded.state,
+            "pending": folded.pending,
+        }
+        sys.stdout.buffer.write(wire.encode(shown) + b"\n")
+    else:
+        print_notes(notes, "note", stream=sys.stdout)
+        for message in messages:
+            print(one_line(wire.encode(message).decode(), 160))
+        if violation is None:
+            head = paint("ok", "green", sys.stdout)
+            print(f"{head}: {len(log.events)} events, {len(messages)} messages, {len(folded.pending)} pending calls")
+        else:
+            head = paint(f"event {violation.index}", "red", sys.stdout)
+            print(f"{head}: {printable(violation.message)}")
+    return PASSED if violation is None else FAILED

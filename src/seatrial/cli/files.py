@@ -1,0 +1,78 @@
+"""Files named on the command line: `-` is standard input, and outputs appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from seatrial.errors import SeatrialError
+
+MAX_DOCUMENT_BYTES = 512 * 1024 * 1024
+"""A document is read whole; a larger one is refused instead of filling the memory."""
+MAX_LINE_BYTES = 64 * 1024 * 1024
+
+
+def read_document(name: str) -> bytes:
+    """The bytes of a file or of standard input."""
+    with _opened(name) as stream:
+        data = stream.read(MAX_DOCUMENT_BYTES + 1)
+    if len(data) > MAX_DOCUMENT_BYTES:
+        raise SeatrialError(
+            "too_large",
+            f"{name} is larger than {MAX_DOCUMENT_BYTES // 2**20} MiB",
+            hint="split it, or use a format of lines",
+        )
+    if not data.strip():
+        raise SeatrialError("empty_input", f"{_named(name)} is empty")
+    return data
+
+
+def read_lines(name: str) -> Iterator[bytes]:
+    """The lines of a file or of standard input, one at a time, never more than one line in memory."""
+    with _opened(name) as stream:
+        number = 0
+        while line := stream.readline(MAX_LINE_BYTES + 1):
+            number += 1
+            if len(line) > MAX_LINE_BYTES:
+                raise SeatrialError(
+                    "too_large", f"a line of {_named(name)} is larger than {MAX_LINE_BYTES // 2**20} MiB", line=number
+                )
+            yield line
+
+
+def write_document(name: str | None, data: bytes) -> None:
+    """Write to standard output, or to a file that is replaced only when all of it is there. Ends with a newline."""
+    if not data.endswith(b"\n"):
+        data += b"\n"
+    if name is None or name == "-":
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
+    target = Path(name)
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(data)
+        part.replace(target)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise SeatrialError("unwritable_file", f"{name} cannot be written: {error.strerror}") from None
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[BinaryIO]:
+    if name == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        with open(name, "rb") as stream:
+            yield stream
+    except OSError as error:
+        raise SeatrialError("unreadable_file", f"{name} cannot be read: {error.strerror}") from None
+
+
+def _named(name: str) -> str:
+    return "standard input" if name == "-" else name

@@ -1,0 +1,30 @@
+"""Where the store is: `--store`, else the environment, else a file beside you."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from seatrial.store import Store
+
+VARIABLE = "SEATRIAL_STORE"
+DEFAULT = "seatrial.db"
+
+
+def add_store_option(parser: argparse.ArgumentParser) -> None:
+    """Declare `--store`."""
+    parser.add_argument(
+        "--store",
+        metavar="WHERE",
+        help=f"a file, or a sqlite:/// or postgresql:// URL (default: ${VARIABLE}, else {DEFAULT})",
+    )
+
+
+def opened_store(args: argparse.Namespace, *, create: bool = False) -> Store:
+    """The store that was asked for, open; a context manager."""
+    # SQLAlchemy takes longer to load than most commands take to run.
+    from seatrial.store import open_store
+
+    return open_store(args.store or os.environ.get(VARIABLE) or DEFAULT, create=create)

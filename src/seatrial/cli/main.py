@@ -1,0 +1,106 @@
+"""Finds the command, runs it, and turns what went wrong into an exit code and one clear sentence."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn, Protocol
+
+from seatrial._version import __version__
+from seatrial.cli.exits import COULD_NOT_RUN, USAGE
+from seatrial.errors import SeatrialError
+
+COMMANDS: dict[str, str] = {
+    "run": "run a suite: every agent on every case, graded, kept, reported",
+    "lint": "check an agent response against response_mode x strictness",
+    "convert": "read a record in one format, write it in another",
+    "events": "verify a run's event stream and fold it to messages and state",
+    "steps": "take the tool trajectory out of a record",
+    "match": "match trajectories with expectations, one JSON line each",
+    "report": "show what came of an experiment, and write it to files",
+    "compare": "compare two experiments or agents, case by case",
+    "schema": "print the JSON Schema of a Seatrial type",
+}
+"""Every command and what it does; `seatrial.cli.<command>` is its module."""
+
+
+class Command(Protocol):
+    """What a command's module offers."""
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the options."""
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Do the work; returns the exit code."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    name = arguments[0] if arguments else ""
+    try:
+        if name not in COMMANDS:
+            return _without_command(arguments)
+        command: Command = importlib.import_module(f"seatrial.cli.{name}")
+        parser = _Parser(prog=f"seatrial {name}", description=_sentence(COMMANDS[name]), formatter_class=_Help)
+        command.configure(parser)
+        return command.run(parser.parse_args(arguments[1:]))
+    except SeatrialError as error:
+        _complain(error)
+        return USAGE if error.code in ("usage", "invalid_config", "invalid_suite", "unknown_format") else COULD_NOT_RUN
+    except BrokenPipeError:
+        # The reader of our output went away (`| head`): not an error, and nothing more can be written.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("seatrial: interrupted", file=sys.stderr)
+        return 130
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    pass
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise SeatrialError("usage", message, hint=f"see `{self.prog} --help`")
+
+
+def _without_command(arguments: list[str]) -> int:
+    width = max(len(name) for name in COMMANDS)
+    listing = "\n".join(f"  {name.ljust(width)}  {summary}" for name, summary in COMMANDS.items())
+    parser = _Parser(
+        prog="seatrial",
+        usage="seatrial COMMAND [options]",
+        description="Sea trials for AI agents. Whatever the agent speaks, one record.",
+        epilog=f"commands:\n{listing}\n\n`seatrial COMMAND --help` tells more. FILE may be - for standard input.\n"
+        "exit codes: 0 passed, 1 failed, 2 usage, 3 could not run.",
+        formatter_class=_Help,
+    )
+    parser.add_argument("--version", action="version", version=f"seatrial {__version__}")
+    known, unknown = parser.parse_known_args(arguments)
+    del known
+    if unknown:
+        from difflib import get_close_matches
+
+        near = get_close_matches(unknown[0], COMMANDS, n=1)
+        raise SeatrialError(
+            "usage",
+            f"there is no command {unknown[0]!r}",
+            hint=f"did you mean `{near[0]}`?" if near else "`seatrial --help` lists the commands",
+        )
+    parser.print_help()
+    return 0 if arguments else USAGE
+
+
+def _complain(error: SeatrialError) -> None:
+    from seatrial.cli.terminal import printable
+
+    print(f"seatrial: {printable(str(error))} [{error.code}]", file=sys.stderr)
+
+
+def _sentence(summary: str) -> str:
+    return f"{summary[0].upper()}{summary[1:]}."

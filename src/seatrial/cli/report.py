@@ -1,0 +1,62 @@
+"""`seatrial report [EXPERIMENT]`: what came of an experiment, on the terminal and in files."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seatrial.cli.exits import PASSED
+from seatrial.cli.location import add_store_option, opened_store
+from seatrial.cli.terminal import wants_colour
+
+if TYPE_CHECKING:
+    from seatrial.reports import Form
+
+FORMS: dict[Form, str] = {
+    "html": "one self-contained page",
+    "junit": "JUnit XML",
+    "ctrf": "CTRF JSON",
+    "markdown": "Markdown, for a CI step summary",
+    "csv": "one line for each run",
+}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "experiment",
+        metavar="EXPERIMENT",
+        nargs="?",
+        default="latest",
+        help="its id, the beginning of it, or its name (default: the latest)",
+    )
+    add_store_option(parser)
+    add_report_options(parser)
+    parser.add_argument("--json", action="store_true", help="the whole report as JSON on standard output")
+    parser.epilog = "exit codes: 0 the report was made, whatever it says; 3 it could not be."
+
+
+def add_report_options(parser: argparse.ArgumentParser) -> None:
+    """One option for each form of a report that goes to a file."""
+    for form, meaning in FORMS.items():
+        parser.add_argument(f"--{form}", type=Path, metavar="FILE", help=f"write the report to a file: {meaning}")
+
+
+def run(args: argparse.Namespace) -> int:
+    from seatrial.reports import FORMS as RENDERERS
+    from seatrial.reports import terminal_summary, write_reports
+
+    with opened_store(args) as store:
+        report = write_reports(store, args.experiment, report_targets(args))
+        if args.json:
+            for piece in RENDERERS["json"](report):
+                sys.stdout.write(piece)
+        else:
+            sys.stdout.write(terminal_summary(report, colour=wants_colour(sys.stdout)))
+    return PASSED
+
+
+def report_targets(args: argparse.Namespace) -> dict[Form, Path]:
+    """The files that were asked for, by form."""
+    return {form: path for form in FORMS if (path := getattr(args, form)) is not None}

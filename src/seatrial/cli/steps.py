@@ -1,0 +1,74 @@
+"""`seatrial steps FILE`: the tool trajectory of a record."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from seatrial import formats, wire
+from seatrial.cli.exits import PASSED
+from seatrial.cli.files import read_document
+from seatrial.cli.terminal import one_line, print_notes
+from seatrial.errors import SeatrialError
+from seatrial.formats.reading import Reading
+from seatrial.trajectory import extract, resolve_trace_ref
+from seatrial.transcript import Note
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    names = sorted(formats.FORMATS)
+    parser.add_argument("file", metavar="FILE", help="the record, or - for standard input")
+    parser.add_argument(
+        "--from",
+        dest="source",
+        choices=names,
+        metavar="FORMAT",
+        help="what FILE is (default: found out by content)",
+    )
+    parser.add_argument(
+        "--prefer",
+        choices=("trace", "messages", "events"),
+        help="the source that counts, instead of the first there is",
+    )
+    parser.add_argument("--json", action="store_true", help="print {source, steps, summary, notes}")
+
+
+def run(args: argparse.Namespace) -> int:
+    reading = formats.read(read_document(args.file), args.source)
+    trajectory = extract(reading, prefer=args.prefer, trace_file=_trace_file(reading, args.file))
+    if args.json:
+        shown = {
+            "source": trajectory.source,
+            "steps": trajectory.steps,
+            "summary": trajectory.summary,
+            "notes": trajectory.notes,
+        }
+        sys.stdout.buffer.write(wire.encode(shown) + b"\n")
+        return PASSED
+    print_notes(trajectory.notes, "note")
+    for step in trajectory.steps:
+        arguments = step.arguments if step.arguments_text is None else step.arguments_text
+        call = f"{step.name} {wire.encode(arguments).decode()}"
+        print(f"{step.index:>4}  {step.status:<9}  {one_line(call, 120)}")
+    count = len(trajectory.steps)
+    print(f"{count} step{'' if count == 1 else 's'} from {trajectory.source}, {trajectory.summary.errors} failed")
+    return PASSED
+
+
+def _trace_file(reading: Reading, name: str) -> bytes | Note | None:
+    """What `trace_ref` names, read only from below the directory of the record."""
+    if reading.trace_ref is None or reading.trace is not None:
+        return None
+    directory = str(Path.cwd() if name == "-" else Path(name).resolve().parent)
+    path = resolve_trace_ref(reading.trace_ref, directory)
+    if isinstance(path, Note):
+        return path
+    try:
+        # A link must not lead out of the directory either.
+        if not os.path.realpath(path).startswith(os.path.realpath(directory) + os.sep):
+            return Note("trace_ref_not_read", "/trace_ref", "the file lies outside of the record's directory")
+        return read_document(path)
+    except SeatrialError as error:
+        return Note("trace_ref_not_read", "/trace_ref", error.message)

@@ -1,0 +1,19 @@
+"""Carrying an experiment out: scheduling, attempts, budgets, recording, resume."""
+
+from seatrial.engine.experiment import ExperimentRunner, Observer, Stop, Tally
+from seatrial.engine.launch import cases_that, create_experiment, launch, resumable, surroundings
+from seatrial.engine.regrading import Regrading, regrade
+
+__all__ = [
+    "ExperimentRunner",
+    "Observer",
+    "Regrading",
+    "Stop",
+    "Tally",
+    "cases_that",
+    "create_experiment",
+    "launch",
+    "regrade",
+    "resumable",
+    "surroundings",
+]

@@ -1,0 +1,165 @@
+"""Setting an experiment up: its record in the store, its agents, its judge, its tool proxy."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+from seatrial._version import __version__
+from seatrial.agents import build_agent
+from seatrial.agents.config import HttpConfig, PythonConfig
+from seatrial.engine.clock import Clock, SystemClock
+from seatrial.engine.experiment import ExperimentRunner, Observer, Stop, Tally
+from seatrial.errors import SeatrialError
+from seatrial.graders import GradingPlan, Surroundings
+from seatrial.runs import Case, Experiment, Run, RunKey
+from seatrial.store import Outcome, RunFilter, Store
+from seatrial.suites import Suite, read_cases, resolve, resolve_agent, stored_form, suite_hash
+
+if TYPE_CHECKING:
+    from seatrial.world.proxy import ToolProxy
+
+SELECTION = "selected"
+"""Key of the stored suite that says which cases each agent is put to, where that is not all."""
+
+
+def create_experiment(
+    store: Store,
+    suite: Suite,
+    *,
+    name: str | None = None,
+    selected: Mapping[str, Collection[str]] | None = None,
+    variables: Mapping[str, str],
+    clock: Clock | None = None,
+) -> Experiment:
+    """Store a new experiment with its cases; with `selected`, only those cases for each agent."""
+    clock = SystemClock() if clock is None else clock
+    plain = stored_form(suite)
+    cases: Iterable[Case] = read_cases(suite, variables=variables)
+    if selected is not None:
+        plain[SELECTION] = {agent: sorted(chosen) for agent, chosen in selected.items()}
+        wanted = frozenset().union(*selected.values()) if selected else frozenset()
+        cases = (case for case in cases if case.id in wanted)
+    now = clock.now_ms()
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now / 1000))
+    experiment = Experiment(
+        experiment_id=f"{stamp}-{secrets.token_hex(3)}",
+        name=name or suite.name,
+        suite=plain,
+        suite_hash=suite_hash(suite, variables=variables),
+        created_at=now,
+        version=__version__,
+    )
+    if store.create_experiment(experiment, cases) == 0:
+        raise SeatrialError("invalid_config", "there are no cases to run", hint="look at --case and --only")
+    return experiment
+
+
+def resumable(store: Store, reference: str, suite: Suite, variables: Mapping[str, str]) -> Experiment:
+    """The experiment to go on with; it must be of this very suite."""
+    experiment = store.resolve_experiment(reference)
+    if experiment.suite_hash != suite_hash(suite, variables=variables):
+        raise SeatrialError(
+            "conflict",
+            f"the suite has changed since {experiment.experiment_id} was started",
+            hint="its runs would not be comparable; start a new experiment",
+        )
+    return experiment
+
+
+def cases_that(store: Store, experiment_id: str, outcome: Outcome) -> dict[str, set[str]]:
+    """For each agent, the cases of which a run came out so."""
+    found: dict[str, set[str]] = {}
+    where = RunFilter(outcomes=frozenset({outcome}))
+    after: RunKey | None = None
+    while page := store.runs(experiment_id, where, after=after):
+        for row in page:
+            found.setdefault(row.key.agent, set()).add(row.key.case_id)
+        after = page[-1].key
+    return found
+
+
+async def launch(
+    experiment: Experiment,
+    suite: Suite,
+    store: Store,
+    *,
+    variables: Mapping[str, str],
+    observer: Observer | None = None,
+    stop: Stop | None = None,
+    clock: Clock | None = None,
+) -> Tally:
+    """Carry an experiment out, or what is missing of it."""
+    async with AsyncExitStack() as stack:
+        proxy: ToolProxy | None = None
+        if any(isinstance(config, HttpConfig | PythonConfig) for config in suite.agents.values()):
+            from seatrial.world.proxy import ToolProxy
+
+            proxy = await stack.enter_async_context(ToolProxy())
+        agents = {
+            name: build_agent(
+                name,
+                resolve_agent(config, variables),
+                directory=suite.directory,
+                proxy=proxy,
+                connect_s=suite.timeouts.connect_s,
+                read_s=suite.timeouts.read_s,
+                stored_runs=StoredRuns(store),
+            )
+            for name, config in suite.agents.items()
+        }
+        runner = ExperimentRunner(
+            experiment.experiment_id,
+            suite,
+            agents,
+            GradingPlan(suite.graders, threshold=suite.threshold),
+            await surroundings(suite, variables, stack),
+            store,
+            selected=experiment.suite.get(SELECTION),
+            secrets=suite.secrets(variables),
+            observer=observer,
+            stop=stop,
+            clock=clock,
+        )
+        return await runner.run()
+
+
+async def surroundings(suite: Suite, variables: Mapping[str, str], stack: AsyncExitStack) -> Surroundings:
+    """What graders may use: the suite's directory and its judge, open for as long as the stack is."""
+    model = None
+    if suite.judge is not None:
+        from seatrial.models import ModelClient
+
+        model = await stack.enter_async_context(ModelClient(resolve(suite.judge, variables)))
+    return Surroundings(directory=suite.directory, model=model)
+
+
+class StoredRuns:
+    """Finds runs of earlier experiments, for replays."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._ids: dict[tuple[str, str | None], dict[tuple[str, int], str]] = {}
+
+    def __call__(self, experiment: str, agent: str | None, case_id: str, trial: int) -> Run | None:
+        known = self._ids.get((experiment, agent))
+        if known is None:
+            known = self._ids[experiment, agent] = dict(self._runs_of(experiment, agent))
+        run_id = known.get((case_id, trial))
+        return None if run_id is None else self._store.run(run_id)
+
+    def _runs_of(self, reference: str, agent: str | None) -> Iterator[tuple[tuple[str, int], str]]:
+        experiment = self._store.resolve_experiment(reference)
+        where = RunFilter(agents=frozenset() if agent is None else frozenset({agent}))
+        after: RunKey | None = None
+        while page := self._store.runs(experiment.experiment_id, where, after=after):
+            for row in page:
+                if agent is None and row.key.agent != page[0].key.agent:
+                    raise SeatrialError(
+                        "invalid_config", f"experiment {reference!r} has several agents", hint="name one with `agent`"
+                    )
+                yield (row.key.case_id, row.key.trial), row.run_id
+            after = page[-1].key

@@ -1,0 +1,98 @@
+"""The one door through which every event of a run goes: it gives the sequence, encodes once, and stores.
+
+Events that come while the run goes on are with the store within `FLUSH_S`. A run whose agent says nothing until it
+answers costs no timer, and its events are stored with the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeAlias
+
+from msgspec import UNSET
+
+from seatrial.engine.clock import Clock
+from seatrial.engine.redaction import Redaction
+from seatrial.events import encode_event, unfold
+from seatrial.events.types import Event, RunError, RunFinished, RunStarted
+from seatrial.runs import Fault
+from seatrial.transcript import Transcript
+
+FLUSH_S = 0.1
+
+Append: TypeAlias = Callable[[list[bytes], int], None]
+"""Hands encoded events, and the sequence of the first, to the store without waiting."""
+
+
+class Recorder:
+    """The event log of one run, from its first event to its terminal one.
+
+    An attempt that failed ends with RUN_ERROR, and the next one starts with RUN_STARTED: the log keeps every attempt.
+    """
+
+    def __init__(self, run_id: str, thread_id: str, clock: Clock, redaction: Redaction, append: Append) -> None:
+        self.run_id = run_id
+        self.thread_id = thread_id
+        self._clock = clock
+        self._redaction = redaction
+        self._append = append
+        self.appended = 0
+        """How many events are with the store."""
+        self._pending: list[bytes] = []
+        self._open = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    def emit(self, event: Event) -> None:
+        """Take an event of the agent's while the run goes on."""
+        if type(event) is RunStarted:
+            if self._open:
+                return  # something came before it, and the run was started for that
+        elif not self._open:
+            self._put(self._start())
+        self._put(event)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(FLUSH_S, self._flush)
+
+    def fail(self, fault: Fault) -> None:
+        """End an attempt that had this fault."""
+        if not self._open:
+            self._put(self._start())
+        self._put(RunError(message=fault.message, code=fault.error_class))
+
+    def finish(self, transcript: Transcript | None) -> None:
+        """End the run: with the events of the transcript, unless the agent streamed its own."""
+        if transcript is not None:
+            started = self._open
+            for event in unfold(transcript, thread_id=self.thread_id, run_id=self.run_id):
+                if not (started and type(event) is RunStarted):
+                    self._put(event)
+        elif self._open:
+            self._put(RunFinished(thread_id=self.thread_id, run_id=self.run_id))
+
+    def close(self) -> list[bytes]:
+        """Stop flushing; returns the events that are not with the store yet."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        return self._pending
+
+    def _start(self) -> RunStarted:
+        return RunStarted(thread_id=self.thread_id, run_id=self.run_id)
+
+    def _flush(self) -> None:
+        self._timer = None
+        if self._pending:
+            self._append(self._pending, self.appended)
+            self.appended += len(self._pending)
+            self._pending = []
+
+    def _put(self, event: Event) -> None:
+        kind = type(event)
+        if kind is RunStarted:
+            self._open = True
+        elif kind is RunFinished or kind is RunError:
+            self._open = False
+        if event.timestamp is UNSET:
+            event.timestamp = self._clock.now_ms()
+        self._pending.append(self._redaction.data(encode_event(event)))

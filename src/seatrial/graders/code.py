@@ -1,0 +1,160 @@
+"""`code`: a command that reads the run as JSON and prints a verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+from msgspec import Meta
+
+from seatrial import wire
+from seatrial.errors import SeatrialError
+from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings, errored
+from seatrial.graders.reported import finding_of
+
+MAX_OUTPUT = 4 * 1024 * 1024
+_TAIL = 2000
+
+
+class Code(Grader):
+    """What a command says of the run. It gets JSON on standard input (`case`, `run`, `answer`, `messages`, `steps`) and
+    prints a verdict: `{"passed": true}`, with `score`, `reasons`, `evidence`, `details` where it likes."""
+
+    kind: ClassVar[str] = "code"
+
+    command: str | list[str]
+    """The program and its arguments, as a list, or as text that is split as a shell would, but no shell runs. It
+    starts in the suite file's directory."""
+    timeout_s: Annotated[float, Meta(gt=0, le=86_400)] = 60.0
+    """How long it may take; then it is ended, with everything it has started."""
+
+    def prepare(self) -> Check:
+        try:
+            argv = shlex.split(self.command) if isinstance(self.command, str) else self.command
+        except ValueError as error:
+            message = f"the command cannot be split into arguments: {str(error).lower()}"
+            raise SeatrialError("invalid_config", message, pointer="/command") from None
+        if not argv or not argv[0] or any("\0" in argument for argument in argv):
+            raise SeatrialError("invalid_config", "the command names no program", pointer="/command")
+
+        async def find(subject: Subject, surroundings: Surroundings) -> Finding:
+            return await self._find(argv, subject, surroundings.directory)
+
+        return Check(find, repeatable=False)
+
+    async def _find(self, argv: list[str], subject: Subject, directory: Path) -> Finding:
+        try:
+            ended = await _run(argv, wire.encode(subject_json(subject)), directory, self.timeout_s)
+        except (OSError, TypeError, ValueError) as error:
+            return errored(f"`{argv[0]}` cannot be run: {error}")
+        told = ended.stderr.decode("utf-8", "replace").strip()
+        tail = f"; stderr ends: {told}" if told else ""
+        if ended.problem is not None:
+            return errored(f"`{argv[0]}` {ended.problem}{tail}")
+        try:
+            return finding_of(wire.decode(ended.stdout))
+        except SeatrialError as error:
+            return errored(f"`{argv[0]}` printed no verdict: {error}{tail}")
+
+
+class Ended(msgspec.Struct):
+    """How a process ended."""
+
+    stdout: bytes
+    stderr: bytes
+    """The end of it."""
+    problem: str | None = None
+
+
+def subject_json(subject: Subject) -> dict[str, Any]:
+    """What the command reads."""
+    run = subject.run
+    transcript = None if run.reading is None else run.reading.transcript
+    return {
+        "case": subject.case,
+        "run": {
+            "run_id": run.run_id,
+            "agent": run.key.agent,
+            "trial": run.key.trial,
+            "status": run.status,
+            "duration_ms": run.duration_ms,
+            "steps_source": run.steps_source,
+            "usage": None if transcript is None else transcript.usage,
+            "cost_usd": None if transcript is None else transcript.cost_usd,
+            "metadata": {} if transcript is None else transcript.metadata,
+        },
+        "answer": subject.answer,
+        "messages": [] if transcript is None else transcript.messages,
+        "steps": run.steps,
+        "notes": [] if run.reading is None else run.reading.notes,
+    }
+
+
+async def _run(argv: list[str], stdin: bytes, directory: Path, timeout_s: float) -> Ended:
+    process = await asyncio.create_subprocess_exec(
+        *argv,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        cwd=directory,
+        # A session of its own, so that what it starts can be ended with it.
+        start_new_session=True,
+    )
+    ended = Ended(b"", b"")
+    try:
+        async with asyncio.timeout(timeout_s):
+            async with asyncio.TaskGroup() as group:
+                group.create_task(_feed(process, stdin))
+                group.create_task(_keep_output(process, ended))
+                group.create_task(_keep_tail(process, ended))
+            code = await process.wait()
+        if ended.problem is None and code != 0:
+            ended.problem = f"ended with {code}" if code > 0 else f"was ended by signal {-code}"
+    except TimeoutError:
+        ended.problem = f"took longer than {timeout_s:g} s"
+    finally:
+        _end_group(process.pid)
+        await process.wait()
+    return ended
+
+
+async def _feed(process: asyncio.subprocess.Process, data: bytes) -> None:
+    stdin = process.stdin
+    if stdin is None:
+        return
+    with suppress(BrokenPipeError, ConnectionResetError):  # a command need not read what it does not need
+        stdin.write(data)
+        await stdin.drain()
+        stdin.close()
+        await stdin.wait_closed()
+
+
+async def _keep_output(process: asyncio.subprocess.Process, ended: Ended) -> None:
+    stream = process.stdout
+    kept: list[bytes] = []
+    size = 0
+    while stream is not None and (chunk := await stream.read(65_536)):
+        size += len(chunk)
+        if size > MAX_OUTPUT:
+            ended.problem = f"printed more than {MAX_OUTPUT // 2**20} MiB"
+            _end_group(process.pid)
+            return
+        kept.append(chunk)
+    ended.stdout = b"".join(kept)
+
+
+async def _keep_tail(process: asyncio.subprocess.Process, ended: Ended) -> None:
+    stream = process.stderr
+    while stream is not None and (chunk := await stream.read(65_536)):
+        ended.stderr = (ended.stderr + chunk)[-_TAIL:]
+
+
+def _end_group(pid: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):  # nobody of it is left
+        os.killpg(pid, signal.SIGKILL)

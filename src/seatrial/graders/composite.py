@@ -1,0 +1,124 @@
+"""`composite`: several graders that count as one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import Meta
+
+from seatrial import wire
+from seatrial.errors import SeatrialError
+from seatrial.graders.grader import Check, Finding, Grader, Share, Subject, Surroundings, errored, skipped
+from seatrial.graders.prepared import prepare_all
+from seatrial.graders.together import all_verdicts, weighted_score
+from seatrial.runs import Verdict
+
+
+class Composite(Grader):
+    """What several graders say together. One that errored makes the whole errored; skipped ones are left out."""
+
+    kind: ClassVar[str] = "composite"
+
+    graders: Annotated[list[dict[str, Any]], Meta(min_length=1)]
+    """The graders, each with its `kind`, as in a suite; without `required`, which the rule decides."""
+    rule: Literal["all", "any", "weighted", "threshold"] = "all"
+    """`all`: every grader passes. `any`: at least one does. `weighted`: the weighted mean of their scores reaches
+    `threshold`. `threshold`: the share of those that pass, by weight, reaches `threshold`."""
+    threshold: Share | None = None
+    """What `weighted` and `threshold` have to reach."""
+
+    def prepare(self) -> Check:
+        # Here, since the registry has this kind too.
+        from seatrial.graders.registry import build_graders
+
+        self._check_keys()
+        try:
+            children = prepare_all(build_graders(self.graders))
+        except RecursionError:
+            raise wire.too_deep() from None
+        except SeatrialError as error:
+            error.pointer = f"/graders{error.pointer or ''}"
+            raise
+
+        def find(subject: Subject, surroundings: Surroundings) -> Finding | Awaitable[Finding]:
+            found = [child.judge(subject, surroundings) for child in children]
+            verdicts = [verdict for verdict in found if isinstance(verdict, Verdict)]
+            return self._together(verdicts) if len(verdicts) == len(found) else self._later(found)
+
+        return Check(
+            find,
+            repeatable=all(child.check.repeatable for child in children),
+            asks_model=any(child.check.asks_model for child in children),
+            parts=b"".join(child.configuration + child.check.parts for child in children),
+        )
+
+    def _check_keys(self) -> None:
+        weighs = self.rule in ("weighted", "threshold")
+        if weighs and self.threshold is None:
+            raise SeatrialError("invalid_config", f"the rule `{self.rule}` needs `threshold`")
+        if not weighs and self.threshold is not None:
+            raise SeatrialError(
+                "invalid_config", f"the rule `{self.rule}` has no use for `threshold`", pointer="/threshold"
+            )
+        for index, config in enumerate(self.graders):
+            for key in ("required",) if weighs else ("required", "weight"):
+                if key in config:
+                    message = f"the rule `{self.rule}` has no use for `{key}`"
+                    raise SeatrialError("invalid_config", message, pointer=f"/graders/{index}/{key}")
+
+    async def _later(self, found: Sequence[Verdict | Awaitable[Verdict]]) -> Finding:
+        return self._together(await all_verdicts(found))
+
+    def _together(self, verdicts: list[Verdict]) -> Finding:
+        finding = self._conclude(verdicts)
+        costs = [verdict.cost_usd for verdict in verdicts if verdict.cost_usd is not None]
+        tokens = [verdict.tokens for verdict in verdicts if verdict.tokens is not None]
+        finding.cost_usd = sum(costs) if costs else None
+        finding.tokens = sum(tokens) if tokens else None
+        finding.evidence = list(dict.fromkeys(pointer for verdict in verdicts for pointer in verdict.evidence))
+        finding.details = verdicts
+        return finding
+
+    def _conclude(self, verdicts: list[Verdict]) -> Finding:
+        unable = [verdict.grader for verdict in verdicts if verdict.judgement == "errored"]
+        if unable:
+            return errored(f"{', '.join(unable)} errored", *_reasons(verdicts, "errored"))
+        judged = [verdict for verdict in verdicts if verdict.judgement != "skipped"]
+        if not judged:
+            return skipped("every grader in it was skipped", *_reasons(verdicts, "skipped"))
+        count = sum(verdict.judgement == "passed" for verdict in judged)
+        arithmetic = f"{count} of {len(judged)} graders passed"
+        if self.rule == "all":
+            passed, score = count == len(judged), count / len(judged)
+        elif self.rule == "any":
+            passed, score = count > 0, max(verdict.score or 0.0 for verdict in judged)
+        else:
+            counted = judged if self.rule == "weighted" else [_whole(verdict) for verdict in judged]
+            weighted = weighted_score(counted)
+            if weighted is None:
+                return errored("none of the graders that judged weighs anything")
+            threshold = self.threshold or 0.0
+            passed, score = weighted.value >= threshold, weighted.value
+            arithmetic += f"; {weighted} {'>=' if passed else '<'} threshold {threshold:g}"
+        reasons = [f"{arithmetic} (rule {self.rule})", *_reasons(verdicts, "failed"), *_reasons(verdicts, "skipped")]
+        return Finding(judgement="passed" if passed else "failed", score=score, reasons=reasons)
+
+
+def _whole(verdict: Verdict) -> Verdict:
+    """The verdict as a plain yes or no."""
+    return Verdict(
+        grader=verdict.grader,
+        kind=verdict.kind,
+        judgement=verdict.judgement,
+        score=1.0 if verdict.judgement == "passed" else 0.0,
+        weight=verdict.weight,
+    )
+
+
+def _reasons(verdicts: list[Verdict], judgement: str) -> list[str]:
+    return [
+        f"{verdict.grader} {judgement}: {' '.join(verdict.reasons)}"
+        for verdict in verdicts
+        if verdict.judgement == judgement
+    ]

@@ -1,0 +1,200 @@
+"""`field_accuracy`: which fields of a JSON answer are right."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from seatrial.errors import SeatrialError
+from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings, Weight, errored
+from seatrial.graders.json_answer import json_of, not_json
+from seatrial.graders.quote import listed, quoted
+from seatrial.trajectory.arguments import value_at
+from seatrial.trajectory.config import is_number
+from seatrial.trajectory.keys import key
+
+MAX_FIELDS = 1000
+
+Path = tuple[str, ...]
+
+
+class Field(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One field to compare."""
+
+    path: Annotated[str, Meta(min_length=1)]
+    """Where it is: keys and indices with dots between (`order.items.0.sku`), or a JSON pointer."""
+    value: Any | UnsetType = UNSET
+    """What it must be; what `expected` has at the path when absent."""
+    match: Literal["exact", "number", "date", "text"] = "exact"
+    """`exact`: the same JSON value. `number`: within the tolerance, text that is a number too. `date`: the same day.
+    `text`: the same words, whatever case and spacing."""
+    abs: Annotated[float, Meta(ge=0)] | None = None
+    """For `number`: how far off it may be."""
+    rel: Annotated[float, Meta(ge=0)] | None = None
+    """For `number`: the same as a share of the expected number."""
+    formats: list[str] = []
+    """For `date`: how dates may be written besides ISO 8601, as in `%d.%m.%Y`."""
+    weight: Weight = 1.0
+    """Its share in the score."""
+
+
+class FieldResult(msgspec.Struct, omit_defaults=True):
+    """How one field compares."""
+
+    path: str
+    passed: bool
+    expected: Any
+    actual: Any = UNSET
+    """Left out when the answer has nothing there."""
+
+
+class FieldAccuracy(Grader):
+    """How many fields of the answer, read as JSON, are as expected. It passes when all are."""
+
+    kind: ClassVar[str] = "field_accuracy"
+
+    expected: Any = None
+    """The right answer; the case's `expected` when absent."""
+    fields: list[Field] = msgspec.field(default_factory=list)
+    """What to compare. When absent, every value in `expected`, exactly."""
+    fenced: bool = False
+    """Whether the JSON may also stand in a Markdown fence."""
+
+    def prepare(self) -> Check:
+        for index, field in enumerate(self.fields):
+            _check(field, f"/fields/{index}")
+        if self.fields and not sum(field.weight for field in self.fields):
+            raise SeatrialError("invalid_config", "no field weighs anything", pointer="/fields")
+        return Check(self._find)
+
+    def _find(self, subject: Subject, surroundings: Surroundings) -> Finding:
+        expected = subject.case.expected if self.expected is None else self.expected
+        fields = self.fields or [Field(path=path) for path in _leaves(expected)]
+        if not fields:
+            return errored("there are no fields to compare: neither `fields` nor anything in `expected`")
+        if len(fields) > MAX_FIELDS:
+            return errored(f"there are more than {MAX_FIELDS} fields to compare")
+        try:
+            answer = json_of(subject.answer, self.fenced)
+        except SeatrialError as error:
+            return not_json(subject.answer, error)
+        results = []
+        for field in fields:
+            path = _path(field.path)
+            wanted = value_at(expected, path) if field.value is UNSET else field.value
+            if wanted is UNSET:
+                return errored(f"`expected` has nothing at `{field.path}`, and the field no `value`")
+            actual = value_at(answer, path)
+            results.append(FieldResult(field.path, _fits(field, wanted, actual), wanted, actual))
+        return _finding(fields, results)
+
+
+def _finding(fields: list[Field], results: list[FieldResult]) -> Finding:
+    total = sum(field.weight for field in fields)
+    gained = sum(field.weight for field, result in zip(fields, results, strict=True) if result.passed)
+    wrong = [
+        f"{result.path} is {quoted(result.actual)}, expected {quoted(result.expected)}{_tolerance(field)}"
+        for field, result in zip(fields, results, strict=True)
+        if not result.passed
+    ]
+    score = min(gained / total, 1.0)
+    right = len(results) - len(wrong)
+    weights = f", weights {gained:g} / {total:g}" if total != len(fields) else ""
+    reason = f"{right} of {len(results)} fields are right{weights}: {score:.3g}"
+    return Finding(
+        judgement="failed" if wrong else "passed",
+        score=score,
+        reasons=[f"{reason}; {listed(wrong)}" if wrong else reason],
+        evidence=["/answer"],
+        details=results,
+    )
+
+
+def _fits(field: Field, wanted: Any, actual: Any) -> bool:
+    if actual is UNSET:
+        return False
+    if field.match == "number":
+        expected, found = _number(wanted), _number(actual)
+        if expected is None or found is None:
+            return False
+        return abs(found - expected) <= max(field.abs or 0.0, (field.rel or 0.0) * abs(expected))
+    if field.match == "date":
+        day = _day(actual, field.formats)
+        return day is not None and day == _day(wanted, field.formats)
+    if field.match == "text":
+        return isinstance(wanted, str) and isinstance(actual, str) and _words(wanted) == _words(actual)
+    return key(actual) == key(wanted, b"expected")
+
+
+def _check(field: Field, at: str) -> None:
+    if field.match != "number" and (field.abs is not None or field.rel is not None):
+        raise SeatrialError("invalid_config", "`abs` and `rel` are for `match: number`", pointer=at)
+    if field.match != "date" and field.formats:
+        raise SeatrialError("invalid_config", "`formats` are for `match: date`", pointer=f"{at}/formats")
+    if field.value is UNSET:
+        return
+    unusable = {
+        "number": _number(field.value) is None,
+        "date": _day(field.value, field.formats) is None,
+        "text": not isinstance(field.value, str),
+    }
+    if unusable.get(field.match):
+        raise SeatrialError("invalid_config", f"{quoted(field.value)} is no {field.match}", pointer=f"{at}/value")
+
+
+def _tolerance(field: Field) -> str:
+    parts = [f"{bound:g}" for bound in (field.abs,) if bound] + [f"{bound:.3%}" for bound in (field.rel,) if bound]
+    return f" ± {' or '.join(parts)}" if parts else ""
+
+
+def _path(path: str) -> Path:
+    if path.startswith("/"):
+        return tuple(part.replace("~1", "/").replace("~0", "~") for part in path[1:].split("/"))
+    return tuple(path.split("."))
+
+
+def _leaves(value: Any) -> list[str]:
+    """JSON pointers to everything in a value that has nothing in it."""
+    found: list[str] = []
+    waiting: list[tuple[str, Any]] = [("", value)]
+    while waiting and len(found) <= MAX_FIELDS:
+        at, item = waiting.pop()
+        members = item.items() if isinstance(item, dict) else enumerate(item) if isinstance(item, list) else ()
+        inner = [(f"{at}/{str(name).replace('~', '~0').replace('/', '~1')}", member) for name, member in members]
+        waiting += reversed(inner)
+        if not inner and at:
+            found.append(at)
+    return found
+
+
+def _number(value: Any) -> float | None:
+    try:
+        number = float(value) if isinstance(value, str) or is_number(value) else None
+    except (ValueError, OverflowError):
+        return None
+    return number if number is not None and number - number == 0 else None
+
+
+def _day(value: Any, formats: list[str]) -> date | None:
+    if not isinstance(value, str):
+        return None
+    text = value.strip()
+    try:
+        moment = datetime.fromisoformat(text)
+        # Two ways to write one moment are on the same day; without an offset, a day is just as it is written.
+        return (moment.astimezone(UTC) if moment.tzinfo else moment).date()
+    except (ValueError, OverflowError):
+        pass
+    for form in formats:
+        try:
+            return datetime.strptime(text, form).date()
+        except ValueError:
+            continue
+    return None
+
+
+def _words(text: str) -> list[str]:
+    return text.casefold().split()

@@ -1,0 +1,150 @@
+"""Grading a run: every grader's verdict, and what they come to.
+
+A case is `errored` when a grader errored, whatever the others say; `failed` when a required grader failed or the
+weighted score is below the threshold; `passed` when something was there to decide that, and `skipped` when nothing was.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from seatrial import wire
+from seatrial.graders.grader import Grader, Subject, Surroundings
+from seatrial.graders.key import content_digest
+from seatrial.graders.prepared import Prepared, prepare_all
+from seatrial.graders.registry import GRADERS, build_graders
+from seatrial.graders.together import all_verdicts, weighted_score
+from seatrial.runs import Grade, Judgement, Verdict
+
+Graded: TypeAlias = tuple[list[Verdict], Grade]
+
+MAX_CACHED = 512
+"""Cases whose own graders are kept compiled."""
+
+
+class GradingPlan:
+    """The graders of an experiment, compiled once; those of single cases when they are met."""
+
+    def __init__(
+        self,
+        graders: Sequence[Mapping[str, Any]],
+        *,
+        threshold: float | None = None,
+        kinds: Mapping[str, type[Grader]] = GRADERS,
+    ) -> None:
+        self._threshold = threshold
+        self._kinds = kinds
+        self._shared = prepare_all(build_graders(graders, kinds))
+        self._of_cases: OrderedDict[bytes, list[Prepared]] = OrderedDict()
+
+    def grade(
+        self, subject: Subject, surroundings: Surroundings, earlier: Mapping[str, Verdict] | None = None
+    ) -> Graded | Awaitable[Graded]:
+        """Grade a run; to be awaited only where a grader waits. `earlier` are verdicts by their content key."""
+        case = subject.case
+        graders = self._with(case.graders) if case.graders else self._shared
+        threshold = self._threshold if case.threshold is None else case.threshold
+        return grade_run(subject, graders, surroundings, threshold, earlier)
+
+    def _with(self, configs: list[dict[str, Any]]) -> list[Prepared]:
+        key = wire.encode(configs)
+        cached = self._of_cases
+        if key in cached:
+            cached.move_to_end(key)
+            return cached[key]
+        own = prepare_all(build_graders(configs, self._kinds), [grader.name for grader in self._shared])
+        cached[key] = [*self._shared, *own]
+        if len(cached) > MAX_CACHED:
+            cached.popitem(last=False)
+        return cached[key]
+
+
+def grade_run(
+    subject: Subject,
+    graders: Sequence[Prepared],
+    surroundings: Surroundings,
+    threshold: float | None = None,
+    earlier: Mapping[str, Verdict] | None = None,
+) -> Graded | Awaitable[Graded]:
+    """Grade a run with these graders; to be awaited only where one of them waits."""
+    if subject.run.status != "completed":
+        return _without_answer(subject, graders, threshold)
+    content = content_digest(subject)
+    found: list[Verdict | Awaitable[Verdict]] = []
+    keys = [grader.key(content, surroundings) for grader in graders]
+    waits = False
+    for grader, key in zip(graders, keys, strict=True):
+        known = earlier.get(key) if earlier and key else None
+        # What could not run may run now.
+        if known is not None and known.judgement in ("passed", "failed"):
+            found.append(grader.adopt(known))
+            continue
+        verdict = grader.judge(subject, surroundings)
+        waits = waits or not isinstance(verdict, Verdict)
+        found.append(verdict)
+    if waits:
+        return _graded_later(found, keys, threshold)
+    return _graded([verdict for verdict in found if isinstance(verdict, Verdict)], keys, threshold)
+
+
+def conclude(verdicts: Sequence[Verdict], threshold: float | None = None) -> Grade:
+    """What the verdicts on a run come to."""
+    weighted = weighted_score(verdicts)
+    score = None if weighted is None else weighted.value
+    grade = Grade(judgement="passed", score=score, threshold=threshold)
+    judged = [verdict for verdict in verdicts if verdict.judgement != "skipped"]
+    required = [verdict for verdict in judged if verdict.required]
+    failed = _names(required, "failed")
+    if unable := _names(judged, "errored"):
+        grade.judgement = "errored"
+        grade.reasons.append(f"could not be graded: {unable} errored")
+    elif not judged:
+        grade.judgement = "skipped"
+        grade.reasons.append("nothing was checked: " + ("every grader was skipped" if verdicts else "no graders"))
+    elif threshold is not None and score is None:
+        grade.judgement = "errored"
+        grade.reasons.append(f"there is no score to hold against threshold {threshold:g}: no grader weighs anything")
+    elif not required and threshold is None:
+        grade.judgement = "skipped"
+        grade.reasons.append("nothing decides: no grader that judged is required, and there is no threshold")
+    else:
+        if failed:
+            count = sum([verdict.judgement == "failed" for verdict in required])
+            grade.reasons.append(f"{count} of {len(required)} required graders failed: {failed}")
+        reached = threshold is None or score is None or score >= threshold
+        if threshold is not None:
+            grade.reasons.append(f"{weighted} {'>=' if reached else '<'} threshold {threshold:g}")
+        if failed or not reached:
+            grade.judgement = "failed"
+    if judged and len(judged) < len(verdicts):
+        grade.reasons.append(f"skipped: {_names(verdicts, 'skipped')}")
+    return grade
+
+
+def _names(verdicts: Sequence[Verdict], judgement: Judgement) -> str:
+    return ", ".join([verdict.grader for verdict in verdicts if verdict.judgement == judgement])
+
+
+def _graded(verdicts: list[Verdict], keys: list[str], threshold: float | None) -> Graded:
+    for verdict, key in zip(verdicts, keys, strict=True):
+        verdict.key = key
+    return verdicts, conclude(verdicts, threshold)
+
+
+async def _graded_later(
+    found: Sequence[Verdict | Awaitable[Verdict]], keys: list[str], threshold: float | None
+) -> Graded:
+    return _graded(await all_verdicts(found), keys, threshold)
+
+
+def _without_answer(subject: Subject, graders: Sequence[Prepared], threshold: float | None) -> Graded:
+    run = subject.run
+    fault = run.fault
+    why = f"the run is {run.status}" if fault is None else f"{fault.error_class}: {fault.message}"
+    if run.status == "failed":
+        verdicts = [grader.unjudged("failed", f"the run failed, {why}") for grader in graders]
+        return verdicts, Grade(judgement="failed", score=0.0, threshold=threshold, reasons=[f"the run failed, {why}"])
+    verdicts = [grader.unjudged("skipped", f"there is no answer to grade, {why}") for grader in graders]
+    return verdicts, Grade(judgement="errored", threshold=threshold, reasons=[f"there is no answer to grade, {why}"])

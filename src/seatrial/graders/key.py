@@ -1,0 +1,58 @@
+"""Content keys: equal when the same check looks at the same content, so that a verdict need not be found again.
+
+The key of a verdict is made of the run's content (status, fault, transcript, notes, trace, steps, durations), of what
+the case says, of the grader's kind, version and configuration, and of the model's name where one is asked. What a
+grader is called and how much it weighs are no part of it: they do not change what is found.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from operator import attrgetter
+
+import msgspec
+
+from seatrial import wire
+from seatrial.errors import SeatrialError
+from seatrial.graders.grader import Check, Grader, Subject
+
+_SORTED = msgspec.json.Encoder(order="sorted")
+# Not its graders, its threshold and its deadline.
+_what_the_case_says = attrgetter(
+    *("id", "instruction", "input", "messages", "files", "expected"),
+    *("expected_outcome", "expected_outcome_detail", "tags", "metadata", "world"),
+)
+
+
+def content_digest(subject: Subject) -> bytes | None:
+    """The content of a run and its case; None when a part of it is not JSON, and no two are known to be equal."""
+    run, case = subject.run, subject.case
+    reading = run.reading
+    content = [
+        [run.status, run.fault, run.steps, run.steps_source, run.duration_ms, run.metadata],
+        [attempt.duration_ms for attempt in run.attempts],
+        None if reading is None else [reading.format, reading.transcript, reading.notes, reading.trace],
+        _what_the_case_says(case),
+    ]
+    try:
+        return blake2b(wire.encode(content), digest_size=16).digest()
+    except (TypeError, ValueError, OverflowError, SeatrialError):
+        return None
+
+
+def configuration_digest(grader: Grader) -> bytes:
+    """What a grader checks, whatever it is called and weighs."""
+    checked = [grader.kind, grader.version, msgspec.structs.replace(grader, name="", weight=1.0, required=True)]
+    try:
+        data = _SORTED.encode(checked)
+    except UnicodeEncodeError:
+        data = _SORTED.encode(wire.without_surrogates(checked))
+    return blake2b(data, digest_size=16).digest()
+
+
+def verdict_key(content: bytes | None, configuration: bytes, check: Check, model: str | None) -> str:
+    """The key of a verdict; empty when an equal key would not mean an equal verdict."""
+    if content is None or not check.repeatable:
+        return ""
+    asked = (model or "").encode("utf-8", "replace") if check.asks_model else b""
+    return blake2b(b"".join([configuration, check.parts, content, asked]), digest_size=16).hexdigest()

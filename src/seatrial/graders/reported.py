@@ -1,0 +1,70 @@
+"""What code of the user's says of a run, as a finding."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from seatrial import wire
+from seatrial.errors import SeatrialError
+from seatrial.graders.grader import Finding
+from seatrial.runs import Judgement
+
+
+class Report(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The keys of a verdict that a command prints or a function returns. One of the first three says it."""
+
+    passed: bool | None = None
+    score: Annotated[float, Meta(ge=0, le=1)] | None = None
+    """Alone, it passes when it is 1; `min_score` of the grader sets another bar."""
+    judgement: Judgement | None = None
+    """Instead of `passed`, for `errored` and `skipped`."""
+    reason: str | None = None
+    reasons: list[str] = []
+    evidence: list[str] = []
+    details: Any = None
+    cost_usd: Annotated[float, Meta(ge=0)] | None = None
+
+
+def finding_of(value: Any) -> Finding:
+    """A finding from `True`, a score, a mapping of `Report`'s keys, or a finding. Raises `SeatrialError`."""
+    if isinstance(value, Finding):
+        if value.score is not None and not 0 <= value.score <= 1:
+            raise SeatrialError("invalid_document", f"a score is from 0 to 1, not {value.score}")
+        return value
+    if isinstance(value, bool):
+        value = {"passed": value}
+    elif isinstance(value, int | float):
+        value = {"score": value}
+    if not isinstance(value, dict):
+        raise SeatrialError("invalid_document", f"a verdict is true, false, a score or a mapping, not {_kind(value)}")
+    try:
+        report = msgspec.convert(value, Report)
+    except msgspec.ValidationError as error:
+        raise wire.invalid_document(error) from None
+    return Finding(
+        judgement=_judgement(report),
+        score=report.score,
+        reasons=report.reasons if report.reason is None else [report.reason, *report.reasons],
+        evidence=report.evidence,
+        details=report.details,
+        cost_usd=report.cost_usd,
+    )
+
+
+def _judgement(report: Report) -> Judgement:
+    if report.judgement is not None:
+        if report.passed is not None:
+            raise SeatrialError("invalid_document", "a verdict has `judgement` or `passed`, not both")
+        return report.judgement
+    if report.passed is not None:
+        return "passed" if report.passed else "failed"
+    if report.score is None:
+        raise SeatrialError("invalid_document", "a verdict needs `passed`, `score` or `judgement`")
+    return "passed" if report.score == 1 else "failed"
+
+
+def _kind(value: Any) -> str:
+    return "null" if value is None else type(value).__name__

@@ -1,0 +1,84 @@
+"""`tool_trajectory`: the tool calls of the run, held against those that were expected."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from msgspec import UNSET, UnsetType
+
+from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings
+from seatrial.trajectory.expectation import CONFIG_KEYS, Mode, compile_expectation
+from seatrial.trajectory.matching import match
+from seatrial.trajectory.result import MatchResult
+
+MAX_EVIDENCE = 20
+
+
+class ToolTrajectory(Grader):
+    """Whether the agent called the right tools, with the right arguments, in the right order."""
+
+    kind: ClassVar[str] = "tool_trajectory"
+
+    mode: Mode
+    """How calls and expectation are compared."""
+    expected: list[dict[str, Any]] | UnsetType = UNSET
+    """The expected calls: `tool`, and where it matters `args`, `args_match`, `result`, `status`, `actor`, ..."""
+    minimums: dict[str, int] | UnsetType = UNSET
+    """For `any_order`: how often each tool is called at least."""
+    maximums: dict[str, int] | UnsetType = UNSET
+    """For `any_order`: how often each tool is called at most."""
+    defaults: dict[str, Any] | UnsetType = UNSET
+    """Keys for all items that do not have them themselves."""
+    args_match: str | list[str] | UnsetType = UNSET
+    """`exact`, `superset`, `subset`, `ignore`, or the dotted paths to compare; for all items."""
+    forbidden: list[dict[str, Any]] | UnsetType = UNSET
+    """Calls that must not be made."""
+    allowed: list[str] | UnsetType = UNSET
+    """Tools that may be called besides the expected ones; no others may."""
+    max_calls: int | UnsetType = UNSET
+    """How many calls may be made."""
+    min_calls: int | UnsetType = UNSET
+    """How many calls must be made."""
+    no_errors: bool | UnsetType = UNSET
+    """Whether no call may fail."""
+    failed_calls: Literal["count", "ignore"] | UnsetType = UNSET
+    """Whether failed calls count as calls."""
+    retries: Literal["count", "collapse"] | UnsetType = UNSET
+    """Whether a failed call is one with the equal call that follows it."""
+
+    def prepare(self) -> Check:
+        values = {name: getattr(self, name) for name in CONFIG_KEYS}
+        expectation = compile_expectation(
+            {name: value for name, value in values.items() if value is not UNSET and value is not None}
+        )
+
+        def find(subject: Subject, surroundings: Surroundings) -> Finding:
+            return finding_of(match(expectation, subject.run.steps))
+
+        return Check(find)
+
+
+def finding_of(result: MatchResult) -> Finding:
+    """A match as a finding."""
+    if result.errored is not None:
+        return Finding(judgement="errored", reasons=[result.prose], details=result)
+    return Finding(
+        judgement="passed" if result.passed else "failed",
+        score=result.score,
+        reasons=[result.prose],
+        evidence=[f"/steps/{index}" for index in _telling(result)],
+        details=result,
+    )
+
+
+def _telling(result: MatchResult) -> list[int]:
+    """The steps that show it: those that were matched, or else those that are wrong, or nearest to what is missing."""
+    if result.passed:
+        return [pair.actual for pair in result.matched[:MAX_EVIDENCE]]
+    steps = {found.actual for found in result.mismatches}
+    steps.update(violation.actual for violation in result.violations if violation.actual is not None)
+    if result.mode in ("exact", "unordered", "subset"):
+        steps.update(result.extra[:MAX_EVIDENCE])
+    if result.first_divergence is not None and result.first_divergence.actual is not None:
+        steps.add(result.first_divergence.actual)
+    return sorted(steps)[:MAX_EVIDENCE]

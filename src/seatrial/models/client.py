@@ -1,0 +1,199 @@
+"""One small client for chat models behind an OpenAI-compatible endpoint."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+
+from seatrial import wire
+from seatrial.errors import SeatrialError
+from seatrial.graders.chat_model import ChatMessage, Completion
+from seatrial.models.config import ModelConfig
+
+if TYPE_CHECKING:
+    import aiohttp
+
+MAX_RESPONSE = 8 * 1024 * 1024
+_RETRYABLE = frozenset({408, 429, 500, 502, 503, 504, 529})
+_MAX_TOLD = 300
+
+
+class _Message(msgspec.Struct):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message
+    finish_reason: str | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+    """US dollars, where the endpoint says so itself."""
+
+
+class _Response(msgspec.Struct):
+    choices: list[_Choice]
+    model: str = ""
+    usage: _Usage | None = None
+
+
+class _FaultError(Exception):
+    """One try that brought no answer."""
+
+    def __init__(self, message: str, *, retryable: bool, wait_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+        self.wait_s = wait_s
+
+
+_DECODER = msgspec.json.Decoder(_Response)
+
+
+class ModelClient:
+    """A chat model behind HTTP: one pooled session, entered once, asked many times, concurrently."""
+
+    def __init__(self, config: ModelConfig, *, first_wait_s: float = 0.5, longest_wait_s: float = 30.0) -> None:
+        self._config = config
+        self._first_wait_s = first_wait_s
+        self._longest_wait_s = longest_wait_s
+        self._session: aiohttp.ClientSession | None = None
+        self._chance = random.Random()  # noqa: S311 (jitter of waits, not a secret)
+
+    def __repr__(self) -> str:
+        return f"ModelClient({self.name!r})"
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return str(self._config.model)
+
+    async def __aenter__(self) -> Self:
+        import aiohttp
+
+        headers = {"Content-Type": "application/json"}
+        if self._config.api_key:
+            key = self._config.api_key.strip()
+            if not (key.isascii() and key.isprintable()):
+                raise SeatrialError("invalid_config", "the key of the model cannot stand in a header")
+            headers["Authorization"] = f"Bearer {key}"
+        timeout = aiohttp.ClientTimeout(total=self._config.timeout_s)
+        self._session = aiohttp.ClientSession(headers=headers, timeout=timeout)
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def complete(self, messages: list[ChatMessage], *, schema: dict[str, Any] | None = None) -> Completion:
+        """One answer, as JSON text when a schema is given; raises `SeatrialError("model_failed")` if there is none."""
+        body = wire.encode(self._request(messages, schema))
+        number = 0
+        while True:
+            number += 1
+            try:
+                return await self._ask(body)
+            except _FaultError as fault:
+                if not fault.retryable or number >= self._config.attempts:
+                    tries = f" (after {number} tries)" if number > 1 else ""
+                    raise SeatrialError("model_failed", f"{self._redacted(str(fault))}{tries}") from None
+                await asyncio.sleep(self._wait_s(number, fault.wait_s))
+
+    def _request(self, messages: list[ChatMessage], schema: dict[str, Any] | None) -> dict[str, Any]:
+        config = self._config
+        request: dict[str, Any] = {"model": self.name, "messages": messages}
+        if config.temperature is not None:
+            request["temperature"] = config.temperature
+        if schema is not None and config.structured_output == "json_schema":
+            named = {"name": "answer", "strict": True, "schema": schema}
+            request["response_format"] = {"type": "json_schema", "json_schema": named}
+        elif schema is not None and config.structured_output == "json_object":
+            request["response_format"] = {"type": "json_object"}
+        return request
+
+    async def _ask(self, body: bytes) -> Completion:
+        import aiohttp
+
+        if self._session is None:
+            raise SeatrialError("model_failed", "the client is not open", hint="use it in `async with`")
+        url = f"{str(self._config.base_url).rstrip('/')}/chat/completions"
+        try:
+            async with self._session.post(url, data=body, allow_redirects=False) as response:
+                data = await _read(response)
+                if response.status != 200:
+                    told = data[:_MAX_TOLD].decode("utf-8", "replace").strip()
+                    raise _FaultError(
+                        f"the model's endpoint answered {response.status}: {told}",
+                        retryable=response.status in _RETRYABLE,
+                        wait_s=_seconds(response.headers.get("Retry-After")),
+                    )
+        except TimeoutError:
+            raise _FaultError(f"the model did not answer within {self._config.timeout_s:g} s", retryable=True) from None
+        except aiohttp.InvalidURL:
+            raise _FaultError("the model's `base_url` is not a URL", retryable=False) from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise _FaultError(
+                f"the model's endpoint cannot be reached: {type(error).__name__}: {error}", retryable=True
+            ) from None
+        return self._completion(data)
+
+    def _completion(self, data: bytes) -> Completion:
+        try:
+            response = wire.decode(data, _DECODER, [])
+        except SeatrialError as error:
+            raise _FaultError(f"the endpoint's answer is no chat completion: {error}", retryable=False) from None
+        choice = response.choices[0] if response.choices else None
+        if choice is None or not choice.message.content:
+            refusal = choice.message.refusal if choice is not None else None
+            why = f": it refused: {refusal[:_MAX_TOLD]}" if refusal else ""
+            raise _FaultError(f"the model gave no text{why}", retryable=False)
+        if choice.finish_reason == "length":
+            raise _FaultError("the model's answer was cut off at its length limit", retryable=False)
+        usage = response.usage or _Usage()
+        return Completion(
+            text=choice.message.content,
+            model=response.model or self.name,
+            input_tokens=max(usage.prompt_tokens, 0),
+            output_tokens=max(usage.completion_tokens, 0),
+            cost_usd=self._cost(usage) if response.usage is not None else None,
+        )
+
+    def _cost(self, usage: _Usage) -> float | None:
+        read, written = self._config.input_usd_per_mtok, self._config.output_usd_per_mtok
+        if read is None and written is None:
+            return usage.cost
+        return ((read or 0.0) * usage.prompt_tokens + (written or 0.0) * usage.completion_tokens) / 1_000_000
+
+    def _wait_s(self, number: int, asked_s: float | None) -> float:
+        wait_s = self._first_wait_s * 2.0 ** (number - 1) * self._chance.uniform(0.75, 1.25)
+        return min(max(wait_s, asked_s or 0.0), self._longest_wait_s)
+
+    def _redacted(self, text: str) -> str:
+        # An endpoint may send the key back in what it complains of.
+        key = (self._config.api_key or "").strip()
+        return text.replace(key, "***") if len(key) >= 4 else text
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in response.content.iter_chunked(65_536):
+        size += len(chunk)
+        if size > MAX_RESPONSE:
+            raise _FaultError(f"the answer is larger than {MAX_RESPONSE // 2**20} MiB", retryable=False)
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _seconds(header: str | None) -> float | None:
+    try:
+        return max(float(header), 0.0) if header else None
+    except ValueError:
+        return None  # a date; our own waits will do

@@ -1,0 +1,31 @@
+"""Text of agents made fit for people: nothing in it can steer a terminal, reorder a line or hide itself."""
+
+from __future__ import annotations
+
+import re
+
+# C0 and C1 controls (escape sequences start with them), and the marks that reorder or hide text.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+
+_COLOURS = {"red": 31, "green": 32, "yellow": 33, "bold": 1, "dim": 2}
+
+
+def printable(text: str) -> str:
+    """The text with every character that could steer a terminal written as an escape."""
+    return _CONTROLS.sub(lambda match: _escaped(match.group()), text)
+
+
+def one_line(text: str, width: int = 100) -> str:
+    """The text on one line, cut to a width, harmless."""
+    text = printable(" ".join(text.split()))
+    return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def coloured(text: str, colour: str) -> str:
+    """The text in a colour, for a terminal."""
+    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m"
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

@@ -1,0 +1,38 @@
+"""What came of an experiment, and how two compare: statistics, and reports for people, CI and programs."""
+
+from seatrial.reports.compare import Comparison, agent_pairs, compare
+from seatrial.reports.compare_text import comparison_markdown, comparison_terminal
+from seatrial.reports.gate import Gate, gate_of, objections
+from seatrial.reports.report import Report, report_on
+from seatrial.reports.rows import Cell, RunDetail, RunRow, Source, matrix
+from seatrial.reports.stored import stored
+from seatrial.reports.summary import AgentSummary, Summary, summarise
+from seatrial.reports.terminal import terminal_summary
+from seatrial.reports.write import FORMS, Form, write_pieces, write_reports
+
+__all__ = [
+    "FORMS",
+    "AgentSummary",
+    "Cell",
+    "Comparison",
+    "Form",
+    "Gate",
+    "Report",
+    "RunDetail",
+    "RunRow",
+    "Source",
+    "Summary",
+    "agent_pairs",
+    "compare",
+    "comparison_markdown",
+    "comparison_terminal",
+    "gate_of",
+    "matrix",
+    "objections",
+    "report_on",
+    "stored",
+    "summarise",
+    "terminal_summary",
+    "write_pieces",
+    "write_reports",
+]

@@ -1,0 +1,215 @@
+"""Two versions of an agent, paired by case: what became better, what became worse, and how sure that is.
+
+A case counts where both sides have a graded run of it. A side's rate of a case is the share of its graded trials that
+passed; a case is worse when its rate is lower in b. Runs that errored are in no rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from seatrial.errors import SeatrialError
+from seatrial.reports.rows import Cell, RunRow, Source
+from seatrial.reports.statistics import Interval, mcnemar, paired_bootstrap
+from seatrial.reports.summary import AgentSummary, summarise
+from seatrial.trajectory.comparison import RunDiff
+from seatrial.trajectory.comparison import compare as compare_steps
+from seatrial.trajectory.step import Step
+
+MAX_LISTED = 1000
+"""Cases of a list; all are counted."""
+
+StepsOf = Callable[[str], list[Step]]
+"""The steps of a run, by its id."""
+
+
+class Side(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the two that are compared."""
+
+    experiment_id: str
+    name: str
+    agent: str
+    suite_hash: str
+    summary: AgentSummary
+
+
+class CaseChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A case that one side passes more often than the other."""
+
+    case_id: str
+    passed_a: int
+    graded_a: int
+    passed_b: int
+    graded_b: int
+    score_a: float | None
+    score_b: float | None
+    run_a: str | None
+    """A run of a that ended otherwise than `run_b` of b: the pair to look at."""
+    run_b: str | None
+
+    @property
+    def difference(self) -> float:
+        """How much more often b passes it."""
+        return self.passed_b / self.graded_b - self.passed_a / self.graded_a
+
+
+class TrajectoryDiff(msgspec.Struct, frozen=True, kw_only=True):
+    """How the calls of two runs of a case differ."""
+
+    case_id: str
+    run_a: str
+    run_b: str
+    diff: RunDiff
+    steps_a: list[Step]
+    steps_b: list[Step]
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that is known about b against a."""
+
+    a: Side
+    b: Side
+    paired: int
+    """Cases with a graded run on both sides: all that follows is about them."""
+    unpaired: int
+    """Cases that only one side has, or that errored on one."""
+    rate_a: float
+    rate_b: float
+    """Mean over the paired cases."""
+    difference: float
+    """`rate_b - rate_a`."""
+    interval: Interval
+    """95% of the difference: a bootstrap over cases."""
+    p_value: float
+    """McNemar's exact test; with several trials, of cases whose rate rose against those whose rate fell."""
+    better: int
+    worse: int
+    regressions: list[CaseChange]
+    """Cases that became worse, the worst first."""
+    improvements: list[CaseChange]
+    unpaired_cases: list[str]
+    flaky_a: int
+    flaky_b: int
+    worst: TrajectoryDiff | None = None
+    """The calls of the worst regression, where its runs are at hand."""
+
+
+def compare(a: Source, b: Source, agent_a: str, agent_b: str, steps_of: StepsOf | None = None) -> Comparison:
+    """Compare an agent of one experiment with an agent of another, or of the same."""
+    side_a, cells_a = _side(a, agent_a)
+    side_b, cells_b = _side(b, agent_b)
+    changes: list[CaseChange] = []
+    differences: list[float] = []
+    sum_a = sum_b = 0.0
+    unpaired: list[str] = [case_id for case_id in cells_b if case_id not in cells_a]
+    for case_id, cell_a in cells_a.items():
+        cell_b = cells_b.get(case_id)
+        if cell_b is None or cell_a.rate is None or cell_b.rate is None:
+            unpaired.append(case_id)
+            continue
+        sum_a += cell_a.rate
+        sum_b += cell_b.rate
+        differences.append(cell_b.rate - cell_a.rate)
+        if cell_a.rate != cell_b.rate:
+            changes.append(_change(case_id, cell_a, cell_b))
+    paired = len(differences)
+    if not paired:
+        raise SeatrialError(
+            "empty_input",
+            f"there is nothing to compare: no case has a graded run of both {agent_a!r} and {agent_b!r}",
+            hint="runs that errored cannot be compared; cases are paired by their ids",
+        )
+    # Stable, so that equals stay in the order of the suite.
+    worse = sorted([change for change in changes if change.difference < 0], key=_badness)
+    better = sorted([change for change in changes if change.difference > 0], key=_badness, reverse=True)
+    return Comparison(
+        a=side_a,
+        b=side_b,
+        paired=paired,
+        unpaired=len(unpaired),
+        rate_a=sum_a / paired,
+        rate_b=sum_b / paired,
+        difference=sum(differences) / paired,
+        interval=paired_bootstrap(differences),
+        p_value=mcnemar(len(better), len(worse)),
+        better=len(better),
+        worse=len(worse),
+        regressions=worse[:MAX_LISTED],
+        improvements=better[:MAX_LISTED],
+        unpaired_cases=unpaired[:MAX_LISTED],
+        flaky_a=side_a.summary.flaky,
+        flaky_b=side_b.summary.flaky,
+        worst=_trajectory_diff(worse[0], steps_of) if worse and steps_of is not None else None,
+    )
+
+
+def agent_pairs(agents_a: Iterable[str], agents_b: Iterable[str]) -> list[tuple[str, str]]:
+    """Which agents to compare: the only one with the only one, else those of the same name."""
+    names_a, names_b = sorted(set(agents_a)), sorted(set(agents_b))
+    if len(names_a) == len(names_b) == 1:
+        return [(names_a[0], names_b[0])]
+    pairs = [(name, name) for name in names_a if name in names_b]
+    if not pairs:
+        raise SeatrialError(
+            "usage",
+            f"no agent is in both experiments: {', '.join(names_a) or 'none'}; {', '.join(names_b) or 'none'}",
+            hint="name one of each: `seatrial compare EXPERIMENT:AGENT EXPERIMENT:AGENT`",
+        )
+    return pairs
+
+
+def _side(source: Source, agent: str) -> tuple[Side, dict[str, Cell]]:
+    cells: dict[str, Cell] = {}
+
+    def counted(rows: Iterable[RunRow]) -> Iterable[RunRow]:
+        for row in rows:
+            cells.setdefault(row.case_id, Cell()).add(row)
+            yield row
+
+    agents = summarise(counted(source.rows(agent=agent))).agents
+    experiment = source.experiment
+    if not agents:
+        raise SeatrialError("not_found", f"the experiment {experiment.name!r} has no runs of an agent {agent!r}")
+    side = Side(
+        experiment_id=experiment.experiment_id,
+        name=experiment.name,
+        agent=agent,
+        suite_hash=experiment.suite_hash,
+        summary=agents[0],
+    )
+    return side, cells
+
+
+def _change(case_id: str, a: Cell, b: Cell) -> CaseChange:
+    fell = a.passed * b.graded > b.passed * a.graded
+    return CaseChange(
+        case_id=case_id,
+        passed_a=a.passed,
+        graded_a=a.graded,
+        passed_b=b.passed,
+        graded_b=b.graded,
+        score_a=a.score,
+        score_b=b.score,
+        run_a=a.passed_run if fell else a.failed_run,
+        run_b=b.failed_run if fell else b.passed_run,
+    )
+
+
+def _badness(change: CaseChange) -> tuple[float, float]:
+    return change.difference, (change.score_b or 0.0) - (change.score_a or 0.0)
+
+
+def _trajectory_diff(change: CaseChange, steps_of: StepsOf) -> TrajectoryDiff | None:
+    if change.run_a is None or change.run_b is None:
+        return None
+    steps_a, steps_b = steps_of(change.run_a), steps_of(change.run_b)
+    return TrajectoryDiff(
+        case_id=change.case_id,
+        run_a=change.run_a,
+        run_b=change.run_b,
+        diff=compare_steps(steps_a, steps_b),
+        steps_a=steps_a,
+        steps_b=steps_b,
+    )

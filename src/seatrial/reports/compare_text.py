@@ -1,0 +1,177 @@
+"""A comparison in words, for a terminal and for Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from seatrial.printable import coloured, one_line, printable
+from seatrial.reports import figures
+from seatrial.reports.compare import CaseChange, Comparison, Side, TrajectoryDiff
+from seatrial.reports.detail import difference_text, step_text
+from seatrial.reports.markdown import code, fenced, markdown_table
+from seatrial.reports.table import table
+from seatrial.trajectory.comparison import Aligned
+
+MAX_LISTED = 20
+MAX_DIFF_LINES = 60
+
+_SIDES = [
+    "",
+    "agent",
+    "experiment",
+    "runs",
+    "passed",
+    "failed",
+    "errored",
+    "pass rate",
+    "95% interval",
+    "median",
+    "cost",
+]
+_CHANGES = ["case", "passed in a", "passed in b", "score a", "score b"]
+
+
+def comparison_terminal(comparison: Comparison, *, colour: bool = False) -> str:
+    """The comparison for a terminal; ends with a newline."""
+    return "".join(f"{line}\n" for line in _terminal(comparison, colour))
+
+
+def comparison_markdown(comparison: Comparison) -> str:
+    """The comparison for a CI step summary."""
+    return "".join(_markdown(comparison))
+
+
+def verdict_sentence(comparison: Comparison) -> str:
+    """What the figures come to."""
+    sure = comparison.interval.low > 0 or comparison.interval.high < 0
+    word = "better" if comparison.difference > 0 else "worse"
+    head = f"b is {word}" if sure else "no clear difference"
+    interval = f"{figures.points(comparison.interval.low)} to {figures.points(comparison.interval.high)}"
+    return (
+        f"{head}: {figures.points(comparison.difference)} points "
+        f"(95% interval {interval}; McNemar {figures.p_value(comparison.p_value)})"
+    )
+
+
+def diff_lines(found: TrajectoryDiff) -> list[str]:
+    """The calls of both runs as a diff: `-` only in a, `+` only in b, `~` with other arguments."""
+    lines: list[tuple[str, str]] = []
+    at_a = at_b = 0
+    for pair in [*found.diff.aligned, Aligned(len(found.steps_a), len(found.steps_b), [])]:
+        lines += [("-", step_text(step)) for step in found.steps_a[at_a : pair.a]]
+        lines += [("+", step_text(step)) for step in found.steps_b[at_b : pair.b]]
+        if pair.a < len(found.steps_a):
+            lines.append(("~" if pair.differences else " ", step_text(found.steps_b[pair.b])))
+            # `expected` is what a has, `actual` what b has.
+            lines += [("~", f"    {difference_text(difference)} as in a") for difference in pair.differences]
+        at_a, at_b = pair.a + 1, pair.b + 1
+    more = len(lines) - MAX_DIFF_LINES
+    shown = [f"{mark} {printable(text)}".replace("\n", "\\n") for mark, text in lines[:MAX_DIFF_LINES]]
+    return [*shown, f"  … and {more:,} more lines"] if more > 0 else shown
+
+
+def _terminal(comparison: Comparison, colour: bool) -> Iterator[str]:
+    yield from table(_SIDES, _sides(comparison), left=3)
+    yield ""
+    sentence = verdict_sentence(comparison)
+    sure = comparison.interval.low > 0 or comparison.interval.high < 0
+    tone = "bold" if not sure else "green" if comparison.difference > 0 else "red"
+    yield coloured(sentence, tone) if colour else sentence
+    yield from _remarks(comparison)
+    for title, count, changes in (
+        ("regressions", comparison.worse, comparison.regressions),
+        ("improvements", comparison.better, comparison.improvements),
+    ):
+        if changes:
+            yield ""
+            heading = f"{title} ({count:,})"
+            yield coloured(heading, "bold") if colour else heading
+            yield from table(_CHANGES, _changes(changes), indent="  ")
+            if count > MAX_LISTED:
+                yield f"  … and {count - MAX_LISTED:,} more"
+    if comparison.worst is not None:
+        yield ""
+        yield f"calls of the worst regression, {one_line(comparison.worst.case_id, 80)}, from a to b:"
+        tones = {"-": "red", "+": "green", "~": "yellow"}
+        for line in diff_lines(comparison.worst):
+            yield f"  {coloured(line, tones[line[0]]) if colour and line[0] in tones else line}"
+
+
+def _markdown(comparison: Comparison) -> Iterator[str]:
+    yield f"## {code(_label(comparison.a))} against {code(_label(comparison.b))}\n\n"
+    yield f"**{verdict_sentence(comparison)}**\n\n"
+    yield from markdown_table(_SIDES, _sides(comparison), left=3)
+    yield "".join(f"\n{remark}\n" for remark in _remarks(comparison))
+    for title, count, changes in (
+        ("Regressions", comparison.worse, comparison.regressions),
+        ("Improvements", comparison.better, comparison.improvements),
+    ):
+        if changes:
+            yield f"\n### {title} ({count:,})\n\n"
+            yield from markdown_table(_CHANGES, _changes(changes))
+            if count > MAX_LISTED:
+                yield f"\n… and {count - MAX_LISTED:,} more.\n"
+    if comparison.worst is not None:
+        yield f"\n### Calls of the worst regression\n\n{code(comparison.worst.case_id)}, from a to b:\n\n"
+        yield fenced("\n".join(diff_lines(comparison.worst)), "diff")
+
+
+def _label(side: Side) -> str:
+    return f"{side.agent} in {side.name}"
+
+
+def _sides(comparison: Comparison) -> list[list[str]]:
+    rows = []
+    for letter, side in (("a", comparison.a), ("b", comparison.b)):
+        summary = side.summary
+        rows.append(
+            [
+                letter,
+                side.agent,
+                f"{side.name} {side.experiment_id}",
+                f"{summary.runs:,}",
+                f"{summary.passed:,}",
+                f"{summary.failed:,}",
+                f"{summary.errored:,}",
+                figures.percent(summary.pass_rate),
+                figures.percent_range(summary.interval),
+                figures.duration(summary.duration_p50_ms),
+                figures.money(summary.cost_usd),
+            ]
+        )
+    return rows
+
+
+def _remarks(comparison: Comparison) -> Iterator[str]:
+    yield (
+        f"{figures.plural(comparison.paired, 'case')} with graded runs on both sides: "
+        f"{comparison.better:,} became better, {comparison.worse:,} worse. Averaged over them, "
+        f"{figures.percent(comparison.rate_a)} became {figures.percent(comparison.rate_b)}."
+    )
+    if comparison.unpaired:
+        yield (
+            f"{figures.plural(comparison.unpaired, 'case')} left out: only one side has a graded run. Errored runs "
+            "are in no rate."
+        )
+    if comparison.a.suite_hash != comparison.b.suite_hash:
+        yield "The suites are not the same; cases are paired by their ids alone."
+    for letter, side in (("a", comparison.a), ("b", comparison.b)):
+        last = side.summary.trials[-1] if side.summary.trials else None
+        if last is not None and last.k > 1:
+            yield (
+                f"{letter}: pass@{last.k} {figures.percent(last.pass_at_k)}, pass^{last.k} "
+                f"{figures.percent(last.pass_hat_k)}, {figures.plural(side.summary.flaky, 'flaky case')}."
+            )
+
+
+def _changes(changes: Sequence[CaseChange]) -> list[list[str]]:
+    return [
+        [
+            change.case_id,
+            f"{change.passed_a} of {change.graded_a}",
+            f"{change.passed_b} of {change.graded_b}",
+            figures.decimal(change.score_a),
+            figures.decimal(change.score_b),
+        ]
+        for change in changes[:MAX_LISTED]
+    ]

@@ -1,0 +1,97 @@
+"""CTRF, the Common Test Report Format: JSON that test dashboards read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from seatrial import wire
+from seatrial._version import __version__
+from seatrial.reports import figures
+from seatrial.reports.report import Report, reason
+from seatrial.reports.rows import RunRow
+from seatrial.store import Outcome
+
+SPEC_VERSION = "1.0.0"
+
+_STATUS: dict[Outcome, str] = {
+    "passed": "passed",
+    "failed": "failed",
+    "skipped": "skipped",
+    "cancelled": "skipped",
+    "unfinished": "pending",
+}
+"""CTRF has no word for what errored or was not graded: `other`, and `rawStatus` tells which."""
+
+
+def ctrf_json(report: Report) -> Iterator[str]:
+    """The document in pieces."""
+    experiment = report.experiment
+    summary = report.summary
+    stop = experiment.finished_at or experiment.created_at
+    counts = dict.fromkeys(("passed", "failed", "skipped", "pending", "other"), 0)
+    for row in report.rows():
+        counts[_status(row)] += 1
+    head = {
+        "reportFormat": "CTRF",
+        "specVersion": SPEC_VERSION,
+        "timestamp": datetime.fromtimestamp(stop / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "generatedBy": "seatrial",
+    }
+    results = {
+        "tool": {"name": "seatrial", "version": __version__},
+        "summary": {
+            "tests": summary.runs,
+            **counts,
+            "suites": len(summary.agents),
+            "start": experiment.created_at,
+            "stop": stop,
+            "duration": max(0, stop - experiment.created_at),
+            "extra": {"errored": summary.errored, "flaky_cases": summary.flaky_cases},
+        },
+        "extra": {"experiment_id": experiment.experiment_id},
+    }
+    yield f'{_text(head)[:-1]},"results":{_text(results)[:-1]},"tests":['
+    for index, row in enumerate(report.rows(detailed=True)):
+        yield (",\n" if index else "\n") + _text(_test(row, report))
+    yield "]}}\n"
+
+
+def _test(row: RunRow, report: Report) -> dict[str, Any]:
+    took = round(row.duration_ms or 0)
+    test: dict[str, Any] = {
+        "name": figures.run_name(row, report.summary.trials),
+        "status": _status(row),
+        "duration": took,
+        "suite": [report.experiment.name, row.agent],
+        "rawStatus": row.outcome,
+        "retries": max(0, row.attempts - 1),
+    }
+    if row.started_at is not None:
+        test |= {"start": row.started_at, "stop": row.started_at + took}
+    if row.outcome != "passed":
+        test["message"] = reason(row)
+        if row.detail is not None:
+            test["trace"] = "\n".join(
+                f"{verdict.grader}: {verdict.judgement}: {told}"
+                for verdict in row.detail.verdicts
+                for told in verdict.reasons
+            )
+    test["extra"] = {
+        "run_id": row.run_id,
+        "agent": row.agent,
+        "case_id": row.case_id,
+        "trial": row.trial,
+        "score": row.score,
+        "error_class": row.error_class,
+    }
+    return test
+
+
+def _status(row: RunRow) -> str:
+    return _STATUS.get(row.outcome, "other")
+
+
+def _text(value: Any) -> str:
+    return wire.encode(value).decode()

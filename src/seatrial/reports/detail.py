@@ -1,0 +1,199 @@
+"""Why a run did not pass: the run itself, cut down to what a report can show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from seatrial import wire
+from seatrial.errors import SeatrialError
+from seatrial.reports.rows import CallLine, RunDetail, SpeechLine, VerdictLine
+from seatrial.runs import Case, Run, Verdict
+from seatrial.trajectory.arguments import Difference
+from seatrial.trajectory.result import MatchResult
+from seatrial.trajectory.step import Step
+from seatrial.transcript import (
+    AssistantMessage,
+    CustomMessage,
+    Message,
+    ReasoningBlock,
+    SystemMessage,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
+
+MAX_TEXT = 2000
+"""Characters of any one text."""
+MAX_VALUE = 300
+"""Characters of the arguments of a call, or of a value in it."""
+MAX_SPEECH = 60
+"""Things said; the middle of a longer conversation is left out."""
+MAX_CALLS = 100
+MAX_REASONS = 20
+
+
+def detail_of(run: Run, case: Case, suite: dict[str, Any]) -> RunDetail:
+    """What a report tells of a run that did not pass; `suite` is the suite as the experiment has it."""
+    transcript = run.reading.transcript if run.reading is not None else None
+    speech = [line for message in (transcript.messages if transcript else ()) for line in _said(message)]
+    left_out = max(0, len(speech) - MAX_SPEECH)
+    if left_out:
+        speech[MAX_SPEECH // 2 : -MAX_SPEECH // 2] = []
+    fault = run.fault
+    answer = transcript.final_text() if transcript else None
+    return RunDetail(
+        message=cut(_message(run)),
+        instruction=cut(case.instruction),
+        answer=cut(answer) if answer is not None else None,
+        fault_detail=cut(fault.detail) if fault is not None and fault.detail else None,
+        verdicts=_verdicts(run, case, suite),
+        speech=speech,
+        speech_left_out=left_out,
+    )
+
+
+def cut(text: str, limit: int = MAX_TEXT) -> str:
+    """The beginning of a text, and how much more there is."""
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit:,} more characters)"
+
+
+def call_text(name: str, arguments: Any) -> str:
+    """A call on one line: `refund {"order": "o-1"}`."""
+    return cut(f"{name} {value_text(arguments)}" if arguments is not UNSET else name, MAX_VALUE)
+
+
+def step_text(step: Step) -> str:
+    """A step on one line."""
+    return call_text(step.name, step.arguments if step.arguments_text is None else step.arguments_text)
+
+
+def difference_text(difference: Difference) -> str:
+    """One place where two calls differ: `/arguments/order: "o-1", not "o-2"`."""
+    sides = [
+        "nothing" if value is UNSET else cut(value_text(value), MAX_VALUE)
+        for value in (difference.actual, difference.expected)
+    ]
+    return f"{difference.pointer}: {sides[0]}, not {sides[1]}"
+
+
+def value_text(value: Any) -> str:
+    """A JSON value as text, with spaces, so that it can be read and broken into lines."""
+    try:
+        return msgspec.json.format(wire.encode(value), indent=0).decode()
+    except (SeatrialError, RecursionError):
+        return "(nested too deeply to be shown)"
+
+
+def _message(run: Run) -> str:
+    if run.fault is not None:
+        return f"{run.fault.error_class}: {run.fault.message}"
+    judgement = run.grade.judgement if run.grade is not None else None
+    telling = [verdict for verdict in run.verdicts if verdict.judgement == judgement and verdict.reasons]
+    # The grader whose word decided, before one that only lowered the score.
+    telling.sort(key=lambda verdict: not verdict.required)
+    if telling:
+        return f"{telling[0].grader}: {telling[0].reasons[0]}"
+    if run.grade is not None and run.grade.reasons:
+        return run.grade.reasons[0]
+    return f"the run is {run.status}" if run.status != "completed" else "the run was not graded"
+
+
+def _verdicts(run: Run, case: Case, suite: dict[str, Any]) -> list[VerdictLine]:
+    configured = suite.get("graders")
+    configs = [*(configured if isinstance(configured, list) else ()), *case.graders]
+    expectations = [config for config in configs if config.get("kind") == "tool_trajectory"]
+    trajectories = [verdict for verdict in run.verdicts if verdict.kind == "tool_trajectory"]
+    # Verdicts come in the order of the graders. After a regrading with another suite they may be others.
+    known = len(expectations) == len(trajectories)
+    expected = dict(zip(map(id, trajectories), expectations, strict=True)) if known else {}
+    return [
+        VerdictLine(
+            grader=verdict.grader,
+            kind=verdict.kind,
+            judgement=verdict.judgement,
+            score=verdict.score,
+            required=verdict.required,
+            reasons=[cut(reason) for reason in verdict.reasons[:MAX_REASONS]],
+            calls=_calls(verdict, expected[id(verdict)], run.steps) if id(verdict) in expected else [],
+        )
+        for verdict in run.verdicts
+    ]
+
+
+def _calls(verdict: Verdict, config: dict[str, Any], steps: Sequence[Step]) -> list[CallLine]:
+    """Expected against actual, in the order of the actual calls, missing ones where they belong."""
+    expected = config.get("expected")
+    try:
+        result = msgspec.convert(msgspec.to_builtins(verdict.details), MatchResult)
+    except msgspec.ValidationError:
+        return []
+    if not isinstance(expected, list) or result.mode == "any_order":
+        return []
+    wanted = [_item_text(item) for item in expected]
+    matched = {pair.actual: pair.expected for pair in result.matched}
+    near = {found.actual: found for found in result.mismatches}
+    lines: list[tuple[int, CallLine]] = []
+    behind = -1
+    for index, step in enumerate(steps[:MAX_CALLS]):
+        made = step_text(step)
+        if index in matched:
+            behind = matched[index]
+            line = CallLine("matched", _at(wanted, behind), made)
+        elif index in near:
+            behind = near[index].expected
+            told = [difference_text(difference) for difference in near[index].differences]
+            line = CallLine("differs", _at(wanted, behind), made, told or ["in another place than expected"])
+        else:
+            line = CallLine("extra", None, made)
+        lines.append((behind, line))
+    shown = {found.expected for found in result.mismatches}
+    missing = [item for item in result.missing if item not in shown]
+    for item in missing[:MAX_CALLS]:
+        place = next((at for at, (before, _) in enumerate(lines) if before > item), len(lines))
+        lines.insert(place, (item, CallLine("missing", _at(wanted, item))))
+    if more := len(steps) + len(missing) - len(lines):
+        lines.append((behind, CallLine("extra", None, f"… and {more:,} more calls")))
+    return [line for _, line in lines]
+
+
+def _item_text(item: Any) -> str:
+    if not isinstance(item, dict):
+        return cut(value_text(item), MAX_VALUE)
+    tool = item.get("tool")
+    name = " | ".join(map(str, tool)) if isinstance(tool, list) else str(tool)
+    return call_text(name, item.get("args", UNSET))
+
+
+def _at(texts: Sequence[str], index: int) -> str | None:
+    return texts[index] if 0 <= index < len(texts) else None
+
+
+def _said(message: Message) -> Iterator[SpeechLine]:
+    if isinstance(message, SystemMessage):
+        yield SpeechLine("system", "text", cut(message.content))
+    elif isinstance(message, UserMessage):
+        yield SpeechLine("user", "text", cut(message.plain_text()))
+    elif isinstance(message, ToolResultMessage):
+        yield SpeechLine(
+            cut(message.tool_name, 100), "error" if message.is_error else "result", cut(message.plain_text())
+        )
+    elif isinstance(message, CustomMessage):
+        yield SpeechLine(cut(message.kind, 100), "text", cut(value_text(message.payload)))
+    elif isinstance(message, AssistantMessage):
+        for block in message.content:
+            if isinstance(block, TextBlock):
+                yield SpeechLine("assistant", "text", cut(block.text))
+            elif isinstance(block, ThinkingBlock):
+                yield SpeechLine("assistant", "thinking", cut(block.text))
+            elif isinstance(block, ReasoningBlock):
+                yield SpeechLine("assistant", "reasoning", cut(block.text))
+            elif isinstance(block, ToolCall):
+                yield SpeechLine("assistant", "call", call_text(block.name, block.arguments))
+        if message.error_message is not None:
+            yield SpeechLine("assistant", "error", cut(message.error_message))

@@ -1,0 +1,66 @@
+"""Numbers as people read them, the same in every report."""
+
+from __future__ import annotations
+
+from seatrial.reports.rows import RunRow
+from seatrial.reports.statistics import Interval
+
+
+def percent(share: float | None) -> str:
+    """0.918 is `91.8%`; 100% and 0% only when it is all or none."""
+    if share is None:
+        return "–"
+    if share in (0, 1):
+        return f"{share:.0%}"
+    return f"{min(max(share * 100, 0.1), 99.9):.1f}%"
+
+
+def percent_range(interval: Interval | None) -> str:
+    """`84.7–95.8%`."""
+    return "–" if interval is None else f"{interval.low * 100:.1f}–{interval.high * 100:.1f}%"
+
+
+def points(difference: float) -> str:
+    """A difference of two rates in percentage points: `−4.0`."""
+    text = f"{difference * 100:+.1f}"
+    return "0.0" if text in ("+0.0", "-0.0") else text.replace("-", "−")
+
+
+def decimal(value: float | None) -> str:
+    """A score."""
+    return "–" if value is None else f"{value:.3f}".rstrip("0").rstrip(".")
+
+
+def duration(milliseconds: float | None) -> str:
+    """`12 ms`, `1.2 s`, `2 m 03 s`, `1 h 04 m`."""
+    if milliseconds is None:
+        return "–"
+    if milliseconds < 1000:
+        return f"{milliseconds:.0f} ms"
+    seconds = milliseconds / 1000
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} m {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} m"
+
+
+def money(usd: float | None) -> str:
+    """`$1.20`; more digits for less than ten cents."""
+    if usd is None:
+        return "–"
+    return f"${usd:,.2f}" if usd >= 0.1 or usd == 0 else f"${usd:.2g}"
+
+
+def p_value(p: float) -> str:
+    """`p = 0.03`, `p < 0.0001`."""
+    return "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 case`, `2 cases`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def run_name(row: RunRow, trials: int) -> str:
+    """The case, and which trial of it where there are several; trials are counted from 1 for people."""
+    return row.case_id if trials <= 1 else f"{row.case_id} (trial {row.trial + 1})"

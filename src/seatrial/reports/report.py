@@ -1,0 +1,44 @@
+"""A report: an experiment with its summary, ready to be written in any form."""
+
+from __future__ import annotations
+
+import msgspec
+
+from seatrial.reports.rows import Rows, RunRow, Source
+from seatrial.reports.summary import Summary, summarise
+from seatrial.runs import Experiment
+from seatrial.store import GraderCounts
+
+ERRORED_NOTE = "Errored runs say nothing of the agent: they are counted apart, and are in no rate and no score."
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What every form of a report is made from."""
+
+    experiment: Experiment
+    summary: Summary
+    graders: list[GraderCounts]
+    rows: Rows
+
+    @property
+    def duration_ms(self) -> float | None:
+        """How long the experiment took."""
+        finished = self.experiment.finished_at
+        return None if finished is None else float(max(0, finished - self.experiment.created_at))
+
+
+def report_on(source: Source) -> Report:
+    """Take in the rows once, and add them up."""
+    return Report(
+        experiment=source.experiment,
+        summary=summarise(source.rows()),
+        graders=source.graders,
+        rows=source.rows,
+    )
+
+
+def reason(row: RunRow) -> str:
+    """Why a run did not pass, in one sentence."""
+    if row.detail is not None:
+        return row.detail.message
+    return row.error_class or row.outcome

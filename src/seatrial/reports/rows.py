@@ -1,0 +1,163 @@
+"""What reports are made of: plain rows, in the order of the suite's cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
+from typing import Literal, Protocol
+
+import msgspec
+
+from seatrial.runs import Experiment, Judgement, RunStatus
+from seatrial.store import GraderCounts, Outcome
+
+CallState = Literal["matched", "differs", "missing", "extra"]
+Channel = Literal["text", "thinking", "reasoning", "call", "result", "error"]
+
+
+class CallLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line of expected against actual calls."""
+
+    state: CallState
+    expected: str | None = None
+    actual: str | None = None
+    differences: list[str] = []
+
+
+class VerdictLine(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A grader's word on a run."""
+
+    grader: str
+    kind: str
+    judgement: Judgement
+    score: float | None = None
+    required: bool = False
+    reasons: list[str] = []
+    calls: list[CallLine] = []
+    """For a trajectory: expected against actual."""
+
+
+class SpeechLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Something that was said, in one channel."""
+
+    role: str
+    channel: Channel
+    text: str
+
+
+class RunDetail(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Why a run did not pass, with every text cut to a length that a page can bear."""
+
+    message: str
+    """The reason in one sentence."""
+    instruction: str = ""
+    answer: str | None = None
+    fault_detail: str | None = None
+    verdicts: list[VerdictLine] = []
+    speech: list[SpeechLine] = []
+    speech_left_out: int = 0
+
+
+class RunRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One run as a line of a table."""
+
+    run_id: str
+    agent: str
+    case_id: str
+    trial: int
+    status: RunStatus
+    outcome: Outcome
+    score: float | None = None
+    error_class: str | None = None
+    started_at: int | None = None
+    duration_ms: float | None = None
+    attempts: int = 1
+    steps: int = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    detail: RunDetail | None = None
+    """Of runs that did not pass, and only where it was asked for."""
+
+
+class Cell(msgspec.Struct, gc=False):
+    """What one agent made of one case, over all trials."""
+
+    passed: int = 0
+    failed: int = 0
+    errored: int = 0
+    other: int = 0
+    """Skipped, ungraded, cancelled or unfinished."""
+    score_sum: float = 0.0
+    scored: int = 0
+    passed_run: str | None = None
+    failed_run: str | None = None
+    errored_run: str | None = None
+    """The first run that passed, failed, errored: examples to look at."""
+
+    @property
+    def graded(self) -> int:
+        """Runs that say something of the agent."""
+        return self.passed + self.failed
+
+    @property
+    def rate(self) -> float | None:
+        """Share of the graded runs that passed."""
+        return self.passed / self.graded if self.graded else None
+
+    @property
+    def score(self) -> float | None:
+        """Mean score of the runs that have one."""
+        return self.score_sum / self.scored if self.scored else None
+
+    @property
+    def flaky(self) -> bool:
+        """Whether some trials passed and some failed."""
+        return self.passed > 0 and self.failed > 0
+
+    def add(self, row: RunRow) -> None:
+        """Count one more run."""
+        if row.outcome == "passed":
+            self.passed += 1
+            self.passed_run = self.passed_run or row.run_id
+        elif row.outcome == "failed":
+            self.failed += 1
+            self.failed_run = self.failed_run or row.run_id
+        elif row.outcome == "errored":
+            self.errored += 1
+            self.errored_run = self.errored_run or row.run_id
+        else:
+            self.other += 1
+        # A run that errored may have scores of graders that could run; they would be half the truth.
+        if row.score is not None and row.outcome in ("passed", "failed"):
+            self.score_sum += row.score
+            self.scored += 1
+
+
+class Rows(Protocol):
+    """Gives the rows of an experiment as often as asked, made as they are taken: no report needs them all at once."""
+
+    def __call__(self, *, agent: str | None = None, detailed: bool = False) -> Iterable[RunRow]:
+        """In the order of the suite, all rows of a case together; of all agents or of one.
+
+        With `detailed`, those that did not pass tell why.
+        """
+        ...
+
+
+class Source(msgspec.Struct, frozen=True):
+    """An experiment to be reported."""
+
+    experiment: Experiment
+    rows: Rows
+    graders: list[GraderCounts] = []
+
+
+def matrix(rows: Iterable[RunRow]) -> Iterator[tuple[str, dict[str, Cell]]]:
+    """Cases x agents: for each case what each agent made of it."""
+    for case_id, some in groupby(rows, attrgetter("case_id")):
+        cells: dict[str, Cell] = {}
+        for row in some:
+            cells.setdefault(row.agent, Cell()).add(row)
+        yield case_id, cells

@@ -1,0 +1,140 @@
+"""How sure we are: intervals, paired tests, and what repeated trials say.
+
+Everything here counts runs that passed or failed. A run that errored says nothing of the agent, is in none of these
+numbers, and is counted apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import comb, sqrt
+from random import Random
+from typing import TypeAlias
+
+import msgspec
+
+Z_95 = 1.959963984540054
+RESAMPLES = 2000
+SEED = 20_200_229
+"""Any fixed number: the same runs give the same interval."""
+
+Tallies: TypeAlias = Mapping[tuple[int, int], int]
+"""How many cases have so many graded trials of which so many passed: `{(graded, passed): cases}`."""
+
+
+class Interval(msgspec.Struct, frozen=True):
+    """Where the true value lies, with 95% confidence."""
+
+    low: float
+    high: float
+
+
+class RepeatedTrials(msgspec.Struct, frozen=True):
+    """What to expect of k trials of a case, estimated without bias from all its trials, averaged over cases."""
+
+    k: int
+    cases: int
+    """Cases with at least k graded trials; only these count here."""
+    pass_at_k: float
+    """Chance that at least one of k trials passes."""
+    pass_hat_k: float
+    """Chance that all of k trials pass, written pass^k."""
+
+
+def wilson(passed: float, total: float, z: float = Z_95) -> Interval:
+    """The Wilson score interval of a pass rate; everything is possible when there is nothing to go by."""
+    if total <= 0:
+        return Interval(0.0, 1.0)
+    rate = passed / total
+    shrink = 1 + z * z / total
+    centre = (rate + z * z / (2 * total)) / shrink
+    reach = z * sqrt(rate * (1 - rate) / total + z * z / (4 * total * total)) / shrink
+    # The ends are exact where all or none passed; rounding must not move them past the rate.
+    low = 0.0 if passed <= 0 else max(0.0, min(centre - reach, rate))
+    high = 1.0 if passed >= total else min(1.0, max(centre + reach, rate))
+    return Interval(low, high)
+
+
+def pass_rate_interval(tallies: Tallies) -> Interval:
+    """The Wilson interval of a pass rate, widened for trials of the same case being alike.
+
+    Ten trials of a case tell less than a case each of ten. So the number of runs is replaced by the number of
+    independent ones that would vary as much as the cases do: between the number of cases and the number of runs. With
+    one trial each it is the plain interval.
+    """
+    cases = sum(tallies.values())
+    runs = sum(graded * count for (graded, _), count in tallies.items())
+    passed = sum(good * count for (_, good), count in tallies.items())
+    if cases == runs:
+        return wilson(passed, runs)
+    rate = passed / runs
+    spread = sum(count * (good - rate * graded) ** 2 for (graded, good), count in tallies.items())
+    variance = spread / runs**2 * cases / (cases - 1) if cases > 1 else 0.0
+    independent = min(max(rate * (1 - rate) / variance, cases), runs) if variance > 0 else cases
+    return wilson(rate * independent, independent)
+
+
+def mcnemar(better: int, worse: int) -> float:
+    """Two-sided p-value of McNemar's exact test: how likely a split at least this uneven is if nothing changed.
+
+    Of the cases that changed, each would have become better or worse by the toss of a coin. Twice the binomial tail,
+    at most 1: exact, and for few cases conservative, where the chi-squared approximation is neither.
+    """
+    changed = better + worse
+    tail = term = 1
+    for index in range(min(better, worse)):
+        term = term * (changed - index) // (index + 1)
+        tail += term
+    return min(1.0, 2 * tail / (1 << changed))
+
+
+def paired_bootstrap(
+    differences: Sequence[float], *, resamples: int = RESAMPLES, seed: int = SEED, confidence: float = 0.95
+) -> Interval:
+    """Percentile interval of the mean difference. One difference per case: resampling cases keeps trials together."""
+    if not differences:
+        return Interval(-1.0, 1.0)
+    draw = Random(seed).choices  # noqa: S311 (resampling, not secrets)
+    size = len(differences)
+    means = sorted([sum(draw(differences, k=size)) / size for _ in range(resamples)])
+    beyond = (1 - confidence) / 2
+    last = resamples - 1
+    return Interval(means[round(beyond * last)], means[round((1 - beyond) * last)])
+
+
+def pass_at_k(trials: int, passed: int, k: int) -> float:
+    """Chance that at least one of k trials passes, drawn from these without putting back: 1 - C(n-c, k) / C(n, k)."""
+    return (comb(trials, k) - comb(trials - passed, k)) / comb(trials, k)
+
+
+def pass_hat_k(trials: int, passed: int, k: int) -> float:
+    """Chance that all of k trials pass, drawn from these without putting back: C(c, k) / C(n, k)."""
+    return comb(passed, k) / comb(trials, k)
+
+
+def repeated_trials(tallies: Tallies) -> list[RepeatedTrials]:
+    """pass@k and pass^k for k = 1, 2, 4, ... and for as many trials as there are."""
+    most = max((graded for graded, _ in tallies), default=0)
+    found = []
+    for k in sorted({most, *(2**power for power in range(most.bit_length()))} if most else ()):
+        enough = [(graded, good, count) for (graded, good), count in tallies.items() if graded >= k]
+        cases = sum(count for *_, count in enough)
+        found.append(
+            RepeatedTrials(
+                k,
+                cases,
+                sum(pass_at_k(graded, good, k) * count for graded, good, count in enough) / cases,
+                sum(pass_hat_k(graded, good, k) * count for graded, good, count in enough) / cases,
+            )
+        )
+    return found
+
+
+def quantile(ordered: Sequence[float], share: float) -> float | None:
+    """The value below which this share of the sorted values lies, linear between neighbours; None of nothing."""
+    if not ordered:
+        return None
+    place = share * (len(ordered) - 1)
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)

@@ -1,0 +1,70 @@
+"""Rows of an experiment as a store has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import get_args
+
+from seatrial.reports.detail import detail_of
+from seatrial.reports.rows import RunDetail, RunRow, Source
+from seatrial.runs import Experiment
+from seatrial.store import Outcome, RunFilter, RunSummary, Store
+
+RUNS_AT_ONCE = 500
+DETAILS_AT_ONCE = 100
+"""Runs whose transcripts are in memory together."""
+
+_NOT_PASSED: frozenset[Outcome] = frozenset(get_args(Outcome)) - {"passed"}
+
+
+def stored(store: Store, experiment: Experiment) -> Source:
+    """An experiment of a store, to be reported. Its rows are read anew each time they are asked for."""
+
+    def rows(*, agent: str | None = None, detailed: bool = False) -> Iterator[RunRow]:
+        where = RunFilter(agents=frozenset({agent} if agent is not None else ()))
+        limit = DETAILS_AT_ONCE if detailed else RUNS_AT_ONCE
+        page = store.runs(experiment.experiment_id, where, limit=limit)
+        while page:
+            yield from _detailed(store, experiment, page) if detailed else map(_row, page)
+            if len(page) < limit:
+                return
+            page = store.runs(experiment.experiment_id, where, after=page[-1].key, limit=limit)
+
+    return Source(experiment, rows, store.grader_counts(experiment.experiment_id))
+
+
+def _detailed(store: Store, experiment: Experiment, page: list[RunSummary]) -> Iterator[RunRow]:
+    wanted = {summary.run_id: summary for summary in page if summary.outcome != "passed"}
+    details = {}
+    if wanted:
+        case_ids = {summary.key.case_id for summary in wanted.values()}
+        cases = {case_id: store.case(experiment.experiment_id, case_id) for case_id in case_ids}
+        where = RunFilter(outcomes=_NOT_PASSED, cases=frozenset(case_ids))
+        for run in store.whole_runs(experiment.experiment_id, where):
+            # The first and the last case of a page may have runs on other pages.
+            if run.run_id in wanted:
+                details[run.run_id] = detail_of(run, cases[run.key.case_id], experiment.suite)
+    for summary in page:
+        yield _row(summary, details.get(summary.run_id))
+
+
+def _row(summary: RunSummary, detail: RunDetail | None = None) -> RunRow:
+    key = summary.key
+    return RunRow(
+        run_id=summary.run_id,
+        agent=key.agent,
+        case_id=key.case_id,
+        trial=key.trial,
+        status=summary.status,
+        outcome=summary.outcome,
+        score=summary.score,
+        error_class=summary.error_class,
+        started_at=summary.started_at,
+        duration_ms=summary.duration_ms,
+        attempts=summary.attempts,
+        steps=summary.steps,
+        input_tokens=summary.input_tokens,
+        output_tokens=summary.output_tokens,
+        cost_usd=summary.cost_usd,
+        detail=detail,
+    )

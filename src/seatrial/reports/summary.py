@@ -1,0 +1,167 @@
+"""What the runs of an experiment add up to, agent by agent, in one pass over its rows."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable
+from itertools import groupby
+from operator import attrgetter
+
+import msgspec
+
+from seatrial.reports.rows import Cell, RunRow
+from seatrial.reports.statistics import Interval, RepeatedTrials, pass_rate_interval, quantile, repeated_trials
+
+MAX_FLAKY = 100
+"""Flaky cases that are listed; all are counted."""
+
+
+class FlakyCase(msgspec.Struct, frozen=True):
+    """A case that an agent sometimes passes and sometimes fails."""
+
+    agent: str
+    case_id: str
+    passed: int
+    graded: int
+
+
+class AgentSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """All runs of one agent. Rates and scores are of the runs that passed or failed."""
+
+    agent: str
+    runs: int
+    passed: int
+    failed: int
+    errored: int
+    """Of no meaning for the agent, hence in no rate."""
+    other: int
+    """Skipped, ungraded, cancelled or unfinished."""
+    pass_rate: float | None
+    interval: Interval | None
+    """95% of the pass rate; Wilson, by cases where there are several trials."""
+    score: float | None
+    error_classes: dict[str, int]
+    trials: list[RepeatedTrials]
+    flaky: int
+    attempts: int
+    steps: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    duration_ms: float
+    """Of all runs together."""
+    duration_p50_ms: float | None
+    duration_p95_ms: float | None
+
+    @property
+    def graded(self) -> int:
+        """Runs that passed or failed."""
+        return self.passed + self.failed
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """All runs of an experiment."""
+
+    runs: int
+    cases: int
+    trials: int
+    """The most runs that one agent has of one case."""
+    passed: int
+    failed: int
+    errored: int
+    other: int
+    agents: list[AgentSummary]
+    flaky_cases: int
+    flaky: list[FlakyCase]
+    """The first of them."""
+
+
+def summarise(rows: Iterable[RunRow]) -> Summary:
+    """Add up. Rows of one case must follow each other."""
+    sums: dict[str, _Sum] = {}
+    flaky: list[FlakyCase] = []
+    flaky_cases = cases = trials = 0
+    for case_id, some in groupby(rows, attrgetter("case_id")):
+        cases += 1
+        cells: dict[str, Cell] = {}
+        for row in some:
+            sums.setdefault(row.agent, _Sum()).add(row)
+            cells.setdefault(row.agent, Cell()).add(row)
+        for agent, cell in cells.items():
+            trials = max(trials, cell.graded + cell.errored + cell.other)
+            sums[agent].close(cell)
+            if cell.flaky:
+                flaky_cases += 1
+                if len(flaky) < MAX_FLAKY:
+                    flaky.append(FlakyCase(agent, case_id, cell.passed, cell.graded))
+    agents = [sums[agent].summary(agent) for agent in sorted(sums)]
+    return Summary(
+        runs=sum(agent.runs for agent in agents),
+        cases=cases,
+        trials=trials,
+        passed=sum(agent.passed for agent in agents),
+        failed=sum(agent.failed for agent in agents),
+        errored=sum(agent.errored for agent in agents),
+        other=sum(agent.other for agent in agents),
+        agents=agents,
+        flaky_cases=flaky_cases,
+        flaky=flaky,
+    )
+
+
+class _Sum:
+    """The running sums of one agent."""
+
+    def __init__(self) -> None:
+        self.total = Cell()
+        self.tallies: Counter[tuple[int, int]] = Counter()
+        self.error_classes: Counter[str] = Counter()
+        self.durations = array("d")
+        self.attempts = self.steps = self.input_tokens = self.output_tokens = self.flaky = 0
+        self.cost_usd: float | None = None
+
+    def add(self, row: RunRow) -> None:
+        self.total.add(row)
+        if row.error_class is not None:
+            self.error_classes[row.error_class] += 1
+        if row.duration_ms is not None:
+            self.durations.append(row.duration_ms)
+        if row.cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + row.cost_usd
+        self.attempts += row.attempts
+        self.steps += row.steps
+        self.input_tokens += row.input_tokens or 0
+        self.output_tokens += row.output_tokens or 0
+
+    def close(self, cell: Cell) -> None:
+        """All runs of a case have been added."""
+        self.flaky += cell.flaky
+        if cell.graded:
+            self.tallies[cell.graded, cell.passed] += 1
+
+    def summary(self, agent: str) -> AgentSummary:
+        total = self.total
+        durations = sorted(self.durations)
+        return AgentSummary(
+            agent=agent,
+            runs=total.graded + total.errored + total.other,
+            passed=total.passed,
+            failed=total.failed,
+            errored=total.errored,
+            other=total.other,
+            pass_rate=total.rate,
+            interval=pass_rate_interval(self.tallies) if total.graded else None,
+            score=total.score,
+            error_classes=dict(sorted(self.error_classes.items())),
+            trials=repeated_trials(self.tallies),
+            flaky=self.flaky,
+            attempts=self.attempts,
+            steps=self.steps,
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            cost_usd=self.cost_usd,
+            duration_ms=sum(durations),
+            duration_p50_ms=quantile(durations, 0.5),
+            duration_p95_ms=quantile(durations, 0.95),
+        )

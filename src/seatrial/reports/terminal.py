@@ -1,0 +1,156 @@
+"""The summary that a terminal shows after an experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from textwrap import wrap
+
+from seatrial.printable import coloured, one_line
+from seatrial.reports import figures
+from seatrial.reports.report import ERRORED_NOTE, Report, reason
+from seatrial.reports.summary import AgentSummary
+from seatrial.reports.table import table
+
+MAX_LISTED = 10
+MAX_REASON = 400
+WIDTH = 110
+
+_INDENT = " " * 10
+
+_COLOURS = {"failed": "red", "errored": "yellow"}
+
+
+def terminal_summary(report: Report, *, colour: bool = False, listed: int = MAX_LISTED) -> str:
+    """Agents with their figures, then the first runs that did not pass, with reasons; ends with a newline."""
+    return "".join(f"{line}\n" for line in _lines(report, colour, listed))
+
+
+def _lines(report: Report, colour: bool, listed: int) -> Iterator[str]:
+    summary = report.summary
+    experiment = report.experiment
+    took = "" if report.duration_ms is None else f" in {figures.duration(report.duration_ms)}"
+    name = one_line(experiment.name, 60)
+    yield (
+        f"{_paint(name, 'bold', colour)}  {one_line(experiment.experiment_id, 60)}  "
+        f"{figures.plural(summary.cases, 'case')}, {figures.plural(summary.runs, 'run')}, {experiment.status}{took}"
+    )
+    if experiment.stop_reason:
+        yield _paint(f"stopped before all was run: {one_line(experiment.stop_reason, MAX_REASON)}", "yellow", colour)
+    yield ""
+    if not summary.agents:
+        yield "There are no runs."
+        return
+    yield from table(*agents_table(report))
+    yield ""
+    yield f"Pass rates with 95% intervals. {ERRORED_NOTE}"
+    if report.graders:
+        yield ""
+        yield from table(*graders_table(report), left=2)
+    for title, lines in (("errors by class", _error_classes(report)), ("flaky cases", _flaky(report))):
+        if lines:
+            yield ""
+            yield _paint(title, "bold", colour)
+            yield from lines
+    yield from _not_passed(report, colour, listed)
+
+
+def agents_table(report: Report) -> tuple[list[str], list[list[str]]]:
+    """Head and rows of the agents' table; columns about trials, cost and others only where there are some."""
+    agents = report.summary.agents
+    trials = report.summary.trials > 1
+    head = ["agent", "runs", "passed", "failed", "errored", "pass rate", "95% interval", "score"]
+    rows = [
+        [
+            agent.agent,
+            f"{agent.runs:,}",
+            f"{agent.passed:,}",
+            f"{agent.failed:,}",
+            f"{agent.errored:,}",
+            figures.percent(agent.pass_rate),
+            figures.percent_range(agent.interval),
+            figures.decimal(agent.score),
+        ]
+        for agent in agents
+    ]
+    if trials:
+        most = max((agent.trials[-1].k for agent in agents if agent.trials), default=1)
+        head += [f"pass@{most}", f"pass^{most}", "flaky"]
+        for row, agent in zip(rows, agents, strict=True):
+            row += [*_of_trials(agent, most), f"{agent.flaky:,}"]
+    if any(agent.other for agent in agents):
+        head.append("other")
+        for row, agent in zip(rows, agents, strict=True):
+            row.append(f"{agent.other:,}")
+    head += ["median", "p95"]
+    for row, agent in zip(rows, agents, strict=True):
+        row += [figures.duration(agent.duration_p50_ms), figures.duration(agent.duration_p95_ms)]
+    if any(agent.cost_usd is not None for agent in agents):
+        head.append("cost")
+        for row, agent in zip(rows, agents, strict=True):
+            row.append(figures.money(agent.cost_usd))
+    return head, rows
+
+
+def graders_table(report: Report) -> tuple[list[str], list[list[str]]]:
+    """Head and rows of what each grader said of each agent."""
+    head = ["agent", "grader", "passed", "failed", "errored", "skipped", "score"]
+    rows = [
+        [
+            counts.agent,
+            counts.grader,
+            *(
+                f"{counts.judgements.get(judgement, 0):,}"
+                for judgement in ("passed", "failed", "errored", "skipped")  # in the order of the head
+            ),
+            figures.decimal(counts.score),
+        ]
+        for counts in report.graders
+    ]
+    return head, rows
+
+
+def _of_trials(agent: AgentSummary, k: int) -> tuple[str, str]:
+    for trials in agent.trials:
+        if trials.k == k:
+            return figures.percent(trials.pass_at_k), figures.percent(trials.pass_hat_k)
+    return "–", "–"
+
+
+def _error_classes(report: Report) -> list[str]:
+    rows = [
+        [agent.agent, error_class, f"{count:,}"]
+        for agent in report.summary.agents
+        for error_class, count in agent.error_classes.items()
+    ]
+    return table(rows[0], rows[1:], left=2, indent="  ") if rows else []
+
+
+def _flaky(report: Report) -> list[str]:
+    summary = report.summary
+    rows = [[case.agent, case.case_id, f"{case.passed} of {case.graded} passed"] for case in summary.flaky[:MAX_LISTED]]
+    if not rows:
+        return []
+    lines = table(rows[0], rows[1:], left=3, indent="  ")
+    more = summary.flaky_cases - len(rows)
+    return [*lines, f"  … and {more:,} more"] if more > 0 else lines
+
+
+def _not_passed(report: Report, colour: bool, listed: int) -> Iterator[str]:
+    summary = report.summary
+    total = summary.failed + summary.errored
+    if not total or not listed:
+        return
+    yield ""
+    yield _paint("failed and errored", "bold", colour)
+    wanted = (row for row in report.rows(detailed=True) if row.outcome in _COLOURS)
+    for row in islice(wanted, listed):
+        word = _paint(row.outcome, _COLOURS[row.outcome], colour)
+        yield f"  {word}  {one_line(row.agent, 50)}  {one_line(figures.run_name(row, summary.trials), 80)}"
+        yield from wrap(one_line(reason(row), MAX_REASON), WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT)
+    if total > listed:
+        yield f"  … and {total - listed:,} more"
+
+
+def _paint(text: str, tone: str, colour: bool) -> str:
+    return coloured(text, tone) if colour else text

@@ -1,0 +1,54 @@
+"""Writing reports to files: each appears whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from seatrial.errors import SeatrialError
+from seatrial.reports.csv_report import csv_lines
+from seatrial.reports.ctrf import ctrf_json
+from seatrial.reports.html import html_page
+from seatrial.reports.json_report import json_report
+from seatrial.reports.junit import junit_xml
+from seatrial.reports.markdown import markdown_report
+from seatrial.reports.report import Report, report_on
+from seatrial.reports.stored import stored
+from seatrial.store import Store
+
+Form: TypeAlias = Literal["html", "junit", "ctrf", "markdown", "csv", "json"]
+
+FORMS: dict[Form, Callable[[Report], Iterable[str]]] = {
+    "html": html_page,
+    "junit": junit_xml,
+    "ctrf": ctrf_json,
+    "markdown": markdown_report,
+    "csv": csv_lines,
+    "json": json_report,
+}
+"""Every form a report can have."""
+
+
+def write_reports(store: Store, experiment_id: str, targets: Mapping[Form, Path]) -> Report:
+    """Report an experiment in each of these forms, and give the report for a summary on the terminal."""
+    report = report_on(stored(store, store.resolve_experiment(experiment_id)))
+    for form, path in targets.items():
+        write_pieces(path, FORMS[form](report))
+    return report
+
+
+def write_pieces(path: Path, pieces: Iterable[str]) -> None:
+    """Write text to a file that is replaced only when all of it is there."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with part.open("w", encoding="utf-8", errors="replace", newline="") as file:
+                file.writelines(pieces)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise SeatrialError("unwritable_file", f"{path} cannot be written: {error.strerror}") from None

@@ -1,0 +1,61 @@
+"""JSON Schemas of our types, generated from the types themselves.
+
+`make schemas` writes them to `schemas/`; a test fails when the files and the types drift apart.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+from typing import Any
+
+import msgspec
+
+ID_PREFIX = "https://seatrial.dev/schemas"
+
+
+class Schema(msgspec.Struct, frozen=True):
+    """One published schema."""
+
+    summary: str
+    module: str
+    type_name: str
+    """Name in that module of the type, or of a function that returns the schema itself."""
+
+
+SCHEMAS: dict[str, Schema] = {
+    "message": Schema("one message of the canonical transcript", "seatrial.transcript", "Message"),
+    "transcript": Schema("the canonical transcript: an array of messages", "seatrial.transcript.messages", "Messages"),
+    "record": Schema("a transcript with what its source said about the run", "seatrial.transcript", "Transcript"),
+    "note": Schema("something that had to be dropped, guessed or repaired", "seatrial.transcript", "Note"),
+    "run-identity": Schema("who a run is", "seatrial.transcript", "RunIdentity"),
+    "event": Schema("one event of a run's output (AG-UI's 31 types)", "seatrial.events.types", "Event"),
+    "envelope": Schema("a sequenced event of the native log", "seatrial.events", "SequencedOutputEnvelope"),
+    "keepalive": Schema("the native stream's keepalive frame", "seatrial.events", "StreamKeepalive"),
+    "terminal": Schema("the native stream's last frame", "seatrial.events", "RunStreamTerminal"),
+    "cursor": Schema("a position in a run's event log", "seatrial.events", "Cursor"),
+    "step": Schema("one tool call of a run with its result", "seatrial.trajectory", "Step"),
+    "trajectory": Schema("the steps of a run and where they came from", "seatrial.trajectory", "Trajectory"),
+    "match-result": Schema("what matching a trajectory gives", "seatrial.trajectory", "MatchResult"),
+    "suite": Schema("a suite file", "seatrial.suites.schema", "suite_json_schema"),
+}
+"""Every published schema by name."""
+
+
+def schema(name: str) -> dict[str, Any]:
+    """The JSON Schema of one of our types."""
+    entry = SCHEMAS[name]
+    subject = getattr(importlib.import_module(entry.module), entry.type_name)
+    body = subject() if inspect.isfunction(subject) else msgspec.json.schema(subject)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"{ID_PREFIX}/{name}.schema.json",
+        "title": f"Seatrial {name}",
+        **body,
+    }
+
+
+def schema_text(name: str) -> str:
+    """The schema as it is published: indented, ending in a newline."""
+    return json.dumps(schema(name), indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,101 @@
+"""What lets one run use the proxy: a secret that lives as long as the run."""
+
+from __future__ import annotations
+
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from seatrial.events.types import Event
+
+Emit: TypeAlias = Callable[[Event], None]
+Refused: TypeAlias = Literal["run_token_invalid", "run_token_expired"]
+
+MAX_RUN_BYTES = 64 * 1024 * 1024
+"""What one run may post in all."""
+_REMEMBERED = 10_000
+"""Dead tokens that are still told from ones that never lived."""
+_TOKEN_BYTES = 32
+
+
+class RunGrant(msgspec.Struct, frozen=True):
+    """A run's access to the proxy."""
+
+    run_id: str
+    url: str
+    """Where the proxy is."""
+    token: str
+    """The secret. It is neither logged nor stored; the proxy itself keeps a hash of it."""
+    jti: str
+    """Names the token without being one; may be logged."""
+
+    def __repr__(self) -> str:
+        return f"RunGrant(run_id={self.run_id!r}, url={self.url!r}, jti={self.jti!r})"
+
+    def redact(self, data: bytes) -> bytes:
+        """The data without the secret, where an agent sends it back."""
+        return redact_token(data, self.token)
+
+
+class LiveRun(msgspec.Struct):
+    """What the proxy knows of a run that goes on."""
+
+    run_id: str
+    emit: Emit
+    digest: bytes
+    bytes_left: int
+    """What it may still post."""
+    live: bool = True
+    """Whether it still goes on: it may end while a request of its agent is being read."""
+    next_sequence: int = 0
+
+
+class Grants:
+    """The runs that may use the proxy now."""
+
+    def __init__(self, max_run_bytes: int = MAX_RUN_BYTES) -> None:
+        self._max_run_bytes = max_run_bytes
+        self._by_digest: dict[bytes, LiveRun] = {}
+        self._by_run: dict[str, LiveRun] = {}
+        self._dead: OrderedDict[bytes, None] = OrderedDict()
+
+    def open(self, run_id: str, url: str, emit: Emit) -> RunGrant:
+        """Let a run in. A grant that it had before is dead from here on."""
+        self.close(run_id)
+        token = secrets.token_urlsafe(_TOKEN_BYTES)
+        run = LiveRun(run_id, emit, _digest(token), self._max_run_bytes)
+        self._by_digest[run.digest] = self._by_run[run_id] = run
+        return RunGrant(run_id, url, token, secrets.token_hex(8))
+
+    def close(self, run_id: str) -> None:
+        """End a run's access."""
+        run = self._by_run.pop(run_id, None)
+        if run is not None:
+            run.live = False
+            del self._by_digest[run.digest]
+            self._dead[run.digest] = None
+            if len(self._dead) > _REMEMBERED:
+                self._dead.popitem(last=False)
+
+    def find(self, token: str) -> LiveRun | Refused:
+        """The run of a token, or why there is none."""
+        # Looked up by its hash, so that the time it takes tells nothing about how near a guess is.
+        digest = _digest(token)
+        run = self._by_digest.get(digest)
+        if run is not None:
+            return run
+        return "run_token_expired" if digest in self._dead else "run_token_invalid"
+
+
+def redact_token(data: bytes, token: str) -> bytes:
+    """The data with something harmless in the place of a run token."""
+    secret = token.encode()
+    return data.replace(secret, b"[run token]") if secret in data else data
+
+
+def _digest(token: str) -> bytes:
+    return sha256(token.encode("utf-8", "replace")).digest()

@@ -1,0 +1,167 @@
+"""The tool proxy: an HTTP server that agents under test call while they work (dispatch.md 5).
+
+It knows runs by their tokens, and answers 401 to any other caller before it looks at anything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Self, TypeAlias
+
+from aiohttp import web
+
+from seatrial import wire
+from seatrial.errors import SeatrialError
+from seatrial.events.types import CustomEvent
+from seatrial.world.actor import actor_label
+from seatrial.world.grant import MAX_RUN_BYTES, Emit, Grants, LiveRun, RunGrant, redact_token
+from seatrial.world.tools import NoTools, ToolAnswer, ToolWorld, refusal
+from seatrial.world.trace import is_self_handoff, trace_event, trace_problem
+
+BASE_PATH = "/api/odyssey-proxy"
+MAX_BODY_BYTES = 4 * 1024 * 1024
+ACTOR_HEADER = "X-Pipelines-Actor-Id"
+TOKEN_HEADER = "X-Pipelines-Run-Token"  # noqa: S105 - the name of a header, not a secret
+
+_SHUTDOWN_S = 1.0
+
+_REFUSED = {
+    "run_token_invalid": "this is not the token of a run",
+    "run_token_expired": "the run of this token has ended",
+}
+
+Handler: TypeAlias = Callable[[web.Request, LiveRun, Any], Awaitable[ToolAnswer]]
+"""Takes a request, the run it belongs to, and its decoded body."""
+
+
+class ToolProxy:
+    """The server, for as long as an experiment goes on."""
+
+    def __init__(
+        self,
+        tools: ToolWorld | None = None,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        max_body_bytes: int = MAX_BODY_BYTES,
+        max_run_bytes: int = MAX_RUN_BYTES,
+    ) -> None:
+        self._tools = NoTools() if tools is None else tools
+        self._host = host
+        self._port = port
+        self._grants = Grants(max_run_bytes)
+        app = web.Application(client_max_size=max_body_bytes)
+        app.router.add_post(f"{BASE_PATH}/tools/{{name}}", self._guarded(self._call_tool, "arguments_invalid"))
+        app.router.add_post(f"{BASE_PATH}/traces/{{name}}", self._guarded(self._take_trace, "trace_payload_invalid"))
+        app.router.add_get("/api/agents/{agent_id}/tools-schema", self._guarded(self._tell_schema, bearer_only=True))
+        app.router.add_route("*", "/{path:.*}", _no_such_route)
+        # No access log: a request has the token in it.
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_S)
+
+    async def __aenter__(self) -> Self:
+        await self._runner.setup()
+        await web.TCPSite(self._runner, self._host, self._port).start()
+        self._port = self._runner.addresses[0][1]
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self._runner.cleanup()
+
+    @property
+    def url(self) -> str:
+        """Where agents find it; without a slash at the end."""
+        return f"http://{self._host}:{self._port}{BASE_PATH}"
+
+    def open_run(self, run_id: str, emit: Emit) -> RunGrant:
+        """Let a run use the proxy; what it posts goes to `emit`."""
+        return self._grants.open(run_id, self.url, emit)
+
+    def close_run(self, run_id: str) -> None:
+        """End a run: its token is dead."""
+        self._grants.close(run_id)
+
+    def _guarded(
+        self, handler: Handler, not_json: str = "payload_invalid", *, bearer_only: bool = False
+    ) -> Callable[[web.Request], Awaitable[web.Response]]:
+        """A route that only a run that goes on may take; `not_json` is the class of the error for any other body."""
+
+        async def handle(request: web.Request) -> web.Response:
+            token = _presented(request, bearer_only=bearer_only)
+            return _response(token if isinstance(token, ToolAnswer) else await answer(request, token))
+
+        async def answer(request: web.Request, token: str) -> ToolAnswer:
+            run = self._grants.find(token)
+            if not isinstance(run, LiveRun):
+                return refusal(401, run, _REFUSED[run])
+            body = await _read(request, run)
+            if not run.live:
+                return refusal(401, "run_token_expired", _REFUSED["run_token_expired"])
+            if isinstance(body, ToolAnswer):
+                return body
+            try:
+                payload = wire.decode(redact_token(body, token), repairs=[]) if body else {}
+            except SeatrialError as error:
+                return refusal(400, not_json, error.message)
+            return await handler(request, run, payload)
+
+        return handle
+
+    async def _call_tool(self, request: web.Request, run: LiveRun, arguments: Any) -> ToolAnswer:
+        name = request.match_info["name"]
+        actor = request.headers.get(ACTOR_HEADER)
+        if actor is not None and (actor := actor_label(actor)) is None:
+            return refusal(400, "actor_label_invalid", f"{ACTOR_HEADER} is not a label of an actor")
+        if type(arguments) is not dict:
+            return refusal(400, "arguments_invalid", "the body of a tool call is the object of its arguments")
+        answer = await self._tools.call(run.run_id, name, arguments, request.headers)
+        if answer.status == 404 and run.live:
+            # The attempt says something of the agent, though no tool was called.
+            attempt = {"tool": name, "arguments": arguments} | ({} if actor is None else {"actor": actor})
+            run.emit(CustomEvent(name="tool.not_found", value=attempt))
+        return answer
+
+    async def _take_trace(self, request: web.Request, run: LiveRun, payload: Any) -> ToolAnswer:
+        trace_type = request.match_info["name"]
+        problem = trace_problem(trace_type, payload)
+        if problem is not None:
+            return refusal(400, "trace_payload_invalid", problem)
+        if is_self_handoff(trace_type, payload):
+            return ToolAnswer(200, {"accepted": False, "sequence": None})
+        sequence = run.next_sequence
+        run.next_sequence += 1
+        run.emit(trace_event(trace_type, payload))
+        return ToolAnswer(200, {"accepted": True, "sequence": sequence})
+
+    async def _tell_schema(self, request: web.Request, run: LiveRun, payload: Any) -> ToolAnswer:
+        return ToolAnswer(200, {"tools": self._tools.schema()})
+
+
+def _presented(request: web.Request, *, bearer_only: bool) -> str | ToolAnswer:
+    """The token that a request carries, or the refusal."""
+    scheme, _, bearer = request.headers.get("Authorization", "").partition(" ")
+    if scheme != "Bearer":
+        bearer = ""
+    other = "" if bearer_only else request.headers.get(TOKEN_HEADER, "")
+    if bearer and other and bearer != other:
+        return refusal(401, "run_token_mismatch", f"Authorization and {TOKEN_HEADER} carry different tokens")
+    return bearer or other or refusal(401, "run_token_missing", "there is no `Authorization: Bearer <run token>`")
+
+
+async def _read(request: web.Request, run: LiveRun) -> bytes | ToolAnswer:
+    """The body, or the refusal of one that is too large."""
+    try:
+        body = await request.read()
+    except web.HTTPRequestEntityTooLarge as error:
+        return refusal(413, "payload_too_large", error.text or "the body is too large")
+    run.bytes_left -= len(body)
+    if run.bytes_left < 0:
+        return refusal(413, "payload_too_large", "the run has posted as much as one run may")
+    return body
+
+
+async def _no_such_route(request: web.Request) -> web.Response:
+    return _response(refusal(404, "route_not_found", "the proxy has `tools/{name}` and `traces/{type}` below its URL"))
+
+
+def _response(answer: ToolAnswer) -> web.Response:
+    return web.Response(status=answer.status, body=wire.encode(answer.body), content_type="application/json")

@@ -1,0 +1,1 @@
+"""Tests of the agent kinds, with what they share in `setting`."""

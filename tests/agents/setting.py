@@ -1,0 +1,94 @@
+"""Requests to put to agents, and servers on loopback that play their part."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, TypeAlias
+
+from aiohttp import web
+
+from seatrial.agents.agent import Agent, Reply, RunRequest
+from seatrial.events.types import Event
+from seatrial.runs import Case
+
+Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Talk: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+def a_request(
+    case: Case | None = None,
+    *,
+    run_id: str = "run-1",
+    trial: int = 0,
+    attempt: int = 1,
+    timeout_s: float | None = 20.0,
+) -> RunRequest:
+    return RunRequest(
+        run_id=run_id,
+        experiment_id="exp-1",
+        case=a_case() if case is None else case,
+        trial=trial,
+        attempt=attempt,
+        timeout_s=timeout_s,
+    )
+
+
+def a_case(case_id: str = "case-1", instruction: str = "Book a table for two.", **fields: Any) -> Case:
+    return Case(id=case_id, instruction=instruction, **fields)
+
+
+async def ask(agent: Agent, request: RunRequest | None = None) -> Reply:
+    """What the agent replies; its events are thrown away."""
+    return await agent.run(a_request() if request is None else request, lambda event: None)
+
+
+async def ask_with_events(agent: Agent, request: RunRequest | None = None) -> tuple[Reply, list[Event]]:
+    events: list[Event] = []
+    return await agent.run(a_request() if request is None else request, events.append), events
+
+
+def error_class(reply: Reply) -> str | None:
+    return None if reply.fault is None else reply.fault.error_class
+
+
+@asynccontextmanager
+async def serving(handler: Handler) -> AsyncIterator[str]:
+    """The URL of a server that answers every request with the handler."""
+    app = web.Application(client_max_size=64 * 2**20)
+    app.router.add_route("*", "/{path:.*}", handler)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/dispatch"
+    finally:
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def talking(talk: Talk) -> AsyncIterator[str]:
+    """The URL of a server that does on the socket what it likes, once the request's head has come."""
+
+    async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await reader.readuntil(b"\r\n\r\n")
+            await talk(reader, writer)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(accepted, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/dispatch"
+
+
+def unused_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

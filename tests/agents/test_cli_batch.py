@@ -1,0 +1,346 @@
+"""One program for all cases: lines are taken while it runs, and a bad one costs nothing but itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Iterable, Iterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.setting import a_case, a_request, error_class
+from agents.test_process import wait_until_dead
+from seatrial.agents.agent import BatchAgent, Reply, RunRequest
+from seatrial.agents.cli_batch import CliBatchAgent
+from seatrial.agents.config import CliConfig
+from seatrial.trajectory import extract
+
+PYTHON = [sys.executable, "-I", "-S"]
+
+# Reads the cases; `say` writes one line of output.
+HEAD = """
+import json, os, sys, time
+source = open(sys.argv[1]) if sys.argv[1] else sys.stdin
+out = open(sys.argv[2], "w") if sys.argv[2] else sys.stdout
+cases = [json.loads(line) for line in source]
+def say(id, **fields):
+    print(json.dumps({"id": id, **(fields or {"text": "answer to " + str(id)})}), file=out, flush=True)
+"""
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def an_agent(
+    folder: Path, script: str, *, files: bool = True, timeout_s: float | None = 20.0, **config: Any
+) -> CliBatchAgent:
+    """An agent that is a Python script, with files or on standard input and output."""
+    (folder / "agent.py").write_text(HEAD + script)
+    arguments = ["{PROMPT_FILE}", "{OUTPUT_FILE}"] if files else ["", ""]
+    command = [*PYTHON, str(folder / "agent.py"), *arguments]
+    return CliBatchAgent(CliConfig(command=command, batch=True, **config), directory=folder, timeout_s=timeout_s)
+
+
+def requests(*ids: str, **fields: Any) -> list[RunRequest]:
+    return [a_request(a_case(case_id, f"do {case_id}", **fields), run_id=f"run-{case_id}") for case_id in ids]
+
+
+def batched(agent: CliBatchAgent, asked: Iterable[RunRequest]) -> dict[str, Reply]:
+    """The replies by run id; every request has exactly one."""
+    replies: dict[str, Reply] = {}
+
+    async def play() -> None:
+        async with agent:
+            async for request, reply in agent.run_batch(asked):
+                assert request.run_id not in replies
+                replies[request.run_id] = reply
+
+    asyncio.run(play())
+    return replies
+
+
+def answers(replies: dict[str, Reply]) -> dict[str, str | None]:
+    return {
+        run_id: error_class(reply) if reply.reading is None else reply.reading.transcript.final_text()
+        for run_id, reply in replies.items()
+    }
+
+
+def test_a_batch_agent_is_one(tmp_path: Path) -> None:
+    assert isinstance(an_agent(tmp_path, ""), BatchAgent)
+
+
+@pytest.mark.parametrize("files", [True, False])
+def test_every_case_is_answered_in_whatever_order(tmp_path: Path, temporary: Path, files: bool) -> None:
+    agent = an_agent(tmp_path, "for case in reversed(cases): say(case['id'])", files=files)
+    replies = batched(agent, requests("a", "b", "c"))
+    assert answers(replies) == {f"run-{n}": f"answer to {n}" for n in "abc"}
+    assert replies["run-a"].body == b'{"id": "a", "text": "answer to a"}'
+    assert agent.notes == []
+    assert list(temporary.iterdir()) == []
+
+
+def test_each_line_has_id_prompt_files_and_input(tmp_path: Path) -> None:
+    agent = an_agent(tmp_path, "for case in cases: say(case['id'], text=json.dumps(case))")
+    replies = batched(agent, requests("a", files=["x.txt"], input={"n": 1}, expected="secret"))
+    assert json.loads(answers(replies)["run-a"] or "") == {
+        "id": "a",
+        "prompt": "do a",
+        "files": ["x.txt"],
+        "input": {"n": 1},
+    }
+
+
+def test_a_conversation_is_told_too(tmp_path: Path) -> None:
+    messages = [{"role": "user", "content": "hello"}]
+    agent = an_agent(tmp_path, "say('a', text=json.dumps(cases[0]['messages']))")
+    assert answers(batched(agent, requests("a", messages=messages)))["run-a"] == json.dumps(messages)
+
+
+def test_further_trials_of_a_case_are_told_apart(tmp_path: Path) -> None:
+    asked = [a_request(a_case("a"), run_id=f"run-{trial}", trial=trial) for trial in range(3)]
+    replies = batched(an_agent(tmp_path, "for case in cases: say(case['id'])"), asked)
+    assert answers(replies) == {"run-0": "answer to a", "run-1": "answer to run-1", "run-2": "answer to run-2"}
+
+
+@pytest.mark.parametrize("files", [True, False])
+def test_lines_are_taken_while_the_program_runs(tmp_path: Path, files: bool) -> None:
+    go_on = tmp_path / "go on"
+    script = f"""
+say("a")
+while not os.path.exists({str(go_on)!r}): time.sleep(0.01)
+say("b")
+"""
+
+    async def play() -> list[str]:
+        came = []
+        async with an_agent(tmp_path, script, files=files) as agent:
+            async for request, _ in agent.run_batch(requests("a", "b")):
+                came.append(request.case.id)
+                go_on.touch()
+        return came
+
+    assert asyncio.run(play()) == ["a", "b"]
+
+
+@pytest.mark.parametrize("files", [True, False])
+def test_a_bad_line_affects_that_record_alone(tmp_path: Path, files: bool) -> None:
+    script = """
+say("a")
+print("not JSON", file=out)
+print("{\\"id\\": \\"b\\", \\"text\\": ", file=out)
+print(file=out)
+say("c", nothing="of the kind")
+say("d")
+"""
+    agent = an_agent(tmp_path, script, files=files)
+    replies = batched(agent, requests("a", "b", "c", "d"))
+    assert answers(replies) == {
+        "run-a": "answer to a",
+        "run-b": "agent_output_missing",
+        "run-c": "agent_bad_response",
+        "run-d": "answer to d",
+    }
+    assert [(note.code, note.pointer) for note in agent.notes] == [
+        ("batch_line_unusable", "/2"),
+        ("batch_line_unusable", "/3"),
+    ]
+    missing = replies["run-b"].fault
+    assert missing is not None
+    assert "line 2" in missing.message
+    assert replies["run-c"].body == b'{"id": "c", "nothing": "of the kind"}'
+
+
+def test_unknown_repeated_and_missing_ids_affect_those_records_alone(tmp_path: Path) -> None:
+    script = """
+say("a")
+say("a", text="again")
+say("stranger")
+say(None)
+say(7)
+"""
+    agent = an_agent(tmp_path, script)
+    replies = batched(agent, requests("a", "b", "7"))
+    assert answers(replies) == {"run-a": "answer to a", "run-b": "agent_output_missing", "run-7": "answer to 7"}
+    assert [(note.code, note.pointer) for note in agent.notes] == [
+        ("batch_id_repeated", "/2"),
+        ("batch_id_unknown", "/3"),
+        ("batch_line_unusable", "/4"),
+    ]
+
+
+def test_a_last_line_without_its_end_counts(tmp_path: Path) -> None:
+    agent = an_agent(tmp_path, 'out.write(json.dumps({"id": "a", "text": "x"})); out.close()')
+    assert answers(batched(agent, requests("a"))) == {"run-a": "x"}
+
+
+def test_a_program_that_writes_half_a_line_and_dies_loses_that_record_and_the_rest(tmp_path: Path) -> None:
+    script = """
+say("a")
+out.write('{"id": "b", "te'); out.flush()
+print("out of memory", file=sys.stderr, flush=True)
+os.kill(os.getpid(), 9)
+"""
+    replies = batched(an_agent(tmp_path, script), requests("a", "b", "c"))
+    assert answers(replies) == {"run-a": "answer to a", "run-b": "agent_exit", "run-c": "agent_exit"}
+    fault = replies["run-c"].fault
+    assert fault is not None
+    assert "SIGKILL" in fault.message
+    assert fault.detail == "out of memory"
+
+
+def test_a_line_beyond_the_limit_costs_nothing_but_itself(tmp_path: Path) -> None:
+    script = "say('a', text='x' * 3000000); say('b')"
+    agent = an_agent(tmp_path, script, max_response_bytes=2**20)
+    assert answers(batched(agent, requests("a", "b"))) == {"run-a": "agent_output_missing", "run-b": "answer to b"}
+    assert [note.code for note in agent.notes] == ["batch_line_unusable"]
+
+
+@pytest.mark.parametrize("files", [True, False])
+def test_a_program_that_falls_silent_is_ended(tmp_path: Path, temporary: Path, files: bool) -> None:
+    script = f"say('a'); open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    replies = batched(an_agent(tmp_path, script, files=files, timeout_s=0.4), requests("a", "b"))
+    assert answers(replies) == {"run-a": "answer to a", "run-b": "agent_timeout"}
+    wait_until_dead(int((tmp_path / "pid").read_text()))
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_program_that_goes_on_after_its_last_line_is_ended(tmp_path: Path) -> None:
+    replies = batched(
+        an_agent(tmp_path, "say('a'); out.close(); os.close(1); time.sleep(60)", files=False, timeout_s=0.3),
+        requests("a", "b"),
+    )
+    assert answers(replies) == {"run-a": "answer to a", "run-b": "agent_timeout"}
+
+
+def test_a_deadline_counts_from_line_to_line(tmp_path: Path) -> None:
+    script = "for case in cases: time.sleep(0.15); say(case['id'])"
+    asked = requests("a", "b", "c", "d")
+    for request in asked:
+        request.timeout_s = 0.5
+    replies = batched(an_agent(tmp_path, script, timeout_s=None), asked)
+    assert set(answers(replies).values()) == {f"answer to {n}" for n in "abcd"}
+
+
+@pytest.mark.parametrize("command", [["/no/such/program"], ["/bin/false"]])
+def test_a_program_that_does_not_work_at_all_errors_every_run(tmp_path: Path, command: list[str]) -> None:
+    agent = CliBatchAgent(CliConfig(command=command, batch=True), directory=tmp_path, timeout_s=None)
+    assert answers(batched(agent, requests("a", "b"))) == {"run-a": "agent_exit", "run-b": "agent_exit"}
+
+
+def test_no_room_for_the_files_errors_every_run(tmp_path: Path, temporary: Path) -> None:
+    async def play() -> list[str | None]:
+        async with an_agent(tmp_path, "") as agent:
+            (workspace,) = temporary.iterdir()
+            (workspace / "1").touch()
+            return [error_class(reply) async for _, reply in agent.run_batch(requests("a", "b"))]
+
+    assert asyncio.run(play()) == ["internal_error", "internal_error"]
+
+
+def test_whoever_stops_asking_ends_the_program(tmp_path: Path, temporary: Path) -> None:
+    script = f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); say('a'); time.sleep(60)"
+
+    async def play() -> None:
+        async with an_agent(tmp_path, script) as agent:
+            async with aclosing(agent.run_batch(requests("a", "b"))) as replies:
+                async for _ in replies:
+                    break
+            wait_until_dead(int((tmp_path / "pid").read_text()))
+
+    asyncio.run(play())
+    assert list(temporary.iterdir()) == []
+
+
+def test_leaving_the_agent_ends_a_program_that_nobody_listens_to(tmp_path: Path) -> None:
+    script = f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); say('a'); time.sleep(60)"
+
+    async def play() -> None:
+        async with an_agent(tmp_path, script) as agent:
+            replies = agent.run_batch(requests("a", "b"))
+            await anext(replies)
+        wait_until_dead(int((tmp_path / "pid").read_text()))
+        await replies.aclose()
+
+    asyncio.run(play())
+
+
+def test_a_trace_file_is_read_in_a_batch_too(tmp_path: Path) -> None:
+    script = """
+with open(os.path.dirname(sys.argv[2]) + "/t.json", "w") as file:
+    json.dump([{"type": "tool_call", "name": "search"}], file)
+say("a", text="x", trace_ref="t.json")
+"""
+    reply = batched(an_agent(tmp_path, script), requests("a"))["run-a"]
+    assert reply.reading is not None
+    trajectory = extract(reply.reading, trace_file=reply.trace_file)
+    assert [step.name for step in trajectory.steps] == ["search"]
+
+
+def test_a_program_faster_than_its_reader_has_to_wait(tmp_path: Path) -> None:
+    script = "for case in cases: say(case['id'], text='x' * 100000)"
+    ids = [str(n) for n in range(200)]
+
+    async def play() -> int:
+        peak = 0
+        async with an_agent(tmp_path, script, files=False) as agent:
+            tracemalloc.start()
+            try:
+                async for _, reply in agent.run_batch(requests(*ids)):
+                    assert reply.fault is None
+                    await asyncio.sleep(0)
+                peak = tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+        return peak
+
+    assert asyncio.run(play()) < 8 * 2**20
+
+
+def test_memory_does_not_grow_with_the_batch(tmp_path: Path) -> None:
+    """What is kept for a request that waits is its id and where it is, not what is in it."""
+
+    def many(count: int) -> Iterator[RunRequest]:
+        for number in range(count):
+            yield a_request(a_case(str(number), "x" * 10_000), run_id=f"run-{number}")
+
+    async def play() -> int:
+        async with an_agent(tmp_path, "for case in cases: say(case['id'])") as agent:
+            tracemalloc.start()
+            try:
+                count = 0
+                async for _ in agent.run_batch(many(2_000)):
+                    count += 1
+                assert count == 2_000
+                return tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+
+    assert asyncio.run(play()) < 4 * 2**20
+
+
+def test_an_empty_batch_is_over_at_once(tmp_path: Path) -> None:
+    assert batched(an_agent(tmp_path, ""), []) == {}
+
+
+def test_waiting_for_a_batch_costs_little(tmp_path: Path) -> None:
+    async def play() -> float:
+        async with an_agent(tmp_path, "time.sleep(0.6); say('a')") as agent:
+            begun = time.process_time()
+            async for _ in agent.run_batch(requests("a")):
+                pass
+            return time.process_time() - begun
+
+    assert asyncio.run(play()) < 0.2

@@ -1,0 +1,274 @@
+"""A program and all that it starts end together, whatever it does about it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seatrial.agents.process import GRACE_S, MAX_LOG_BYTES, Process
+
+PYTHON = [sys.executable, "-I", "-S", "-c"]
+
+
+def running(script: str, scenario: Callable[[Process], Awaitable[Any]], **options: Any) -> Any:
+    """Play a scenario with a Python program."""
+
+    async def play() -> Any:
+        async with Process([*PYTHON, script], cwd="/", env=dict(os.environ), **options) as process:
+            return await scenario(process)
+
+    return asyncio.run(play())
+
+
+async def output_of(process: Process) -> tuple[bytes, int]:
+    parts = []
+    while part := await process.read():
+        parts.append(part)
+    return b"".join(parts), await process.wait()
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # A child of a killed parent may wait for the init process to reap it.
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def wait_until_dead(pid: int) -> None:
+    end = time.monotonic() + 5
+    while alive(pid):
+        assert time.monotonic() < end, f"process {pid} is still there"
+        time.sleep(0.01)
+
+
+def test_output_log_and_exit_code_come_apart() -> None:
+    script = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"
+
+    async def scenario(process: Process) -> Any:
+        return await output_of(process), process.log_lines()
+
+    assert running(script, scenario) == ((b"out\n", 3), "err")
+
+
+def test_without_output_both_go_to_the_log() -> None:
+    script = "import sys; print('out', flush=True); print('err', file=sys.stderr)"
+
+    async def scenario(process: Process) -> Any:
+        return await process.wait(), process.log_lines()
+
+    assert running(script, scenario, has_output=False) == (0, "out\nerr")
+
+
+def test_a_program_without_input_finds_its_input_empty() -> None:
+    assert running("import sys; print(repr(sys.stdin.read()))", output_of) == (b"''\n", 0)
+
+
+def test_a_signal_is_a_negative_code() -> None:
+    assert running("import os; os.kill(os.getpid(), 9)", output_of) == (b"", -9)
+
+
+def test_the_log_keeps_its_last_lines_only() -> None:
+    script = "import sys\nfor n in range(20000): print('line', n, file=sys.stderr)"
+
+    async def scenario(process: Process) -> str:
+        await process.wait()
+        return process.log_lines()
+
+    lines = running(script, scenario).splitlines()
+    assert len(lines) == 20
+    assert lines[-1] == "line 19999"
+
+
+def test_one_endless_line_of_log_is_bounded() -> None:
+    async def scenario(process: Process) -> str:
+        await process.wait()
+        return process.log_lines()
+
+    log = running("import sys; sys.stderr.write('x' * 1000000)", scenario)
+    assert len(log) <= MAX_LOG_BYTES
+
+
+def test_a_program_whose_output_nobody_reads_has_to_wait() -> None:
+    async def scenario(process: Process) -> bool:
+        await process.read()
+        await asyncio.sleep(0.2)
+        return process.ended
+
+    assert not running("import os\nwhile True: os.write(1, b'x' * 65536)", scenario)
+
+
+def test_leaving_the_block_ends_the_program() -> None:
+    async def scenario(process: Process) -> int:
+        return int(await process.read())
+
+    pid = running("import os, time; print(os.getpid(), flush=True); time.sleep(60)", scenario)
+    wait_until_dead(pid)
+
+
+def test_a_program_that_ignores_sigterm_is_killed() -> None:
+    script = """
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print(os.getpid(), flush=True)
+time.sleep(60)
+"""
+
+    async def scenario(process: Process) -> int:
+        pid = int(await process.read())
+        await process.end(0.1)
+        assert process.ended
+        return pid
+
+    begun = time.monotonic()
+    pid = running(script, scenario)
+    assert time.monotonic() - begun < GRACE_S
+    wait_until_dead(pid)
+
+
+def test_a_program_that_takes_its_leave_on_sigterm_is_given_time() -> None:
+    script = """
+import os, signal, time
+def leave(number, frame):
+    os.write(1, b'bye\\n')
+    os._exit(0)
+signal.signal(signal.SIGTERM, leave)
+print('ready', flush=True)
+time.sleep(60)
+"""
+
+    async def scenario(process: Process) -> Any:
+        await process.read()
+        await process.end()
+        return await output_of(process)
+
+    assert running(script, scenario) == (b"bye\n", 0)
+
+
+FORKING = """
+import os, time
+if os.fork() == 0:
+    {child}
+    print(os.getpid(), flush=True)
+    time.sleep(60)
+    os._exit(0)
+time.sleep({parent})
+"""
+
+
+def test_a_program_that_forks_and_ends_leaves_nothing_behind() -> None:
+    async def scenario(process: Process) -> int:
+        output, code = await output_of(process)
+        assert code == 0
+        return int(output)
+
+    begun = time.monotonic()
+    wait_until_dead(running(FORKING.format(child="pass", parent=0.3), scenario))
+    assert time.monotonic() - begun < 5
+
+
+def test_a_program_that_forks_is_ended_with_its_children() -> None:
+    async def scenario(process: Process) -> int:
+        return int(await process.read())
+
+    wait_until_dead(running(FORKING.format(child="pass", parent=60), scenario))
+
+
+def test_a_child_that_leaves_the_group_and_holds_the_pipes_is_not_waited_for() -> None:
+    async def scenario(process: Process) -> int:
+        output, code = await output_of(process)
+        assert code == 0
+        return int(output)
+
+    begun = time.monotonic()
+    pid = running(FORKING.format(child="os.setsid()", parent=0.2), scenario)
+    try:
+        assert time.monotonic() - begun < 5
+    finally:
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_a_cancelled_block_ends_the_program() -> None:
+    pids = []
+
+    async def play() -> None:
+        async def work() -> None:
+            script = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
+            async with Process([*PYTHON, script], cwd="/", env={}) as process:
+                pids.append(int(await process.read()))
+                await process.wait()
+
+        task = asyncio.create_task(work())
+        while not pids:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(play())
+    wait_until_dead(pids[0])
+
+
+def test_a_block_that_is_cancelled_twice_kills_at_once() -> None:
+    pids = []
+
+    async def play() -> None:
+        async def work() -> None:
+            script = """
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print(os.getpid(), flush=True)
+time.sleep(60)
+"""
+            async with Process([*PYTHON, script], cwd="/", env={}) as process:
+                pids.append(int(await process.read()))
+                await process.wait()
+
+        task = asyncio.create_task(work())
+        while not pids:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    begun = time.monotonic()
+    asyncio.run(play())
+    assert time.monotonic() - begun < GRACE_S
+    wait_until_dead(pids[0])
+
+
+@pytest.mark.parametrize(
+    ("command", "cwd"), [(["/no/such/program"], "/"), ([sys.executable], "/no/such/directory"), (["/"], "/")]
+)
+def test_a_program_that_cannot_be_started_is_an_error_of_the_system(command: list[str], cwd: str) -> None:
+    async def play() -> None:
+        async with Process(command, cwd=cwd, env={}):
+            raise AssertionError("it was started")
+
+    with pytest.raises(OSError, match=r".+"):
+        asyncio.run(play())
+
+
+def test_many_programs_leave_no_descriptors_behind() -> None:
+    async def play() -> int:
+        async def one() -> None:
+            async with Process(["/bin/true"], cwd="/", env={}) as process:
+                await output_of(process)
+
+        await asyncio.gather(*[one() for _ in range(10)])
+        before = len(os.listdir("/proc/self/fd"))
+        await asyncio.gather(*[one() for _ in range(40)])
+        return len(os.listdir("/proc/self/fd")) - before
+
+    assert asyncio.run(play()) <= 0

@@ -1,0 +1,464 @@
+"""Functions as agents: sync, async, streaming; and what they raise is a finding about them."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from agents.setting import a_case, a_request, ask, ask_with_events, error_class
+from seatrial.agents.agent import Reply, RunRequest
+from seatrial.agents.config import PythonConfig
+from seatrial.agents.python import PythonAgent
+from seatrial.errors import SeatrialError
+from seatrial.events.types import CustomEvent, Event, RunFinished, RunStarted, TextMessageChunk
+from seatrial.trajectory import extract
+from seatrial.world.proxy import ToolProxy
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A suite's directory, whose modules are forgotten afterwards."""
+    path, modules = list(sys.path), set(sys.modules)
+    yield tmp_path
+    sys.path[:] = path
+    for name in set(sys.modules) - modules:
+        if getattr(sys.modules[name], "__file__", None) and str(tmp_path) in str(sys.modules[name].__file__):
+            del sys.modules[name]
+
+
+def an_agent(
+    folder: Path, source: str, *, proxy: ToolProxy | None = None, timeout_s: float | None = None
+) -> PythonAgent:
+    """The agent of the function `agent` in a module of its own."""
+    name = f"agent_under_test_{next(_numbers)}"
+    (folder / f"{name}.py").write_text(source)
+    return PythonAgent(PythonConfig(target=f"{name}:agent"), directory=folder, proxy=proxy, timeout_s=timeout_s)
+
+
+def run(
+    folder: Path, source: str, request: RunRequest | None = None, *, timeout_s: float | None = None
+) -> tuple[Reply, list[Event]]:
+    async def play() -> tuple[Reply, list[Event]]:
+        async with an_agent(folder, source, timeout_s=timeout_s) as agent:
+            return await ask_with_events(agent, request)
+
+    return asyncio.run(play())
+
+
+def answer_of(reply: Reply) -> str | None:
+    assert reply.fault is None, reply.fault
+    assert reply.reading is not None
+    return reply.reading.transcript.final_text()
+
+
+# What it returns
+
+
+@pytest.mark.parametrize("head", ["def", "async def"])
+def test_plain_text_is_the_answer(folder: Path, head: str) -> None:
+    reply, events = run(folder, f"{head} agent(instruction): return instruction.upper()")
+    assert answer_of(reply) == "BOOK A TABLE FOR TWO."
+    assert reply.body == b"BOOK A TABLE FOR TWO."
+    assert not reply.streamed
+    assert events == []
+
+
+@pytest.mark.parametrize("head", ["def", "async def"])
+def test_a_response_object_is_read(folder: Path, head: str) -> None:
+    source = f"""
+{head} agent(instruction):
+    return {{"final_response": "Done.", "messages": [
+        {{"role": "assistant", "content": "", "tool_calls": [{{"id": "1", "name": "book", "arguments": {{"n": 2}}}}]}},
+        {{"role": "tool", "tool_call_id": "1", "content": "ok"}},
+        {{"role": "assistant", "content": "Done."}},
+    ]}}
+"""
+    reply, _ = run(folder, source)
+    assert answer_of(reply) == "Done."
+    assert reply.reading is not None
+    assert reply.reading.format == "agent-response"
+    assert [(step.name, step.arguments) for step in extract(reply.reading).steps] == [("book", {"n": 2})]
+
+
+def test_a_callable_object_and_a_method_are_functions_too(folder: Path) -> None:
+    source = """
+class Agent:
+    async def __call__(self, instruction): return "called"
+agent = Agent()
+"""
+    assert answer_of(run(folder, source)[0]) == "called"
+
+
+def test_a_function_that_returns_a_coroutine_is_waited_for(folder: Path) -> None:
+    source = """
+async def work(): return "done"
+def agent(instruction): return work()
+"""
+    assert answer_of(run(folder, source)[0]) == "done"
+
+
+def test_the_suites_directory_is_importable(folder: Path) -> None:
+    (folder / "a_module_beside").write_text("")
+    (folder / "beside_it.py").write_text("ANSWER = 'from beside'")
+    assert answer_of(run(folder, "import beside_it\ndef agent(p): return beside_it.ANSWER")[0]) == "from beside"
+
+
+# How it is called
+
+
+def test_a_sync_function_does_not_hold_up_others(folder: Path) -> None:
+    source = "import time\ndef agent(instruction):\n    time.sleep(0.2)\n    return 'x'"
+
+    async def play() -> float:
+        async with an_agent(folder, source) as agent:
+            begun = time.monotonic()
+            await asyncio.gather(*[ask(agent, a_request(run_id=str(n))) for n in range(30)])
+            return time.monotonic() - begun
+
+    assert asyncio.run(play()) < 2
+
+
+def test_an_agent_may_change_what_it_is_given(folder: Path) -> None:
+    source = """
+def agent(instruction, input, messages):
+    input["items"].append("mine"); messages.clear(); input["new"] = 1
+    return "x"
+"""
+    case = a_case(input={"items": []}, messages=[{"role": "user", "content": "hi"}])
+    run(folder, source, a_request(case))
+    assert case == a_case(input={"items": []}, messages=[{"role": "user", "content": "hi"}])
+
+
+def test_context_variables_reach_a_thread(folder: Path) -> None:
+    source = """
+import contextvars
+place = contextvars.ContextVar("place", default="nowhere")
+def agent(instruction): return place.get()
+"""
+
+    async def play() -> str | None:
+        agent = an_agent(folder, source)
+        module = sys.modules[agent._function.__module__]
+        async with agent:
+            module.place.set("here")
+            return answer_of(await ask(agent))
+
+    assert asyncio.run(play()) == "here"
+
+
+def test_a_ported_entrypoint_reaches_the_proxy(folder: Path) -> None:
+    source = """
+import json, urllib.request
+def agent(task_input, *, proxy_url, run_token):
+    request = urllib.request.Request(
+        proxy_url + "/traces/thinking", json.dumps({"text": task_input["user_instruction"]}).encode(),
+        {"Authorization": "Bearer " + run_token, "Content-Type": "application/json"},
+    )
+    return json.load(urllib.request.urlopen(request)).__repr__()
+"""
+
+    async def play() -> None:
+        async with ToolProxy() as proxy, an_agent(folder, source, proxy=proxy) as agent:
+            reply, events = await ask_with_events(agent)
+            assert answer_of(reply) == "{'accepted': True, 'sequence': 0}"
+            assert events == [CustomEvent(name="trace.thinking", value={"text": "Book a table for two."})]
+
+    asyncio.run(play())
+
+
+def test_a_token_is_dead_when_the_function_has_returned(folder: Path) -> None:
+    async def play() -> int:
+        source = "async def agent(proxy_url, run_token): return proxy_url + ' ' + run_token"
+        async with ToolProxy() as proxy, an_agent(folder, source, proxy=proxy) as agent:
+            url, token = (answer_of(await ask(agent)) or "").split()
+            headers = {"Authorization": f"Bearer {token}"}
+            async with (
+                aiohttp.ClientSession() as session,
+                session.post(f"{url}/traces/thinking", json={}, headers=headers) as response,
+            ):
+                return response.status
+
+    assert asyncio.run(play()) == 401
+
+
+# What it raises
+
+
+@pytest.mark.parametrize("head", ["def", "async def"])
+def test_an_exception_is_a_finding_with_the_agents_traceback(folder: Path, head: str) -> None:
+    source = f"""
+def deeper():
+    raise ValueError("no table")
+{head} agent(instruction):
+    deeper()
+"""
+    reply, _ = run(folder, source)
+    assert reply.fault is not None
+    assert reply.fault.error_class == "agent_exception"
+    assert reply.fault.blame == "agent"
+    assert reply.fault.message == "ValueError: no table"
+    assert reply.fault.detail is not None
+    assert "in deeper" in reply.fault.detail
+    assert reply.fault.detail.count("  File ") == 2
+    assert "seatrial/agents" not in reply.fault.detail
+
+
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        ("import sys; sys.exit(3)", "SystemExit: 3"),
+        ("raise TimeoutError('of my own')", "TimeoutError: of my own"),
+        ("raise StopIteration(1)", "RuntimeError"),
+        ("import asyncio; raise asyncio.CancelledError('mine')", "CancelledError: mine"),
+        ("return 1 / 0", "ZeroDivisionError"),
+        ("return agent(instruction)", "RecursionError"),
+        ("raise GeneratorExit", "GeneratorExit"),
+        ("raise ExceptionGroup('many', [ValueError(1)])", "ExceptionGroup: many"),
+    ],
+)
+@pytest.mark.parametrize("head", ["def", "async def"])
+def test_whatever_an_agent_raises_is_a_finding(folder: Path, head: str, statement: str, name: str) -> None:
+    if head == "async def":
+        statement = statement.replace("return agent(", "return await agent(")
+    reply, _ = run(folder, f"{head} agent(instruction):\n    {statement}")
+    assert reply.fault is not None
+    assert reply.fault.error_class == "agent_exception"
+    assert name in reply.fault.message
+    assert reply.fault.detail is not None
+    assert len(reply.fault.detail) < 17_000
+
+
+def test_an_exception_that_cannot_be_shown_is_a_finding_too(folder: Path) -> None:
+    source = """
+class Shy(Exception):
+    def __str__(self): raise RuntimeError("not telling")
+def agent(instruction): raise Shy
+"""
+    assert error_class(run(folder, source)[0]) == "agent_exception"
+
+
+# How long it takes
+
+
+@pytest.mark.parametrize(
+    ("own_s", "left_s", "expected"), [(0.2, 20.0, "agent_timeout"), (20.0, 0.2, "deadline_exceeded")]
+)
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import time\ndef agent(p): time.sleep(3)",
+        "import asyncio\nasync def agent(p): await asyncio.sleep(30)",
+        "import time\ndef agent(p):\n    yield 'a'\n    time.sleep(3)",
+        "import asyncio\nasync def agent(p):\n    yield 'a'\n    await asyncio.sleep(30)",
+    ],
+)
+def test_a_function_that_takes_too_long_is_left_behind(
+    folder: Path, source: str, own_s: float, left_s: float, expected: str
+) -> None:
+    begun = time.monotonic()
+    reply, events = run(folder, source, a_request(timeout_s=left_s), timeout_s=own_s)
+    assert error_class(reply) == expected
+    assert time.monotonic() - begun < 2
+    if "yield" in source:
+        assert TextMessageChunk(message_id="answer", delta="a") in events
+        assert reply.reading is not None
+        assert reply.reading.transcript.final_text() == "a"
+
+
+def test_a_function_that_never_returns_does_not_keep_the_process(folder: Path) -> None:
+    script = f"""
+import asyncio, sys
+from pathlib import Path
+sys.path.insert(0, {str(Path(__file__).parent.parent)!r})
+from agents.setting import a_request, ask
+from seatrial.agents.config import PythonConfig
+from seatrial.agents.python import PythonAgent
+async def play():
+    config = PythonConfig(target="hanging:agent")
+    async with PythonAgent(config, directory=Path({str(folder)!r}), proxy=None, timeout_s=0.1) as agent:
+        print((await ask(agent)).fault.error_class)
+asyncio.run(play())
+"""
+    (folder / "hanging.py").write_text("import time\ndef agent(p):\n    while True: time.sleep(1)")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=20, check=True)
+    assert done.stdout == b"agent_timeout\n"
+
+
+def test_a_cancelled_run_is_cancelled(folder: Path) -> None:
+    async def play() -> None:
+        async with an_agent(folder, "import asyncio\nasync def agent(p): await asyncio.sleep(30)") as agent:
+            task = asyncio.create_task(ask(agent))
+            await asyncio.sleep(0.05)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    asyncio.run(play())
+
+
+def test_threads_end_with_the_agent(folder: Path) -> None:
+    async def play() -> None:
+        async with an_agent(folder, "def agent(p): return 'x'") as agent:
+            await asyncio.gather(*[ask(agent, a_request(run_id=str(n))) for n in range(20)])
+
+    before = threading.active_count()
+    asyncio.run(play())
+    end = time.monotonic() + 5
+    while threading.active_count() > before:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+# What it yields
+
+
+EVENTS = """
+from seatrial.events.types import *
+items = [
+    RunStarted(thread_id="t", run_id="r"),
+    {"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "search"},
+    b'data: {"type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": "{}"}\\n\\nda',
+    b'ta: {"type": "TOOL_CALL_END", "toolCallId": "c"}\\n\\n',
+    {"type": "TEXT_MESSAGE_CHUNK", "messageId": "m", "delta": "Done."},
+    RunFinished(thread_id="t", run_id="r"),
+]
+"""
+
+
+@pytest.mark.parametrize("head", ["def", "async def"])
+def test_events_in_any_form_are_handed_on_as_they_come(folder: Path, head: str) -> None:
+    reply, events = run(folder, f"{EVENTS}\n{head} agent(p):\n    for item in items: yield item")
+    assert answer_of(reply) == "Done."
+    assert reply.streamed
+    assert [type(event).__name__ for event in events] == [
+        "RunStarted",
+        "ToolCallStart",
+        "ToolCallArgs",
+        "ToolCallEnd",
+        "TextMessageChunk",
+        "RunFinished",
+    ]
+    assert reply.reading is not None
+    assert reply.reading.notes == []
+    assert [step.name for step in extract(reply.reading).steps] == ["search"]
+
+
+def test_events_arrive_while_the_function_runs(folder: Path) -> None:
+    source = """
+import threading
+seen = threading.Event()
+def agent(instruction):
+    yield "first"
+    assert seen.wait(5)
+    yield "second"
+"""
+
+    async def play() -> None:
+        agent = an_agent(folder, source)
+        module = sys.modules[agent._function.__module__]
+        async with agent:
+            reply = await agent.run(a_request(), lambda event: module.seen.set())
+            assert answer_of(reply) == "firstsecond"
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("head", ["def", "async def"])
+def test_pieces_of_text_are_the_answer_and_make_a_whole_run(folder: Path, head: str) -> None:
+    reply, events = run(folder, f"{head} agent(p):\n    yield 'Do'\n    yield 'ne.'")
+    assert answer_of(reply) == "Done."
+    assert isinstance(events[0], RunStarted)
+    assert isinstance(events[-1], RunFinished)
+    assert reply.reading is not None
+    assert reply.reading.notes == []
+
+
+@pytest.mark.parametrize(
+    ("items", "expected"),
+    [
+        ("[]", "agent_bad_response"),
+        ("[7]", "agent_bad_response"),
+        ("['a', object()]", "agent_bad_response"),
+        ("[{'x': {1, 2}, 'type': object()}]", "agent_bad_response"),
+        ("items[:-1]", "stream_truncated"),
+        ("[items[0], {'type': 'RUN_ERROR', 'message': 'no'}]", "agent_reported_error"),
+        ("[{'type': 'RUN_ERROR', 'message': 'no'}]", "agent_reported_error"),
+    ],
+)
+@pytest.mark.parametrize("head", ["def", "async def"])
+def test_a_stream_that_is_none_or_has_no_good_end_is_told(folder: Path, head: str, items: str, expected: str) -> None:
+    reply, _ = run(folder, f"{EVENTS}\n{head} agent(p):\n    for item in {items}: yield item")
+    assert error_class(reply) == expected
+
+
+@pytest.mark.parametrize("head", ["def", "async def"])
+def test_an_exception_amid_a_stream_keeps_what_came(folder: Path, head: str) -> None:
+    reply, _ = run(folder, f"{head} agent(p):\n    yield 'Half'\n    raise ValueError('no')")
+    assert error_class(reply) == "agent_exception"
+    assert reply.reading is not None
+    assert reply.reading.transcript.final_text() == "Half"
+    assert reply.body is not None
+
+
+def test_an_async_generator_is_closed_when_time_is_over(folder: Path) -> None:
+    source = f"""
+import asyncio, pathlib
+async def agent(p):
+    try:
+        yield "a"
+        await asyncio.sleep(30)
+    finally:
+        pathlib.Path({str(folder / "closed")!r}).touch()
+"""
+    run(folder, source, timeout_s=0.1)
+    assert (folder / "closed").exists()
+
+
+def test_an_iterator_of_ones_own_making_is_read(folder: Path) -> None:
+    source = """
+class Stream:
+    def __init__(self): self.left = ["a", "b"]
+    def __aiter__(self): return self
+    async def __anext__(self):
+        if not self.left: raise StopAsyncIteration
+        return self.left.pop(0)
+def agent(instruction): return Stream()
+"""
+    assert answer_of(run(folder, source)[0]) == "ab"
+
+
+# What cannot be an agent
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("agent = 7", "int"),
+        ("def agnet(p): pass", "agnet"),
+        ("def agent(p, colour): pass", "colour"),
+        ("import no_such_module_anywhere", "no_such_module_anywhere"),
+        ("raise SystemExit(1)", "SystemExit"),
+        ("def agent(p:", "SyntaxError"),
+    ],
+)
+def test_what_cannot_be_called_is_an_error_before_anything_runs(folder: Path, source: str, words: str) -> None:
+    with pytest.raises(SeatrialError) as caught:
+        an_agent(folder, source)
+    assert caught.value.code == "invalid_config"
+    assert words in str(caught.value)
+
+
+def test_any_iterator_is_a_stream(folder: Path) -> None:
+    reply, _ = run(folder, "def agent(p): return iter(['a', 'b'])")
+    assert answer_of(reply) == "ab"

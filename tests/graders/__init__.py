@@ -1,0 +1,1 @@
+"""Tests of graders, and what they share."""

@@ -1,0 +1,84 @@
+"""Several graders that count as one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from graders.subjects import subject, verdict
+from seatrial.errors import SeatrialError
+from seatrial.graders import GradingPlan
+
+YES = {"kind": "contains", "value": "done"}
+NO = {"kind": "contains", "value": "never"}
+HALF = {"kind": "contains_all", "values": ["done", "never"]}
+UNABLE = {"kind": "cost", "max_usd": 1}
+SILENT = {**UNABLE, "when_unknown": "skip"}
+
+
+def composite(*graders: dict[str, Any], **keys: Any) -> dict[str, Any]:
+    return {"kind": "composite", "graders": list(graders), **keys}
+
+
+@pytest.mark.parametrize(
+    ("grader", "judgement", "score"),
+    [
+        (composite(YES, YES), "passed", 1.0),
+        (composite(YES, NO), "failed", 0.5),
+        (composite(NO, YES, rule="any"), "passed", 1.0),
+        (composite(NO, HALF, rule="any"), "failed", 0.5),
+        (composite({**YES, "weight": 3}, NO, rule="weighted", threshold=0.75), "passed", 0.75),
+        (composite({**YES, "weight": 3}, NO, rule="weighted", threshold=0.76), "failed", 0.75),
+        (composite(HALF, YES, rule="weighted", threshold=0.75), "passed", 0.75),
+        (composite(HALF, YES, rule="threshold", threshold=0.75), "failed", 0.5),
+        (composite(YES, UNABLE, rule="any"), "errored", None),
+        (composite(YES, SILENT), "passed", 1.0),
+        (composite(SILENT, SILENT), "skipped", None),
+        (composite(composite(YES, NO, rule="any"), YES), "passed", 1.0),
+        (composite(YES, negate=True), "failed", 0.0),
+        (composite({**NO, "negate": True}, YES), "passed", 1.0),
+        (composite({**YES, "weight": 0}, rule="weighted", threshold=1), "errored", None),
+    ],
+)
+def test_the_rule_decides(grader: dict[str, Any], judgement: str, score: float | None) -> None:
+    found = verdict(subject("done"), grader)
+    assert (found.judgement, found.score) == (judgement, score)
+
+
+def test_reasons_show_the_arithmetic_and_what_failed() -> None:
+    grader = composite({**YES, "weight": 3, "name": "says so"}, NO, rule="weighted", threshold=0.8)
+    found = verdict(subject("done"), grader)
+    assert found.reasons == [
+        "1 of 2 graders passed; weighted score 3 / 4 = 0.75 < threshold 0.8 (rule weighted)",
+        'contains failed: the answer "done" does not contain "never"',
+    ]
+    assert [child.grader for child in found.details] == ["says so", "contains"]
+    assert found.evidence == ["/answer"]
+
+
+@pytest.mark.parametrize(
+    ("grader", "pointer"),
+    [
+        (composite(), "/0/graders"),
+        (composite(YES, rule="weighted"), "/0"),
+        (composite(YES, threshold=0.5), "/0/threshold"),
+        (composite({**YES, "required": False}), "/0/graders/0/required"),
+        (composite(YES, {**YES, "weight": 2}), "/0/graders/1/weight"),
+        (composite(YES, {"kind": "contians"}), "/0/graders/1"),
+        (composite(YES, {"kind": "regex", "pattern": "("}), "/0/graders/1/pattern"),
+        (composite(composite({**YES, "vlue": 1})), "/0/graders/0/graders/0/vlue"),
+    ],
+)
+def test_a_key_that_the_rule_has_no_use_for_is_refused_at_its_place(grader: dict[str, Any], pointer: str) -> None:
+    with pytest.raises(SeatrialError) as caught:
+        GradingPlan([grader])
+    assert (caught.value.code, caught.value.pointer) == ("invalid_config", pointer)
+
+
+def test_graders_nested_without_end_are_refused() -> None:
+    grader = YES
+    for _ in range(2000):
+        grader = composite(grader)
+    with pytest.raises(SeatrialError):
+        GradingPlan([grader])

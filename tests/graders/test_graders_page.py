@@ -1,0 +1,44 @@
+"""What the page on graders says is true."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from graders.subjects import subject, verdict
+from seatrial.graders import GRADERS
+from seatrial.suites import load_suite
+from seatrial.suites.reference import with_reference
+
+PAGE = Path(__file__).parents[2] / "docs" / "graders.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("text", blocks("yaml"))
+def test_every_example_is_a_sound_suite(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "example.suite.yaml"
+    file.write_text(text, encoding="utf-8")
+    load_suite(file, variables={"OPENAI_API_KEY": "x"})
+
+
+def test_the_function_on_the_page_grades(tmp_path: Path) -> None:
+    (tmp_path / "checks_of_the_page.py").write_text(blocks("python")[0], encoding="utf-8")
+    grader = {"kind": "python", "target": "checks_of_the_page:polite", "arguments": {"words": ["please", "thank"]}}
+    found = verdict(subject("thank you"), grader, directory=tmp_path)
+    assert (found.judgement, found.score, found.reasons) == ("passed", 0.5, ["1 of 2 polite words"])
+
+
+def test_the_program_on_the_page_prints_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(blocks("python")[1], str(PAGE), "exec"), {"__name__": "example"})
+    assert capsys.readouterr().out == blocks("text")[0]
+
+
+def test_every_kind_is_on_the_page_and_the_tables_have_not_drifted() -> None:
+    assert [kind for kind in GRADERS if f"### {kind}\n" not in TEXT] == []
+    assert with_reference(TEXT) == TEXT, "run `make schemas`"

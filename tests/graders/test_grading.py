@@ -1,0 +1,318 @@
+"""What becomes of verdicts: the common keys, the grade of a case, and re-grading."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graders.subjects import calls, grade, step, subject, verdict
+from seatrial import wire
+from seatrial.errors import SeatrialError
+from seatrial.graders import (
+    GRADERS,
+    Check,
+    Finding,
+    Grader,
+    GradingPlan,
+    Subject,
+    Surroundings,
+    build_graders,
+    conclude,
+    grading,
+)
+from seatrial.models import ScriptedModel
+from seatrial.runs import Case, Fault, Judgement, Run, RunStatus, Verdict
+
+YES = {"kind": "contains", "value": "done"}
+NO = {"kind": "contains", "value": "never"}
+UNABLE = {"kind": "cost", "max_usd": 1}
+SILENT = {**UNABLE, "when_unknown": "skip"}
+
+
+@pytest.mark.parametrize(
+    ("graders", "threshold", "judgement"),
+    [
+        ([YES], None, "passed"),
+        ([YES, NO], None, "failed"),
+        ([YES, {**NO, "required": False}], None, "passed"),
+        ([YES, {**NO, "required": False}], 0.5, "passed"),
+        ([YES, {**NO, "required": False}], 0.6, "failed"),
+        ([YES, {**NO, "required": False, "weight": 0}], 1.0, "passed"),
+        ([{**YES, "weight": 3}, {**NO, "required": False}], 0.75, "passed"),
+        ([{**YES, "required": False}, {**NO, "required": False}], 0.5, "passed"),
+        ([YES, UNABLE], None, "errored"),
+        ([NO, UNABLE], None, "errored"),
+        ([YES, {**UNABLE, "required": False}], None, "errored"),
+        ([YES, {**UNABLE, "negate": True}], None, "errored"),
+        ([YES, SILENT], None, "passed"),
+        ([NO, SILENT], None, "failed"),
+        ([SILENT], None, "skipped"),
+        ([SILENT], 0.5, "skipped"),
+        ([], None, "skipped"),
+        ([{**YES, "required": False}], None, "skipped"),
+        ([{**YES, "required": False, "weight": 0}], 0.5, "errored"),
+        ([{**YES, "weight": 0}], 0.5, "errored"),
+    ],
+)
+def test_a_case_passes_when_required_graders_pass_and_the_score_reaches_the_threshold(
+    graders: list[dict[str, Any]], threshold: float | None, judgement: Judgement
+) -> None:
+    _, found = grade(subject("done"), *graders, threshold=threshold)
+    assert found.judgement == judgement
+
+
+def test_the_grade_shows_its_arithmetic() -> None:
+    optional = {**NO, "required": False, "name": "never"}
+    _, found = grade(subject("done"), {**YES, "weight": 3}, optional, SILENT, threshold=0.8)
+    assert found.score == 0.75
+    assert found.reasons == ["weighted score 3 / 4 = 0.75 < threshold 0.8", "skipped: cost"]
+    _, found = grade(subject("done"), YES, {**NO, "name": "must not"})
+    assert found.reasons == ["1 of 2 required graders failed: must not"]
+
+
+def test_the_threshold_of_a_case_goes_before_that_of_the_suite() -> None:
+    graders: list[dict[str, Any]] = [YES, {**NO, "required": False}]
+    assert grade(subject("done", threshold=0.4), *graders, threshold=0.9)[1].judgement == "passed"
+    assert grade(subject("done", threshold=0.9), *graders, threshold=0.4)[1].judgement == "failed"
+
+
+def test_graders_of_a_case_judge_beside_those_of_the_suite() -> None:
+    verdicts, found = grade(subject("done", graders=[NO, {"kind": "steps", "min": 0}]), YES)
+    assert [(verdict.grader, verdict.judgement) for verdict in verdicts] == [
+        ("contains", "passed"),
+        ("contains-2", "failed"),
+        ("steps", "passed"),
+    ]
+    assert found.judgement == "failed"
+
+
+def test_graders_without_a_name_are_told_apart_by_number() -> None:
+    verdicts, _ = grade(subject("done"), YES, {**YES, "name": "contains-2"}, YES, {**YES, "name": "mine"})
+    assert [verdict.grader for verdict in verdicts] == ["contains", "contains-2", "contains-3", "mine"]
+
+
+def test_negating_turns_passed_and_failed_round_and_scores_plainly() -> None:
+    half = {"kind": "contains_all", "values": ["done", "never"], "negate": True}
+    found = verdict(subject("done"), half)
+    assert (found.judgement, found.score) == ("passed", 1.0)
+    assert found.reasons[-1] == "negated: the check failed"
+    assert verdict(subject("done"), {**YES, "negate": True}).judgement == "failed"
+    bar = {"kind": "contains_all", "values": ["done", "never"], "min_score": 0.5, "negate": True}
+    assert (verdict(subject("done"), bar).judgement, verdict(subject("done"), bar).score) == ("failed", 0.0)
+
+
+def test_a_failed_run_fails_every_grader_also_a_negated_one() -> None:
+    fault = Fault("agent_exception", "KeyError: 'order'")
+    verdicts, found = grade(subject(status="failed", fault=fault), YES, {**NO, "negate": True}, SILENT)
+    assert [verdict.judgement for verdict in verdicts] == ["failed"] * 3
+    assert (found.judgement, found.score) == ("failed", 0.0)
+    assert found.reasons == ["the run failed, agent_exception: KeyError: 'order'"]
+
+
+@pytest.mark.parametrize("status", ["errored", "cancelled", "pending", "running"])
+def test_a_run_without_an_answer_is_errored_and_its_graders_skipped(status: RunStatus) -> None:
+    fault = Fault("agent_unreachable", "connection refused")
+    verdicts, found = grade(subject(status=status, fault=fault), YES, {**NO, "negate": True})
+    assert [verdict.judgement for verdict in verdicts] == ["skipped"] * 2
+    assert (found.judgement, found.score) == ("errored", None)
+    assert "agent_unreachable" in found.reasons[0]
+
+
+class Broken(Grader):
+    kind: ClassVar[str] = "broken"
+    later: bool = False
+
+    def prepare(self) -> Check:
+        def find(subject: Subject, surroundings: Surroundings) -> Finding:
+            raise KeyError("oops")
+
+        async def find_later(subject: Subject, surroundings: Surroundings) -> Finding:
+            raise KeyError("oops")
+
+        return Check(find_later if self.later else find)
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_grader_that_raises_is_errored_and_the_others_still_judge(later: bool) -> None:
+    plan = GradingPlan([{"kind": "broken", "later": later}, YES], kinds={**GRADERS, "broken": Broken})
+
+    async def graded() -> list[Verdict]:
+        found = plan.grade(subject("done"), Surroundings())
+        assert isinstance(found, Awaitable) == later
+        return (await found if isinstance(found, Awaitable) else found)[0]
+
+    broken, passed = asyncio.run(graded())
+    assert (broken.judgement, broken.reasons) == ("errored", ["the grader raised KeyError: 'oops'"])
+    assert passed.judgement == "passed"
+
+
+def test_grading_is_plain_where_no_grader_waits() -> None:
+    plan = GradingPlan([YES, {"kind": "tool_trajectory", "mode": "exact", "expected": [{"tool": "a"}]}])
+    assert isinstance(plan.grade(subject("done", steps=calls("a")), Surroundings()), tuple)
+
+
+def test_graders_of_cases_are_compiled_once_and_not_kept_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[object] = []
+    build = build_graders
+
+    def counted(configs: Any, kinds: Any) -> list[Grader]:
+        built.append(configs)
+        return build(configs, kinds)
+
+    monkeypatch.setattr(grading, "build_graders", counted)
+    monkeypatch.setattr(grading, "MAX_CACHED", 2)
+    plan = GradingPlan([])
+    for value in ["a", "b", "a", "c", "a", "b"]:
+        plan.grade(subject("abc", graders=[{"kind": "contains", "value": value}]), Surroundings())
+    assert len(built) - 1 == 4  # a, b, c, and b again
+
+
+@pytest.mark.parametrize(
+    ("config", "pointer", "told"),
+    [
+        ({"kind": "contians"}, "/0", "did you mean `contains`?"),
+        ({"value": "x"}, "/0", "one of: tool_trajectory"),
+        ({"kind": "contains", "vlaue": "x"}, "/0/vlaue", "did you mean `value`?"),
+        ({"kind": "contains", "value": 7}, "/0/value", "Expected `str | null`"),
+        ({"kind": "contains", "min_score": 0}, "/0/min_score", "> 0"),
+        ({"kind": "contains", "weight": -1}, "/0/weight", ">= 0"),
+        (7, "/0", "needs a `kind`"),
+    ],
+)
+def test_a_slip_in_a_configuration_is_refused_with_the_nearest_word(config: Any, pointer: str, told: str) -> None:
+    with pytest.raises(SeatrialError) as caught:
+        GradingPlan([config])
+    assert (caught.value.code, caught.value.pointer) == ("invalid_config", pointer)
+    assert told in str(caught.value)
+
+
+# Re-grading.
+
+
+def test_an_equal_run_and_configuration_have_an_equal_key() -> None:
+    first = verdict(subject("done", steps=calls("a")), YES)
+    again = verdict(subject("done", steps=calls("a")), {**YES, "name": "other", "weight": 3, "required": False})
+    assert first.key == again.key != ""
+
+
+@pytest.mark.parametrize(
+    ("other", "grader"),
+    [
+        (subject("done."), YES),
+        (subject("done", steps=calls("a")), YES),
+        (subject("done", expected="x"), YES),
+        (subject("done", attempt_ms=[1.0]), YES),
+        (subject("done"), {**YES, "value": "don"}),
+        (subject("done"), {**YES, "negate": True}),
+        (subject("done"), {**YES, "min_score": 0.5}),
+        (subject("done"), {**YES, "kind": "icontains"}),
+    ],
+)
+def test_whatever_may_change_a_verdict_changes_its_key(other: Subject, grader: dict[str, Any]) -> None:
+    assert verdict(other, grader).key != verdict(subject("done"), YES).key
+
+
+def test_a_new_version_of_a_grader_changes_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = verdict(subject("done"), YES).key
+    monkeypatch.setattr(GRADERS["contains"], "version", 2)
+    assert verdict(subject("done"), YES).key != before
+
+
+def test_a_new_version_of_a_grader_inside_a_composite_changes_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    composite = {"kind": "composite", "graders": [{"kind": "composite", "graders": [YES]}]}
+    before = verdict(subject("done"), composite).key
+    assert before == verdict(subject("done"), composite).key
+    monkeypatch.setattr(GRADERS["contains"], "version", 2)
+    assert verdict(subject("done"), composite).key != before
+
+
+def test_a_run_that_was_stored_and_read_again_has_the_same_keys() -> None:
+    steps = [step(0, "find", {"n": 1.0, "deep": [{"x": None}]}, result="ok", status="ok", duration_ms=0.1 + 0.2)]
+    run = subject("done \ud800", steps=steps, attempt_ms=[1 / 3], cost_usd=0.1, expected={"a": [1, 2.5]})
+    stored = wire.encode(run.run)
+    again = Subject(msgspec.json.decode(stored, type=Run), msgspec.convert(msgspec.to_builtins(run.case), Case))
+    assert verdict(again, YES).key == verdict(run, YES).key
+
+
+def test_only_what_changed_is_found_again_and_paid_for() -> None:
+    ballot = {"reasoning": "fine", "outcome_met": True, "failure_mode": None, "evidence": []}
+    run = subject("done")
+    judge = {"kind": "judge"}
+    model = ScriptedModel([ballot, ballot])
+    first, _ = grade(run, judge, YES, model=model)
+    earlier = {verdict.key: verdict for verdict in first}
+    again, found = grade(run, {**judge, "name": "renamed", "weight": 2}, YES, model=model, earlier=earlier)
+    assert len(model.asked) == 1
+    assert (again[0].grader, again[0].weight, again[0].judgement) == ("renamed", 2, "passed")
+    assert again[0].cost_usd is None
+    assert found.judgement == "passed"
+    grade(run, {**judge, "instructions": "be strict"}, model=model, earlier=earlier)
+    assert len(model.asked) == 2
+    other = ScriptedModel([ballot], name="another model")
+    grade(run, judge, model=other, earlier=earlier)
+    assert len(other.asked) == 1
+
+
+def test_what_could_not_run_is_tried_again() -> None:
+    run = subject("done")
+    first, _ = grade(run, {"kind": "judge"}, model=ScriptedModel([]))
+    assert first[0].judgement == "errored"
+    ballot = {"reasoning": "fine", "outcome_met": True}
+    again, _ = grade(run, {"kind": "judge"}, model=ScriptedModel([ballot]), earlier={first[0].key: first[0]})
+    assert again[0].judgement == "passed"
+
+
+def test_content_that_is_no_json_has_no_key_but_a_verdict() -> None:
+    odd = subject("done", metadata={"thing": object()})
+    found = verdict(odd, YES)
+    assert (found.judgement, found.key) == ("passed", "")
+
+
+# Properties.
+
+VERDICTS = st.lists(
+    st.builds(
+        lambda judgement, score, weight, required: Verdict(
+            grader="g",
+            kind="k",
+            judgement=judgement,
+            score=score if judgement in ("passed", "failed") else None,
+            weight=weight,
+            required=required,
+        ),
+        st.sampled_from(["passed", "failed", "errored", "skipped"]),
+        st.floats(0, 1),
+        st.floats(0, 10),
+        st.booleans(),
+    ),
+    max_size=6,
+)
+
+
+@given(VERDICTS, st.none() | st.floats(0, 1))
+def test_nothing_passes_that_should_not(verdicts: list[Verdict], threshold: float | None) -> None:
+    found = conclude(verdicts, threshold)
+    assert found.score is None or 0 <= found.score <= 1
+    if found.judgement == "passed":
+        assert all(verdict.judgement != "errored" for verdict in verdicts)
+        assert not any(verdict.required and verdict.judgement == "failed" for verdict in verdicts)
+        assert any(verdict.judgement in ("passed", "failed") for verdict in verdicts)
+        assert threshold is None or (found.score is not None and found.score >= threshold)
+    elif found.judgement in ("failed", "errored", "skipped"):
+        assert found.reasons
+
+
+def test_importing_the_graders_is_light() -> None:
+    import subprocess
+    import sys
+
+    code = "import sys, seatrial.graders; print([m for m in ('aiohttp', 'jsonschema_rs', 'yaml') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path.cwd())
+    assert done.stdout.strip() == "[]"

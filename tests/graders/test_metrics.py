@@ -1,0 +1,79 @@
+"""Graders of what a run took."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from graders.subjects import calls, said, subject, verdict
+from seatrial.errors import SeatrialError
+from seatrial.formats.reading import TraceEvent
+from seatrial.graders import build_graders
+from seatrial.transcript.messages import Usage
+
+RUN: dict[str, Any] = {
+    "steps": calls("a", "b", "c"),
+    "attempt_ms": [9000.0, 120.0],
+    "reported_ms": 80.0,
+    "cost_usd": 0.02,
+    "usage": Usage(input_tokens=100, output_tokens=20),
+}
+
+
+@pytest.mark.parametrize(
+    ("grader", "passes", "reason"),
+    [
+        ({"kind": "latency", "max_ms": 120}, True, "latency: 120 ms, at most 120 ms"),
+        ({"kind": "latency", "max_ms": 119}, False, "latency: 120 ms > 119 ms allowed"),
+        ({"kind": "latency", "max_ms": 100, "of": "reported"}, True, "latency: 80 ms, at most 100 ms"),
+        ({"kind": "latency", "min_ms": 200}, False, "latency: 120 ms < 200 ms required"),
+        ({"kind": "cost", "max_usd": 0.05}, True, "cost: 0.02 USD, at most 0.05 USD"),
+        ({"kind": "cost", "max_usd": 0.01}, False, "cost: 0.02 USD > 0.01 USD allowed"),
+        ({"kind": "tokens", "max": 120}, True, "tokens: 120, at most 120"),
+        ({"kind": "tokens", "max": 99, "of": "input"}, False, "tokens: 100 > 99 allowed"),
+        ({"kind": "tokens", "min": 5, "max": 20, "of": "output"}, True, "tokens: 20, at least 5 and at most 20"),
+        ({"kind": "steps", "max": 2}, False, "steps: 3 > 2 allowed"),
+        ({"kind": "steps", "min": 3}, True, "steps: 3, at least 3"),
+        ({"kind": "model_calls", "max": 1}, True, "model calls: 1, at most 1"),
+    ],
+)
+def test_figures_are_held_to_their_bounds(grader: dict[str, Any], passes: bool, reason: str) -> None:
+    found = verdict(subject(**RUN), grader)
+    assert (found.judgement, found.reasons) == ("passed" if passes else "failed", [reason])
+
+
+@pytest.mark.parametrize(
+    "grader",
+    [
+        {"kind": "latency", "max_ms": 1},
+        {"kind": "latency", "max_ms": 1, "of": "reported"},
+        {"kind": "cost", "max_usd": 1},
+        {"kind": "tokens", "max": 1},
+        {"kind": "model_calls", "max": 1},
+    ],
+)
+def test_a_figure_that_nobody_gave_is_errored_or_skipped_and_never_passed(grader: dict[str, Any]) -> None:
+    thin = subject("done", messages=[])
+    assert verdict(thin, grader).judgement == "errored"
+    found = verdict(thin, {**grader, "when_unknown": "skip"})
+    assert found.judgement == "skipped"
+    assert found.reasons[0].endswith("is not known")
+
+
+def test_tokens_are_added_up_from_messages_when_the_run_has_no_sum() -> None:
+    messages = [said("a", usage=Usage(10, 1)), said("b", usage=Usage(20, 2)), said("c")]
+    assert verdict(subject(messages=[*messages]), {"kind": "tokens", "max": 33}).judgement == "passed"
+    assert verdict(subject(messages=[*messages]), {"kind": "tokens", "max": 32}).judgement == "failed"
+
+
+def test_model_calls_are_those_of_the_trace_where_it_has_any() -> None:
+    traced = subject(trace=[TraceEvent("model_step"), TraceEvent("tool_call"), TraceEvent("model_step")])
+    assert verdict(traced, {"kind": "model_calls", "max": 1}).reasons == ["model calls: 2 > 1 allowed"]
+
+
+@pytest.mark.parametrize("grader", [{"kind": "latency"}, {"kind": "steps", "min": 3, "max": 2}])
+def test_bounds_that_check_nothing_or_exclude_everything_are_refused(grader: dict[str, Any]) -> None:
+    (built,) = build_graders([grader])
+    with pytest.raises(SeatrialError):
+        built.prepare()

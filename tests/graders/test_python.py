@@ -1,0 +1,84 @@
+"""A function of the user's as a grader."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graders.subjects import subject, verdict
+from seatrial.runs import Verdict
+
+_names = (f"user_checks_{number}" for number in itertools.count())
+
+
+def judged(folder: Path, body: str, answer: str = "42", **keys: Any) -> Verdict:
+    name = next(_names)  # a module of this process keeps its name
+    (folder / f"{name}.py").write_text(body, encoding="utf-8")
+    grader = {"kind": "python", "target": f"{name}:check", **keys}
+    return verdict(subject(answer, expected="42"), grader, directory=folder)
+
+
+@pytest.mark.parametrize(
+    ("body", "judgement", "score"),
+    [
+        ("def check(subject): return subject.answer == subject.case.expected", "passed", 1.0),
+        ("def check(subject): return False", "failed", 0.0),
+        ("def check(subject): return 0.4", "failed", 0.4),
+        ("async def check(subject): return {'passed': True, 'score': 0.9}", "passed", 0.9),
+        ("import functools\nasync def real(subject): return True\ncheck = functools.partial(real)", "passed", 1.0),
+        (
+            "from seatrial.graders import Finding\ndef check(subject): return Finding(judgement='skipped')",
+            "skipped",
+            None,
+        ),
+    ],
+)
+def test_functions_may_say_it_in_many_ways(body: str, judgement: str, score: float | None, tmp_path: Path) -> None:
+    found = judged(tmp_path, body)
+    assert (found.judgement, found.score) == (judgement, score)
+
+
+def test_arguments_reach_the_function(tmp_path: Path) -> None:
+    body = "def check(subject, *, wanted): return subject.answer == wanted"
+    assert judged(tmp_path, body, arguments={"wanted": "42"}).judgement == "passed"
+    assert judged(tmp_path, body, arguments={"wanted": "43"}).judgement == "failed"
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("def check(subject): return 1 / 0", "ZeroDivisionError"),
+        ("async def check(subject): raise SystemExit(3)", "SystemExit"),
+        ("def check(subject): raise SystemExit(3)", "SystemExit"),
+        ("def check(subject): raise TimeoutError('mine')", "TimeoutError: mine"),
+        ("def check(subject): return None", "gave no verdict"),
+        ("def check(subject): return {'passd': True}", "passd"),
+        ("def check(subject): return 7", "gave no verdict"),
+        (
+            "from seatrial.graders import Finding\ndef check(subject): return Finding(judgement='passed', score=2)",
+            "from 0",
+        ),
+        ("check = 3", "is not a function"),
+        ("def chekc(subject): return True", "did you mean `chekc`?"),
+        ("raise ValueError('at import')", "at import"),
+    ],
+)
+def test_whatever_goes_wrong_is_errored_and_says_why(body: str, told: str, tmp_path: Path) -> None:
+    found = judged(tmp_path, body)
+    assert found.judgement == "errored"
+    assert told in found.reasons[0]
+
+
+def test_a_traceback_is_kept(tmp_path: Path) -> None:
+    found = judged(tmp_path, "def check(subject): return 1 / 0")
+    assert "return 1 / 0" in found.details["traceback"]
+
+
+def test_a_function_that_takes_too_long_is_errored(tmp_path: Path) -> None:
+    body = "import asyncio\nasync def check(subject): await asyncio.sleep(60)"
+    found = judged(tmp_path, body, timeout_s=0.05)
+    assert found.judgement == "errored"
+    assert "longer than 0.05 s" in found.reasons[0]

@@ -1,0 +1,230 @@
+"""The client for chat models, against a scripted OpenAI-compatible server on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from seatrial.errors import SeatrialError
+from seatrial.graders import Completion
+from seatrial.models import ModelClient, ModelConfig, client
+
+KEY = "sk-very-secret-key"
+MESSAGES = [{"role": "user", "content": "Are you there?"}]
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def completion(text: str | None = "yes", **more: Any) -> dict[str, Any]:
+    return {
+        "id": "x",
+        "model": "small-2025",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
+        "usage": {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100},
+        **more,
+    }
+
+
+class Endpoint:
+    """Answers each request with the next of its answers; keeps what it was sent."""
+
+    def __init__(self, *answers: web.Response | dict[str, Any] | Handler) -> None:
+        self.answers = list(answers)
+        self.requests: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        self.requests.append(await request.json())
+        self.headers.append(dict(request.headers))
+        answer = self.answers.pop(0)
+        if isinstance(answer, dict):
+            return web.json_response(answer)
+        return answer if isinstance(answer, web.Response) else await answer(request)
+
+    @asynccontextmanager
+    async def client(self, **config: Any) -> AsyncIterator[ModelClient]:
+        app = web.Application()
+        app.router.add_post("/v1/chat/completions", self.handle)
+        runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1/"
+        keys = {"model": "small", "base_url": url, "api_key": KEY, **config}
+        try:
+            async with ModelClient(ModelConfig(**keys), first_wait_s=0.01, longest_wait_s=0.05) as model:
+                yield model
+        finally:
+            await runner.cleanup()
+
+    def ask(self, schema: dict[str, Any] | None = None, **config: Any) -> Completion:
+        async def asked() -> Completion:
+            async with self.client(**config) as model:
+                return await model.complete(MESSAGES, schema=schema)
+
+        return asyncio.run(asked())
+
+    def refusal(self, **config: Any) -> SeatrialError:
+        with pytest.raises(SeatrialError) as caught:
+            self.ask(**config)
+        assert caught.value.code == "model_failed"
+        return caught.value
+
+
+def test_an_answer_comes_with_its_tokens_and_its_cost() -> None:
+    endpoint = Endpoint(completion())
+    found = endpoint.ask(input_usd_per_mtok=2.0, output_usd_per_mtok=10.0)
+    assert found == Completion(text="yes", model="small-2025", input_tokens=1000, output_tokens=100, cost_usd=0.003)
+    assert endpoint.requests == [{"model": "small", "messages": MESSAGES}]
+    assert endpoint.headers[0]["Authorization"] == f"Bearer {KEY}"
+
+
+def test_the_endpoints_own_cost_counts_where_no_price_is_given() -> None:
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "cost": 0.5}
+    assert Endpoint(completion(usage=usage)).ask().cost_usd == 0.5
+    assert Endpoint(completion()).ask().cost_usd is None
+    assert Endpoint(completion(usage=None)).ask(input_usd_per_mtok=1).cost_usd is None
+
+
+@pytest.mark.parametrize(
+    ("how", "sent"),
+    [
+        ("json_schema", {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": {"a": 1}}}),
+        ("json_object", {"type": "json_object"}),
+        ("none", None),
+    ],
+)
+def test_a_schema_is_sent_as_the_endpoint_understands_it(how: str, sent: dict[str, Any] | None) -> None:
+    endpoint = Endpoint(completion())
+    endpoint.ask(schema={"a": 1}, structured_output=how, temperature=0)
+    assert endpoint.requests[0].get("response_format") == sent
+    assert endpoint.requests[0]["temperature"] == 0
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
+def test_a_busy_or_failing_endpoint_is_asked_again(status: int) -> None:
+    endpoint = Endpoint(web.Response(status=status), web.Response(status=status), completion())
+    assert endpoint.ask().text == "yes"
+    assert len(endpoint.requests) == 3
+
+
+def test_an_endpoint_that_stays_down_is_given_up() -> None:
+    endpoint = Endpoint(*[web.Response(status=503, text="overloaded") for _ in range(9)])
+    error = endpoint.refusal(attempts=3)
+    assert str(error) == "the model's endpoint answered 503: overloaded (after 3 tries)"
+    assert len(endpoint.requests) == 3
+
+
+def test_retry_after_is_honoured_up_to_the_longest_wait() -> None:
+    endpoint = Endpoint(web.Response(status=429, headers={"Retry-After": "3600"}), completion())
+    assert endpoint.ask().text == "yes"
+
+
+@pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 422])
+def test_a_refusal_is_not_asked_again_and_the_key_is_not_repeated(
+    status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    endpoint = Endpoint(web.Response(status=status, text=f"bad key {KEY}", headers={"Location": "/elsewhere"}))
+    error = endpoint.refusal()
+    assert str(error) == f"the model's endpoint answered {status}: bad key ***"
+    assert len(endpoint.requests) == 1
+    assert KEY not in caplog.text
+
+
+async def hang(request: web.Request) -> web.StreamResponse:
+    await asyncio.sleep(30)
+    return web.Response()
+
+
+async def drop(request: web.Request) -> web.StreamResponse:
+    assert request.transport is not None
+    request.transport.close()
+    return web.Response()
+
+
+def test_a_hanging_endpoint_is_asked_again_after_the_timeout() -> None:
+    assert Endpoint(hang, completion()).ask(timeout_s=0.2).text == "yes"
+    assert "did not answer within 0.1 s (after 2 tries)" in str(Endpoint(hang, hang).refusal(timeout_s=0.1, attempts=2))
+
+
+def test_a_broken_connection_is_tried_again() -> None:
+    assert Endpoint(drop, completion()).ask().text == "yes"
+
+
+def test_nobody_listening_is_told() -> None:
+    error = Endpoint().refusal(base_url="http://127.0.0.1:1/v1", attempts=2)
+    assert "cannot be reached" in str(error)
+
+
+@pytest.mark.parametrize("url", ["not a url", "http://", ""])
+def test_an_address_that_is_none_is_told(url: str) -> None:
+    Endpoint().refusal(base_url=url, attempts=1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (web.Response(text="<html>"), "no chat completion"),
+        (web.Response(body=b"\xff\xfe"), "no chat completion"),
+        (web.Response(text="[" * 100_000), "no chat completion"),
+        ({"choices": []}, "gave no text"),
+        ({"choices": [{"message": {"content": 7}}]}, "no chat completion"),
+        (completion(None), "gave no text"),
+        ({"choices": [{"message": {"content": None, "refusal": "I will not"}}]}, "refused: I will not"),
+        (completion(choices=[{"message": {"content": "ye"}, "finish_reason": "length"}]), "cut off"),
+    ],
+)
+def test_an_answer_that_is_none_is_told(answer: Any, told: str) -> None:
+    endpoint = Endpoint(answer)
+    assert told in str(endpoint.refusal())
+    assert len(endpoint.requests) == 1
+
+
+def test_an_endless_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "MAX_RESPONSE", 2**20)
+
+    async def endless(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for _ in range(64):
+            await response.write(b" " * 65_536)
+        return response
+
+    assert "larger than 1 MiB" in str(Endpoint(endless).refusal())
+
+
+def test_many_questions_share_one_session() -> None:
+    endpoint = Endpoint(*[completion(json.dumps(number)) for number in range(40)])
+
+    async def asked() -> list[Completion]:
+        async with endpoint.client() as model:
+            return await asyncio.gather(*[model.complete(MESSAGES) for _ in range(40)])
+
+    assert sorted(int(found.text) for found in asyncio.run(asked())) == list(range(40))
+
+
+def test_a_closed_client_says_so() -> None:
+    model = ModelClient(ModelConfig(model="m", base_url="http://127.0.0.1:1"))
+    with pytest.raises(SeatrialError, match="not open"):
+        asyncio.run(model.complete(MESSAGES))
+
+
+def test_neither_the_client_nor_its_configuration_shows_the_key() -> None:
+    config = ModelConfig(model="m", base_url="http://x", api_key=KEY)
+    assert KEY not in repr(config)
+    assert KEY not in repr(ModelClient(config))
+
+
+def test_a_key_that_no_header_can_carry_is_told_without_it() -> None:
+    with pytest.raises(SeatrialError) as caught:
+        Endpoint().ask(api_key="two\nlines of a key")
+    assert caught.value.code == "invalid_config"
+    assert "lines of a key" not in str(caught.value)

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies.reported import row, rows_of, source
+
+from seatrial.errors import SeatrialError
+from seatrial.reports.compare import Comparison, agent_pairs, compare
+from seatrial.reports.statistics import mcnemar
+from seatrial.trajectory.step import Step
+
+words = st.lists(st.text("pfe", min_size=1, max_size=3), min_size=1, max_size=8)
+
+
+def compared(before: str, after: str) -> Comparison:
+    return compare(source(rows_of(crew=before)), source(rows_of(crew=after)), "crew", "crew")
+
+
+def test_cases_are_paired_by_id_and_counted_as_better_or_worse() -> None:
+    found = compared("p p f f p", "p f p f f")
+    assert (found.paired, found.better, found.worse) == (5, 1, 2)
+    assert (found.rate_a, found.rate_b) == (0.6, 0.4)
+    assert found.difference == pytest.approx(-0.2)
+    assert found.p_value == mcnemar(1, 2)
+    assert [change.case_id for change in found.regressions] == ["case-1", "case-4"]
+    assert [change.case_id for change in found.improvements] == ["case-2"]
+
+
+def test_the_worst_regression_comes_first() -> None:
+    found = compared("pp pp pp", "pf pp ff")
+    assert [(change.case_id, change.difference) for change in found.regressions] == [("case-2", -1.0), ("case-0", -0.5)]
+
+
+def test_equal_drops_are_ordered_by_score_then_by_the_suite() -> None:
+    before = source([row("x"), row("y"), row("z")])
+    after = source([row("x", "failed", score=0.5), row("y", "failed", score=0.1), row("z", "failed", score=0.5)])
+    found = compare(before, after, "crew", "crew")
+    assert [change.case_id for change in found.regressions] == ["y", "x", "z"]
+
+
+def test_a_case_that_errored_on_one_side_is_left_out_and_counted() -> None:
+    found = compared("p p p", "p e f")
+    assert (found.paired, found.unpaired, found.unpaired_cases) == (2, 1, ["case-1"])
+    assert found.worse == 1
+
+
+def test_cases_that_only_one_side_has_are_left_out_and_counted() -> None:
+    assert compared("p p", "p").unpaired == 1
+    assert compared("p", "p p p").unpaired == 2
+
+
+def test_errored_trials_of_a_case_that_has_others_are_ignored() -> None:
+    found = compared("pee", "pfe")
+    (change,) = found.regressions
+    assert (change.passed_a, change.graded_a, change.passed_b, change.graded_b) == (1, 1, 1, 2)
+
+
+def test_nothing_to_compare_is_an_error_and_not_a_draw() -> None:
+    with pytest.raises(SeatrialError, match="nothing to compare") as caught:
+        compared("p p", "e e")
+    assert caught.value.code == "empty_input"
+
+
+def test_an_agent_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(SeatrialError, match="no runs of an agent 'ghost'"):
+        compare(source(rows_of(crew="p")), source(rows_of(crew="p")), "crew", "ghost")
+
+
+def test_two_agents_of_one_experiment_can_be_compared() -> None:
+    both = source(rows_of(crew="p p", shop="p f"))
+    found = compare(both, both, "crew", "shop")
+    assert (found.a.agent, found.b.agent, found.worse) == ("crew", "shop", 1)
+
+
+def test_the_worst_regression_shows_how_the_calls_of_a_good_and_a_bad_run_differ() -> None:
+    before = source([row("x", run_id="x-1"), row("y", "failed", run_id="y-1"), row("y", trial=1, run_id="y-2")])
+    after = source([row("x", run_id="x-3"), row("y", "failed", run_id="y-3")])
+    steps = {
+        "y-2": [Step(0, "find", {}), Step(1, "refund", {"amount": 20})],
+        "y-3": [Step(0, "find", {}), Step(1, "refund", {"amount": 200})],
+    }
+    worst = compare(before, after, "crew", "crew", steps.__getitem__).worst
+    assert worst is not None
+    assert (worst.case_id, worst.run_a, worst.run_b) == ("y", "y-2", "y-3")
+    assert [difference.pointer for difference in worst.diff.aligned[1].differences] == ["/arguments/amount"]
+
+
+def test_without_a_regression_there_is_no_worst() -> None:
+    assert compare(source([row()]), source([row()]), "crew", "crew", {}.__getitem__).worst is None
+
+
+@settings(max_examples=50)
+@given(words, words)
+def test_the_other_way_round_everything_is_the_other_way_round(before: list[str], after: list[str]) -> None:
+    try:
+        one, other = compared(" ".join(before), " ".join(after)), compared(" ".join(after), " ".join(before))
+    except SeatrialError:
+        return
+    assert (one.better, one.worse, one.paired) == (other.worse, other.better, other.paired)
+    assert one.p_value == other.p_value
+    assert one.difference == pytest.approx(-other.difference)
+    assert one.rate_b - one.rate_a == pytest.approx(one.difference)
+    assert one.interval.low - 1e-9 <= one.interval.high
+    assert len(one.regressions) == one.worse
+    assert all(change.difference < 0 for change in one.regressions)
+
+
+def test_agents_are_paired_by_name_or_as_the_only_ones() -> None:
+    assert agent_pairs(["crew"], ["shop"]) == [("crew", "shop")]
+    assert agent_pairs(["b", "a", "old"], ["a", "b", "new"]) == [("a", "a"), ("b", "b")]
+    with pytest.raises(SeatrialError, match="no agent is in both"):
+        agent_pairs(["a", "b"], ["c"])

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from hashlib import sha256
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies.reported import HOSTILE, detail, hostile_report, joined, report, row, rows_of
+
+from seatrial.reports import html_runs
+from seatrial.reports.html import html_page
+from seatrial.reports.report import Report
+
+VOID = {"meta", "input", "rect", "path"}
+OUTSIDE = {"script", "link", "iframe", "object", "embed", "img", "base", "form", "image", "use", "foreignobject"}
+
+
+class Page(HTMLParser):
+    """What a browser would see: elements in balance, attributes, text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.text = ""
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        self.ids += [str(value) for name, value in attrs if name == "id"]
+        self.links += [str(value) for name, value in attrs if name == "href"]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.text += data
+
+
+def page(found: Report) -> Page:
+    return Page(joined(html_page(found)))
+
+
+def test_the_page_shows_agents_cases_and_what_did_not_pass() -> None:
+    rows = [row("greet", detail=None), row("refund", "failed", detail=detail("the amount is 200"))]
+    text = page(report(rows)).text
+    for part in ("refunds", "exp-1", "crew", "50.0%", "greet", "refund", "the amount is 200", "Transcript", "differs"):
+        assert part in text
+
+
+def test_the_page_is_one_file_that_asks_for_nothing() -> None:
+    found = page(report([row("a", "failed", detail=detail())]))
+    assert not OUTSIDE & set(found.tags)
+    assert all(link.startswith("#") for link in found.links)
+    assert not [name for name, _ in found.attributes if name == "src" or name == "style" or name.startswith("on")]
+
+
+def test_the_policy_allows_the_style_sheet_and_nothing_else() -> None:
+    source = joined(html_page(report(rows_of(crew="p"))))
+    match = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', source)
+    style = re.search(r"<style>(.*?)</style>", source, re.DOTALL)
+    assert match is not None
+    assert style is not None
+    digest = b64encode(sha256(style.group(1).encode()).digest()).decode()
+    assert match.group(1) == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    assert "url(" not in style.group(1)
+    assert "@import" not in style.group(1)
+
+
+def test_a_cell_that_failed_or_errored_links_to_its_run() -> None:
+    found = page(report([row("a", "failed", detail=detail()), row("b", "errored", detail=detail()), row("c")]))
+    assert set(found.links) - {"#runs"} == {"#run-run-crew-a-0", "#run-run-crew-b-0"}
+    assert {link[1:] for link in found.links} <= set(found.ids)
+    assert len(found.ids) == len(set(found.ids))
+
+
+def test_cases_that_all_passed_are_folded_away() -> None:
+    source = joined(html_page(report(rows_of(crew="p p f", shop="p f p"))))
+    folded = source.split("1 case was passed by every agent, every time</summary>")[1].split("</details>")[0]
+    assert "case-0" in folded
+    assert "case-1" not in folded
+
+
+def test_failed_and_errored_can_be_told_apart_without_a_script() -> None:
+    source = joined(html_page(report(rows_of(crew="f e"))))
+    assert 'id="only-failed"' in source
+    assert "main:has(#only-failed:checked) .run.errored" in source
+    assert "only-failed:checked" in source
+    assert '<fieldset class="filter">' not in joined(html_page(report(rows_of(crew="f f"))))
+
+
+def test_when_all_passed_the_page_says_so() -> None:
+    assert "All passed." in page(report(rows_of(crew="p p"))).text
+
+
+def test_an_experiment_without_runs_says_so() -> None:
+    assert "There are no runs." in page(report([])).text
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_is_shown_and_never_markup(text: str) -> None:
+    plain, found = page(hostile_report("plain")), page(hostile_report(text))
+    assert found.tags == plain.tags
+    assert [name for name, _ in found.attributes] == [name for name, _ in plain.attributes]
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202e\ud800-\udfff]", found.text)
+
+
+@settings(max_examples=50)
+@given(st.text(st.characters(), min_size=1, max_size=30))
+def test_any_text_leaves_the_structure_as_it_is(text: str) -> None:
+    assert page(hostile_report(text)).tags == page(hostile_report("plain")).tags
+
+
+def test_five_thousand_cases_stay_below_ten_megabytes() -> None:
+    long = detail("x" * 2000)
+    rows = [
+        row(f"case-{index}", "failed" if index % 2 else "passed", agent=agent, detail=long if index % 2 else None)
+        for index in range(5000)
+        for agent in ("crew", "shop")
+    ]
+    source = joined(html_page(report(rows)))
+    assert len(source.encode()) < 10_000_000
+    assert source.count("<details class=") > 100
+    assert 'id="run-run-shop-case-4999-0"' in source
+
+
+def test_runs_past_the_size_of_the_page_are_lines_and_then_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(html_runs, "MAX_DETAILS", 1)
+    monkeypatch.setattr(html_runs, "MAX_LINES", 1)
+    rows = [row(f"case-{index}", "failed", detail=detail()) for index in range(5)]
+    found = page(report(rows))
+    assert found.text.count("Transcript") == 1
+    assert "… and 3 more" in found.text

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies.reported import HOSTILE, detail, hostile_report, joined, report, row, rows_of
+
+from seatrial.reports.junit import junit_xml
+
+
+def parsed(pieces: str) -> ElementTree.Element:
+    return ElementTree.fromstring(pieces.encode("utf-8"))
+
+
+def test_an_agent_is_a_suite_and_a_run_a_case() -> None:
+    root = parsed(joined(junit_xml(report(rows_of(crew="p f e s", shop="p p")))))
+    assert root.tag == "testsuites"
+    assert root.attrib["name"] == "refunds"
+    assert [suite.attrib["name"] for suite in root] == ["crew", "shop"]
+    crew = root[0]
+    figures = {key: crew.attrib[key] for key in ("tests", "failures", "errors", "skipped", "time")}
+    assert figures == {"tests": "4", "failures": "1", "errors": "1", "skipped": "1", "time": "0.480"}
+    assert crew.attrib["timestamp"] == "2026-09-21T14:13:20"
+    cases = crew.findall("testcase")
+    assert [case.attrib["name"] for case in cases] == ["case-0", "case-1", "case-2", "case-3"]
+    assert [[child.tag for child in case] for case in cases] == [[], ["failure"], ["error"], ["skipped"]]
+
+
+def test_the_counts_are_those_of_the_elements() -> None:
+    root = parsed(joined(junit_xml(report(rows_of(crew="pfe sug fff", shop="e p")))))
+    for suite in root:
+        assert int(suite.attrib["tests"]) == len(suite.findall("testcase"))
+        for tag, key in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
+            assert int(suite.attrib[key]) == len(suite.findall(f"testcase/{tag}"))
+    for key in ("tests", "failures", "errors", "skipped"):
+        assert int(root.attrib[key]) == sum(int(suite.attrib[key]) for suite in root)
+
+
+def test_an_error_is_typed_by_its_class_and_a_failure_tells_the_verdicts() -> None:
+    rows = [
+        row("a", "failed", detail=detail("the amount is 200")),
+        row("b", "errored", error_class="agent_timeout", detail=detail("no answer")),
+    ]
+    failure, error = parsed(joined(junit_xml(report(rows)))).findall("testsuite/testcase/*")
+    assert (failure.attrib["message"], failure.attrib["type"]) == ("the amount is 200", "verdict")
+    assert "failed (0.5)\n  the amount is 200" in str(failure.text)
+    assert "run run-crew-a-0" in str(failure.text)
+    assert (error.attrib["message"], error.attrib["type"]) == ("no answer", "agent_timeout")
+
+
+def test_trials_have_names_of_their_own() -> None:
+    root = parsed(joined(junit_xml(report(rows_of(crew="pp")))))
+    assert [case.attrib["name"] for case in root.iter("testcase")] == ["case-0 (trial 1)", "case-0 (trial 2)"]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_stays_text(text: str) -> None:
+    root = parsed(joined(junit_xml(hostile_report(text))))
+    tags = {element.tag for element in root.iter()}
+    assert tags == {"testsuites", "testsuite", "properties", "property", "testcase", "failure", "error", "skipped"}
+
+
+@given(st.text(st.characters(), max_size=30))
+def test_any_text_makes_a_document_that_parses(text: str) -> None:
+    root = parsed(joined(junit_xml(hostile_report(text))))
+    if text.isascii() and text.isprintable():
+        assert root.attrib["name"] == text

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from strategies import records
+
+from seatrial.errors import SeatrialError
+from seatrial.reports import FORMS, report_on, stored, write_pieces, write_reports
+from seatrial.reports.stored import DETAILS_AT_ONCE
+from seatrial.runs import Fault
+from seatrial.store import Store, open_store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """A store with an experiment of two agents, three trials, and a page and a half of runs."""
+    with open_store(tmp_path / "store.db") as opened:
+        opened.create_experiment(records.experiment(), records.cases(25))
+        fault = Fault("agent_timeout", "no answer")
+        for case in range(25):
+            for agent in ("crew", "shop"):
+                for trial in range(3):
+                    if (case + trial) % 5 == 0:
+                        run = records.run(case, agent=agent, trial=trial, judgement="failed")
+                    elif case == 7 and trial == 0:
+                        run = records.run(
+                            case, agent=agent, trial=trial, status="errored", fault=fault, judgement=None, said=()
+                        )
+                    else:
+                        run = records.run(case, agent=agent, trial=trial)
+                    opened.record_run(run)
+        opened.finish_experiment("exp-1", finished_at=records.CREATED_AT + 1000).wait()
+        yield opened
+
+
+def test_every_run_is_a_row_in_the_order_of_the_suite(store: Store) -> None:
+    source = stored(store, store.resolve_experiment("exp-1"))
+    keys = [(row.case_id, row.agent, row.trial) for row in source.rows()]
+    expected = [(f"case-{c}", agent, trial) for c in range(25) for agent in ("crew", "shop") for trial in range(3)]
+    assert len(keys) > DETAILS_AT_ONCE
+    assert keys == expected
+    assert [(row.case_id, row.agent, row.trial) for row in source.rows(detailed=True)] == expected
+    assert {row.agent for row in source.rows(agent="shop")} == {"shop"}
+
+
+def test_only_runs_that_did_not_pass_have_details_and_only_when_asked(store: Store) -> None:
+    source = stored(store, store.resolve_experiment("exp-1"))
+    assert all(row.detail is None for row in source.rows())
+    for row in source.rows(detailed=True):
+        assert (row.detail is None) == (row.outcome == "passed")
+        if row.outcome == "failed" and row.detail is not None:
+            assert row.detail.message == "trajectory: 1 of 1 calls"
+            assert row.detail.instruction == f"Do the task number {row.case_id.removeprefix('case-')}."
+            assert row.detail.speech[0].text == "Where is my order?"
+
+
+def test_the_summary_is_what_the_store_counts(store: Store) -> None:
+    report = report_on(stored(store, store.resolve_experiment("exp-1")))
+    for summary, counts in zip(report.summary.agents, store.agent_counts("exp-1"), strict=True):
+        assert (summary.agent, summary.runs) == (counts.agent, counts.runs)
+        assert summary.passed == counts.outcomes["passed"]
+        assert summary.errored == counts.outcomes["errored"] == 1
+    assert report.graders == store.grader_counts("exp-1")
+
+
+def test_every_form_is_written_and_appears_whole(store: Store, tmp_path: Path) -> None:
+    targets = {form: tmp_path / "new" / f"report.{form}" for form in FORMS}
+    report = write_reports(store, "latest", targets)
+    assert report.summary.runs == 150
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == sorted(f"report.{form}" for form in FORMS)
+    assert len(json.loads(targets["json"].read_text("utf-8"))["runs"]) == 150
+
+
+def test_a_report_that_breaks_off_leaves_the_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("old")
+
+    def breaking() -> Iterator[str]:
+        yield "new"
+        raise SeatrialError("store_unavailable", "gone")
+
+    with pytest.raises(SeatrialError, match="gone"):
+        write_pieces(path, breaking())
+    assert path.read_text() == "old"
+    assert [found.name for found in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SeatrialError, match="cannot be written") as caught:
+        write_pieces(tmp_path, ["x"])
+    assert caught.value.code == "unwritable_file"
+
+
+def test_an_experiment_that_is_not_there_is_an_error(store: Store) -> None:
+    with pytest.raises(SeatrialError) as caught:
+        write_reports(store, "ghost", {})
+    assert caught.value.code == "not_found"

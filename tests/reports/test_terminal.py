@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from strategies.reported import HOSTILE, detail, hostile_report, report, row, rows_of
+
+from seatrial.reports.table import table, width
+from seatrial.reports.terminal import MAX_LISTED, terminal_summary
+from seatrial.store import GraderCounts
+
+UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202e\ud800-\udfff]")
+
+
+def test_the_summary_says_rate_interval_and_errors_of_each_agent() -> None:
+    text = terminal_summary(report(rows_of(crew="p p p f e", shop="p p p p p")))
+    head, crew, shop = text.splitlines()[2:5]
+    assert " ".join(head.split()) == "agent runs passed failed errored pass rate 95% interval score median p95"
+    assert crew.split()[:7] == ["crew", "5", "3", "1", "1", "75.0%", "30.1–95.4%"]
+    assert shop.split()[:6] == ["shop", "5", "5", "0", "0", "100%"]
+    assert "in no rate and no score" in text
+    assert "agent_timeout  1" in text
+
+
+def test_trials_add_pass_at_k_pass_hat_k_and_flaky_cases() -> None:
+    text = terminal_summary(report(rows_of(crew="pp pf")))
+    assert "pass@2" in text
+    assert "pass^2" in text
+    assert "case-1  1 of 2 passed" in text
+
+
+def test_what_did_not_pass_is_listed_with_its_reason() -> None:
+    rows = [row("a", "failed", detail=detail("the amount is 200")), row("b", "errored", detail=detail("no answer"))]
+    text = terminal_summary(report(rows))
+    assert "  failed  crew  a\n          the amount is 200\n" in text
+    assert "  errored  crew  b\n          no answer\n" in text
+
+
+def test_a_long_list_is_cut_and_counted() -> None:
+    text = terminal_summary(report(rows_of(crew=" ".join("f" * (MAX_LISTED + 7)))))
+    assert "… and 7 more" in text
+    assert text.count("  failed  crew") == MAX_LISTED
+
+
+def test_what_graders_said_is_a_table() -> None:
+    text = terminal_summary(report(rows_of(crew="p"), graders=[GraderCounts("crew", "judge", 0.5, {"passed": 3})]))
+    assert re.search(r"crew +judge +3 +0 +0 +0 +0\.5", text)
+
+
+def test_an_experiment_without_runs_says_so() -> None:
+    assert "There are no runs." in terminal_summary(report([]))
+
+
+def test_an_experiment_that_was_stopped_says_why() -> None:
+    assert "stopped before all was run: budget" in terminal_summary(report(rows_of(crew="p"), stop_reason="budget"))
+
+
+def test_there_is_no_escape_without_colour_and_some_with_it() -> None:
+    found = report(rows_of(crew="p f"))
+    assert "\x1b" not in terminal_summary(found)
+    assert "\x1b[31mfailed\x1b[0m" in terminal_summary(found, colour=True)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_nothing_that_an_agent_says_steers_the_terminal_or_breaks_a_line(text: str) -> None:
+    shown = terminal_summary(hostile_report(text))
+    assert not UNSAFE.search(shown)
+    assert terminal_summary(hostile_report("plain")).count("\n  failed") == shown.count("\n  failed") == 1
+
+
+def test_columns_stay_straight_beside_wide_and_combining_letters() -> None:
+    lines = table(["agent", "runs"], [["日本", "1"], ["cafe\u0301", "22"], ["plain", "333"]])
+    assert {width(line) for line in lines} == {width(lines[0])}

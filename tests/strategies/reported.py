@@ -1,0 +1,145 @@
+"""Rows that are good enough to be reported, in as few words as possible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from seatrial.reports.report import Report, report_on
+from seatrial.reports.rows import CallLine, RunDetail, RunRow, Source, SpeechLine, VerdictLine
+from seatrial.runs import Experiment
+from seatrial.store import GraderCounts, Outcome
+
+CREATED_AT = 1_790_000_000_000
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "]]><!-- --><evil/>",
+    "\x1b[31mred\x1b[0m\x07\x00",
+    "right\u202eto left\u200b",
+    '=HYPERLINK("http://evil.example","click")',
+    "@everyone #1 [link](http://evil.example) ![i](x) `code` **bold** | cell | https://evil.example",
+    "two\nlines\r\nand | a pipe",
+    "\ud800 lone \ufffe\uffff",
+    "</code></pre></td></table>",
+    "'\" onmouseover=alert(1) x='",
+    "```\n````\nfence",
+]
+"""What an agent may say, to make a report say something else."""
+
+LETTERS: dict[str, Outcome] = {
+    "p": "passed",
+    "f": "failed",
+    "e": "errored",
+    "s": "skipped",
+    "c": "cancelled",
+    "u": "unfinished",
+    "g": "ungraded",
+}
+
+
+def row(case_id: str = "case-0", outcome: Outcome = "passed", **fields: Any) -> RunRow:
+    """A run of the agent `crew`."""
+    agent = fields.setdefault("agent", "crew")
+    trial = fields.setdefault("trial", 0)
+    given: dict[str, Any] = {
+        "run_id": f"run-{agent}-{case_id}-{trial}",
+        "case_id": case_id,
+        "outcome": outcome,
+        "status": outcome if outcome in ("errored", "cancelled") else "completed",
+        "score": {"passed": 1.0, "failed": 0.25}.get(outcome),
+        "error_class": "agent_timeout" if outcome == "errored" else None,
+        "started_at": CREATED_AT,
+        "duration_ms": 120.0,
+        "steps": 2,
+    }
+    return RunRow(**{**given, **fields})
+
+
+def rows_of(**agents: str) -> list[RunRow]:
+    """`crew="p f pf"`: a word for each case, a letter for each trial."""
+    words = {agent: text.split() for agent, text in agents.items()}
+    return [
+        row(f"case-{index}", LETTERS[letter], agent=agent, trial=trial)
+        for index in range(max(map(len, words.values()), default=0))
+        for agent, cases in words.items()
+        if index < len(cases)
+        for trial, letter in enumerate(cases[index])
+    ]
+
+
+def detail(text: str = "they part at step 1") -> RunDetail:
+    """Everything that a detail can have, with the same text everywhere."""
+    return RunDetail(
+        message=text,
+        instruction=text,
+        answer=text,
+        fault_detail=text,
+        verdicts=[
+            VerdictLine(
+                grader=text,
+                kind="tool_trajectory",
+                judgement="failed",
+                score=0.5,
+                required=True,
+                reasons=[text],
+                calls=[
+                    CallLine("differs", text, text, [text]),
+                    CallLine("missing", text),
+                    CallLine("extra", None, text),
+                ],
+            )
+        ],
+        speech=[SpeechLine("user", "text", text), SpeechLine(text, "result", text)],
+        speech_left_out=3,
+    )
+
+
+def source(
+    rows: Sequence[RunRow],
+    *,
+    name: str = "refunds",
+    experiment_id: str = "exp-1",
+    suite_hash: str = "5u17e",
+    graders: list[GraderCounts] | None = None,
+    **fields: Any,
+) -> Source:
+    """An experiment that has these rows."""
+    experiment = Experiment(
+        experiment_id=experiment_id,
+        name=name,
+        suite={},
+        suite_hash=suite_hash,
+        created_at=CREATED_AT,
+        finished_at=CREATED_AT + 83_000,
+        status="finished",
+        **fields,
+    )
+
+    def given(*, agent: str | None = None, detailed: bool = False) -> Iterator[RunRow]:
+        return (row for row in rows if agent is None or row.agent == agent)
+
+    return Source(experiment, given, graders or [])
+
+
+def report(rows: Sequence[RunRow], **fields: Any) -> Report:
+    """A report on these rows."""
+    return report_on(source(rows, **fields))
+
+
+def hostile_report(text: str) -> Report:
+    """A report in which everything that is not ours says this."""
+    rows = [
+        row(text, "failed", agent=text, run_id=text, detail=detail(text)),
+        row(text, "errored", agent=text, run_id=text, trial=1, detail=detail(text)),
+        row(text, "passed", agent=text, run_id=text, trial=2),
+        row(text, "skipped", agent=text, run_id=text, trial=3, detail=detail(text)),
+    ]
+    graders = [GraderCounts(text, text, 0.5, {"failed": 1})]
+    return report(rows, name=text, experiment_id=text, stop_reason=text, version=text, graders=graders)
+
+
+def joined(pieces: Iterable[str]) -> str:
+    """A document that comes in pieces."""
+    return "".join(pieces)

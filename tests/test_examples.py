@@ -1,0 +1,49 @@
+"""The examples of the README and the docs do what they show."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(console|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def examples(kind: str) -> list[Any]:
+    found = [
+        pytest.param(match[2], id=f"{page.name}:{page.read_text()[: match.start()].count(chr(10)) + 1}")
+        for page in PAGES
+        for match in BLOCK.finditer(page.read_text(encoding="utf-8"))
+        if match[1] == kind
+    ]
+    assert found, f"no {kind} example is left in the docs"
+    return found
+
+
+@pytest.mark.parametrize("example", examples("console"))
+def test_a_command_prints_what_the_docs_show(example: str) -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for shown in re.split(r"^(?=\$ )", example, flags=re.MULTILINE)[1:]:
+        command, _, expected = shown.removeprefix("$ ").partition("\n")
+        ran = subprocess.run(
+            ["bash", "-c", command],
+            cwd=ROOT,
+            env={**os.environ, "PATH": path},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ran.stderr + ran.stdout == expected
+
+
+@pytest.mark.parametrize("example", examples("python"))
+def test_a_python_example_runs(example: str) -> None:
+    ran = subprocess.run([sys.executable, "-c", example], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
