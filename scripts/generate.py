@@ -14,6 +14,7 @@ import seatrial
 from seatrial.cli.main import COMMANDS
 from seatrial.errors import ERROR_CODES
 from seatrial.schemas import SCHEMAS, schema_text
+from seatrial.suites.reference import with_reference
 from seatrial.transcript import NOTE_CODES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,6 +27,8 @@ def generated() -> dict[str, str]:
     files["docs/notes.md"] = _notes()
     files["docs/errors.md"] = _errors()
     files["docs/cli.md"] = _cli()
+    for page in ("docs/suites.md", "docs/graders.md"):
+        files[page] = with_reference((ROOT / page).read_text(encoding="utf-8"))
     return files
 
 

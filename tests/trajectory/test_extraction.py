@@ -83,6 +83,14 @@ def test_all_sources_that_exist_are_kept() -> None:
     assert [*trajectory.others] == ["trace", "messages"]
 
 
+def test_notes_on_trace_events_point_into_the_trace() -> None:
+    record = reading(trace=["a"])
+    record.trace = [TraceEvent("tool_call", name="a"), TraceEvent("tool_result", output=1)]
+    assert [(note.code, note.pointer) for note in extract(record).notes] == [
+        ("tool_result_paired_by_order", "/trace/1")
+    ]
+
+
 # The trace file
 
 

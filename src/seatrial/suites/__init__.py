@@ -14,7 +14,7 @@ from seatrial.models.config import ModelConfig
 from seatrial.suites.cases import read_cases
 from seatrial.suites.environment import Secrets, redact, resolve, resolve_agent
 from seatrial.suites.graders import GraderKinds, grader_config
-from seatrial.suites.identity import case_hash, stored_form, suite_hash
+from seatrial.suites.identity import case_hash, stored_form, stored_suite, suite_hash
 from seatrial.suites.load import load_suite
 from seatrial.suites.problem import InvalidSuiteError, SuiteProblem
 from seatrial.suites.suite import Budget, CaseSource, GraderConfig, Suite, Timeouts
@@ -47,6 +47,7 @@ __all__ = [
     "resolve",
     "resolve_agent",
     "stored_form",
+    "stored_suite",
     "suite_hash",
     "validate_suite",
 ]

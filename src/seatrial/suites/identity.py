@@ -12,7 +12,7 @@ from seatrial import wire
 from seatrial.runs import Case
 from seatrial.suites.cases import case_format, read_cases
 from seatrial.suites.graders import GraderKinds
-from seatrial.suites.suite import CaseSource, Suite
+from seatrial.suites.suite import CaseSource, Suite, SuiteKeys
 
 _ENCODER = msgspec.json.Encoder(order="sorted")
 
@@ -21,6 +21,12 @@ def stored_form(suite: Suite) -> dict[str, Any]:
     """A suite as it is stored and shown. Variables are in it as `${NAME}`, as they are in the suite itself."""
     plain: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(suite, file=None))
     return plain
+
+
+def stored_suite(plain: Mapping[str, Any]) -> Suite:
+    """The suite of a stored form, without its cases, which are stored by themselves."""
+    keys = {key: value for key, value in plain.items() if key in SuiteKeys.__struct_fields__}
+    return Suite(**msgspec.structs.asdict(msgspec.convert(keys, SuiteKeys)))
 
 
 def case_hash(case: Case) -> str:

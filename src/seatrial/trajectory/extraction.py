@@ -58,7 +58,8 @@ def extract(
         found["observed"] = observed or []
     if trace is not None:
         found["trace"], trace_notes = steps_from_trace(trace)
-        notes += trace_notes
+        at = pointer("trace_ref" if reading.trace is None else "trace")
+        notes += [Note(note.code, at + note.pointer, note.message) for note in trace_notes]
     if reading.events is not None and (streamed := steps_from_events(reading.events)):
         found["events"] = streamed
     said = steps_from_transcript(reading.transcript.messages, reading.calls)

@@ -65,7 +65,8 @@ class Summary(msgspec.Struct):
 
 
 class Trajectory(msgspec.Struct, omit_defaults=True):
-    """The steps of a run. Pointers of its notes go into this object, or into the trace where they name an event."""
+    """The steps of a run. Pointers of its notes start with `/steps` or `/others`, which are in this object, or with
+    `/trace` or `/trace_ref`, which are in the record that it was taken from."""
 
     source: Source
     steps: list[Step]

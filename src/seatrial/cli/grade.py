@@ -1,0 +1,60 @@
+"""`seatrial grade EXPERIMENT`: grade stored runs again, without running them."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from contextlib import AsyncExitStack
+
+import msgspec
+
+from seatrial import wire
+from seatrial.cli.experiments import add_store_option, exit_code, opened_store
+from seatrial.cli.progress import Progress
+from seatrial.engine import Regrading, regrade, surroundings
+from seatrial.graders import GradingPlan
+from seatrial.runs import Experiment, Run
+from seatrial.store import Store
+from seatrial.suites import Suite, load_suite, stored_suite
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("experiment", metavar="EXPERIMENT", help="`latest`, an id or the beginning of one, or a name")
+    parser.add_argument("--suite", metavar="FILE", help="grade by this suite (default: as it was run)")
+    add_store_option(parser)
+    parser.add_argument("--json", action="store_true", help="print {experiment, outcomes, changed, computed, reused}")
+    parser.epilog = (
+        "Verdicts are known by their content (run, grader, configuration): only what changed is computed.\n"
+        "Graders of single cases are those that were stored with the runs.\n"
+        "exit codes: 0 all passed, 1 any failed, 2 usage or an unusable suite, 3 something could not be graded."
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    with opened_store(args.store) as store:
+        experiment = store.resolve_experiment(args.experiment)
+        suite = load_suite(args.suite) if args.suite is not None else stored_suite(experiment.suite)
+        done = asyncio.run(_graded(experiment, suite, store))
+    if args.json:
+        shown = {"experiment": experiment.experiment_id, **msgspec.to_builtins(done)}
+        sys.stdout.buffer.write(wire.encode(shown) + b"\n")
+    else:
+        told = ", ".join(f"{count} {word}" for word, count in sorted(done.outcomes.items()))
+        print(f"{experiment.experiment_id}: {told}")
+        print(f"{done.changed} runs changed; {done.computed} verdicts computed, {done.reused} known already")
+    return exit_code(done.outcomes, complete=True)
+
+
+async def _graded(experiment: Experiment, suite: Suite, store: Store) -> Regrading:
+    plan = GradingPlan(suite.graders, threshold=suite.threshold)
+    with Progress("runs graded") as progress:
+
+        def finished(run: Run) -> None:
+            del run
+            progress.advance()
+
+        async with AsyncExitStack() as stack:
+            around = await surroundings(suite, os.environ, stack)
+            return await regrade(store, experiment.experiment_id, plan, around, finished)

@@ -1,0 +1,66 @@
+"""Whether the agents of a suite are there, before anything is run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+
+import msgspec
+
+from seatrial.agents import build_agent
+from seatrial.agents.config import AgentConfig
+from seatrial.agents.http import HttpAgent
+from seatrial.errors import SeatrialError
+from seatrial.suites import Suite, resolve_agent
+from seatrial.world.proxy import ToolProxy
+
+
+class Checkup(msgspec.Struct, omit_defaults=True):
+    """How one agent is."""
+
+    agent: str
+    kind: str
+    ok: bool
+    message: str
+    reaches_proxy: bool | None = None
+    """For an agent behind HTTP: whether it reaches the tool proxy from where it is."""
+
+
+async def check_agents(suite: Suite, variables: Mapping[str, str]) -> list[Checkup]:
+    """Start each agent as a run would, and ask those behind HTTP whether they are there."""
+    async with ToolProxy() as proxy:
+        return [await _check(name, config, suite, proxy, variables) for name, config in suite.agents.items()]
+
+
+async def _check(
+    name: str, config: AgentConfig, suite: Suite, proxy: ToolProxy, variables: Mapping[str, str]
+) -> Checkup:
+    checkup = Checkup(name, str(config.__struct_config__.tag), True, "can be started")
+    secrets = suite.secrets(variables)
+    try:
+        agent = build_agent(
+            name,
+            resolve_agent(config, variables),
+            directory=suite.directory,
+            proxy=proxy,
+            connect_s=suite.timeouts.connect_s,
+            read_s=suite.timeouts.read_s,
+            stored_runs=lambda *_: None,
+        )
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(agent)
+            if isinstance(agent, HttpAgent):
+                await _probe(agent, checkup)
+    except SeatrialError as error:
+        checkup.ok, checkup.message = False, str(error)
+    checkup.message = secrets.redact(checkup.message)
+    return checkup
+
+
+async def _probe(agent: HttpAgent, checkup: Checkup) -> None:
+    there = await agent.ping()
+    checkup.ok, checkup.message = there.ok, f"{there.message} ({there.latency_ms:.0f} ms)"
+    if there.ok:
+        outbound = await agent.check_connectivity()
+        checkup.reaches_proxy = outbound.ok
+        checkup.message += f"; {outbound.message}"
