@@ -35,7 +35,7 @@ def generated() -> dict[str, str]:
 def _notes() -> str:
     # A code is declared in the module that uses it, so every module has to be there first.
     for module in pkgutil.walk_packages(seatrial.__path__, "seatrial."):
-        if not module.name.endswith("__main__"):
+        if ".migrations." not in module.name:
             importlib.import_module(module.name)
     rows = "".join(f"| `{code}` | {meaning} |\n" for code, meaning in sorted(NOTE_CODES.items()))
     return (

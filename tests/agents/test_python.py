@@ -223,7 +223,7 @@ def deeper():
         ("import asyncio; raise asyncio.CancelledError('mine')", "CancelledError: mine"),
         ("return 1 / 0", "ZeroDivisionError"),
         ("return agent(instruction)", "RecursionError"),
-        ("raise GeneratorExit", "GeneratorExit"),
+        ("raise type('Panic', (BaseException,), {})('in Rust')", "Panic: in Rust"),
         ("raise ExceptionGroup('many', [ValueError(1)])", "ExceptionGroup: many"),
     ],
 )

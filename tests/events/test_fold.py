@@ -173,6 +173,12 @@ def test_the_first_message_of_an_id_is_the_one_that_is_meant() -> None:
     ]
 
 
+def test_tool_results_in_the_input_of_a_run_are_results_like_others() -> None:
+    history = [assistant("m", "c"), tool("x", "other")]
+    started = t.RunStarted(thread_id="t", run_id="r", input={"messages": history})
+    assert folded(started, result("r", "c"), start("n")) == [*history, tool("r", "c"), assistant("n", content="")]
+
+
 def test_results_before_any_message_stay_in_front() -> None:
     assert folded(result("r", "c"), start("m"), result("q", "d")) == [
         tool("r", "c"),
@@ -291,6 +297,21 @@ def test_after_a_snapshot_messages_grow_on() -> None:
     message, answer = folded(*stream)
     assert (message["content"], message["toolCalls"][0]["function"]["arguments"]) == ("kept on", "{}")
     assert answer["id"] == "r"
+
+
+def test_a_message_in_two_places_is_one_until_an_activity_takes_the_first() -> None:
+    twice = [user("a"), user("a")]
+    stream = [snapshot(assistant("a", "c", content="x")), text("a", "y"), args("c", "{}")]
+    one, other = folded(*stream, messages=twice)
+    assert one == other
+    assert one["content"] == "xy"
+    replaced = t.ActivitySnapshot(message_id="a", activity_type="PLAN", content={"n": 2}, metadata={"k": 1})
+    shared = [snapshot(activity("a")), replaced]
+    assert folded(*shared, messages=twice) == [{**activity("a", {"n": 2}), "metadata": {"k": 1}}, activity("a")]
+    patched = t.ActivityDelta(message_id="a", activity_type="NEW", patch=[{"op": "add", "path": "/n", "value": 2}])
+    assert folded(snapshot(activity("a")), patched, messages=twice) == [activity("a", {"n": 2}, "NEW"), activity("a")]
+    moved = [snapshot(assistant("a", "c")), replaced, result("r", "c")]
+    assert [message["role"] for message in folded(*moved, messages=twice)] == ["activity", "assistant", "tool"]
 
 
 def test_messages_of_a_snapshot_that_cannot_be_read_are_noted() -> None:

@@ -6,7 +6,7 @@ import time
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies.events import events, legal_runs
 
@@ -19,27 +19,81 @@ STARTED = t.RunStarted(thread_id="t", run_id="r")
 FINISHED = t.RunFinished(thread_id="t", run_id="r")
 
 
+def staged(run: list[Event]) -> tuple[Violation | None, Folded]:
+    """The stages one after the other, event by event, without a shortcut."""
+    expander, verifier, folding = Expander(), Verifier(), Folding()
+    violation: Violation | None = None
+    for index, event in enumerate(run):
+        expanded = expander.feed(event, index)
+        if isinstance(expanded, Violation):
+            violation = violation or expanded
+            continue
+        for part in expanded:
+            violation = violation or verifier.feed(part, index)
+            folding.feed(part, index)
+    return violation, folding.result()
+
+
 @given(legal_runs())
-def test_one_pass_gives_what_the_stages_give(run: list[Event]) -> None:
+def test_a_legal_run_gives_in_one_pass_what_the_stages_give(run: list[Event]) -> None:
     result = replay(run)
     assert result.violation is None
+    assert (result.violation, result.folded) == staged(run)
+    assert expand(run) == (run, None)
+    assert verify(run) is None
     assert result.folded == fold(run)
 
 
 @given(st.lists(events(), max_size=10))
-def test_one_pass_finds_the_violation_that_the_stages_find(stream: list[Event]) -> None:
-    run = [STARTED, *stream]
+def test_any_stream_gives_in_one_pass_what_the_stages_give(stream: list[Event]) -> None:
+    result = replay([STARTED, *stream])
+    assert (result.violation, result.folded) == staged([STARTED, *stream])
+
+
+@st.composite
+def busy_lanes(draw: st.DrawFn) -> list[Event]:
+    """Few ids and agents, many deltas: whole events and chunks that continue, interrupt and repeat each other."""
+    menu: list[Event] = []
+    for tag in (msgspec.UNSET, "s"):
+        for item in ("a", "b"):
+            menu += [
+                t.TextMessageStart(message_id=item, subagent_run_id=tag),
+                t.TextMessageContent(message_id=item, delta="x", subagent_run_id=tag),
+                t.TextMessageEnd(message_id=item, subagent_run_id=tag),
+                t.TextMessageChunk(message_id=item, delta="c", subagent_run_id=tag),
+                t.ToolCallChunk(tool_call_id=item, tool_call_name="f", delta="{", subagent_run_id=tag),
+                t.ReasoningMessageChunk(message_id=item, delta="r", subagent_run_id=tag),
+            ]
+        menu += [
+            t.TextMessageChunk(delta="d", subagent_run_id=tag),
+            t.TextMessageChunk(subagent_run_id=tag),
+            t.ToolCallChunk(delta="}", subagent_run_id=tag),
+            t.CustomEvent(name="n", value=1, subagent_run_id=tag),
+        ]
+    menu.append(t.MessagesSnapshot(messages=[{"id": "a", "role": "user", "content": "u"}]))
+    drawn = draw(st.lists(st.sampled_from(range(len(menu))), max_size=30))
+    # Runs of the same event are what the shortcut is about.
+    return [STARTED, *[menu[at] for at in drawn for _ in range(draw(st.integers(1, 3)))]]
+
+
+@settings(max_examples=300)
+@given(busy_lanes())
+def test_deltas_of_several_lanes_give_in_one_pass_what_the_stages_give(run: list[Event]) -> None:
     result = replay(run)
-    expanded, broken = expand(run)
-    order = verify(expanded)
-    if order is None:
-        assert result.violation == broken
-        if broken is None:
-            assert result.folded.messages == fold(expanded).messages
-    else:
-        # Expansion moves events, so only the finding itself can be compared.
-        assert result.violation is not None
-        assert (result.violation.code, result.violation.message) == (order.code, order.message)
+    assert (result.violation, result.folded) == staged(run)
+
+
+def test_a_chunk_without_attribution_may_continue_another_lane_than_the_parents() -> None:
+    run: list[Event] = [
+        STARTED,
+        t.ToolCallChunk(tool_call_id="b", tool_call_name="f", delta="1", subagent_run_id="s"),
+        t.ToolCallChunk(tool_call_id="c", tool_call_name="f", delta="2"),
+        t.ToolCallChunk(tool_call_id="b", delta="3"),
+        t.ToolCallChunk(tool_call_id="b", delta="4"),
+    ]
+    folded = replay(run).folded
+    calls = [call for message in folded.messages for call in message.tool_calls]  # type: ignore[union-attr]
+    assert [(call.id, call.function.arguments) for call in calls] == [("b", "134"), ("c", "2")]
 
 
 def test_a_violation_has_the_index_in_the_original_stream() -> None:

@@ -87,7 +87,8 @@ def test_the_worst_regression_shows_how_the_calls_of_a_good_and_a_bad_run_differ
 
 
 def test_without_a_regression_there_is_no_worst() -> None:
-    assert compare(source([row()]), source([row()]), "crew", "crew", {}.__getitem__).worst is None
+    steps: dict[str, list[Step]] = {}
+    assert compare(source([row()]), source([row()]), "crew", "crew", steps.__getitem__).worst is None
 
 
 @settings(max_examples=50)

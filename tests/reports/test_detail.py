@@ -16,6 +16,7 @@ from seatrial.trajectory.step import Step
 from seatrial.transcript import (
     AssistantMessage,
     CustomMessage,
+    Message,
     ReasoningBlock,
     StopReason,
     SystemMessage,
@@ -120,7 +121,7 @@ def test_a_run_that_was_not_graded_says_so() -> None:
 
 
 def test_every_channel_is_told_apart() -> None:
-    messages = [
+    messages: list[Message] = [
         SystemMessage("be kind"),
         UserMessage("hello"),
         AssistantMessage(
@@ -131,7 +132,7 @@ def test_every_channel_is_told_apart() -> None:
         ToolResultMessage("1", "find", [TextBlock("none")], is_error=True),
         CustomMessage("memo", {"x": 1}),
     ]
-    run = records.run(reading=Reading("x", Transcript(list(messages)), []))
+    run = records.run(reading=Reading("x", Transcript(messages), []))
     assert [(line.role, line.channel, line.text) for line in detail_of(run, CASE, {}).speech] == [
         ("system", "text", "be kind"),
         ("user", "text", "hello"),

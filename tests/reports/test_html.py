@@ -97,6 +97,12 @@ def test_cases_that_all_passed_are_folded_away() -> None:
     assert "case-1" not in folded
 
 
+def test_a_case_that_an_agent_never_ran_is_not_one_that_all_passed() -> None:
+    source = joined(html_page(report(rows_of(crew="p p", shop="p"))))
+    assert "1 case was passed by every agent" in source
+    assert '<th scope="row">case-1</th><td class="passed-cell">✓ passed</td><td class="other-cell">–</td>' in source
+
+
 def test_failed_and_errored_can_be_told_apart_without_a_script() -> None:
     source = joined(html_page(report(rows_of(crew="f e"))))
     assert 'id="only-failed"' in source

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from strategies import records
+from strategies.reported import HOSTILE, hostile_report
 
 from seatrial.errors import SeatrialError
 from seatrial.reports import FORMS, report_on, stored, write_pieces, write_reports
@@ -72,6 +73,12 @@ def test_every_form_is_written_and_appears_whole(store: Store, tmp_path: Path) -
     assert report.summary.runs == 150
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == sorted(f"report.{form}" for form in FORMS)
     assert len(json.loads(targets["json"].read_text("utf-8"))["runs"]) == 150
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_every_form_can_be_written_whatever_was_said(text: str, tmp_path: Path) -> None:
+    for form, render in FORMS.items():
+        write_pieces(tmp_path / form, render(hostile_report(text)))
 
 
 def test_a_report_that_breaks_off_leaves_the_old_one(tmp_path: Path) -> None:

@@ -59,6 +59,11 @@ def test_cost_tokens_and_durations_are_added_up() -> None:
     assert (agent.duration_p50_ms, agent.duration_ms) == (200, 400)
 
 
+def test_the_time_until_an_error_is_no_speed_of_the_agent() -> None:
+    (agent,) = summarise([row("a", duration_ms=100.0), row("b", "errored", duration_ms=30_000.0)]).agents
+    assert (agent.duration_p50_ms, agent.duration_p95_ms, agent.duration_ms) == (100, 100, 30_100)
+
+
 def test_a_cost_that_nobody_reported_is_not_zero() -> None:
     (agent,) = summarise([row()]).agents
     assert agent.cost_usd is None

@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from strategies import records
-
 from seatrial.graders.tool_trajectory import finding_of
 from seatrial.runs import Case, Experiment, Fault, Grade, Run, RunKey, Verdict
 from seatrial.store import open_store
 from seatrial.trajectory.expectation import compile_expectation
 from seatrial.trajectory.matching import match
 from seatrial.trajectory.step import Step
+from strategies import records
 
 CASES = ("damaged", "late", "twice", "unknown-order", "too-old", "gift", "partial", "refused")
 OUTCOMES = {"monday": "p p p p p f p e", "tuesday": "p f p p f p p p"}

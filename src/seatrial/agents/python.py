@@ -80,7 +80,9 @@ class PythonAgent:
             if task is not None and task.cancelling():
                 raise
             fault = exception_fault(error)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever an agent raises is a finding about it
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever an agent raises is a finding, sys.exit() too
             fault = exception_fault(error)
         if stream is not None:
             return stream.reply(fault)

@@ -15,6 +15,8 @@ from seatrial.errors import SeatrialError
 
 COMMANDS: dict[str, str] = {
     "run": "run a suite: every agent on every case, graded, kept, reported",
+    "grade": "grade stored runs again, without running them",
+    "doctor": "check a suite, and whether its agents can be reached",
     "lint": "check an agent response against response_mode x strictness",
     "convert": "read a record in one format, write it in another",
     "events": "verify a run's event stream and fold it to messages and state",

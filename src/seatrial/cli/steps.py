@@ -38,16 +38,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     reading = formats.read(read_document(args.file), args.source)
     trajectory = extract(reading, prefer=args.prefer, trace_file=_trace_file(reading, args.file))
+    notes = [*reading.notes, *trajectory.notes]
     if args.json:
         shown = {
             "source": trajectory.source,
             "steps": trajectory.steps,
             "summary": trajectory.summary,
-            "notes": trajectory.notes,
+            "notes": notes,
         }
         sys.stdout.buffer.write(wire.encode(shown) + b"\n")
         return PASSED
-    print_notes(trajectory.notes, "note")
+    print_notes(notes, "note")
     for step in trajectory.steps:
         arguments = step.arguments if step.arguments_text is None else step.arguments_text
         call = f"{step.name} {wire.encode(arguments).decode()}"

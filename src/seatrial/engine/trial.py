@@ -165,7 +165,7 @@ def finished_run(trial: Trial, reply: Reply, attempts: list[Attempt]) -> Run:
         trajectory = extract(reply.reading)
         run.steps = trajectory.steps
         run.steps_source = trajectory.source
-        reply.reading.notes = trajectory.notes
+        reply.reading.notes += trajectory.notes
     return run
 
 

@@ -10,10 +10,9 @@
 
 from __future__ import annotations
 
-import sys
-from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from seatrial.lazy import attach
 
 if TYPE_CHECKING:
     from seatrial.events.codec import decode_event, encode_event, from_native, to_native
@@ -90,72 +89,79 @@ __all__ = [
     "verify",
 ]
 
-# Loaded when first asked for: most commands need the types and no more.
-_HOMES = {
-    "Cursor": "envelope",
-    "Event": "types",
-    "EventLog": "log",
-    "EventReader": "event_reader",
-    "Expander": "expand",
-    "Folded": "fold",
-    "Folding": "fold",
-    "LogReader": "log",
-    "MAX_FRAME_BYTES": "sse",
-    "NdjsonParser": "ndjson",
-    "Patcher": "patch",
-    "Replay": "replay",
-    "RunAgentInput": "run_input",
-    "RunStreamTerminal": "envelope",
-    "SequencedOutputEnvelope": "envelope",
-    "SseFrame": "sse",
-    "SseParser": "sse",
-    "StreamKeepalive": "envelope",
-    "TERMINAL_STATUSES": "types",
-    "TaskStatus": "types",
-    "VIOLATION_CODES": "violation",
-    "Verifier": "verify",
-    "Violation": "violation",
-    "cursor_text": "envelope",
-    "decode_event": "codec",
-    "encode_event": "codec",
-    "encode_ndjson": "ndjson",
-    "encode_sse": "sse",
-    "encode_sse_comment": "sse",
-    "envelope_bytes": "envelope",
-    "envelope_head": "envelope",
-    "expand": "expand",
-    "fold": "fold",
-    "from_native": "codec",
-    "parse_cursor": "envelope",
-    "read_event": "event_reader",
-    "read_log": "log",
-    "read_run_input": "run_input",
-    "replay": "replay",
-    "resume_problem": "run_input",
-    "start_messages": "run_input",
-    "to_native": "codec",
-    "to_transcript": "projection",
-    "unfold": "unfold",
-    "verify": "verify",
-}
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-class _Package(ModuleType):
-    """Importing a module puts it into its package under its name; where a function has that name, the function wins."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if isinstance(value, ModuleType) and _HOMES.get(name) == name:
-            value = getattr(value, name)
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
+__getattr__ = attach(
+    __name__,
+    {
+        "codec": (
+            "decode_event",
+            "encode_event",
+            "from_native",
+            "to_native",
+        ),
+        "envelope": (
+            "Cursor",
+            "RunStreamTerminal",
+            "SequencedOutputEnvelope",
+            "StreamKeepalive",
+            "cursor_text",
+            "envelope_bytes",
+            "envelope_head",
+            "parse_cursor",
+        ),
+        "event_reader": (
+            "EventReader",
+            "read_event",
+        ),
+        "expand": (
+            "Expander",
+            "expand",
+        ),
+        "fold": (
+            "Folded",
+            "Folding",
+            "fold",
+        ),
+        "log": (
+            "EventLog",
+            "LogReader",
+            "read_log",
+        ),
+        "ndjson": (
+            "NdjsonParser",
+            "encode_ndjson",
+        ),
+        "patch": ("Patcher",),
+        "projection": ("to_transcript",),
+        "replay": (
+            "Replay",
+            "replay",
+        ),
+        "run_input": (
+            "RunAgentInput",
+            "read_run_input",
+            "resume_problem",
+            "start_messages",
+        ),
+        "sse": (
+            "MAX_FRAME_BYTES",
+            "SseFrame",
+            "SseParser",
+            "encode_sse",
+            "encode_sse_comment",
+        ),
+        "types": (
+            "TERMINAL_STATUSES",
+            "Event",
+            "TaskStatus",
+        ),
+        "unfold": ("unfold",),
+        "verify": (
+            "Verifier",
+            "verify",
+        ),
+        "violation": (
+            "VIOLATION_CODES",
+            "Violation",
+        ),
+    },
+)

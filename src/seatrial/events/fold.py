@@ -345,7 +345,7 @@ class Folding:
         snapshot = {message.id: message for message in read}
         survives = _survival(read, event)
         merged: list[Draft] = []
-        known: set[str] = set()
+        known: dict[str, Draft] = {}
         for local in self.drafts.in_order():
             message_id = local.message.id
             message = snapshot.get(message_id)
@@ -353,10 +353,11 @@ class Folding:
                 if survives(local.message):
                     merged.append(local)
             elif message_id in known:
-                merged.append(Draft(message, local.origin))  # what grows is the first one, and this is the same
+                # The same message in a second place: what grows is the first one.
+                merged.append(Draft(message, local.origin, calls=known[message_id].calls))
             else:
-                merged.append(drafted(message, local.origin))
-                known.add(message_id)
+                known[message_id] = drafted(message, local.origin)
+                merged.append(known[message_id])
         merged += [drafted(message, Origin(index)) for message in read if message.id not in known]
         self.drafts.arrange(merged)
 

@@ -22,6 +22,8 @@ from seatrial.reports.terminal import agents_table, graders_table
 MAX_MATRIX = 3_000_000
 """Bytes of the matrix; cases after them are only counted."""
 
+_CLOSED_TABLE = "</tbody></table></div>\n"
+
 
 def html_page(report: Report) -> Iterator[str]:
     """The page in pieces."""
@@ -79,13 +81,12 @@ def _header(report: Report) -> Iterator[str]:
 
 def _agents(report: Report) -> Iterator[str]:
     head, rows = agents_table(report)
-    yield '<section aria-labelledby="agents">\n<h2 id="agents">Agents</h2>\n<div class="wide"><table>\n<thead><tr>'
-    yield "".join(_head(title, index) for index, title in enumerate([head[0], "", *head[1:]]))
-    yield "</tr></thead>\n<tbody>\n"
+    yield '<section aria-labelledby="agents">\n<h2 id="agents">Agents</h2>\n'
+    yield _opened_table([head[0], "", *head[1:]])
     for row, agent in zip(rows, report.summary.agents, strict=True):
         cells = "".join(f"<td>{text(cell)}</td>" for cell in row[1:])
         yield f'<tr><th scope="row">{text(row[0])}</th><td>{_bar(agent)}</td>{cells}</tr>\n'
-    yield "</tbody></table></div>\n"
+    yield _CLOSED_TABLE
     classes = [
         f"{text(agent.agent)}: "
         + ", ".join(f"<code>{text(name)}</code> × {number:,}" for name, number in agent.error_classes.items())
@@ -117,20 +118,19 @@ def _graders(report: Report) -> Iterator[str]:
     if not report.graders:
         return
     head, rows = graders_table(report)
-    yield '<section aria-labelledby="graders">\n<h2 id="graders">Graders</h2>\n<div class="wide"><table>\n<thead><tr>'
-    yield "".join(_head(title, max(0, index - 1)) for index, title in enumerate(head))
-    yield "</tr></thead>\n<tbody>\n"
+    yield '<section aria-labelledby="graders">\n<h2 id="graders">Graders</h2>\n'
+    yield _opened_table(head, names=2)
     for row in rows:
         cells = "".join(f"<td>{cell}</td>" for cell in row[2:])
         yield f'<tr><th scope="row">{text(row[0])}</th><td class="name">{text(row[1])}</td>{cells}</tr>\n'
-    yield "</tbody></table></div>\n</section>\n"
+    yield f"{_CLOSED_TABLE}</section>\n"
 
 
 def _matrix(report: Report) -> Iterator[str]:
     agents = [agent.agent for agent in report.summary.agents]
     clean = dirty = 0
     for _, cells in matrix(report.rows()):
-        good = _all_passed(cells)
+        good = _all_passed(cells, agents)
         clean += good
         dirty += not good
     yield '<section aria-labelledby="cases">\n<h2 id="cases">Cases</h2>\n'
@@ -145,12 +145,10 @@ def _matrix(report: Report) -> Iterator[str]:
 
 
 def _matrix_table(report: Report, agents: list[str], clean: bool, total: int) -> Iterator[str]:
-    yield '<div class="wide"><table class="matrix">\n<thead><tr>'
-    yield "".join(_head(title, index) for index, title in enumerate(["case", *agents]))
-    yield "</tr></thead>\n<tbody>\n"
+    yield _opened_table(["case", *agents], kind="matrix")
     size = shown = 0
     for case_id, cells in matrix(report.rows()):
-        if _all_passed(cells) is not clean:
+        if _all_passed(cells, agents) is not clean:
             continue
         if size > MAX_MATRIX // 2:
             yield f'<tr><th scope="row">… and {total - shown:,} more</th></tr>\n'
@@ -159,10 +157,12 @@ def _matrix_table(report: Report, agents: list[str], clean: bool, total: int) ->
         size += len(row.encode())
         shown += 1
         yield row
-    yield "</tbody></table></div>\n"
+    yield _CLOSED_TABLE
 
 
-def _all_passed(cells: dict[str, Cell]) -> bool:
+def _all_passed(cells: dict[str, Cell], agents: list[str]) -> bool:
+    if len(cells) < len(agents):
+        return False
     return not any(cell.failed or cell.errored or cell.other for cell in cells.values())
 
 
@@ -194,16 +194,22 @@ def _flaky(report: Report) -> Iterator[str]:
     yield (
         f'<section aria-labelledby="flaky">\n<h2 id="flaky">Flaky cases</h2>\n<details><summary>'
         f"{figures.plural(summary.flaky_cases, 'case')} passed in some trials and failed in others</summary>\n"
-        '<div class="wide"><table>\n<thead><tr>'
-        f"{_head('agent', 0)}{_head('case', 0)}{_head('passed', 2)}</tr></thead>\n<tbody>\n"
+        f"{_opened_table(['agent', 'case', 'passed'], names=2)}"
     )
     for case in summary.flaky:
         yield (
             f'<tr><th scope="row">{text(case.agent)}</th><td class="name">{text(case.case_id)}</td>'
             f"<td>{case.passed} of {case.graded}</td></tr>\n"
         )
-    yield "</tbody></table></div></details>\n</section>\n"
+    yield f"{_CLOSED_TABLE}</details>\n</section>\n"
 
 
-def _head(title: str, index: int) -> str:
-    return f'<th scope="col"{"" if index else " class=name"}>{text(title)}</th>'
+def _opened_table(titles: list[str], *, names: int = 1, kind: str = "plain") -> str:
+    """The beginning of a table whose first columns hold names, the others figures."""
+    cells = [
+        f'<th scope="col"{" class=name" if index < names else ""}>{text(title)}</th>' if title else "<td></td>"
+        for index, title in enumerate(titles)
+    ]
+    # To be reached by keyboard, where it is wider than the screen and must be scrolled.
+    wide = '<div class="wide" tabindex="0">'
+    return f'{wide}<table class="{kind}">\n<thead><tr>{"".join(cells)}</tr></thead>\n<tbody>\n'

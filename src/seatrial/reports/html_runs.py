@@ -19,7 +19,7 @@ MAX_REASON = 240
 
 def text(value: str) -> str:
     """Text of anybody as HTML: escaped, and nothing in it is hidden or reorders what stands beside it."""
-    return escape(printable(value).encode("utf-8", "replace").decode())
+    return escape(printable(value))
 
 
 def anchor(run_id: str) -> str:

@@ -52,6 +52,7 @@ class AgentSummary(msgspec.Struct, frozen=True, kw_only=True):
     duration_ms: float
     """Of all runs together."""
     duration_p50_ms: float | None
+    """Of the runs that passed or failed, like the next."""
     duration_p95_ms: float | None
 
     @property
@@ -120,13 +121,17 @@ class _Sum:
         self.durations = array("d")
         self.attempts = self.steps = self.input_tokens = self.output_tokens = self.flaky = 0
         self.cost_usd: float | None = None
+        self.duration_ms = 0.0
 
     def add(self, row: RunRow) -> None:
         self.total.add(row)
         if row.error_class is not None:
             self.error_classes[row.error_class] += 1
         if row.duration_ms is not None:
-            self.durations.append(row.duration_ms)
+            self.duration_ms += row.duration_ms
+            # How long it took until a timeout is no speed of the agent.
+            if row.outcome in ("passed", "failed"):
+                self.durations.append(row.duration_ms)
         if row.cost_usd is not None:
             self.cost_usd = (self.cost_usd or 0.0) + row.cost_usd
         self.attempts += row.attempts
@@ -161,7 +166,7 @@ class _Sum:
             input_tokens=self.input_tokens,
             output_tokens=self.output_tokens,
             cost_usd=self.cost_usd,
-            duration_ms=sum(durations),
+            duration_ms=self.duration_ms,
             duration_p50_ms=quantile(durations, 0.5),
             duration_p95_ms=quantile(durations, 0.95),
         )

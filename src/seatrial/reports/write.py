@@ -45,7 +45,7 @@ def write_pieces(path: Path, pieces: Iterable[str]) -> None:
     try:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with part.open("w", encoding="utf-8", errors="replace", newline="") as file:
+            with part.open("w", encoding="utf-8", newline="") as file:
                 file.writelines(pieces)
             part.replace(path)
         finally:

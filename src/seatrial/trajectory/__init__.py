@@ -8,8 +8,9 @@ and `match_lines` in one go. Run against run: `compare`.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from seatrial.lazy import attach
 
 if TYPE_CHECKING:
     from seatrial.trajectory.arguments import Difference
@@ -68,27 +69,60 @@ __all__ = [
     "summarise",
 ]
 
-# Names are loaded when they are asked for: matching needs none of the readers, and a command that matches ten lines
-# should not wait for them.
-_MODULES = {
-    "arguments": ("Difference",),
-    "batch": ("LineResult", "match_line", "match_lines"),
-    "comparison": ("Aligned", "Parting", "RunDiff", "compare"),
-    "expectation": ("MODES", "Expectation", "Mode", "compile_expectation", "expectation_from_steps"),
-    "extraction": ("extract", "resolve_trace_ref"),
-    "given": ("steps_given",),
-    "matching": ("match", "match_trajectory"),
-    "messages": ("match_messages",),
-    "result": ("Assertion", "Divergence", "MatchResult", "Mismatch", "Pair", "Violation"),
-    "sources": ("steps_from_events", "steps_from_objects", "steps_from_trace", "steps_from_transcript"),
-    "step": ("Source", "Status", "Step", "Summary", "Trajectory", "duration", "summarise"),
-}
-_HOME = {name: module for module, names in _MODULES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = attach(
+    __name__,
+    {
+        "arguments": ("Difference",),
+        "batch": (
+            "LineResult",
+            "match_line",
+            "match_lines",
+        ),
+        "comparison": (
+            "Aligned",
+            "Parting",
+            "RunDiff",
+            "compare",
+        ),
+        "expectation": (
+            "MODES",
+            "Expectation",
+            "Mode",
+            "compile_expectation",
+            "expectation_from_steps",
+        ),
+        "extraction": (
+            "extract",
+            "resolve_trace_ref",
+        ),
+        "given": ("steps_given",),
+        "matching": (
+            "match",
+            "match_trajectory",
+        ),
+        "messages": ("match_messages",),
+        "result": (
+            "Assertion",
+            "Divergence",
+            "MatchResult",
+            "Mismatch",
+            "Pair",
+            "Violation",
+        ),
+        "sources": (
+            "steps_from_events",
+            "steps_from_objects",
+            "steps_from_trace",
+            "steps_from_transcript",
+        ),
+        "step": (
+            "Source",
+            "Status",
+            "Step",
+            "Summary",
+            "Trajectory",
+            "duration",
+            "summarise",
+        ),
+    },
+)

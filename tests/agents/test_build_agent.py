@@ -1,0 +1,43 @@
+"""One door for every kind of agent, and each kind is loaded when it is needed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from seatrial.agents import build_agent
+from seatrial.agents.agent import BatchAgent
+from seatrial.agents.config import AgentConfig, CliConfig, HttpConfig, ReplayConfig, StreamConfig
+
+
+@pytest.mark.parametrize(
+    ("config", "kind"),
+    [
+        (HttpConfig(endpoint_url="http://localhost/"), "HttpAgent"),
+        (StreamConfig(url="http://localhost/"), "StreamAgent"),
+        (CliConfig(command=["agent"]), "CliAgent"),
+        (CliConfig(command=["agent"], batch=True), "CliBatchAgent"),
+        (ReplayConfig(path="x"), "ReplayAgent"),
+    ],
+)
+def test_a_configuration_makes_an_agent_of_its_kind(config: AgentConfig, kind: str, tmp_path: Path) -> None:
+    agent = build_agent("shop", config, directory=tmp_path)
+    assert type(agent).__name__ == kind
+    assert isinstance(agent, BatchAgent) == (kind == "CliBatchAgent")
+
+
+def test_a_function_needs_no_http(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def agent(p): return p")
+    script = f"""
+import sys
+from pathlib import Path
+from seatrial.agents import build_agent
+from seatrial.agents.config import PythonConfig
+assert "asyncio" not in sys.modules
+build_agent("a", PythonConfig(target="mine:agent"), directory=Path({str(tmp_path)!r}))
+assert "aiohttp" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=20)

@@ -1,0 +1,74 @@
+"""Threads for functions that block, and that may never return."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from seatrial.agents.threads import Threads
+
+
+def test_results_and_exceptions_come_back() -> None:
+    async def play() -> None:
+        threads = Threads()
+        assert await threads.call(lambda: 7) == 7
+        with pytest.raises(ZeroDivisionError):
+            await threads.call(lambda: 1 // 0)
+        threads.close()
+
+    asyncio.run(play())
+
+
+def test_threads_are_used_again() -> None:
+    async def play() -> set[str]:
+        threads = Threads()
+        names = {await threads.call(lambda: threading.current_thread().name) for _ in range(50)}
+        threads.close()
+        return names
+
+    assert len(asyncio.run(play())) == 1
+
+
+def test_as_many_calls_go_on_at_once_as_are_made() -> None:
+    async def play() -> None:
+        threads = Threads()
+        barrier = threading.Barrier(40)
+        await asyncio.gather(*[threads.call(lambda: barrier.wait(5)) for _ in range(40)])
+        threads.close()
+
+    asyncio.run(play())
+
+
+def test_a_call_that_nobody_waits_for_any_more_does_not_block_others() -> None:
+    async def play() -> None:
+        threads = Threads()
+        release = threading.Event()
+        hanging = asyncio.ensure_future(threads.call(lambda: release.wait(5)))
+        await asyncio.sleep(0.05)
+        hanging.cancel()
+        assert await threads.call(lambda: "free") == "free"
+        release.set()
+        await asyncio.sleep(0.05)
+        assert await threads.call(lambda: "again") == "again"
+        threads.close()
+
+    asyncio.run(play())
+
+
+def test_a_call_that_ends_after_the_loop_is_closed_harms_nobody() -> None:
+    release = threading.Event()
+
+    async def play() -> None:
+        threads = Threads()
+        hanging = asyncio.ensure_future(threads.call(lambda: release.wait(5)))
+        await asyncio.sleep(0.05)
+        hanging.cancel()
+        threads.close()
+
+    asyncio.run(play())
+    release.set()
+    time.sleep(0.05)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("seatrial-agent")]

@@ -1,0 +1,83 @@
+"""`seatrial report` and `seatrial compare` on a real store."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from strategies.monday import fill
+
+from seatrial.cli.main import main
+from seatrial.cli.report import FORMS
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    path = tmp_path / "runs.db"
+    fill(path)
+    return str(path)
+
+
+def test_report_shows_the_latest_experiment(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "--store", store]) == 0
+    assert capsys.readouterr().out.startswith("tuesday  exp-tuesday  8 cases, 8 runs, finished in 4.2 s\n")
+
+
+def test_report_writes_every_form_that_is_asked_for(store: str, tmp_path: Path) -> None:
+    options = [option for form in FORMS for option in (f"--{form}", str(tmp_path / f"report.{form}"))]
+    assert main(["report", "monday", "--store", store, *options]) == 0
+    for form in FORMS:
+        assert "gift" in (tmp_path / f"report.{form}").read_text("utf-8")
+
+
+def test_report_as_json_is_one_document(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "exp-mon", "--store", store, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["summary"]["errored"] == 1
+
+
+def test_the_store_may_be_named_by_the_environment(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEATRIAL_STORE", store)
+    assert main(["report"]) == 0
+
+
+def test_a_store_that_is_not_there_is_not_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "--store", str(tmp_path / "none.db")]) == 3
+    assert "there is no store" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_compare_passes_when_no_condition_is_given(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "monday", "tuesday", "--store", store]) == 0
+    assert "regressions (2)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("conditions", "code"),
+    [(["regression"], 1), (["drop=0.02"], 1), (["drop=0.2"], 0), (["drop=0.2", "regression"], 1), (["regressions"], 2)],
+)
+def test_compare_fails_on_what_it_is_told_to(store: str, conditions: list[str], code: int) -> None:
+    options = [option for condition in conditions for option in ("--fail-on", condition)]
+    assert main(["compare", "monday", "tuesday", "--store", store, *options]) == code
+
+
+def test_the_reason_of_a_failure_is_on_standard_error(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["compare", "monday", "tuesday", "--store", store, "--fail-on", "regression", "--json"])
+    written = capsys.readouterr()
+    assert written.err == "seatrial: shop: 2 cases passed less often than before\n"
+    (comparison,) = json.loads(written.out)
+    assert (comparison["better"], comparison["worse"]) == (1, 2)
+    assert comparison["worst"]["diff"]["first_divergence"] == {"a": 1, "b": 1}
+
+
+def test_an_agent_can_be_named(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "monday:shop", "latest:shop", "--store", store, "--markdown"]) == 0
+    assert capsys.readouterr().out.startswith("## <code>shop in monday</code> against")
+    assert main(["compare", "monday:ghost", "tuesday", "--store", store]) == 3
+    assert "no runs of an agent 'ghost'" in capsys.readouterr().err
+
+
+def test_an_experiment_that_is_not_there_is_named(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "monday", "ghost", "--store", store]) == 3
+    assert "no experiment 'ghost'" in capsys.readouterr().err
+    assert main(["compare", "monday", "no:ghost", "--store", store]) == 3

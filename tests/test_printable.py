@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seatrial.printable import coloured, one_line, printable
+
+
+def test_what_steers_a_terminal_is_shown_as_an_escape() -> None:
+    assert printable("\x1b[31mred\x07\u202e\ud800") == r"\x1b[31mred\x07\u202e\ud800"
+
+
+def test_ordinary_text_of_any_language_stays() -> None:
+    assert printable("naïve 日本 שלום\n\tok 🚢") == "naïve 日本 שלום\n\tok 🚢"
+
+
+@given(st.text(st.characters(), max_size=200), st.integers(1, 50))
+def test_one_line_is_one_line_of_at_most_its_width(text: str, width: int) -> None:
+    shown = one_line(text, width)
+    assert len(shown) <= width
+    assert len(shown.splitlines()) <= 1
+    assert printable(shown) == shown
+
+
+def test_a_colour_ends_where_the_text_ends() -> None:
+    assert coloured("x", "red") == "\x1b[31mx\x1b[0m"
