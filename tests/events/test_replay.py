@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strategies.events import events, legal_runs
 
 import seatrial.events
-from seatrial.events import Violation, expand, fold, replay, verify
+from seatrial.events import Expander, Folded, Folding, Verifier, Violation, expand, fold, replay, verify
 from seatrial.events import types as t
 from seatrial.events.types import Event
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from strategies.messages import json_values, texts
 
 from seatrial import wire
-from seatrial.formats.calls import Call, generated_id, parse_arguments, read_call
-from seatrial.transcript.arguments import detect_unparsed
+from seatrial.formats.calls import Call, generated_id, read_call
+from seatrial.transcript.arguments import detect_unparsed, parse_arguments
 
 
 @pytest.mark.parametrize(

@@ -35,9 +35,16 @@ class PythonAgent:
     """Calls a function for each run: in the loop when it is async, in a thread when it is not."""
 
     def __init__(
-        self, config: PythonConfig, *, directory: Path, proxy: ToolProxy | None, timeout_s: float | None
+        self,
+        config: PythonConfig,
+        *,
+        directory: Path,
+        proxy: ToolProxy | None,
+        timeout_s: float | None,
+        function: Callable[..., Any] | None = None,
     ) -> None:
-        self._function: Callable[..., Any] = load_target(config.target, directory)
+        """`function` is what the target names, where it is at hand already."""
+        self._function: Callable[..., Any] = load_target(config.target, directory) if function is None else function
         self._calling = Calling(self._function, directory)
         self._is_async = _is_async(self._function)
         self._proxy = proxy if self._calling.needs_grant else None

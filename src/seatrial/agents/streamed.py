@@ -130,6 +130,8 @@ class StreamedRun:
     def _is_new(self, frame: Frame) -> bool:
         """Whether a frame of a resumed stream goes beyond the cursor. One without a place repeats what is known."""
         place = _place(frame)
+        if place.is_control:
+            return True
         if place.sequence is not None and self._last_sequence is not None:
             if place.sequence <= self._last_sequence:
                 return False

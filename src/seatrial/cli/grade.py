@@ -11,7 +11,8 @@ from contextlib import AsyncExitStack
 import msgspec
 
 from seatrial import wire
-from seatrial.cli.experiments import add_store_option, exit_code, opened_store
+from seatrial.cli.exits import exit_of
+from seatrial.cli.location import add_store_option, opened_store
 from seatrial.cli.progress import Progress
 from seatrial.engine import Regrading, regrade, surroundings
 from seatrial.graders import GradingPlan
@@ -33,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    with opened_store(args.store) as store:
+    with opened_store(args) as store:
         experiment = store.resolve_experiment(args.experiment)
         suite = load_suite(args.suite) if args.suite is not None else stored_suite(experiment.suite)
         done = asyncio.run(_graded(experiment, suite, store))
@@ -44,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         told = ", ".join(f"{count} {word}" for word, count in sorted(done.outcomes.items()))
         print(f"{experiment.experiment_id}: {told}")
         print(f"{done.changed} runs changed; {done.computed} verdicts computed, {done.reused} known already")
-    return exit_code(done.outcomes, complete=True)
+    return exit_of(done.outcomes)
 
 
 async def _graded(experiment: Experiment, suite: Suite, store: Store) -> Regrading:

@@ -22,9 +22,14 @@ def add_store_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def store_location(args: argparse.Namespace) -> str:
+    """The store that was asked for."""
+    return str(args.store or os.environ.get(VARIABLE) or DEFAULT)
+
+
 def opened_store(args: argparse.Namespace, *, create: bool = False) -> Store:
     """The store that was asked for, open; a context manager."""
     # SQLAlchemy takes longer to load than most commands take to run.
     from seatrial.store import open_store
 
-    return open_store(args.store or os.environ.get(VARIABLE) or DEFAULT, create=create)
+    return open_store(store_location(args), create=create)

@@ -11,13 +11,14 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Collection
-from pathlib import Path
 
-from seatrial.cli.experiments import add_store_option, exit_code, opened_store
+from seatrial.cli.exits import exit_of
+from seatrial.cli.location import add_store_option, opened_store, store_location
+from seatrial.cli.report import add_report_options, report_targets
 from seatrial.cli.watch import Watcher
 from seatrial.engine import Stop, Tally, cases_that, create_experiment, launch, resumable
 from seatrial.errors import SeatrialError
-from seatrial.reports import FORMS, Form, terminal_summary, write_reports
+from seatrial.reports import terminal_summary, write_reports
 from seatrial.runs import Experiment
 from seatrial.store import Store
 from seatrial.suites import Suite, load_suite, read_cases
@@ -40,8 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--of", metavar="EXPERIMENT", default="latest", help="the earlier experiment for --only (default: latest)"
     )
     add_store_option(parser)
-    for form in FORMS:
-        parser.add_argument(f"--{form}", metavar="FILE", type=Path, help=f"write a report as {form}")
+    add_report_options(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress")
     parser.epilog = (
         "Ctrl-C finishes what is running, and says how to resume; a second one stops at once.\n"
@@ -52,10 +52,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     suite = _suite(args)
-    with opened_store(args.store, create=True) as store:
+    with opened_store(args, create=True) as store:
         experiment = _experiment(args, suite, store)
         tally = asyncio.run(_carried_out(args, experiment, suite, store))
-        targets: dict[Form, Path] = {form: path for form in FORMS if (path := getattr(args, form)) is not None}
+        targets = report_targets(args)
         report = write_reports(store, experiment.experiment_id, targets)
         sys.stdout.write(terminal_summary(report, colour=sys.stdout.isatty()))
         for form, path in targets.items():
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         outcomes: Counter[str] = Counter()
         for counts in store.agent_counts(experiment.experiment_id):
             outcomes.update(counts.outcomes)
-        return exit_code(outcomes, complete=tally.stop_reason is None)
+        return exit_of(outcomes, complete=tally.stop_reason is None)
 
 
 def _suite(args: argparse.Namespace) -> Suite:
@@ -137,4 +137,4 @@ def _resume_command(args: argparse.Namespace, experiment: Experiment) -> str:
             words += [f"--{option}", str(value)]
     for name in args.agent or ():
         words += ["--agent", name]
-    return shlex.join([*words, "--store", args.store])
+    return shlex.join([*words, "--store", store_location(args)])

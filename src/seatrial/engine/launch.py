@@ -34,6 +34,7 @@ def create_experiment(
     selected: Mapping[str, Collection[str]] | None = None,
     variables: Mapping[str, str],
     clock: Clock | None = None,
+    experiment_id: str | None = None,
 ) -> Experiment:
     """Store a new experiment with its cases; with `selected`, only those cases for each agent."""
     clock = SystemClock() if clock is None else clock
@@ -46,7 +47,7 @@ def create_experiment(
     now = clock.now_ms()
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now / 1000))
     experiment = Experiment(
-        experiment_id=f"{stamp}-{secrets.token_hex(3)}",
+        experiment_id=experiment_id or f"{stamp}-{secrets.token_hex(3)}",
         name=name or suite.name,
         suite=plain,
         suite_hash=suite_hash(suite, variables=variables),

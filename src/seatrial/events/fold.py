@@ -354,7 +354,10 @@ class Folding:
                     merged.append(local)
             elif message_id in known:
                 # The same message in a second place: what grows is the first one.
-                merged.append(Draft(message, local.origin, calls=known[message_id].calls))
+                first = known[message_id]
+                if first.calls is None:
+                    first.calls = []
+                merged.append(Draft(message, local.origin, calls=first.calls))
             else:
                 known[message_id] = drafted(message, local.origin)
                 merged.append(known[message_id])
@@ -376,6 +379,7 @@ class Folding:
             if draft is None:
                 self.drafts.append(made)
             else:
+                draft.finish()  # it may stand in a second place, and stays there
                 self.drafts.arrange([made if other is draft else other for other in self.drafts.in_order()])
             draft = made
         else:

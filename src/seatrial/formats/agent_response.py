@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
-from seatrial.formats.calls import generated_id, generated_id_note, nameless_note, not_json_note, parse_arguments
+from seatrial.formats.calls import generated_id, generated_id_note, nameless_note, not_json_note
 from seatrial.formats.chat import MESSAGES_INVALID, MESSAGES_MISSING, ChatReader, add_block
 from seatrial.formats.chat_writing import written_arguments, written_message
 from seatrial.formats.decoding import decoded, decoded_messages
@@ -41,6 +41,7 @@ from seatrial.transcript import (
     note_code,
     pointer,
 )
+from seatrial.transcript.arguments import parse_arguments
 
 FINAL_RESPONSE_MISSING = note_code("final_response_missing", "There is no final_response, or it is empty.")
 FINAL_RESPONSE_TRUNCATED = note_code(

@@ -16,18 +16,13 @@ from typing import Any
 
 import msgspec
 
-from seatrial import wire
-from seatrial.errors import SeatrialError
-from seatrial.transcript.arguments import unparsed_arguments
+from seatrial.transcript.arguments import ARGUMENTS_NOT_JSON, parse_arguments
 from seatrial.transcript.note import Note, note_code
 from seatrial.transcript.salvage import GENERATED_ID_PREFIX as GENERATED_ID_PREFIX
 from seatrial.transcript.salvage import TOOL_CALL_ID_GENERATED as TOOL_CALL_ID_GENERATED
 
 TOOL_CALL_DROPPED_NO_NAME = note_code(
     "tool_call_dropped_no_name", "A tool call has no usable name; it was dropped, the rest stays."
-)
-ARGUMENTS_NOT_JSON = note_code(
-    "arguments_not_json", "The arguments of a tool call are text that is not JSON; the text is kept as sent."
 )
 
 
@@ -73,26 +68,6 @@ def read_call(value: Any, *, tool_key: bool = True) -> Call | None:
     return call
 
 
-def parse_arguments(text: str) -> tuple[Any, bool]:
-    """The JSON value of argument text and False; or the sentinel that keeps the text, and True.
-
-    Blank text means no arguments: several providers send it for a call without parameters.
-    """
-    if not text or text.isspace():
-        return {}, False
-    try:
-        return _ARGUMENTS.decode(text), False
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        problem = str(error)
-    # Only these can be mended: lone surrogates, as characters or as escapes, and a byte order mark.
-    if "\\u" in text or not text.isascii():
-        try:
-            return wire.decode(text.encode("utf-8", "replace"), repairs=[]), False
-        except SeatrialError as error:
-            problem = error.message
-    return unparsed_arguments(problem, text), True
-
-
 def generated_id(at: tuple[str | int, ...]) -> str:
     """The id of a call that has none: its position, which is the same on every reading, and no other call's."""
     return GENERATED_ID_PREFIX + "_".join([str(part) for part in at if type(part) is int])
@@ -111,6 +86,3 @@ def not_json_note(at: str, name: str) -> Note:
 def generated_id_note(at: str, name: str, call_id: str) -> Note:
     """The note for a call that got an id."""
     return Note(TOOL_CALL_ID_GENERATED, at, f"a call of {name[:40]!r} has no id; made up {call_id!r}")
-
-
-_ARGUMENTS: msgspec.json.Decoder[Any] = msgspec.json.Decoder()

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from seatrial import wire
-from seatrial.formats.calls import parse_arguments
 from seatrial.formats.parts import At
 from seatrial.formats.tally import Tally
 from seatrial.formats.uncarried import (
@@ -40,7 +39,7 @@ from seatrial.transcript import (
     Transcript,
     UserMessage,
 )
-from seatrial.transcript.arguments import detect_unparsed
+from seatrial.transcript.arguments import detect_unparsed, parse_arguments
 
 
 class Dialect(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ class FaultClass(msgspec.Struct, frozen=True):
 
     meaning: str
     blame: Blame
-    """`agent`: the run failed, and that is a result. `infrastructure`: the run errored, and says nothing of the agent."""
+    """`agent`: the run failed, and that is a result. `infrastructure`: it errored, and says nothing of the agent."""
     retryable: bool
     """Whether the same request may be sent again by itself."""
 

@@ -42,7 +42,7 @@ def _step(value: Any, index: int, at: tuple[str | int, ...]) -> Step:
     except RecursionError:
         raise wire.too_deep() from None
     if type(step.arguments) is str and step.arguments_text is None:
-        from seatrial.formats.calls import parse_arguments  # only here, to keep `seatrial match` quick to start
+        from seatrial.transcript.arguments import parse_arguments  # only here, to keep `seatrial match` quick to start
 
         arguments, not_json = parse_arguments(step.arguments)
         if not_json:

@@ -13,16 +13,14 @@ from msgspec import UNSET
 from seatrial.events import types as t
 from seatrial.formats.call_facts import FACT_KEYS, CallFacts, read_call_facts
 from seatrial.formats.calls import (
-    ARGUMENTS_NOT_JSON,
     GENERATED_ID_PREFIX,
     TOOL_CALL_DROPPED_NO_NAME,
-    parse_arguments,
 )
 from seatrial.formats.pairing import TOOL_RESULT_PAIRED_BY_ORDER, TOOL_RESULT_UNPAIRED
 from seatrial.formats.reading import TraceEvent
 from seatrial.trajectory.step import FAILED, Moment, Source, Status, Step, elapsed
 from seatrial.transcript import AssistantMessage, Message, Note, TextBlock, ToolCall, ToolResultMessage, pointer
-from seatrial.transcript.arguments import PARSE_ERROR_KEY, detect_unparsed
+from seatrial.transcript.arguments import ARGUMENTS_NOT_JSON, PARSE_ERROR_KEY, detect_unparsed, parse_arguments
 
 _NO_FACTS: dict[str, CallFacts] = {}
 

@@ -52,7 +52,7 @@ def parse_arguments(text: str) -> tuple[Any, bool]:
     # Only these can be mended: lone surrogates, as characters or as escapes, and a byte order mark.
     if "\\u" in text or not text.isascii():
         try:
-            return wire.decode(text.encode("utf-8", "replace"), repairs=[]), False
+            return wire.decode(wire.without_surrogates(text).encode(), repairs=[]), False
         except SeatrialError as error:
             problem = error.message
     return unparsed_arguments(problem, text), True

@@ -1,0 +1,9 @@
+"""For tests in plain Python: the fixtures of the pytest plugin give `Outcome`s, and these say what calls they should have.
+
+`assert outcome.calls == in_order("find_order", {"tool": "refund", "args": {"order": "o-1"}})`
+"""
+
+from seatrial.testing.expected import Expected, exact, in_order, subset, superset, unordered
+from seatrial.testing.outcome import Outcome
+
+__all__ = ["Expected", "Outcome", "exact", "in_order", "subset", "superset", "unordered"]

@@ -1,0 +1,97 @@
+"""Calls that a test expects: equal to a list of steps that fits them, and able to say why another one does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from seatrial import wire
+from seatrial.printable import one_line, printable
+from seatrial.trajectory import MatchResult, Mode, Step, compile_expectation, match
+
+Item: TypeAlias = str | Mapping[str, Any]
+"""A tool's name, or an item as a `tool_trajectory` grader has it: `{"tool": ..., "args": ...}`."""
+
+
+class Expected:
+    """What the calls of a run are compared with: `outcome.calls == in_order("find_order", "refund")`."""
+
+    __hash__ = None  # type: ignore[assignment]  # equal to many lists, so there is no hash
+
+    def __init__(self, mode: Mode, items: Sequence[Item], options: Mapping[str, Any]) -> None:
+        self.items = [{"tool": item} if isinstance(item, str) else dict(item) for item in items]
+        self._mode = mode
+        self._expectation = compile_expectation({"mode": mode, "expected": self.items, **options})
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, list) or not all(isinstance(step, Step) for step in other):
+            return NotImplemented
+        return self.match(other).passed
+
+    def __repr__(self) -> str:
+        return f"{self._mode}({', '.join([_item(item) for item in self.items])})"
+
+    def match(self, steps: list[Step]) -> MatchResult:
+        """Hold steps against it."""
+        return match(self._expectation, steps)
+
+    def explain(self, steps: list[Step]) -> list[str]:
+        """Lines on how the steps fit: the verdict in prose, then expected and made calls side by side."""
+        result = self.match(steps)
+        return [printable(result.prose), *call_lines(self.items, steps, result)]
+
+
+def exact(*items: Item, **options: Any) -> Expected:
+    """Just these calls, in this order. Options are the keys of a `tool_trajectory` grader, here and below."""
+    return Expected("exact", items, options)
+
+
+def in_order(*items: Item, **options: Any) -> Expected:
+    """These calls in this order, perhaps with others between."""
+    return Expected("in_order", items, options)
+
+
+def unordered(*items: Item, **options: Any) -> Expected:
+    """Just these calls, in any order."""
+    return Expected("unordered", items, options)
+
+
+def superset(*items: Item, **options: Any) -> Expected:
+    """These calls in any order, perhaps with others."""
+    return Expected("superset", items, options)
+
+
+def subset(*items: Item, **options: Any) -> Expected:
+    """Nothing but these calls."""
+    return Expected("subset", items, options)
+
+
+def call_lines(items: Sequence[Mapping[str, Any]], steps: Sequence[Step], result: MatchResult) -> list[str]:
+    """One line for each call, as a diff has it: ` ` as expected, `-` missing, `+` made but matched with nothing."""
+    pairs = {pair.actual: pair.expected for pair in result.matched}
+    missing = iter(result.missing)
+    lines = []
+    due = next(missing, None)
+    for index, step in enumerate(steps):
+        item = pairs.get(index)
+        # A missing call stands where it was expected: before the first match of a later one.
+        while item is not None and due is not None and due < item:
+            lines.append(f"- {_item(items[due])}")
+            due = next(missing, None)
+        lines.append(f"{'+' if item is None else ' '} {step_line(step)}")
+    while due is not None:
+        lines.append(f"- {_item(items[due])}")
+        due = next(missing, None)
+    return lines
+
+
+def step_line(step: Step) -> str:
+    """A call on one line: name, arguments, and its status when it did not go well."""
+    arguments = wire.encode(step.arguments).decode() if step.arguments_text is None else step.arguments_text
+    status = f"  [{step.status}]" if step.status in ("error", "timeout") else ""
+    return one_line(f"{step.name} {arguments}", 160) + status
+
+
+def _item(item: Mapping[str, Any]) -> str:
+    arguments = f" {wire.encode(item['args']).decode()}" if "args" in item else ""
+    return one_line(f"{item.get('tool')}{arguments}", 160)

@@ -1,0 +1,146 @@
+"""A suite's agents, ready to be put to one case at a time, where the engine would run all of them at once."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, aclosing
+from typing import Any, Self
+
+from seatrial.agents import build_agent
+from seatrial.agents.agent import Agent, BatchAgent, Emit, Reply, RunRequest
+from seatrial.agents.config import HttpConfig, PythonConfig
+from seatrial.agents.python import PythonAgent
+from seatrial.engine import surroundings
+from seatrial.engine.clock import SystemClock
+from seatrial.engine.launch import StoredRuns
+from seatrial.engine.limit import AdaptiveLimit
+from seatrial.engine.redaction import Redaction
+from seatrial.engine.trial import Trial, TrialRunner
+from seatrial.graders import GradingPlan, Subject, Surroundings
+from seatrial.runs import Case, Fault, Run, RunKey
+from seatrial.store import Store
+from seatrial.suites import AgentConfig, Suite, resolve_agent
+from seatrial.world.proxy import ToolProxy
+
+
+class Rig:
+    """Runs single trials of a suite for an experiment, with the same steps as `seatrial run`.
+
+    An agent is entered when it is first needed, and stays: one that cannot be started spoils no other's trials.
+    """
+
+    def __init__(
+        self,
+        suite: Suite,
+        experiment_id: str,
+        store: Store,
+        variables: Mapping[str, str],
+        functions: Mapping[str, Callable[..., Any]] | None = None,
+    ) -> None:
+        """`functions` are agents that are there already; the suite's configuration of them is not looked at."""
+        self._suite = suite
+        self._experiment_id = experiment_id
+        self._store = store
+        self._variables = variables
+        self._functions = functions or {}
+        self._plan = GradingPlan(suite.graders, threshold=suite.threshold)
+        self._redaction = Redaction(suite.secrets(variables))
+        self._stack = AsyncExitStack()
+        self._entering = asyncio.Lock()
+        self._runners: dict[str, TrialRunner] = {}
+        self._surroundings: Surroundings | None = None
+        self._proxy: ToolProxy | None = None
+
+    async def __aenter__(self) -> Self:
+        self._surroundings = await surroundings(self._suite, self._variables, self._stack)
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self._stack.aclose()
+
+    async def run(self, agent: str, case: Case, trial: int) -> Run:
+        """Put an agent to a case, once; the run is graded and stored. Raises `SeatrialError` for an unusable agent."""
+        if self._surroundings is None:
+            raise RuntimeError("the rig was not entered")
+        config = self._suite.agents[agent]
+        async with self._entering:
+            runner = self._runners.get(agent)
+            if runner is None:
+                runner = self._runners[agent] = await self._runner(agent, config)
+        finished = await runner.carry_out(
+            Trial(
+                run_id=uuid.uuid4().hex,
+                experiment_id=self._experiment_id,
+                key=RunKey(agent, case.id, trial),
+                case=case,
+                deadline_s=case.timeout_s or config.run_timeout_s or self._suite.timeouts.run_s,
+                suite_file=self._suite.file,
+            )
+        )
+        run = finished.run
+        graded = self._plan.grade(Subject(run, case), self._surroundings)
+        run.verdicts, run.grade = await graded if isinstance(graded, Awaitable) else graded
+        # A test that is run again in the same session counts as it came out last.
+        await self._store.record_run(
+            run, events=finished.events, first=finished.first_event, bodies=finished.earlier_bodies, replace=True
+        )
+        return run
+
+    async def _runner(self, name: str, config: AgentConfig) -> TrialRunner:
+        agent = await self._agent(name, config)
+        single: Agent = _BatchOfOne(agent) if isinstance(agent, BatchAgent) else agent
+        await self._stack.enter_async_context(single)
+        return TrialRunner(
+            single,
+            AdaptiveLimit(config.concurrency or self._suite.concurrency),
+            config.retry or self._suite.retry,
+            SystemClock(),
+            self._store,
+            random.Random(0),  # noqa: S311 (jitter of waits, not a secret)
+            self._redaction,
+        )
+
+    async def _agent(self, name: str, config: AgentConfig) -> Agent | BatchAgent:
+        if self._proxy is None and isinstance(config, HttpConfig | PythonConfig):
+            self._proxy = await self._stack.enter_async_context(ToolProxy())
+        directory, timeouts = self._suite.directory, self._suite.timeouts
+        if name in self._functions and isinstance(config, PythonConfig):
+            return PythonAgent(
+                config,
+                directory=directory,
+                proxy=self._proxy,
+                timeout_s=config.timeout_s or timeouts.read_s,
+                function=self._functions[name],
+            )
+        return build_agent(
+            name,
+            resolve_agent(config, self._variables),
+            directory=directory,
+            proxy=self._proxy,
+            connect_s=timeouts.connect_s,
+            read_s=timeouts.read_s,
+            stored_runs=StoredRuns(self._store),
+        )
+
+
+class _BatchOfOne:
+    """An agent that takes batches, asked for one run at a time."""
+
+    def __init__(self, agent: BatchAgent) -> None:
+        self._agent = agent
+
+    async def __aenter__(self) -> Self:
+        await self._agent.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self._agent.__aexit__(*exc_info)
+
+    async def run(self, request: RunRequest, emit: Emit) -> Reply:
+        async with aclosing(self._agent.run_batch([request])) as replies:
+            async for _, reply in replies:
+                return reply
+        return Reply(fault=Fault("agent_output_missing", "the batch ended without an answer"))
