@@ -1,13 +1,18 @@
-"""The tour of `make demo`: the real commands on the bundled samples, each shown before it runs."""
+"""The tour of `make demo`: the real commands on bundled samples, then on bundled agents; each shown before it runs."""
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+OUTPUT = Path(".cache/demo")
 TOUR: list[tuple[str, str, int]] = [
     ("An agent's answer, with what was wrong in it", "seatrial lint samples/agent-response-flawed.json", 0),
     (
@@ -25,22 +30,63 @@ TOUR: list[tuple[str, str, int]] = [
     ("And one that is not", "seatrial events samples/events-violation.ndjson", 1),
     ("Trajectories against expectations", "seatrial match samples/match.jsonl --text", 1),
 ]
+SUITE = "seatrial run examples/shop.suite.yaml --quiet"
 
 
 def main() -> int:
     """Run the tour; 0 when every command ended as it should."""
-    surprises = 0
-    for title, command, expected in TOUR:
-        print(f"\n\x1b[1m{title}\x1b[0m" if sys.stdout.isatty() else f"\n## {title}")
-        print(f"$ {command}", flush=True)
-        program, *arguments = shlex.split(command)
-        ended = subprocess.run([Path(sys.executable).with_name(program), *arguments], cwd=ROOT, check=False)  # noqa: S603
-        print(f"(exit code {ended.returncode})", flush=True)
-        if ended.returncode != expected:
-            print(f"expected exit code {expected}", file=sys.stderr)
-            surprises += 1
-    print("\nNext: README.md, docs/, `seatrial --help`.")
+    surprises = sum([not ran_as_expected(*stop) for stop in TOUR])
+    shutil.rmtree(ROOT / OUTPUT, ignore_errors=True)
+    store = {"SEATRIAL_STORE": str(OUTPUT / "runs.db"), "SHOP_PYTHON": sys.executable}
+    with listening("shop.stream_agent") as stream:
+        with listening("shop.http_agent") as http:
+            surprises += not ran_as_expected(
+                "Four agents of four kinds on one suite; what failed is told apart from what errored",
+                f"{SUITE} --name before --html {OUTPUT}/report.html",
+                1,
+                {**store, "SHOP_HTTP_URL": http, "SHOP_STREAM_URL": stream},
+            )
+        with listening("shop.http_agent", "--careful") as http:
+            surprises += not ran_as_expected(
+                "The HTTP agent, after it learned to look before it refunds",
+                f"{SUITE} --name after --agent http",
+                0,
+                {**store, "SHOP_HTTP_URL": http, "SHOP_STREAM_URL": stream},
+            )
+    surprises += not ran_as_expected(
+        "Is it better, and how sure can we be?", "seatrial compare before after --fail-on regression", 0, store
+    )
+    print(f"\nThe report: {ROOT / OUTPUT / 'report.html'}")
+    print("Next: README.md, docs/, `seatrial init`, `seatrial --help`.")
     return 1 if surprises else 0
+
+
+def ran_as_expected(title: str, command: str, expected: int, variables: Mapping[str, str] | None = None) -> bool:
+    """Show a command, run it, and say whether it ended with this code."""
+    print(f"\n\x1b[1m{title}\x1b[0m" if sys.stdout.isatty() else f"\n## {title}")
+    print(f"$ {command}", flush=True)
+    program, *arguments = shlex.split(command)
+    ended = subprocess.run(  # noqa: S603
+        [Path(sys.executable).with_name(program), *arguments],
+        cwd=ROOT,
+        env={**os.environ, **(variables or {})},
+        check=False,
+    )
+    print(f"(exit code {ended.returncode})", flush=True)
+    if ended.returncode != expected:
+        print(f"expected exit code {expected}", file=sys.stderr)
+    return ended.returncode == expected
+
+
+@contextmanager
+def listening(module: str, *arguments: str) -> Iterator[str]:
+    """A server of the examples, for as long as the block lasts; gives its address."""
+    command = [sys.executable, "-m", module, *arguments]
+    with subprocess.Popen(command, cwd=ROOT / "examples", stdout=subprocess.PIPE, text=True) as server:  # noqa: S603
+        try:
+            yield (server.stdout.readline() if server.stdout is not None else "").strip()
+        finally:
+            server.kill()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Write what is generated: schemas/, docs/notes.md, docs/errors.md, docs/cli.md.
+"""Write what is generated: schemas/, docs/notes.md, docs/errors.md, docs/faults.md, docs/cli.md.
 
 `python scripts/generate.py` writes; `generated()` gives the texts, and a test holds the files to them.
 """
@@ -13,6 +13,7 @@ from pathlib import Path
 import seatrial
 from seatrial.cli.main import COMMANDS
 from seatrial.errors import ERROR_CODES
+from seatrial.runs import FAULT_CLASSES
 from seatrial.schemas import SCHEMAS, schema_text
 from seatrial.suites.reference import with_reference
 from seatrial.transcript import NOTE_CODES
@@ -26,6 +27,7 @@ def generated() -> dict[str, str]:
     files = {f"schemas/{name}.schema.json": schema_text(name) for name in SCHEMAS}
     files["docs/notes.md"] = _notes()
     files["docs/errors.md"] = _errors()
+    files["docs/faults.md"] = _faults()
     files["docs/cli.md"] = _cli()
     for page in ("docs/suites.md", "docs/graders.md"):
         files[page] = with_reference((ROOT / page).read_text(encoding="utf-8"))
@@ -50,6 +52,18 @@ def _errors() -> str:
         f"{HEAD}# Errors\n\nEvery exception that Seatrial raises on purpose is a `SeatrialError`. Programs match on "
         f"`code`, people read `message`; `pointer`, `line` and `hint` are set where they make sense.\n\n"
         f"| code | meaning |\n| --- | --- |\n{rows}"
+    )
+
+
+def _faults() -> str:
+    rows = "".join(
+        f"| `{name}` | {kind.meaning} | {'failed' if kind.blame == 'agent' else 'errored'} "
+        f"| {'yes' if kind.retryable else 'no'} |\n"
+        for name, kind in FAULT_CLASSES.items()
+    )
+    return (
+        f"{HEAD}# Error classes of runs\n\nA run that has no answer has one of these. `failed` is a finding about the agent; "
+        f"`errored` says nothing of it.\n\n| class | meaning | the run | tried again |\n| --- | --- | --- | --- |\n{rows}"
     )
 
 

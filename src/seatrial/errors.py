@@ -19,7 +19,7 @@ ERROR_CODES: dict[str, str] = {
     "undetected_format": "The input looks like none of the known formats; name one.",
     "not_writable": "The format can be read but not written.",
     "invalid_config": "A configuration cannot be used: unknown key, wrong type, or nothing to check.",
-    "agent_unhealthy": "An agent is not ready to be tested: its healthcheck failed, or its records cannot be read.",
+    "agent_unhealthy": "An agent is not ready to be tested: its healthcheck failed.",
     "invalid_suite": "A suite cannot be run; every problem is listed with its file and line.",
     "model_failed": "A chat model could not be asked, or gave no usable answer.",
     "search_budget": "A search that is exponential in the worst case passed its budget.",

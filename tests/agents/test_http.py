@@ -149,7 +149,12 @@ def test_runs_share_connections_and_no_cookies() -> None:
     dispatched = Dispatched()
 
     async def play() -> None:
-        async with serving(dispatched.handle) as url, ToolProxy() as proxy, an_agent(url, proxy) as agent:
+        async with (
+            serving(dispatched.handle) as url,
+            ToolProxy() as proxy,
+            # A name: cookies of bare addresses are kept by nobody.
+            an_agent(url.replace("127.0.0.1", "localhost"), proxy) as agent,
+        ):
             for number in range(5):
                 await ask(agent, a_request(run_id=f"run-{number}"))
                 assert "Cookie" not in dispatched.headers
@@ -266,6 +271,7 @@ def test_the_first_500_characters_of_an_error_are_shown() -> None:
         ("-3", 0, 0),
         ("1e99", 86_400, 86_400),
     ],
+    ids=["seconds", "part of a second", "a moment to come", "a moment gone by", "negative", "huge"],
 )
 def test_a_retry_after_is_understood(value: str, low: float, high: float) -> None:
     reply = replied(answering(b"", 429, headers={"Retry-After": value}))

@@ -478,6 +478,17 @@ def test_the_prelude_of_a_join_is_not_recorded_again() -> None:
     assert reply.reading.notes == []
 
 
+def test_a_terminal_frame_ends_a_stream_that_was_taken_up() -> None:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        if request.method == "GET":
+            return await streaming([sse({"type": "TERMINAL", "runId": "r", "status": "completed"})])(request)
+        return await streaming(map(sse, enveloped(WHOLE[:-1])))(request)
+
+    reply, events = run(handler, resume=True, format="native")
+    assert reply.fault is None
+    assert len(events) == len(WHOLE) - 1
+
+
 def test_a_gap_is_told_and_is_no_success() -> None:
     server = Flaky(with_ids(WHOLE), IDS, 6, go_on=lambda place: place + 1)
     reply, _ = run(server.handle, resume=True)

@@ -173,6 +173,12 @@ def test_a_run_does_not_finish_while_something_is_open_and_names_it_in_the_order
         accepts(STARTED, event, ERRORED)
 
 
+def test_a_long_list_of_what_is_open_is_cut() -> None:
+    violation = verify([STARTED, *[text(f"m{n}")[0] for n in range(9)], FINISHED])
+    assert violation is not None
+    assert violation.message.endswith("m0, m1, m2, m3, m4 and 4 more")
+
+
 # Rule 7
 
 

@@ -11,7 +11,7 @@ from strategies.messages import transcripts
 from strategies.mutations import mutations
 
 from seatrial.errors import SeatrialError
-from seatrial.events import encode_event, encode_sse, verify
+from seatrial.events import cursor_text, encode_event, encode_sse, verify
 from seatrial.events import types as t
 from seatrial.events.types import Event
 from seatrial.formats import agui
@@ -119,9 +119,10 @@ def test_what_is_written_is_read_back_exactly(transcript: Transcript) -> None:
 def test_what_is_written_is_what_every_client_takes(transcript: Transcript) -> None:
     data = agui.write(transcript).data
     assert b"\r" not in data
-    for frame in data.decode().split("\n\n")[:-1]:
-        assert frame.startswith("data: {")
-        assert "\n" not in frame
+    for sequence, frame in enumerate(data.decode().split("\n\n")[:-1]):
+        cursor, event = frame.split("\n")
+        assert cursor == f"id: {cursor_text(agui.ids(transcript)[1], sequence)}"
+        assert event.startswith('data: {"type":"')
 
 
 def test_thinking_goes_into_content_and_reasoning_into_its_own_channel() -> None:
@@ -161,6 +162,27 @@ def test_input_without_events_is_an_error(data: bytes) -> None:
     with pytest.raises(SeatrialError) as caught:
         agui.read(data)
     assert caught.value.code == "empty_input"
+
+
+@pytest.mark.parametrize("depth", [300, 900, 985, 1005, 5000])
+@pytest.mark.parametrize("nested", [("[", "]", ""), ('{"a":', "}", "1"), ('{"type":"text","content":', "}", "null")])
+def test_values_of_any_depth_are_read(depth: int, nested: tuple[str, str, str]) -> None:
+    opening, closing, core = nested
+    value = opening * depth + core + closing * depth
+    stream = [
+        '{"type":"RUN_STARTED","threadId":"t","runId":"r","input":%s}',
+        '{"type":"STATE_SNAPSHOT","snapshot":%s}',
+        '{"type":"STATE_DELTA","delta":[{"op":"copy","from":"","path":"/q"},{"op":"test","path":"","value":%s}]}',
+        '{"type":"MESSAGES_SNAPSHOT","messages":[{"id":%s,"role":"user"}]}',
+        '{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"m","role":%s,"subagentRunId":null}]}',
+        '{"type":"TOOL_CALL_RESULT","messageId":"m","toolCallId":"c","content":[%s]}',
+        '{"type":"TEXT_MESSAGE_CHUNK","messageId":"a","metadata":{"seatrial":%s}}',
+        '{"type":"TEXT_MESSAGE_CONTENT","messageId":"a","delta":%s}',
+        '{"type":"RUN_FINISHED","threadId":"t","runId":"r","result":%s}',
+    ]
+    reading = agui.read("\n".join([line % value for line in stream]).encode())
+    assert len(reading.events or []) == len(stream)
+    assert agui.read(agui.write(reading.transcript).data).transcript == reading.transcript
 
 
 def test_mutated_samples_give_a_reading_or_one_clear_error() -> None:

@@ -83,7 +83,7 @@ def _is_json(data: bytes) -> bool:
 def _read(path: str, offset: int, length: int) -> bytes:
     try:
         # A program may leave a pipe there, and opening one waits for a writer.
-        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC), "rb") as file:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise SeatrialError("unreadable_file", "it is not a regular file")
             file.seek(offset)

@@ -14,6 +14,7 @@ from seatrial.cli.exits import COULD_NOT_RUN, USAGE
 from seatrial.errors import SeatrialError
 
 COMMANDS: dict[str, str] = {
+    "init": "write a first suite and agent, which run as they are",
     "run": "run a suite: every agent on every case, graded, kept, reported",
     "grade": "grade stored runs again, without running them",
     "doctor": "check a suite, and whether its agents can be reached",

@@ -15,8 +15,10 @@ from collections.abc import Collection
 from seatrial.cli.exits import exit_of
 from seatrial.cli.location import add_store_option, opened_store, store_location
 from seatrial.cli.report import add_report_options, report_targets
+from seatrial.cli.terminal import wants_colour
 from seatrial.cli.watch import Watcher
 from seatrial.engine import Stop, Tally, cases_that, create_experiment, launch, resumable
+from seatrial.engine.launch import SELECTION
 from seatrial.errors import SeatrialError
 from seatrial.reports import terminal_summary, write_reports
 from seatrial.runs import Experiment
@@ -53,11 +55,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     suite = _suite(args)
     with opened_store(args, create=True) as store:
-        experiment = _experiment(args, suite, store)
-        tally = asyncio.run(_carried_out(args, experiment, suite, store))
+        experiment, suite = _experiment(args, suite, store)
+        try:
+            tally = asyncio.run(_carried_out(args, experiment, suite, store))
+        except (SeatrialError, KeyboardInterrupt):
+            print(f"go on with\n  {_resume_command(args, experiment)}", file=sys.stderr)
+            raise
         targets = report_targets(args)
         report = write_reports(store, experiment.experiment_id, targets)
-        sys.stdout.write(terminal_summary(report, colour=sys.stdout.isatty()))
+        sys.stdout.write(terminal_summary(report, colour=wants_colour(sys.stdout)))
         for form, path in targets.items():
             print(f"{form}: {path}")
         if tally.stop_reason is not None:
@@ -87,10 +93,11 @@ def _suite(args: argparse.Namespace) -> Suite:
     return suite
 
 
-def _experiment(args: argparse.Namespace, suite: Suite, store: Store) -> Experiment:
+def _experiment(args: argparse.Namespace, suite: Suite, store: Store) -> tuple[Experiment, Suite]:
     if args.resume is not None:
-        if args.only or args.case:
-            raise SeatrialError("usage", "--resume runs what is missing: --only and --case have no use there")
+        for option in ("agent", "case", "only", "trials", "name"):
+            if getattr(args, option) is not None:
+                raise SeatrialError("usage", f"--resume runs what is missing: --{option} has no use there")
         return resumable(store, args.resume, suite, os.environ)
     selected: dict[str, Collection[str]] | None = None
     if args.only is not None:
@@ -107,34 +114,56 @@ def _experiment(args: argparse.Namespace, suite: Suite, store: Store) -> Experim
         }
         before = dict.fromkeys(suite.agents, ids) if selected is None else selected
         selected = {name: ids.intersection(cases) for name, cases in before.items()}
-    return create_experiment(store, suite, name=args.name, selected=selected, variables=os.environ)
+    return create_experiment(store, suite, name=args.name, selected=selected, variables=os.environ), suite
 
 
 async def _carried_out(args: argparse.Namespace, experiment: Experiment, suite: Suite, store: Store) -> Tally:
     stop = Stop()
     loop = asyncio.get_running_loop()
+    carrying_out = asyncio.current_task()
+    cancelled = False
 
     def interrupted() -> None:
-        stop.request("interrupted")
-        print("\nfinishing what is running; once more to stop at once", file=sys.stderr)
-        loop.remove_signal_handler(signal.SIGINT)
+        nonlocal cancelled
+        if stop.reason is None:
+            stop.request("interrupted")
+            print("\nfinishing what is running; once more to stop at once", file=sys.stderr)
+        elif carrying_out is not None:
+            cancelled = True
+            carrying_out.cancel()
+            # Should the end take too long, the next one is no longer up to us.
+            loop.remove_signal_handler(signal.SIGINT)
 
     loop.add_signal_handler(signal.SIGINT, interrupted)
-    selection = experiment.suite.get("selected")
-    total = suite.trials * (
-        sum(len(cases) for cases in selection.values())
-        if selection is not None
-        else len(suite.agents) * sum(1 for _ in store.cases(experiment.experiment_id))
-    )
-    with Watcher(experiment, total, quiet=args.quiet) as observer:
-        return await launch(experiment, suite, store, variables=os.environ, observer=observer, stop=stop)
+    try:
+        with Watcher(experiment, _total(experiment, suite, store), quiet=args.quiet) as observer:
+            return await launch(experiment, suite, store, variables=os.environ, observer=observer, stop=stop)
+    except asyncio.CancelledError:
+        if cancelled:
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+
+
+def _total(experiment: Experiment, suite: Suite, store: Store) -> int:
+    selection = experiment.suite.get(SELECTION)
+    if selection is not None:
+        return suite.trials * sum(len(cases) for cases in selection.values())
+    return suite.trials * len(suite.agents) * sum(1 for _ in store.cases(experiment.experiment_id))
 
 
 def _resume_command(args: argparse.Namespace, experiment: Experiment) -> str:
     words = ["seatrial", "run", args.suite, "--resume", experiment.experiment_id]
-    for option in ("trials", "concurrency"):
-        if (value := getattr(args, option)) is not None:
-            words += [f"--{option}", str(value)]
-    for name in args.agent or ():
-        words += ["--agent", name]
-    return shlex.join([*words, "--store", store_location(args)])
+    if args.concurrency is not None:
+        words += ["--concurrency", str(args.concurrency)]
+    return shlex.join([*words, "--store", _shown(store_location(args))])
+
+
+def _shown(store: str) -> str:
+    """Where the store is, as it may stand in a log."""
+    if "://" not in store:
+        return store
+    from sqlalchemy import make_url
+
+    return make_url(store).render_as_string(hide_password=True)

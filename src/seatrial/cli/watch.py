@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections import Counter
@@ -13,6 +14,7 @@ from seatrial.runs import Experiment, Run
 TERMINAL_INTERVAL_S = 0.1
 PLAIN_INTERVAL_S = 10.0
 _BAR = 24
+_SHORTEST_BAR = 8
 
 
 class Watcher:
@@ -60,16 +62,24 @@ class Watcher:
     def _draw(self, now: float) -> None:
         done = self._before + sum(self._counts.values())
         rate = sum(self._counts.values()) / (now - self._begun)
-        left = f", about {(self._total - done) / rate:.0f} s left" if rate and done < self._total else ""
-        told = ", ".join(
-            paint(f"{self._counts[word]} {word}", colour, sys.stderr)
+        told = [
+            (f"{self._counts[word]} {word}", colour)
             for word, colour in (("passed", "green"), ("failed", "red"), ("errored", "yellow"), ("skipped", "dim"))
             if self._counts[word]
-        )
-        line = f"{done}/{self._total} runs: {told} ({rate:.1f}/s{left})"
+        ]
+        head, tail = f"{done}/{self._total} runs: ", f" ({rate:.1f}/s"
+        if rate and done < self._total:
+            tail += f", about {(self._total - done) / rate:.0f} s left"
+        tail += ")"
         if self._live:
-            filled = round(_BAR * done / self._total) if self._total else _BAR
-            sys.stderr.write(f"\r\x1b[K[{'#' * filled}{'.' * (_BAR - filled)}] {line}")
-            sys.stderr.flush()
-        else:
-            print(line, file=sys.stderr, flush=True)
+            width = len(head) + len(", ".join(text for text, _ in told)) + len(tail)
+            # A line that wraps cannot be drawn over.
+            room = shutil.get_terminal_size().columns - width - 4
+            bar = min(_BAR, room)
+            if bar >= _SHORTEST_BAR:
+                filled = round(bar * min(done / self._total, 1)) if self._total else bar
+                head = f"[{'#' * filled}{'.' * (bar - filled)}] {head}"
+            elif room < 0:
+                tail = ""
+        line = head + ", ".join(paint(text, colour, sys.stderr) for text, colour in told) + tail
+        print(f"\r\x1b[K{line}" if self._live else line, end="" if self._live else "\n", file=sys.stderr, flush=True)

@@ -1,8 +1,9 @@
 """Carrying an experiment out: scheduling, attempts, budgets, recording, resume."""
 
-from seatrial.engine.experiment import ExperimentRunner, Observer, Stop, Tally
+from seatrial.engine.experiment import ExperimentRunner, Observer, Tally
 from seatrial.engine.launch import cases_that, create_experiment, launch, resumable, surroundings
 from seatrial.engine.regrading import Regrading, regrade
+from seatrial.engine.stop import Stop
 
 __all__ = [
     "ExperimentRunner",

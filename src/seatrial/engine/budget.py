@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from seatrial.runs import Run
 from seatrial.suites import Budget
+from seatrial.transcript import AssistantMessage, Transcript
 
 
 class Spending:
-    """What has been used up so far."""
+    """What one execution of an experiment has used up so far. A resumed one has the whole budget again."""
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
         self.cost_usd = 0.0
         self.tokens = 0
+        self._counts_tokens = budget.tokens is not None
 
     def add(self, run: Run) -> None:
         """Count a finished run."""
         if run.reading is not None:
-            transcript = run.reading.transcript
-            self.cost_usd += transcript.cost_usd or 0.0
-            if transcript.usage is not None:
-                self.tokens += transcript.usage.input_tokens + transcript.usage.output_tokens
+            self.cost_usd += run.reading.transcript.cost_usd or 0.0
+            if self._counts_tokens:
+                self.tokens += _tokens(run.reading.transcript)
         for verdict in run.verdicts:
             self.cost_usd += verdict.cost_usd or 0.0
+            self.tokens += verdict.tokens or 0
 
     def exceeded(self, elapsed_s: float) -> str | None:
         """Which limit has been reached, in words."""
@@ -32,5 +34,13 @@ class Spending:
         if budget.tokens is not None and self.tokens >= budget.tokens:
             return f"token budget reached: {self.tokens} of {budget.tokens}"
         if budget.wall_time_s is not None and elapsed_s >= budget.wall_time_s:
-            return f"time budget reached: {elapsed_s:.0f} of {budget.wall_time_s:.0f} s"
+            return f"time budget reached: {elapsed_s:.3g} of {budget.wall_time_s:.3g} s"
         return None
+
+
+def _tokens(transcript: Transcript) -> int:
+    """As the source summed them up, else added up from its messages."""
+    if transcript.usage is not None:
+        return transcript.usage.input_tokens + transcript.usage.output_tokens
+    usages = [message.usage for message in transcript.messages if type(message) is AssistantMessage]
+    return sum([usage.input_tokens + usage.output_tokens for usage in usages if usage is not None])

@@ -5,26 +5,28 @@ from __future__ import annotations
 import asyncio
 import random
 import uuid
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Awaitable, Collection, Iterator, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing
+from itertools import chain
 from typing import Protocol
 
 import msgspec
 
-from seatrial.agents.agent import Agent, BatchAgent, RunRequest
+from seatrial.agents.agent import Agent, BatchAgent
+from seatrial.engine.batch import BatchRunner
 from seatrial.engine.budget import Spending
 from seatrial.engine.clock import Clock, SystemClock
 from seatrial.engine.limit import AdaptiveLimit
+from seatrial.engine.outbox import Outbox
 from seatrial.engine.redaction import Redaction
-from seatrial.engine.trial import Finished, Trial, TrialRunner, finished_run, record_end, trial_recorder
+from seatrial.engine.stop import Stop, StopRequestedError
+from seatrial.engine.trial import Finished, Trial, TrialRunner
+from seatrial.errors import SeatrialError
 from seatrial.graders import GradingPlan, Subject, Surroundings
-from seatrial.runs import Attempt, Case, Run, RunKey
-from seatrial.store import Receipt, Store, address
+from seatrial.runs import Case, Experiment, Grade, Run, RunKey
+from seatrial.store import Store
 from seatrial.suites import Secrets, Suite
-
-MAX_UNCONFIRMED = 256
-"""Runs that may wait for their commit at once; bounds the memory, and what a kill can cost."""
 
 
 class Observer(Protocol):
@@ -48,18 +50,9 @@ class Tally(msgspec.Struct):
     outcomes: Counter[str]
     """Judgements of the runs of this execution."""
     stop_reason: str | None = None
-
-
-class Stop:
-    """Asks an experiment to stop: nothing new starts, what runs is finished."""
-
-    def __init__(self) -> None:
-        self.reason: str | None = None
-
-    def request(self, reason: str) -> None:
-        """Stop; the first reason counts."""
-        if self.reason is None:
-            self.reason = reason
+    """Why it ended before all was run; None when nothing is left to run."""
+    elsewhere: int = 0
+    """Runs of this execution that another process recorded first: its results count."""
 
 
 class ExperimentRunner:
@@ -67,7 +60,7 @@ class ExperimentRunner:
 
     def __init__(
         self,
-        experiment_id: str,
+        experiment: Experiment,
         suite: Suite,
         agents: Mapping[str, Agent | BatchAgent],
         plan: GradingPlan,
@@ -81,7 +74,8 @@ class ExperimentRunner:
         clock: Clock | None = None,
         seed: int = 0,
     ) -> None:
-        self.experiment_id = experiment_id
+        """`selected` are the cases that each agent is put to, where that is not all."""
+        self.experiment = experiment
         self.suite = suite
         self.agents = agents
         self.stop = Stop() if stop is None else stop
@@ -94,35 +88,50 @@ class ExperimentRunner:
         self._clock = SystemClock() if clock is None else clock
         self._chance = random.Random(seed)  # noqa: S311 (jitter of waits, not a secret)
         self._spending = Spending(suite.budget)
-        self._unconfirmed: deque[Receipt[bool]] = deque()
+        self._outbox = Outbox(store)
         self._outcomes: Counter[str] = Counter()
         self._begun = 0.0
-        self._told_to_stop = False
+        self._left_out = False
+        """Whether something was not run, because of a stop."""
 
     async def run(self) -> Tally:
-        """Run what is missing, to the end or until asked to stop."""
+        """Run what is missing, to the end or until asked to stop. Raises `SeatrialError` when the store fails."""
         self._begun = self._clock.monotonic_s()
-        done = self._store.done_keys(self.experiment_id)
-        self._store.resume_experiment(self.experiment_id)
+        experiment_id = self.experiment.experiment_id
+        done = self._store.done_keys(experiment_id)
         if self._observer is not None:
             self._observer.resumed(len(done))
-        async with AsyncExitStack() as stack:
-            for agent in self.agents.values():
-                await stack.enter_async_context(agent)
-            async with asyncio.TaskGroup() as group:
-                places = asyncio.Semaphore(self.suite.concurrency)
-                for name, agent in self.agents.items():
-                    missing = self._missing(name, frozenset(done))
-                    if isinstance(agent, BatchAgent):
-                        group.create_task(self._run_batch(agent, missing))
-                    else:
-                        self._start_workers(group, name, agent, missing, places)
-            while self._unconfirmed:
-                await self._confirm()
-        await self._store.finish_experiment(
-            self.experiment_id, finished_at=self._clock.now_ms(), stop_reason=self.stop.reason
-        )
-        return Tally(len(done), self._outcomes, self.stop.reason)
+        # An agent with nothing left to do is not even started.
+        missing: dict[str, Iterator[Trial]] = {}
+        for name in self.agents:
+            trials = self._missing(name, done)
+            if (first := next(trials, None)) is not None:
+                missing[name] = chain([first], trials)
+        if missing:
+            self._store.resume_experiment(experiment_id)
+            await self._carry_out(missing)
+        reason = self.stop.reason if self._left_out else None
+        if missing or self.experiment.status != "finished":
+            await self._store.finish_experiment(experiment_id, finished_at=self._clock.now_ms(), stop_reason=reason)
+        return Tally(len(done), self._outcomes, reason, self._outbox.elsewhere)
+
+    async def _carry_out(self, missing: Mapping[str, Iterator[Trial]]) -> None:
+        places = asyncio.Semaphore(self.suite.concurrency)
+        try:
+            async with AsyncExitStack() as stack:
+                for name in missing:
+                    await stack.enter_async_context(self.agents[name])
+                async with asyncio.TaskGroup() as group:
+                    for name, trials in missing.items():
+                        agent = self.agents[name]
+                        if isinstance(agent, BatchAgent):
+                            group.create_task(self._work_in_batch(agent, trials))
+                        else:
+                            self._start_workers(group, name, agent, trials, places)
+                await self._outbox.empty()
+        except BaseExceptionGroup as errors:
+            # One clear error; when there are several, they have the same cause more often than not.
+            raise _first(errors.subgroup(SeatrialError) or errors) from errors
 
     def _missing(self, agent: str, done: Collection[RunKey]) -> Iterator[Trial]:
         """The trials of an agent that have no result yet: each case once before any case again."""
@@ -130,7 +139,7 @@ class ExperimentRunner:
         deadline_s = config.run_timeout_s or self.suite.timeouts.run_s
         chosen = None if self._selected is None else self._selected.get(agent, frozenset())
         for number in range(self.suite.trials):
-            for case in self._store.cases(self.experiment_id):
+            for case in self._store.cases(self.experiment.experiment_id):
                 key = RunKey(agent, case.id, number)
                 if key in done or (chosen is not None and case.id not in chosen):
                     continue
@@ -138,7 +147,7 @@ class ExperimentRunner:
                     return
                 yield Trial(
                     run_id=uuid.uuid4().hex,
-                    experiment_id=self.experiment_id,
+                    experiment_id=self.experiment.experiment_id,
                     key=key,
                     case=case,
                     deadline_s=case.timeout_s or deadline_s,
@@ -146,18 +155,22 @@ class ExperimentRunner:
                 )
 
     def _should_stop(self) -> bool:
+        """Whether a trial that is about to start had better not."""
         if self.stop.reason is None:
             exceeded = self._spending.exceeded(self._clock.monotonic_s() - self._begun)
             if exceeded is None:
                 return False
             self.stop.request(exceeded)
-        if self._observer is not None and not self._told_to_stop:
-            self._told_to_stop = True
-            self._observer.stopping(str(self.stop.reason))
+        self._leave_out()
         return True
 
+    def _leave_out(self) -> None:
+        if self._observer is not None and not self._left_out:
+            self._observer.stopping(str(self.stop.reason))
+        self._left_out = True
+
     def _start_workers(
-        self, group: asyncio.TaskGroup, name: str, agent: Agent, missing: Iterator[Trial], places: asyncio.Semaphore
+        self, group: asyncio.TaskGroup, name: str, agent: Agent, trials: Iterator[Trial], places: asyncio.Semaphore
     ) -> None:
         config = self.suite.agents[name]
         concurrency = config.concurrency or self.suite.concurrency
@@ -169,63 +182,44 @@ class ExperimentRunner:
             self._store,
             self._chance,
             self._redaction,
+            places=places,
+            stop=self.stop,
         )
         for _ in range(concurrency):
-            group.create_task(self._work(runner, missing, places))
+            group.create_task(self._work(runner, trials))
 
-    async def _work(self, runner: TrialRunner, missing: Iterator[Trial], places: asyncio.Semaphore) -> None:
+    async def _work(self, runner: TrialRunner, trials: Iterator[Trial]) -> None:
         # All workers of an agent draw from one iterator: no case waits for a slow one, and none is held in memory.
-        for trial in missing:
-            async with places:
-                await self._settle(trial.case, await runner.carry_out(trial))
+        for trial in trials:
+            try:
+                finished = await runner.carry_out(trial)
+            except StopRequestedError:
+                self._leave_out()
+                return
+            await self._settle(trial.case, finished)
 
-    async def _run_batch(self, agent: BatchAgent, missing: Iterator[Trial]) -> None:
-        trials: dict[str, Trial] = {}
-
-        def requests() -> Iterator[RunRequest]:
-            for trial in missing:
-                trials[trial.run_id] = trial
-                yield RunRequest(
-                    run_id=trial.run_id,
-                    experiment_id=trial.experiment_id,
-                    case=trial.case,
-                    trial=trial.key.trial,
-                    attempt=1,
-                    timeout_s=trial.deadline_s,
-                    suite_file=trial.suite_file,
-                )
-
-        begun = self._clock.monotonic_s()
-        started_at = self._clock.now_ms()
-        async for request, reply in agent.run_batch(requests()):
-            trial = trials.pop(request.run_id)
-            reply = self._redaction.reply(reply)
-            took_ms = (self._clock.monotonic_s() - begun) * 1000
-            attempt = Attempt(number=1, started_at=started_at, duration_ms=took_ms, fault=reply.fault)
-            if reply.body is not None:
-                attempt.body_hash, attempt.body_bytes = address(reply.body), len(reply.body)
-            recorder = trial_recorder(trial, self._clock, self._store, self._redaction)
-            run = finished_run(trial, reply, [attempt])
-            run.started_at = started_at
-            record_end(recorder, reply)
-            await self._settle(trial.case, Finished(run, recorder.close(), recorder.appended, []))
+    async def _work_in_batch(self, agent: BatchAgent, trials: Iterator[Trial]) -> None:
+        runner = BatchRunner(agent, self._clock, self._store, self._redaction)
+        async with aclosing(runner.carry_out(trials)) as ended:
+            async for case, finished in ended:
+                await self._settle(case, finished)
 
     async def _settle(self, case: Case, finished: Finished) -> None:
         """Grade a run and hand it to the store."""
         run = finished.run
-        graded = self._plan.grade(Subject(run, case), self._surroundings)
-        run.verdicts, run.grade = await graded if isinstance(graded, Awaitable) else graded
+        try:
+            graded = self._plan.grade(Subject(run, case), self._surroundings)
+            run.verdicts, run.grade = await graded if isinstance(graded, Awaitable) else graded
+        except Exception as error:  # noqa: BLE001 (a fault of ours in grading must not lose the run)
+            told = self._redaction.text(f"{type(error).__name__}: {error}")
+            run.grade = Grade(judgement="errored", reasons=[f"could not be graded: {told}"])
         self._spending.add(run)
-        self._unconfirmed.append(
-            self._store.record_run(
-                run, events=finished.events, first=finished.first_event, bodies=finished.earlier_bodies
-            )
-        )
-        if len(self._unconfirmed) > MAX_UNCONFIRMED:
-            await self._confirm()
         self._outcomes[run.grade.judgement] += 1
+        await self._outbox.put(finished)
         if self._observer is not None:
             self._observer.finished(run)
 
-    async def _confirm(self) -> None:
-        await self._unconfirmed.popleft()
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    error = errors.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error

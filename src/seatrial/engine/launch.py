@@ -6,18 +6,22 @@ import secrets
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack
+from itertools import chain
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from seatrial._version import __version__
 from seatrial.agents import build_agent
 from seatrial.agents.config import HttpConfig, PythonConfig
 from seatrial.engine.clock import Clock, SystemClock
-from seatrial.engine.experiment import ExperimentRunner, Observer, Stop, Tally
+from seatrial.engine.experiment import ExperimentRunner, Observer, Tally
+from seatrial.engine.stop import Stop
 from seatrial.errors import SeatrialError
 from seatrial.graders import GradingPlan, Surroundings
 from seatrial.runs import Case, Experiment, Run, RunKey
 from seatrial.store import Outcome, RunFilter, Store
-from seatrial.suites import Suite, read_cases, resolve, resolve_agent, stored_form, suite_hash
+from seatrial.suites import Suite, read_cases, resolve, resolve_agent, stored_form, stored_suite, suite_hash
 
 if TYPE_CHECKING:
     from seatrial.world.proxy import ToolProxy
@@ -44,31 +48,40 @@ def create_experiment(
         plain[SELECTION] = {agent: sorted(chosen) for agent, chosen in selected.items()}
         wanted = frozenset().union(*selected.values()) if selected else frozenset()
         cases = (case for case in cases if case.id in wanted)
+    remaining = iter(cases)
+    first = next(remaining, None)
+    if first is None:
+        raise SeatrialError("invalid_config", "there are no cases to run", hint="look at --case and --only")
     now = clock.now_ms()
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now / 1000))
     experiment = Experiment(
         experiment_id=experiment_id or f"{stamp}-{secrets.token_hex(3)}",
         name=name or suite.name,
         suite=plain,
-        suite_hash=suite_hash(suite, variables=variables),
+        suite_hash=_identity(suite, variables),
         created_at=now,
         version=__version__,
     )
-    if store.create_experiment(experiment, cases) == 0:
-        raise SeatrialError("invalid_config", "there are no cases to run", hint="look at --case and --only")
+    store.create_experiment(experiment, chain([first], remaining))
     return experiment
 
 
-def resumable(store: Store, reference: str, suite: Suite, variables: Mapping[str, str]) -> Experiment:
-    """The experiment to go on with; it must be of this very suite."""
+def resumable(store: Store, reference: str, suite: Suite, variables: Mapping[str, str]) -> tuple[Experiment, Suite]:
+    """The experiment to go on with, and the suite with the agents and the trials that it was started with.
+
+    It must be of this very suite, but for its budget and how much of it runs at once.
+    """
     experiment = store.resolve_experiment(reference)
-    if experiment.suite_hash != suite_hash(suite, variables=variables):
+    started_with = stored_suite(experiment.suite)
+    agents = {name: config for name, config in suite.agents.items() if name in started_with.agents}
+    suite = msgspec.structs.replace(suite, agents=agents, trials=started_with.trials)
+    if experiment.suite_hash != _identity(suite, variables):
         raise SeatrialError(
             "conflict",
             f"the suite has changed since {experiment.experiment_id} was started",
             hint="its runs would not be comparable; start a new experiment",
         )
-    return experiment
+    return experiment, suite
 
 
 def cases_that(store: Store, experiment_id: str, outcome: Outcome) -> dict[str, set[str]]:
@@ -81,6 +94,13 @@ def cases_that(store: Store, experiment_id: str, outcome: Outcome) -> dict[str, 
             found.setdefault(row.key.agent, set()).add(row.key.case_id)
         after = page[-1].key
     return found
+
+
+def _identity(suite: Suite, variables: Mapping[str, str]) -> str:
+    plain = Suite()
+    return suite_hash(
+        msgspec.structs.replace(suite, budget=plain.budget, concurrency=plain.concurrency), variables=variables
+    )
 
 
 async def launch(
@@ -113,7 +133,7 @@ async def launch(
             for name, config in suite.agents.items()
         }
         runner = ExperimentRunner(
-            experiment.experiment_id,
+            experiment,
             suite,
             agents,
             GradingPlan(suite.graders, threshold=suite.threshold),

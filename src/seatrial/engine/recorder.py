@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeAlias
 
 from msgspec import UNSET
 
 from seatrial.engine.clock import Clock
 from seatrial.engine.redaction import Redaction
+from seatrial.errors import SeatrialError
 from seatrial.events import encode_event, unfold
 from seatrial.events.types import Event, RunError, RunFinished, RunStarted
 from seatrial.runs import Fault
@@ -41,21 +43,31 @@ class Recorder:
         """How many events are with the store."""
         self._pending: list[bytes] = []
         self._open = False
+        self._closed = False
+        self._said_error = False
+        """Whether the agent itself ended the attempt with RUN_ERROR."""
         self._timer: asyncio.TimerHandle | None = None
 
     def emit(self, event: Event) -> None:
-        """Take an event of the agent's while the run goes on."""
-        if type(event) is RunStarted:
+        """Take an event of the agent's while the run goes on; one that comes later is late, and is dropped."""
+        if self._closed:
+            return
+        kind = type(event)
+        if kind is RunStarted:
             if self._open:
                 return  # something came before it, and the run was started for that
         elif not self._open:
             self._put(self._start())
         self._put(event)
+        self._said_error = kind is RunError
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(FLUSH_S, self._flush)
 
     def fail(self, fault: Fault) -> None:
         """End an attempt that had this fault."""
+        if self._said_error:
+            self._said_error = False
+            return
         if not self._open:
             self._put(self._start())
         self._put(RunError(message=fault.message, code=fault.error_class))
@@ -72,6 +84,7 @@ class Recorder:
 
     def close(self) -> list[bytes]:
         """Stop flushing; returns the events that are not with the store yet."""
+        self._closed = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -82,7 +95,8 @@ class Recorder:
 
     def _flush(self) -> None:
         self._timer = None
-        if self._pending:
+        # A store that takes nothing says so again when the run is recorded, to somebody who can do something about it.
+        with suppress(SeatrialError):
             self._append(self._pending, self.appended)
             self.appended += len(self._pending)
             self._pending = []
@@ -95,4 +109,4 @@ class Recorder:
             self._open = False
         if event.timestamp is UNSET:
             event.timestamp = self._clock.now_ms()
-        self._pending.append(self._redaction.data(encode_event(event)))
+        self._pending.append(self._redaction.document(encode_event(event)))

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from seatrial import wire
 from seatrial.agents.agent import Reply
 from seatrial.formats.reading import Reading
+from seatrial.runs import Fault
 from seatrial.suites import Secrets
+from seatrial.trajectory.step import Step
 from seatrial.transcript import Note, note_code
 
 SECRET_REMOVED = note_code(
     "secret_removed", "The agent sent back a secret of the suite; the name of the secret stands in its place."
 )
+
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_TEXT = msgspec.json.Decoder(str)
 
 
 class Redaction:
@@ -21,8 +28,12 @@ class Redaction:
     def __init__(self, secrets: Secrets | None) -> None:
         self._secrets = secrets or None
 
-    def data(self, data: bytes) -> bytes:
-        """Bytes without secrets; the very same ones when there are none in them."""
+    def text(self, text: str) -> str:
+        """Text without secrets."""
+        return text if self._secrets is None else self._secrets.redact(text)
+
+    def raw(self, data: bytes) -> bytes:
+        """Bytes of any kind without secrets; the very same ones when there are none in them."""
         if self._secrets is None:
             return data
         # Bytes that are no text come back as they were.
@@ -30,33 +41,65 @@ class Redaction:
         redacted = self._secrets.redact(text)
         return data if redacted == text else redacted.encode("utf-8", "surrogateescape")
 
-    def text(self, text: str) -> str:
-        """Text without secrets."""
-        return text if self._secrets is None else self._secrets.redact(text)
+    def document(self, data: bytes) -> bytes:
+        """A JSON document of our own writing without secrets in its strings.
+
+        It stays the same document: a secret such as `true` or `8080` is no reason to break a number.
+        """
+        if self._secrets is None:
+            return data
+        text = data.decode()
+        if self._secrets.redact(text) == text:
+            return data
+        return _STRING.sub(self._string, text).encode()
+
+    def fault(self, fault: Fault) -> Fault:
+        """A fault without secrets."""
+        if self._secrets is None:
+            return fault
+        detail = None if fault.detail is None else self.text(fault.detail)
+        return msgspec.structs.replace(fault, message=self.text(fault.message), detail=detail)
 
     def reply(self, reply: Reply) -> Reply:
-        """A reply without secrets in its body, its reading and its fault."""
+        """A reply without secrets in anything that is recorded of it."""
         if self._secrets is None:
             return reply
         if reply.fault is not None:
-            fault = reply.fault
-            detail = None if fault.detail is None else self.text(fault.detail)
-            reply.fault = msgspec.structs.replace(fault, message=self.text(fault.message), detail=detail)
+            reply.fault = self.fault(reply.fault)
         if reply.body is not None:
-            reply.body = self.data(reply.body)
+            reply.body = self.raw(reply.body)
+        if isinstance(reply.trace_file, bytes):
+            reply.trace_file = self.raw(reply.trace_file)
+        elif reply.trace_file is not None:
+            note = reply.trace_file
+            reply.trace_file = Note(note.code, note.pointer, self.text(note.message))
         if reply.reading is not None:
             reply.reading = self._reading(reply.reading)
         return reply
 
+    def steps(self, steps: list[Step]) -> list[Step]:
+        """Steps without secrets: arguments that came in pieces are whole only here."""
+        if self._secrets is None or not steps:
+            return steps
+        written = wire.encode(steps)
+        redacted = self.document(written)
+        return steps if redacted == written else wire.decode(redacted, _STEPS)
+
     def _reading(self, reading: Reading) -> Reading:
-        kept = msgspec.structs.replace(reading, events=None, calls={})
-        written = wire.encode(kept)
-        redacted = self.data(written)
+        written = wire.encode(reading)
+        redacted = self.document(written)
         if redacted == written:
             return reading
         clean = wire.decode(redacted, _READING)
         clean.notes.append(Note(SECRET_REMOVED, "", "the agent sent back a secret of the suite"))
         return clean
 
+    def _string(self, literal: re.Match[str]) -> str:
+        # Unescaped first: `n1234` is not in "\n1234".
+        value = _TEXT.decode(literal.group())
+        redacted = self.text(value)
+        return literal.group() if redacted == value else wire.encode(redacted).decode()
 
+
+_STEPS = msgspec.json.Decoder(list[Step])
 _READING = msgspec.json.Decoder(Reading)

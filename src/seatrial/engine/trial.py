@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import traceback
 from pathlib import Path
 
 import msgspec
@@ -13,18 +14,32 @@ from seatrial.engine.clock import Clock
 from seatrial.engine.limit import AdaptiveLimit
 from seatrial.engine.recorder import Recorder
 from seatrial.engine.redaction import Redaction
+from seatrial.engine.stop import Stop
+from seatrial.errors import SeatrialError
 from seatrial.runs import Attempt, Case, Fault, Run, RunKey, RunStatus
-from seatrial.store import Store, address
+from seatrial.store import Receipt, Store, address
 from seatrial.suites import Retry
 from seatrial.trajectory import extract
 
+GRACE_S = 10.0
+"""Agents end by themselves at the deadline, and bring what there is; one that does not is cut off so much later."""
+TOO_MUCH = frozenset({429, 503})
+"""Statuses by which an agent says that it is given more than it bears."""
+MAX_TRACEBACK = 16_000
+MAX_MESSAGE = 500
 
-class Trial(msgspec.Struct, kw_only=True):
-    """One run to carry out."""
+
+class Place(msgspec.Struct, kw_only=True):
+    """Where a run belongs."""
 
     run_id: str
     experiment_id: str
     key: RunKey
+
+
+class Trial(Place, kw_only=True):
+    """One run to carry out."""
+
     case: Case
     deadline_s: float | None
     """For all attempts together."""
@@ -32,7 +47,7 @@ class Trial(msgspec.Struct, kw_only=True):
 
 
 class Finished(msgspec.Struct):
-    """A run that has ended, ungraded, and what of it is not with the store yet."""
+    """A run that has ended, and what of it is not with the store yet."""
 
     run: Run
     events: list[bytes]
@@ -40,6 +55,8 @@ class Finished(msgspec.Struct):
     """The sequence of the first of them."""
     earlier_bodies: list[bytes]
     """What the attempts before the last one brought."""
+    appends: list[Receipt[int]] = []
+    """What became of the events that went to the store while the run went on, as far as that was not known yet."""
 
 
 class TrialRunner:
@@ -54,7 +71,11 @@ class TrialRunner:
         store: Store,
         chance: random.Random,
         redaction: Redaction,
+        *,
+        places: asyncio.Semaphore | None = None,
+        stop: Stop | None = None,
     ) -> None:
+        """`places` are those of all agents together, beside the agent's own `limit`."""
         self.agent = agent
         self.limit = limit
         self.retry = retry
@@ -62,19 +83,24 @@ class TrialRunner:
         self._store = store
         self._chance = chance
         self._redaction = redaction
+        self._places = places
+        self._stop = Stop() if stop is None else stop
 
     async def carry_out(self, trial: Trial) -> Finished:
-        """Run a trial to its end."""
+        """Run a trial to its end. Raises `StopRequestedError` when a stop comes while no attempt is under way."""
         clock = self._clock
-        recorder = trial_recorder(trial, clock, self._store, self._redaction)
-        started_at, begun = clock.now_ms(), clock.monotonic_s()
-        end = None if trial.deadline_s is None else begun + trial.deadline_s
+        live = LiveEvents(self._store, trial)
+        recorder = Recorder(trial.run_id, trial.experiment_id, clock, self._redaction, live.append)
         attempts: list[Attempt] = []
         bodies: list[bytes] = []
         try:
+            ticket = await self._enter()
+            # The deadline is the agent's: waiting for a place is none of its doing.
+            started_at, begun = clock.now_ms(), clock.monotonic_s()
+            end = None if trial.deadline_s is None else begun + trial.deadline_s
             while True:
                 number = len(attempts) + 1
-                reply, attempt = await self._attempt(trial, number, end, recorder)
+                reply, attempt = await self._attempt(trial, ticket, number, end, recorder)
                 attempts.append(attempt)
                 fault = reply.fault
                 if fault is None or not fault.retryable or number >= self.retry.attempts:
@@ -85,52 +111,86 @@ class TrialRunner:
                 if reply.body is not None:
                     bodies.append(reply.body)
                 recorder.fail(fault)
-                await asyncio.sleep(wait_s)
-            run = finished_run(trial, reply, attempts)
+                await self._stop.sleep(wait_s)
+                ticket = await self._enter()
+            run = concluded(trial, reply, attempts, recorder, self._redaction)
             run.started_at = started_at
             run.duration_ms = (clock.monotonic_s() - begun) * 1000
-            record_end(recorder, reply)
         finally:
             events = recorder.close()
-        return Finished(run, events, recorder.appended, bodies)
+        return Finished(run, events, recorder.appended, bodies, live.receipts)
 
-    async def _attempt(self, trial: Trial, number: int, end: float | None, recorder: Recorder) -> tuple[Reply, Attempt]:
+    async def _enter(self) -> int:
+        """Wait until the agent may be called."""
+        ticket = await self.limit.acquire()
+        entered = False
+        try:
+            while (pause_s := self.limit.pause_s()) > 0:
+                await self._stop.sleep(pause_s)
+            self._stop.check()
+            if self._places is not None:
+                await self._places.acquire()
+                if self._stop.reason is not None:
+                    self._places.release()
+                    self._stop.check()
+            entered = True
+        finally:
+            if not entered:
+                self.limit.release(ticket)
+        return ticket
+
+    async def _attempt(
+        self, trial: Trial, ticket: int, number: int, end: float | None, recorder: Recorder
+    ) -> tuple[Reply, Attempt]:
         clock = self._clock
-        await self.limit.acquire()
-        reply: Reply | None = None
         started_at, begun = clock.now_ms(), clock.monotonic_s()
-        left = None if end is None else max(end - begun, 0.0)
         request = RunRequest(
             run_id=trial.run_id,
             experiment_id=trial.experiment_id,
             case=trial.case,
             trial=trial.key.trial,
             attempt=number,
-            timeout_s=left,
+            timeout_s=None if end is None else max(end - begun, 0.0),
             suite_file=trial.suite_file,
         )
+        fault: Fault | None = None
         try:
-            async with asyncio.timeout(left):
-                reply = await self.agent.run(request, recorder.emit)
-        except TimeoutError:
-            seconds = f"{trial.deadline_s:g}"
-            reply = Reply(fault=Fault("deadline_exceeded", f"the run used up its deadline of {seconds} s"))
+            reply = await self._reply(request, trial, recorder)
+            fault = reply.fault
         finally:
-            fault = None if reply is None else reply.fault
+            if self._places is not None:
+                self._places.release()
             self.limit.release(
-                refused=fault is not None and fault.error_class == "agent_unavailable",
+                ticket,
+                refused=fault is not None and fault.http_status in TOO_MUCH,
                 retry_after_s=None if fault is None else fault.retry_after_s,
             )
-        reply = self._redaction.reply(reply)
         return reply, Attempt(
             number=number,
             started_at=started_at,
             duration_ms=(clock.monotonic_s() - begun) * 1000,
-            fault=reply.fault,
+            fault=fault,
             http_status=reply.http_status,
             body_hash=None if reply.body is None else address(reply.body),
             body_bytes=None if reply.body is None else len(reply.body),
         )
+
+    async def _reply(self, request: RunRequest, trial: Trial, recorder: Recorder) -> Reply:
+        left_s = request.timeout_s
+        if left_s is not None and left_s <= 0:
+            return Reply(fault=_out_of_time(trial))
+        try:
+            async with asyncio.timeout(None if left_s is None else left_s + GRACE_S) as timer:
+                return self._redaction.reply(await self.agent.run(request, recorder.emit))
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            return Reply(fault=internal_fault(error, self._redaction))
+        except Exception as error:  # noqa: BLE001 (a fault of ours in one run must not end the others)
+            if isinstance(error, TimeoutError) and timer.expired():
+                return Reply(fault=_out_of_time(trial))
+            return Reply(fault=internal_fault(error, self._redaction))
 
     def _wait_s(self, number: int, fault: Fault) -> float:
         wait_s = min(self.retry.first_wait_s * 2.0 ** (number - 1), self.retry.longest_wait_s)
@@ -138,23 +198,48 @@ class TrialRunner:
         return max(wait_s, fault.retry_after_s or 0.0)
 
 
-def trial_recorder(trial: Trial, clock: Clock, store: Store, redaction: Redaction) -> Recorder:
-    """The recorder of a trial, whose events reach the store while it runs."""
+class LiveEvents:
+    """Takes events of a run to the store while it goes on."""
 
-    def append(events: list[bytes], first: int) -> None:
+    def __init__(self, store: Store, place: Place) -> None:
+        self.receipts: list[Receipt[int]] = []
+        """Those that are not known to have been kept."""
+        self._store = store
+        self._place = place
+
+    def append(self, events: list[bytes], first: int) -> None:
+        """Hand events over, without waiting; `first` is the sequence of the first of them."""
+        place = self._place
         if first == 0:
-            store.begin_run(trial.experiment_id, trial.key, trial.run_id)
-        store.append_events(trial.run_id, events, first=first)
+            self._store.begin_run(place.experiment_id, place.key, place.run_id)
+        self.receipts = [receipt for receipt in self.receipts if not (receipt.done and _kept(receipt))]
+        self.receipts.append(self._store.append_events(place.run_id, events, first=first))
 
-    return Recorder(trial.run_id, trial.experiment_id, clock, redaction, append)
+
+def concluded(place: Place, reply: Reply, attempts: list[Attempt], recorder: Recorder, redaction: Redaction) -> Run:
+    """The record of a run that has ended, ungraded; its last event is recorded."""
+    try:
+        run = _run(place, reply, attempts, redaction)
+        _record_end(recorder, reply)
+    except Exception as error:  # noqa: BLE001 (what an agent sent must not end the experiment, whatever it is)
+        reply = Reply(body=reply.body, fault=internal_fault(error, redaction))
+        attempts[-1].fault = reply.fault
+        run = _run(place, reply, attempts, redaction)
+        _record_end(recorder, reply)
+    return run
 
 
-def finished_run(trial: Trial, reply: Reply, attempts: list[Attempt]) -> Run:
-    """The record of a run that has ended, ungraded."""
+def internal_fault(error: BaseException, redaction: Redaction) -> Fault:
+    """A fault of ours, with what is needed to mend it."""
+    detail = "".join(traceback.format_exception(error))[-MAX_TRACEBACK:]
+    return redaction.fault(Fault("internal_error", f"{type(error).__name__}: {error}"[:MAX_MESSAGE], detail=detail))
+
+
+def _run(place: Place, reply: Reply, attempts: list[Attempt], redaction: Redaction) -> Run:
     run = Run(
-        run_id=trial.run_id,
-        experiment_id=trial.experiment_id,
-        key=trial.key,
+        run_id=place.run_id,
+        experiment_id=place.experiment_id,
+        key=place.key,
         status=_status(reply.fault),
         reading=reply.reading,
         body=reply.body,
@@ -162,11 +247,24 @@ def finished_run(trial: Trial, reply: Reply, attempts: list[Attempt]) -> Run:
         fault=reply.fault,
     )
     if reply.reading is not None:
-        trajectory = extract(reply.reading)
-        run.steps = trajectory.steps
+        trajectory = extract(reply.reading, trace_file=reply.trace_file)
+        run.steps = redaction.steps(trajectory.steps)
         run.steps_source = trajectory.source
-        reply.reading.notes += trajectory.notes
+        if trajectory.notes:
+            reply.reading.notes = [*reply.reading.notes, *trajectory.notes]
     return run
+
+
+def _kept(receipt: Receipt[int]) -> bool:
+    try:
+        receipt.result()
+    except SeatrialError:
+        return False
+    return True
+
+
+def _out_of_time(trial: Trial) -> Fault:
+    return Fault("deadline_exceeded", f"the run used up its deadline of {trial.deadline_s:g} s")
 
 
 def _status(fault: Fault | None) -> RunStatus:
@@ -175,7 +273,7 @@ def _status(fault: Fault | None) -> RunStatus:
     return "failed" if fault.blame == "agent" else "errored"
 
 
-def record_end(recorder: Recorder, reply: Reply) -> None:
+def _record_end(recorder: Recorder, reply: Reply) -> None:
     if reply.fault is not None:
         recorder.fail(reply.fault)
     elif reply.streamed or reply.reading is None:

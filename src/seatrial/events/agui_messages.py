@@ -13,6 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
+from seatrial.events.violation import quoted
 from seatrial.transcript import Note, note_code, pointer
 
 AGUI_MESSAGE_DROPPED = note_code(
@@ -192,7 +193,7 @@ def _repaired(value: Any, at: tuple[str | int, ...], notes: list[Note]) -> Messa
         del mended["metadata"]
     message = _typed(mended)
     if message is None:
-        notes.append(Note(AGUI_MESSAGE_DROPPED, pointer(*at), f"role {str(role)[:40]!r} with what came is no message"))
+        notes.append(Note(AGUI_MESSAGE_DROPPED, pointer(*at), f"role {quoted(role)} with what came is no message"))
     else:
         notes.append(Note(AGUI_MESSAGE_REPAIRED, pointer(*at), "some of its fields were null, missing or misshapen"))
     return message

@@ -73,6 +73,7 @@ class AssistantParts:
         self.calls: list[ToolCall] = []
         self.layout: AssistantLayout = []
         texts: list[str] = []
+        native: list[AssistantBlock] = []
         for block in blocks:
             if isinstance(block, TextBlock):
                 texts.append(block.text)
@@ -84,13 +85,14 @@ class AssistantParts:
                 self.calls.append(block)
                 self.layout.append(("call", 0))
             elif isinstance(block, ReasoningDetailsBlock) and self._details_have_text():
+                native.append(block)
                 self.reasoning[-1] = (self.reasoning[-1][0], block)
             else:
+                native.append(block)
                 text, details = (block, None) if isinstance(block, ReasoningBlock) else (None, block)
                 self.reasoning.append((text, details))
                 self.layout.append(("reasoning", 0))
         self.text = "".join(texts)
-        native = [block for block in blocks if isinstance(block, ReasoningBlock | ReasoningDetailsBlock)]
         self.is_plain = [*native, *spoken(self.text)[0], *self.calls] == list(blocks)
         """Whether the parts give the blocks without the layout: reasoning, then what was said, then the calls."""
 

@@ -101,8 +101,9 @@ R = TypeVar("R", bound=msgspec.Struct)
 
 def as_metadata(remainder: msgspec.Struct) -> dict[str, Any] | UnsetType:
     """The metadata that carries it; UNSET when there is nothing to carry."""
-    fields = wire.decode(wire.encode(remainder))
-    return {KEY: fields} if fields else UNSET
+    if remainder == nothing(type(remainder)):  # as almost always
+        return UNSET
+    return {KEY: wire.decode(wire.encode(remainder))}
 
 
 def remainder(metadata: Any, kind: type[R], at: int, notes: list[Note]) -> R:

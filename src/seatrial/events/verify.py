@@ -207,7 +207,9 @@ class Verifier:
             ("subagents", self._subagents),
         ):
             if names:
-                return Fault("left_open", f"RUN_FINISHED comes while {kind} are open: {', '.join(sorted(names))}")
+                more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+                listed = ", ".join(sorted(names)[:5]) + more
+                return Fault("left_open", f"RUN_FINISHED comes while {kind} are open: {listed}")
         return None
 
     # Steps

@@ -65,5 +65,7 @@ def agent(owner: Owner) -> str:
 
 def quoted(value: Any) -> str:
     """A name out of the stream, short enough for a sentence."""
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "an array"
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,11 +1,12 @@
 """AG-UI's event stream, recorded: server-sent events, one event per line, or an array of events.
 
-Written as server-sent events of bare events, which every AG-UI client takes.
+Written as server-sent events of bare events, which every AG-UI client takes; the `id` of a frame, which clients
+ignore, is its cursor.
 """
 
 from __future__ import annotations
 
-from seatrial.events import Event, encode_event, encode_sse, read_log, replay, to_transcript, unfold
+from seatrial.events import Event, cursor_text, encode_event, encode_sse, read_log, replay, to_transcript, unfold
 from seatrial.events.unfold import MAX_ID
 from seatrial.formats.reading import Reading, Written
 from seatrial.transcript import CustomMessage, ImageBlock, Note, Transcript, UserMessage, note_code, pointer
@@ -29,7 +30,10 @@ def write(transcript: Transcript) -> Written:
     """A run that has the transcript as its result. Nothing is lost when it is read here; see the losses for others."""
     thread_id, run_id = ids(transcript)
     events = unfold(transcript, thread_id=thread_id, run_id=run_id)
-    return Written(b"".join([encode_sse(encode_event(event)) for event in events]), hidden(transcript))
+    frames = [
+        encode_sse(encode_event(event), id=cursor_text(run_id, sequence)) for sequence, event in enumerate(events)
+    ]
+    return Written(b"".join(frames), hidden(transcript))
 
 
 def read_events(data: bytes, format: str) -> Reading:

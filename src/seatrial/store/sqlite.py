@@ -28,7 +28,7 @@ from seatrial.store.phrases import Phrase
 BUSY_S = 5.0
 """How long SQLite itself waits for a lock; the writer's patience is longer."""
 
-_ROWS_AT_ONCE = (64, 8, 1)
+_ROWS_AT_ONCE = (256, 128, 64, 32, 16, 8, 4, 2, 1)
 _words = sa.Table("words", sa.MetaData(), sa.Column("rowid", sa.Integer), sa.Column("text", sa.Text))
 _WORDS = Insert(_words)
 

@@ -1,4 +1,4 @@
-"""For tests in plain Python: the fixtures of the pytest plugin give `Outcome`s, and these say what calls they should have.
+"""For tests in plain Python: what the fixtures of the pytest plugin give, and what to compare its calls with.
 
 `assert outcome.calls == in_order("find_order", {"tool": "refund", "args": {"order": "o-1"}})`
 """

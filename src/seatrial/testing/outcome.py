@@ -53,6 +53,16 @@ class Outcome(msgspec.Struct, frozen=True):
         """Whether the graders passed it; without graders nothing is passed."""
         return self.judgement == "passed"
 
+    def check(self) -> None:
+        """Fail the test, with the whole story, unless the graders passed it."""
+        __tracebackhide__ = True
+        if not self.passed:
+            raise AssertionError(str(self))
+
+    def __repr__(self) -> str:
+        key = self.run.key
+        return f"<Outcome: {key.agent} on {key.case_id}: {self.judgement}>"
+
     def __str__(self) -> str:
         return "\n".join(self.lines())
 

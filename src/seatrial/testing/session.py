@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
+import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import msgspec
 
 from seatrial.engine import create_experiment
+from seatrial.engine.clock import SystemClock
 from seatrial.errors import SeatrialError
 from seatrial.runs import Case
 from seatrial.store import Store, open_store
-from seatrial.suites import (
-    AgentConfig,
-    InvalidSuiteError,
-    PythonConfig,
-    Suite,
-    load_suite,
-    validate_suite,
-)
+from seatrial.suites import Suite
+from seatrial.testing.asked import Asked
 from seatrial.testing.outcome import Outcome
 from seatrial.testing.portal import Portal
 from seatrial.testing.rig import Rig
@@ -29,23 +24,20 @@ from seatrial.testing.rig import Rig
 PATIENCE_S = 60.0
 """How long a process waits for the experiment that another one is to create."""
 
-Given: TypeAlias = str | Callable[..., Any] | AgentConfig
-"""An agent: a function, `module:function`, a configuration; with a suite, its name in that."""
 
-
-class SuitePlan(msgspec.Struct, frozen=True):
-    """The tests of one suite file: which trials they are, and the experiment that they make up together."""
+class Plan(msgspec.Struct, frozen=True):
+    """The tests of one suite file, which make up one experiment together."""
 
     suite: Suite
     experiment_id: str
     selected: dict[str, list[str]]
-    """For each agent, the cases that were not deselected."""
+    """For each agent, the cases that are to be run."""
     size: int
-    """How many runs that are."""
+    """How many runs that are, with all trials."""
 
 
 class Session:
-    """Opened when the first test needs it, closed with the last one."""
+    """Opened when a test first needs it, closed after the last one."""
 
     def __init__(self, where: str | Path, *, creates: bool = True) -> None:
         """`creates`: this process stores the experiments of suite files, and does not wait for another one to."""
@@ -60,49 +52,63 @@ class Session:
         """Let go of agents, loop and store."""
         self._closing.close()
 
-    def create(self, plan: SuitePlan) -> None:
+    def run(self, asked: Asked) -> Outcome:
+        """Carry out a run that a test asks for, as an experiment that is called after the test."""
+        return self._portal.run(self._carried_out(asked))
+
+    async def run_async(self, asked: Asked) -> Outcome:
+        """The same, for a test that is async itself."""
+        return await asyncio.wrap_future(self._portal.submit(self._carried_out(asked)))
+
+    def create(self, plan: Plan) -> None:
         """Store the experiment of a suite file."""
         create_experiment(
-            self._store,
-            plan.suite,
-            selected=plan.selected,
-            variables=os.environ,
-            experiment_id=plan.experiment_id,
+            self._store, plan.suite, selected=plan.selected, variables=os.environ, experiment_id=plan.experiment_id
         )
 
-    def run_planned(self, plan: SuitePlan, agent: str, case: Case, trial: int) -> Outcome:
+    def run_planned(self, plan: Plan, agent: str, case: Case, trial: int) -> Outcome:
         """Carry out one trial of a suite file."""
         rig = self._rigs.get(plan.experiment_id)
         if rig is None:
-            rig = self._rigs[plan.experiment_id] = self._open(plan)
+            rig = self._rigs[plan.experiment_id] = self._opened(plan)
         return Outcome(self._portal.run(rig.run(agent, case, trial)), case)
 
-    def submit(
-        self,
-        name: str,
-        file: Path,
-        agent: Given,
-        case: str | Case,
-        suite: str | Path | None,
-        graders: Sequence[Mapping[str, Any]],
-        fields: Mapping[str, Any],
-    ) -> Callable[[], Outcome]:
-        """Prepare a run that a test asks for, as an experiment that is called after the test."""
-        if suite is not None:
-            if graders or fields:
-                raise SeatrialError("usage", "with `suite`, the case and its graders are the suite's")
-            return self._of_suite(name, load_suite(file.parent / suite), agent, case)
-        chosen = _case(case, fields)
-        function = agent if callable(agent) else None
-        label = getattr(agent, "__name__", "agent") if function is not None else str(agent)
-        if isinstance(agent, str):
-            agent = PythonConfig(target=agent)
-        elif function is not None:
-            # Never looked up: the function is at hand.
-            agent = PythonConfig(target="test:function")
-        whole = Suite(
-            name=name, agents={label: agent}, cases=[chosen], graders=[dict(config) for config in graders], file=file
+    async def _carried_out(self, asked: Asked) -> Outcome:
+        experiment = create_experiment(
+            self._store, asked.suite, selected={asked.agent: [asked.case.id]}, variables=os.environ
         )
-        if problems := validate_suite(whole):
-            raise InvalidSuiteError(problems)
-        return self._alone(name, whole, label, chosen, {} if function is None else {label: function})
+        try:
+            async with Rig(
+                asked.suite, experiment.experiment_id, self._store, os.environ, functions=asked.functions
+            ) as rig:
+                return Outcome(await rig.run(asked.agent, asked.case, 0), asked.case)
+        finally:
+            self._store.finish_experiment(experiment.experiment_id, finished_at=SystemClock().now_ms())
+
+    def _opened(self, plan: Plan) -> Rig:
+        self._await_experiment(plan.experiment_id)
+        rig = self._portal.run(Rig(plan.suite, plan.experiment_id, self._store, os.environ).__aenter__())
+        self._closing.callback(self._finish, plan)
+        self._closing.callback(lambda: self._portal.run(rig.__aexit__(None, None, None)))
+        return rig
+
+    def _await_experiment(self, experiment_id: str) -> None:
+        end = time.monotonic() + (0.0 if self._creates else PATIENCE_S)
+        while True:
+            try:
+                self._store.resolve_experiment(experiment_id)
+            except SeatrialError as error:
+                if error.code != "not_found" or time.monotonic() >= end:
+                    raise
+                time.sleep(0.05)
+            else:
+                return
+
+    def _finish(self, plan: Plan) -> None:
+        # Of several processes the last one sees all runs, and has the last word.
+        missing = plan.size - len(self._store.done_keys(plan.experiment_id))
+        self._store.finish_experiment(
+            plan.experiment_id,
+            finished_at=SystemClock().now_ms(),
+            stop_reason=f"{missing} of {plan.size} tests were not run" if missing > 0 else None,
+        )

@@ -1,0 +1,92 @@
+"""Finished runs on their way to the store."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import msgspec
+
+from seatrial.engine.trial import Finished
+from seatrial.errors import SeatrialError
+from seatrial.runs import Fault, Grade, Run
+from seatrial.store import Receipt, Store
+
+MAX_UNCONFIRMED = 256
+"""Runs that may wait for their commit at once; bounds the memory, and what a kill can cost."""
+
+_UNSTORABLE = frozenset({"unstorable", "too_deep"})
+"""What the store says to a run that would fit into no store."""
+_TAKEN = frozenset({"conflict", "not_found"})
+"""What the store says to events of a run whose place another process has taken."""
+
+
+class Outbox:
+    """Hands runs to the store, and makes sure that each of them was taken."""
+
+    def __init__(self, store: Store) -> None:
+        self.elsewhere = 0
+        """Runs that another process at the same experiment recorded first: its result counts."""
+        self._store = store
+        self._waiting: deque[tuple[Receipt[bool], Finished]] = deque()
+
+    async def put(self, finished: Finished) -> None:
+        """Hand a run over; waits for earlier ones when there are too many. Raises what the store fails with."""
+        waiting = self._waiting
+        waiting.append((self._sent(finished), finished))
+        # What has been committed is let go of at once: bodies may be large.
+        while len(waiting) > MAX_UNCONFIRMED or (waiting and waiting[0][0].done):
+            await self._confirm()
+
+    async def empty(self) -> None:
+        """Wait until all runs are with the store."""
+        while self._waiting:
+            await self._confirm()
+
+    def _sent(self, finished: Finished) -> Receipt[bool]:
+        run = finished.run
+        try:
+            return self._store.record_run(
+                run, events=finished.events, first=finished.first_event, bodies=finished.earlier_bodies
+            )
+        except SeatrialError as error:
+            if error.code not in _UNSTORABLE:
+                raise
+            return self._store.record_run(_without_content(run, error))
+
+    async def _confirm(self) -> None:
+        receipt, finished = self._waiting.popleft()
+        try:
+            stored = await receipt
+        except SeatrialError as error:
+            if error.code not in _UNSTORABLE:
+                raise
+            stored = await self._store.record_run(_without_content(finished.run, error))
+        if not stored:
+            for append in finished.appends:
+                _check(append)
+            self.elsewhere += 1
+
+
+def _check(append: Receipt[int]) -> None:
+    """Raise what kept events out of the store, unless another process has taken the run's place."""
+    try:
+        append.result()
+    except SeatrialError as error:
+        if error.code not in _TAKEN:
+            raise
+
+
+def _without_content(run: Run, error: SeatrialError) -> Run:
+    """What is kept of a run that no store can keep: that it was, and why there is no more of it."""
+    fault = Fault("recording_failed", f"the run cannot be stored: {error.message}")
+    return Run(
+        run_id=run.run_id,
+        experiment_id=run.experiment_id,
+        key=run.key,
+        status="errored",
+        attempts=[msgspec.structs.replace(attempt, body_hash=None, body_bytes=None) for attempt in run.attempts],
+        fault=fault,
+        grade=Grade(judgement="errored", reasons=[f"{fault.error_class}: {fault.message}"]),
+        started_at=run.started_at,
+        duration_ms=run.duration_ms,
+    )

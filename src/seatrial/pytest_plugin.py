@@ -1,0 +1,279 @@
+"""The pytest plugin: fixtures and a marker that put agents to cases, and `*.suite.yaml` files collected as tests.
+
+pytest loads this module in every project that Seatrial is installed in: it imports nothing until a test needs it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from seatrial.runs import Case
+    from seatrial.suites import Suite
+    from seatrial.testing import Outcome
+    from seatrial.testing.asked import Asked, Given
+    from seatrial.testing.session import Plan, Session
+
+SUITE_ENDINGS = (".suite.yaml", ".suite.yml")
+
+_MARKER = "seatrial(agent, case, *, suite=None, graders=(), **fields): what the fixture `outcome` puts to the test"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("seatrial", "sea trials for AI agents")
+    group.addoption(
+        "--seatrial-store",
+        metavar="WHERE",
+        help="keep the runs: a SQLite file or a postgresql:// URL (default: they are forgotten)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", _MARKER)
+    config.stash[_STAGE] = Stage(config)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if (stage := config.stash.get(_STAGE, None)) is not None:
+        stage.close()
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteCollector | None:
+    return SuiteCollector.from_parent(parent, path=file_path) if file_path.name.endswith(SUITE_ENDINGS) else None
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Tell each suite file which of its tests are left, and store its experiment before any worker looks for it."""
+    left: dict[SuiteCollector, list[SuiteItem]] = {}
+    for item in session.items:
+        if isinstance(item, SuiteItem):
+            left.setdefault(item.collector, []).append(item)
+    if left and not session.config.option.collectonly:
+        for collector, items in left.items():
+            collector.plan_for(items)
+        session.config.stash[_STAGE].prepare([collector.plan for collector in left])
+
+
+def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
+    """Show how calls differ from the expected ones, instead of two long lists."""
+    module = sys.modules.get("seatrial.testing.expected")
+    if module is None or op != "==":
+        return None
+    expected, made = (left, right) if isinstance(left, module.Expected) else (right, left)
+    if not isinstance(expected, module.Expected) or not isinstance(made, list):
+        return None
+    return [f"calls == {expected!r}", *expected.explain(made)]
+
+
+@pytest.fixture
+def seatrial(request: pytest.FixtureRequest) -> Trials:
+    """Puts agents to cases: `seatrial.run(agent, "What the user asks")` gives an `Outcome`."""
+    return Trials(request.config.stash[_STAGE], request.node.nodeid, request.path)
+
+
+@pytest.fixture
+def outcome(request: pytest.FixtureRequest, seatrial: Trials) -> Outcome:
+    """What came of the agent and the case that the marker `seatrial` names."""
+    marker = request.node.get_closest_marker("seatrial")
+    if marker is None:
+        raise pytest.UsageError("the fixture `outcome` needs the marker @pytest.mark.seatrial(agent, case)")
+    return seatrial.run(*marker.args, **marker.kwargs)
+
+
+class Stage:
+    """What all tests of this process play on; nothing is loaded or opened before the first of them needs it."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        worker: Mapping[str, Any] = getattr(config, "workerinput", {})
+        self._worker = worker.get("workerid", "")
+        self.session_id: str = worker.get("testrunuid") or uuid.uuid4().hex
+        """The same in all workers of one session of pytest."""
+        self._session: Session | None = None
+        self._closing = ExitStack()
+
+    @property
+    def session(self) -> Session:
+        if self._session is None:
+            from seatrial.testing.session import Session
+
+            self._session = Session(self._where(), creates=self._creates())
+            self._closing.callback(self._session.close)
+        return self._session
+
+    def prepare(self, plans: list[Plan]) -> None:
+        """Store the experiments of suite files, if that is for this process to do."""
+        if self._creates():
+            for plan in plans:
+                self.session.create(plan)
+
+    def close(self) -> None:
+        self._closing.close()
+
+    def _creates(self) -> bool:
+        # Workers share a store only when one was named; each of them knows all tests, so the first speaks for all.
+        return self._worker in ("", "gw0") or not self._config.option.seatrial_store
+
+    def _where(self) -> str | Path:
+        if where := self._config.option.seatrial_store:
+            return str(where)
+        folder = tempfile.TemporaryDirectory(prefix="seatrial-pytest-")
+        self._closing.callback(folder.cleanup)
+        return Path(folder.name) / "runs.db"
+
+
+_STAGE = pytest.StashKey[Stage]()
+
+
+class Trials:
+    """The fixture `seatrial`."""
+
+    def __init__(self, stage: Stage, test: str, file: Path) -> None:
+        self._stage = stage
+        self._test = test
+        self._file = file
+
+    def run(
+        self,
+        agent: Given,
+        case: str | Case,
+        *,
+        suite: str | os.PathLike[str] | None = None,
+        graders: Sequence[Mapping[str, Any]] = (),
+        **fields: Any,
+    ) -> Outcome:
+        """Put an agent to a case, and wait for what comes of it.
+
+        `agent` is a function, `module:function`, or an agent's configuration; `case` an instruction (`fields` are
+        further keys of the case, as `input={...}`) or a `Case`. With `suite`, a file beside the test, both are names
+        in it. What the agent did wrong is in the outcome; an agent that cannot be reached raises `SeatrialError`.
+        """
+        return _answered(self._stage.session.run(self._asked(agent, case, suite, graders, fields)))
+
+    async def run_async(
+        self,
+        agent: Given,
+        case: str | Case,
+        *,
+        suite: str | os.PathLike[str] | None = None,
+        graders: Sequence[Mapping[str, Any]] = (),
+        **fields: Any,
+    ) -> Outcome:
+        """The same as `run`, for tests that are async themselves; the agent runs in a loop of its own."""
+        return _answered(await self._stage.session.run_async(self._asked(agent, case, suite, graders, fields)))
+
+    def _asked(
+        self,
+        agent: Given,
+        case: str | Case,
+        suite: str | os.PathLike[str] | None,
+        graders: Sequence[Mapping[str, Any]],
+        fields: Mapping[str, Any],
+    ) -> Asked:
+        from seatrial.errors import SeatrialError
+        from seatrial.testing.asked import asked, asked_of_suite
+
+        if suite is None:
+            return asked(self._test, self._file, agent, case, graders, fields)
+        if graders or fields:
+            raise SeatrialError("invalid_config", "with `suite`, the case and its graders are those of the suite")
+        return asked_of_suite(self._test, self._file.parent / suite, agent, case)
+
+
+class SuiteCollector(pytest.File):
+    """A suite file: one test for each agent, case and trial."""
+
+    suite: Suite
+    plan: Plan
+
+    def collect(self) -> Iterator[SuiteItem]:
+        from seatrial.errors import SeatrialError
+        from seatrial.printable import printable
+        from seatrial.suites import load_suite, read_cases
+
+        try:
+            self.suite = load_suite(self.path)
+            cases = list(read_cases(self.suite))
+        except SeatrialError as error:
+            raise self.CollectError(printable(str(error))) from None
+        for agent in self.suite.agents:
+            for case in cases:
+                for trial in range(self.suite.trials):
+                    number = f"#{trial + 1}" if self.suite.trials > 1 else ""
+                    name = printable(f"{agent}/{case.id}{number}")
+                    item: SuiteItem = SuiteItem.from_parent(
+                        self, name=name, collector=self, agent=agent, case=case, trial=trial
+                    )
+                    # `-k` finds tags too.
+                    item.extra_keyword_matches.update(case.tags)
+                    yield item
+
+    def plan_for(self, items: list[SuiteItem]) -> None:
+        """Plan the experiment of those tests that are left."""
+        import hashlib
+
+        from seatrial.testing.session import Plan
+
+        stage = self.config.stash[_STAGE]
+        selected: dict[str, dict[str, None]] = {}
+        for item in items:
+            selected.setdefault(item.agent, {})[item.case.id] = None
+        digest = hashlib.sha256(f"{stage.session_id} {self.nodeid}".encode()).hexdigest()
+        self.plan = Plan(
+            self.suite, f"pytest-{digest[:12]}", {name: list(cases) for name, cases in selected.items()}, len(items)
+        )
+
+
+class SuiteItem(pytest.Item):
+    """One trial of a suite file.
+
+    The run is made in the setup of the test and judged in its call: so pytest and its reports tell a run that errored
+    (an error) from one that failed (a failure).
+    """
+
+    def __init__(self, *, collector: SuiteCollector, agent: str, case: Case, trial: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.collector = collector
+        self.agent = agent
+        self.case = case
+        self.trial = trial
+        self._outcome: Outcome | None = None
+
+    def setup(self) -> None:
+        from seatrial.errors import SeatrialError
+
+        stage = self.config.stash[_STAGE]
+        try:
+            outcome = stage.session.run_planned(self.collector.plan, self.agent, self.case, self.trial)
+        except SeatrialError as error:
+            pytest.fail(f"errored: {self.name}\n  {error}", pytrace=False)
+        self.user_properties += [("run_id", outcome.run.run_id), ("experiment_id", outcome.run.experiment_id)]
+        if outcome.judgement == "errored":
+            pytest.fail(str(outcome), pytrace=False)
+        if outcome.judgement == "skipped":
+            pytest.skip("; ".join(outcome.run.grade.reasons if outcome.run.grade is not None else ()))
+        self._outcome = outcome
+
+    def runtest(self) -> None:
+        if self._outcome is not None and not self._outcome.passed:
+            pytest.fail(str(self._outcome), pytrace=False)
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        return self.path, None, self.name
+
+
+def _answered(outcome: Outcome) -> Outcome:
+    if outcome.run.status == "errored":
+        from seatrial.errors import SeatrialError
+
+        raise SeatrialError("agent_unhealthy", f"the run says nothing of the agent\n{outcome}")
+    return outcome

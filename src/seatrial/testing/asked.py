@@ -1,0 +1,75 @@
+"""What a test asks for: an agent in one form or another, and a case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+
+from seatrial.errors import SeatrialError
+from seatrial.runs import Case
+from seatrial.suites import AgentConfig, InvalidSuiteError, PythonConfig, Suite, load_suite, read_cases, validate_suite
+
+Given: TypeAlias = str | Callable[..., Any] | AgentConfig
+"""An agent: a function, `module:function`, or a configuration; with a suite, its name there."""
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """One agent and one case, as a suite that the engine can run."""
+
+    suite: Suite
+    agent: str
+    case: Case
+    functions: dict[str, Callable[..., Any]] = {}
+    """Agents that are there already, by name."""
+
+
+def asked(
+    test: str,
+    file: Path,
+    agent: Given,
+    case: str | Case,
+    graders: Sequence[Mapping[str, Any]],
+    fields: Mapping[str, Any],
+) -> Asked:
+    """An agent and a case that a test wrote out; `fields` are further keys of a case given by its instruction."""
+    if isinstance(case, str):
+        try:
+            case = msgspec.convert({"id": "case", "instruction": case, **fields}, Case)
+        except msgspec.ValidationError as error:
+            raise SeatrialError("invalid_config", f"not a case: {error}") from None
+    elif fields:
+        raise SeatrialError("invalid_config", f"a whole case was given, so `{next(iter(fields))}` belongs in it")
+    functions: dict[str, Callable[..., Any]] = {}
+    config: AgentConfig
+    if isinstance(agent, str):
+        name, config = agent, PythonConfig(target=agent)
+    elif isinstance(agent, msgspec.Struct):
+        name, config = "agent", agent
+    else:
+        name = getattr(agent, "__name__", "agent")
+        # Never looked up: the function is at hand.
+        config = PythonConfig(target="test:function")
+        functions[name] = agent
+    suite = Suite(
+        name=test, agents={name: config}, cases=[case], graders=[dict(grader) for grader in graders], file=file
+    )
+    if problems := validate_suite(suite):
+        raise InvalidSuiteError(problems)
+    return Asked(suite, name, case, functions)
+
+
+def asked_of_suite(test: str, path: Path, agent: Given, case: str | Case) -> Asked:
+    """An agent and a case that a suite file has, both by name."""
+    suite = load_suite(path)
+    suite.name = test
+    if not isinstance(agent, str) or agent not in suite.agents:
+        raise SeatrialError(
+            "invalid_config", f"{path.name} has no agent {agent!r}", hint=f"one of {', '.join(suite.agents)}"
+        )
+    found = next((known for known in read_cases(suite) if known.id == case), None)
+    if found is None:
+        raise SeatrialError("invalid_config", f"{path.name} has no case {case!r}")
+    return Asked(suite, agent, found)
