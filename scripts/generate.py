@@ -62,8 +62,9 @@ def _faults() -> str:
         for name, kind in FAULT_CLASSES.items()
     )
     return (
-        f"{HEAD}# Error classes of runs\n\nA run that has no answer has one of these. `failed` is a finding about the agent; "
-        f"`errored` says nothing of it.\n\n| class | meaning | the run | tried again |\n| --- | --- | --- | --- |\n{rows}"
+        f"{HEAD}# Error classes of runs\n\nA run that has no answer has one of these. `failed` is a finding about the "
+        f"agent; `errored` says nothing of it.\n\n"
+        f"| class | meaning | the run | tried again |\n| --- | --- | --- | --- |\n{rows}"
     )
 
 

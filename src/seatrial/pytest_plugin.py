@@ -250,12 +250,13 @@ class SuiteItem(pytest.Item):
 
     def setup(self) -> None:
         from seatrial.errors import SeatrialError
+        from seatrial.printable import printable
 
         stage = self.config.stash[_STAGE]
         try:
             outcome = stage.session.run_planned(self.collector.plan, self.agent, self.case, self.trial)
         except SeatrialError as error:
-            pytest.fail(f"errored: {self.name}\n  {error}", pytrace=False)
+            pytest.fail(printable(str(error)), pytrace=False)
         self.user_properties += [("run_id", outcome.run.run_id), ("experiment_id", outcome.run.experiment_id)]
         if outcome.judgement == "errored":
             pytest.fail(str(outcome), pytrace=False)

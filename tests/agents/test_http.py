@@ -588,10 +588,11 @@ def test_credentials_in_address_and_header_contradict_each_other() -> None:
 
 @pytest.mark.parametrize("url", ["", "localhost:80", "ftp://x/", "http://", "http://[::1", "http://x:99999/"])
 def test_what_is_no_address_is_refused_without_being_shown(url: str) -> None:
-    with pytest.raises(SeatrialError) as caught:
-        an_agent(url, None)
-    assert caught.value.code == "invalid_config"
-    assert not url or url not in str(caught.value)
+    for address, proxy_url in ((url, None), ("http://localhost/", url)):
+        with pytest.raises(SeatrialError) as caught:
+            an_agent(address, None, proxy_url=proxy_url)
+        assert caught.value.code == "invalid_config"
+        assert not url or url not in str(caught.value)
 
 
 # The tool proxy

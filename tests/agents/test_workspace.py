@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.agents.workspace import PREFIX, Workspace, remove, remove_leftovers
+from seatrial.errors import SeatrialError
 
 
 @pytest.fixture
@@ -49,6 +50,7 @@ def test_a_killed_owner_is_cleaned_up_after_by_the_next(root: Path) -> None:
     script = f"""
 import os, sys, tempfile
 tempfile.tempdir = {str(root)!r}
+from seatrial.errors import SeatrialError
 from seatrial.agents.workspace import Workspace
 workspace = Workspace()
 (workspace.path / "left").write_text("behind")
@@ -97,8 +99,9 @@ def test_removing_what_is_gone_is_no_error(tmp_path: Path) -> None:
     remove(tmp_path / "never was")
 
 
-def test_no_room_for_a_workspace_is_an_error_of_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_room_for_a_workspace_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "file"))
-    with pytest.raises(OSError, match=r".+"):
+    with pytest.raises(SeatrialError) as caught:
         Workspace()
+    assert caught.value.code == "unwritable_file"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,12 +13,11 @@ import msgspec
 from seatrial import wire
 from seatrial.agents.agent import Reply, RunRequest
 from seatrial.agents.config import CliConfig
-from seatrial.agents.invocation import Invocation, exit_fault
 from seatrial.agents.lines import Lines
-from seatrial.agents.output import read_part, read_trace_file
+from seatrial.agents.output import read_part
 from seatrial.agents.process import READ_BYTES, Process
+from seatrial.agents.program import Program, RunFiles, exit_fault
 from seatrial.agents.waiting import WaitingRequests
-from seatrial.agents.workspace import Workspace
 from seatrial.errors import SeatrialError
 from seatrial.formats import output_messages
 from seatrial.runs import Fault
@@ -44,24 +43,20 @@ class CliBatchAgent:
     def __init__(self, config: CliConfig, *, directory: Path, timeout_s: float | None) -> None:
         self.notes: list[Note] = []
         """What in the output belongs to no run; the first hundred."""
-        self._invocation = Invocation(config, directory)
-        self._directory = directory.resolve()
+        self._program = Program(config, directory)
         self._timeout_s = timeout_s
         self._max_bytes = config.max_response_bytes
-        self._workspace: Workspace | None = None
-        self._closing = ExitStack()
         self._running: set[_RunningBatch] = set()
 
     async def __aenter__(self) -> Self:
-        await self._invocation.check_health()
-        self._workspace = self._closing.enter_context(Workspace())
+        await self._program.__aenter__()
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
         # Whoever stopped asking for replies may have left a program running.
         for batch in list(self._running):
             await batch.process.end()
-        await asyncio.to_thread(self._closing.close)
+        await self._program.__aexit__(*exc_info)
 
     async def run_batch(self, requests: Iterable[RunRequest]) -> AsyncGenerator[tuple[RunRequest, Reply], None]:
         """Ask all; replies come as their lines do, and in the end one for every request that got none.
@@ -82,7 +77,7 @@ class CliBatchAgent:
                     for number, line in lines.feed(chunk) if chunk else lines.close():
                         request = self._asked(number, line, waiting)
                         if request is not None and line is not None:
-                            yield request, await self._reply(number, line, batch.folder)
+                            yield request, await self._reply(number, line, batch.files)
                     if not chunk:
                         fault = await batch.end()
                         break
@@ -95,27 +90,17 @@ class CliBatchAgent:
         self, stack: AsyncExitStack, requests: Iterator[RunRequest], waiting: WaitingRequests
     ) -> _RunningBatch | Fault:
         """Write the requests and start the program."""
-        if self._workspace is None:
-            raise RuntimeError("the agent was not entered")
         try:
-            folder = await stack.enter_async_context(self._workspace.folder())
-            (folder / "work").mkdir()
-            sent = await _send(folder / "prompts.jsonl", requests, waiting)
+            files = await stack.enter_async_context(self._program.files())
+            sent = await _send(files.prompt, requests, waiting)
         except OSError as error:
             return Fault("internal_error", f"the files of the batch cannot be made: {error.strerror}")
-        output = folder / "output.jsonl"
-        values = {
-            "PROMPT_FILE": str(folder / "prompts.jsonl"),
-            "OUTPUT_FILE": str(output),
-            "WORKDIR": str(folder / "work"),
-            "ATTEMPT": "1",
-            "SUITE_FILE": "" if sent.suite_file is None else str(sent.suite_file.resolve()),
-        }
-        process = await self._invocation.start(stack, values, folder / "prompts.jsonl")
+        suite_file = "" if sent.suite_file is None else str(sent.suite_file.resolve())
+        process = await self._program.start(stack, files, {"ATTEMPT": "1", "SUITE_FILE": suite_file})
         if isinstance(process, Fault):
             return process
         silence_s = sent.longest_s if self._timeout_s is None else self._timeout_s
-        batch = _RunningBatch(process, folder, output if self._invocation.has_output_file else None, silence_s)
+        batch = _RunningBatch(process, files, silence_s, in_file=self._program.has_output_file)
         self._running.add(batch)
         stack.callback(self._running.discard, batch)
         return batch
@@ -142,17 +127,14 @@ class CliBatchAgent:
             self._note(code, number, f"the id is {request_id[:80]!r}")
         return request
 
-    async def _reply(self, number: int, line: bytes, folder: Path) -> Reply:
+    async def _reply(self, number: int, line: bytes, files: RunFiles) -> Reply:
         reply = Reply(body=line)
         try:
             reply.reading = output_messages.read(line)
         except SeatrialError as error:
             reply.fault = Fault("agent_bad_response", f"line {number} is not a provider response: {error}")
-            return reply
-        if reply.reading.trace_ref is not None:
-            directory = folder if self._invocation.has_output_file else self._directory
-            roots = (str(self._directory), str(folder))
-            reply.trace_file = await asyncio.to_thread(read_trace_file, reply.reading, str(directory), roots)
+        else:
+            reply.trace_file = await self._program.trace_file(reply.reading, files)
         return reply
 
     def _note(self, code: str, number: int, message: str) -> None:
@@ -170,19 +152,19 @@ class CliBatchAgent:
 class _RunningBatch:
     """A program that works on a batch, and what it writes."""
 
-    def __init__(self, process: Process, folder: Path, output: Path | None, silence_s: float | None) -> None:
+    def __init__(self, process: Process, files: RunFiles, silence_s: float | None, *, in_file: bool) -> None:
+        """With `in_file`, it writes to its output file, else to standard output."""
         self.process = process
-        self.folder = folder
-        self._output = output
-        """The file it writes to; None when that is standard output."""
-        self._offset = 0
+        self.files = files
         self._silence_s = silence_s
+        self._in_file = in_file
+        self._offset = 0
 
     async def read(self) -> bytes | Fault:
         """The next bytes of its output, b"" at the end; a fault when it says nothing for too long."""
         try:
             async with asyncio.timeout(self._silence_s):
-                return await (self.process.read() if self._output is None else self._read_file(self._output))
+                return await (self._read_file() if self._in_file else self.process.read())
         except TimeoutError:
             return await self._give_up()
 
@@ -195,10 +177,10 @@ class _RunningBatch:
             return await self._give_up()
         return None if code == 0 else exit_fault(code, self.process.log_lines())
 
-    async def _read_file(self, path: Path) -> bytes:
+    async def _read_file(self) -> bytes:
         while True:
             ended = self.process.ended
-            chunk = read_part(str(path), self._offset, READ_BYTES)
+            chunk = read_part(str(self.files.output), self._offset, READ_BYTES)
             if chunk or ended:
                 self._offset += len(chunk)
                 return chunk

@@ -53,7 +53,9 @@ class Endpoint:
         read_s: float | None,
         max_bytes: int,
     ) -> None:
-        self._url = _checked_url(url, rule)
+        self._url = checked_url(url, "the agent's address")
+        if rule == "public" and self._url.scheme != "https":
+            raise SeatrialError("invalid_config", "`endpoint_rule: public` asks for an https URL")
         _check_headers(headers)
         if self._url.user is not None and any(name.lower() == "authorization" for name in headers):
             raise SeatrialError("invalid_config", "there are credentials in the agent's address and in a header too")
@@ -156,16 +158,14 @@ def is_public(address: IpAddress) -> bool:
     return address.is_global and not address.is_multicast
 
 
-def _checked_url(text: str, rule: EndpointRule) -> yarl.URL:
-    # The text may be a secret, so that it is not shown.
+def checked_url(text: str, name: str) -> yarl.URL:
+    """The URL in a text. The text may be a secret, so that the error does not show it."""
     try:
         url = yarl.URL(text)
     except ValueError:
         url = yarl.URL()
     if url.scheme not in ("http", "https") or not url.host:
-        raise SeatrialError("invalid_config", "the agent's address must be an http or https URL")
-    if rule == "public" and url.scheme != "https":
-        raise SeatrialError("invalid_config", "`endpoint_rule: public` asks for an https URL")
+        raise SeatrialError("invalid_config", f"{name} must be an http or https URL")
     return url
 
 

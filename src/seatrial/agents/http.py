@@ -12,7 +12,7 @@ from seatrial import wire
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.config import HttpConfig
 from seatrial.agents.dispatch import PING, envelope, run_headers
-from seatrial.agents.endpoint import Answer, Endpoint
+from seatrial.agents.endpoint import Answer, Endpoint, checked_url
 from seatrial.agents.excerpt import excerpt
 from seatrial.agents.limit import time_limit
 from seatrial.errors import SeatrialError
@@ -55,6 +55,10 @@ class HttpAgent:
         self._config = config
         self._agent_id = name if config.agent_id is None else config.agent_id
         self._proxy = proxy
+        self._proxy_url: str | None = None
+        """What the agent is told in the place of the address that the proxy listens on."""
+        if config.proxy_url is not None:
+            self._proxy_url = str(checked_url(config.proxy_url, "the tool proxy's address")).rstrip("/")
 
     async def __aenter__(self) -> Self:
         await self._endpoint.__aenter__()
@@ -84,12 +88,12 @@ class HttpAgent:
         """Ask the agent whether it reaches the proxy from where it is (dispatch.md 4.2)."""
         if self._proxy is None:
             return Probe(False, "there is no tool proxy to reach", 0.0, Fault("proxy_misconfigured", "no tool proxy"))
-        proxy_url = self._config.proxy_url or self._proxy.url
+        proxy_url = self._proxy_url or self._proxy.url
         question = {"connectivity_check": True, "odyssey_proxy_url": proxy_url}
         return await self._probe(question, "the agent reaches the tool proxy", proxy_url)
 
     async def _dispatch(self, request: RunRequest, grant: RunGrant) -> Reply:
-        proxy_url = self._config.proxy_url or grant.url
+        proxy_url = self._proxy_url or grant.url
         body = envelope(request, grant, proxy_url, self._agent_id, self._config.sub_agents)
         answer = await self._endpoint.post(wire.encode(body), run_headers(request, grant, proxy_url))
         if isinstance(answer, Fault):

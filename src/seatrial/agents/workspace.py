@@ -17,6 +17,8 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Self
 
+from seatrial.errors import SeatrialError
+
 PREFIX = "seatrial-agent-"
 _LOCK = "lock"
 
@@ -25,16 +27,15 @@ class Workspace:
     """A directory in which each run has one of its own."""
 
     def __init__(self) -> None:
-        """Make the directory. Raises `OSError` when there is no room for it."""
-        root = Path(tempfile.gettempdir())
-        remove_leftovers(root)
-        self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=root))
-        # Locked before it has its name: nobody finds it unlocked.
-        unnamed = self.path / "new"
-        self._lock = os.open(unnamed, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
-        unnamed.rename(self.path / _LOCK)
+        """Make the directory. Raises `SeatrialError` when that cannot be done."""
         self._made = 0
+        try:
+            root = Path(tempfile.gettempdir())
+            remove_leftovers(root)
+            self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=root))
+            self._lock = _locked(self.path)
+        except OSError as error:
+            raise SeatrialError("unwritable_file", f"there is no room for temporary files: {error.strerror}") from None
 
     def __enter__(self) -> Self:
         return self
@@ -53,6 +54,15 @@ class Workspace:
             yield path
         finally:
             await asyncio.to_thread(remove, path)
+
+
+def _locked(path: Path) -> int:
+    # Locked before it has its name: nobody finds it unlocked.
+    unnamed = path / "new"
+    lock = os.open(unnamed, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    unnamed.rename(path / _LOCK)
+    return lock
 
 
 def remove(path: Path) -> None:

@@ -8,7 +8,7 @@ import uuid
 from collections import Counter
 from collections.abc import Awaitable, Collection, Iterator, Mapping
 from contextlib import AsyncExitStack, aclosing
-from itertools import chain
+from itertools import chain, count
 from typing import Protocol
 
 import msgspec
@@ -89,6 +89,7 @@ class ExperimentRunner:
         self._chance = random.Random(seed)  # noqa: S311 (jitter of waits, not a secret)
         self._spending = Spending(suite.budget)
         self._outbox = Outbox(store)
+        self._run_ids = _run_ids()
         self._outcomes: Counter[str] = Counter()
         self._begun = 0.0
         self._left_out = False
@@ -146,7 +147,7 @@ class ExperimentRunner:
                 if self._should_stop():
                     return
                 yield Trial(
-                    run_id=uuid.uuid4().hex,
+                    run_id=next(self._run_ids),
                     experiment_id=self.experiment.experiment_id,
                     key=key,
                     case=case,
@@ -218,6 +219,12 @@ class ExperimentRunner:
         await self._outbox.put(finished)
         if self._observer is not None:
             self._observer.finished(run)
+
+
+def _run_ids() -> Iterator[str]:
+    """Ids for new runs: random for this execution, then counted, because an index takes those in order for less."""
+    execution = uuid.uuid4().hex[:20]
+    return (f"{execution}{number:012x}" for number in count())
 
 
 def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:

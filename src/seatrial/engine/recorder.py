@@ -75,10 +75,8 @@ class Recorder:
     def finish(self, transcript: Transcript | None) -> None:
         """End the run: with the events of the transcript, unless the agent streamed its own."""
         if transcript is not None:
-            started = self._open
-            for event in unfold(transcript, thread_id=self.thread_id, run_id=self.run_id):
-                if not (started and type(event) is RunStarted):
-                    self._put(event)
+            started, *events = unfold(transcript, thread_id=self.thread_id, run_id=self.run_id)
+            self._put(*(events if self._open else [started, *events]))
         elif self._open:
             self._put(RunFinished(thread_id=self.thread_id, run_id=self.run_id))
 
@@ -101,12 +99,11 @@ class Recorder:
             self.appended += len(self._pending)
             self._pending = []
 
-    def _put(self, event: Event) -> None:
-        kind = type(event)
-        if kind is RunStarted:
-            self._open = True
-        elif kind is RunFinished or kind is RunError:
-            self._open = False
-        if event.timestamp is UNSET:
-            event.timestamp = self._clock.now_ms()
-        self._pending.append(self._redaction.document(encode_event(event)))
+    def _put(self, *events: Event) -> None:
+        now = self._clock.now_ms()
+        for event in events:
+            if event.timestamp is UNSET:
+                event.timestamp = now
+        # All of them or, when one cannot be encoded, none.
+        self._pending += [self._redaction.document(encode_event(event)) for event in events]
+        self._open = not isinstance(events[-1], (RunFinished, RunError))

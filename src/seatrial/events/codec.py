@@ -21,7 +21,7 @@ CARRIED_TYPES = {"ACTIVITY_DELTA", "SUBAGENT_STARTED", "SUBAGENT_FINISHED", "SUB
 """The types that the seed's schema lacks."""
 
 _CARRIED_CLASSES = frozenset({EVENT_TYPES[name] for name in CARRIED_TYPES})
-_ENCODER = msgspec.json.Encoder()
+_encode = msgspec.json.Encoder().encode
 # What any event may carry stays at the top of a CUSTOM event, where readers of the native view look for it.
 _COMMON = dict(zip(t.BaseEvent.__struct_fields__, t.BaseEvent.__struct_encode_fields__, strict=True))
 
@@ -35,7 +35,7 @@ def event_decoder() -> msgspec.json.Decoder[t.Event]:
 def encode_event(event: t.Event) -> bytes:
     """The event as compact JSON, type first."""
     try:
-        return _ENCODER.encode(event)
+        return _encode(event)
     except (UnicodeEncodeError, RecursionError):
         return wire.encode(event)  # which mends what can be mended, and else says what is wrong
 

@@ -189,7 +189,7 @@ class LogReader:
         try:
             value = wire.decode(data, repairs=repairs)
         except SeatrialError as error:
-            if not closed:
+            if not closed and error.code == "not_json":
                 self._note(FRAME_TRUNCATED, f"the last {len(data)} bytes are no whole frame")
                 return None
             self._enveloped = False

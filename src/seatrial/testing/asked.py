@@ -15,6 +15,9 @@ from seatrial.suites import AgentConfig, InvalidSuiteError, PythonConfig, Suite,
 Given: TypeAlias = str | Callable[..., Any] | AgentConfig
 """An agent: a function, `module:function`, or a configuration; with a suite, its name there."""
 
+AGENT = "agent"
+"""How an agent is called that a test gives without a suite."""
+
 
 class Asked(msgspec.Struct, frozen=True):
     """One agent and one case, as a suite that the engine can run."""
@@ -45,20 +48,19 @@ def asked(
     functions: dict[str, Callable[..., Any]] = {}
     config: AgentConfig
     if isinstance(agent, str):
-        name, config = agent, PythonConfig(target=agent)
+        config = PythonConfig(target=agent)
     elif isinstance(agent, msgspec.Struct):
-        name, config = "agent", agent
+        config = agent
     else:
-        name = getattr(agent, "__name__", "agent")
         # Never looked up: the function is at hand.
         config = PythonConfig(target="test:function")
-        functions[name] = agent
+        functions[AGENT] = agent
     suite = Suite(
-        name=test, agents={name: config}, cases=[case], graders=[dict(grader) for grader in graders], file=file
+        name=test, agents={AGENT: config}, cases=[case], graders=[dict(grader) for grader in graders], file=file
     )
     if problems := validate_suite(suite):
         raise InvalidSuiteError(problems)
-    return Asked(suite, name, case, functions)
+    return Asked(suite, AGENT, case, functions)
 
 
 def asked_of_suite(test: str, path: Path, agent: Given, case: str | Case) -> Asked:

@@ -67,12 +67,9 @@ class Outcome(msgspec.Struct, frozen=True):
         return "\n".join(self.lines())
 
     def lines(self) -> Iterator[str]:
-        """The whole story: the judgement, every grader that did not pass and why, the calls, the answer."""
-        key = self.run.key
-        trial = f", trial {key.trial + 1}" if key.trial else ""
-        yield printable(f"{self.judgement}: {key.agent} on {key.case_id}{trial}")
-        for reason in self.run.grade.reasons if self.run.grade is not None else ():
-            yield f"  {printable(reason)}"
+        """The whole story: what it came to, every grader that did not pass and why, the calls, the answer."""
+        grade = self.run.grade
+        yield printable("; ".join(grade.reasons)) if grade is not None and grade.reasons else self.judgement
         if self.fault is not None and self.fault.detail:
             yield from _indented(self.fault.detail[-MAX_ANSWER:])
         if self.run.status == "completed":

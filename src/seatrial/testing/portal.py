@@ -34,15 +34,17 @@ class Portal:
 
     def close(self) -> None:
         """End the loop, and what still runs in it."""
-        self.submit(_cancel_all()).result()
+        self.submit(_wind_up()).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         self._loop.close()
 
 
-async def _cancel_all() -> None:
+async def _wind_up() -> None:
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+    loop = asyncio.get_running_loop()
+    await loop.shutdown_asyncgens()
+    await loop.shutdown_default_executor()

@@ -1,0 +1,171 @@
+"""The program of a CLI agent: how it is called, where its files are, and what its end means."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Literal, Self
+
+import msgspec
+
+from seatrial.agents.config import CliConfig, argv
+from seatrial.agents.output import read_trace_file
+from seatrial.agents.placeholders import PLACEHOLDERS, put_in, used
+from seatrial.agents.process import Process
+from seatrial.agents.workspace import Workspace
+from seatrial.errors import SeatrialError
+from seatrial.formats.reading import Reading
+from seatrial.runs import Fault
+from seatrial.transcript import Note
+
+HEALTHCHECK_S = 60.0
+
+
+class RunFiles(msgspec.Struct):
+    """Where one start of a program has its files."""
+
+    folder: Path
+
+    @property
+    def prompt(self) -> Path:
+        """The instruction, or the lines of a batch."""
+        return self.folder / "prompt"
+
+    @property
+    def output(self) -> Path:
+        """Where the program writes its answer, if it is told to."""
+        return self.folder / "output"
+
+    @property
+    def work(self) -> Path:
+        """An empty directory."""
+        return self.folder / "work"
+
+
+class Program:
+    """A command that is ready to be started. Entered for an experiment: it is in good health, and has a workspace."""
+
+    def __init__(self, config: CliConfig, directory: Path) -> None:
+        self._arguments = _split(config.command)
+        self._healthcheck = None if config.healthcheck is None else _split(config.healthcheck)
+        self._names = {name for argument in self._arguments for name in used(argument) if name is not None}
+        if unknown := self._names - PLACEHOLDERS.keys():
+            raise SeatrialError("invalid_config", f"unknown placeholder `{{{min(unknown)}}}`")
+        self._cwd = str(directory / config.cwd if config.cwd is not None else directory)
+        self._env = {**os.environ, **config.env}
+        self._input = config.input or self._usual_input()
+        self.directory = directory.resolve()
+        """The suite's."""
+        self.has_output_file = "OUTPUT_FILE" in self._names
+        """Whether it answers in a file, and not on standard output."""
+        self._workspace: Workspace | None = None
+        self._closing = ExitStack()
+
+    async def __aenter__(self) -> Self:
+        await self._check_health()
+        self._workspace = self._closing.enter_context(Workspace())
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await asyncio.to_thread(self._closing.close)
+
+    @property
+    def reads_prompt(self) -> bool:
+        """Whether it needs the instruction in a file."""
+        return self._input == "stdin" or "PROMPT_FILE" in self._names
+
+    @asynccontextmanager
+    async def files(self) -> AsyncIterator[RunFiles]:
+        """Files for one start. Raises `OSError` when they cannot be made."""
+        if self._workspace is None:
+            raise RuntimeError("the program was not entered")
+        async with self._workspace.folder() as folder:
+            files = RunFiles(folder)
+            files.work.mkdir()
+            yield files
+
+    async def start(self, stack: AsyncExitStack, files: RunFiles, values: Mapping[str, str]) -> Process | Fault:
+        """Start it with these values in place; it ends with the stack at the latest."""
+        values = {
+            "PROMPT_FILE": str(files.prompt),
+            "OUTPUT_FILE": str(files.output),
+            "WORKDIR": str(files.work),
+            **values,
+        }
+        try:
+            stdin = stack.enter_context(files.prompt.open("rb")) if self._input == "stdin" else None
+            process = Process(
+                [put_in(argument, values) for argument in self._arguments],
+                cwd=self._cwd,
+                env=self._env,
+                stdin=stdin,
+                has_output=not self.has_output_file,
+            )
+            return await stack.enter_async_context(process)
+        except (OSError, ValueError) as error:
+            return Fault("agent_exit", f"the program {_not_started(error)}")
+
+    async def trace_file(self, reading: Reading, files: RunFiles) -> bytes | Note | None:
+        """What the file holds that `trace_ref` names, or why it was not read; None when there is no such thing."""
+        if reading.trace_ref is None:
+            return None
+        named_in = files.folder if self.has_output_file else self.directory
+        roots = (str(self.directory), str(files.folder))
+        return await asyncio.to_thread(read_trace_file, reading, str(named_in), roots)
+
+    async def _check_health(self) -> None:
+        if self._healthcheck is None:
+            return
+        command = [put_in(argument, {}) for argument in self._healthcheck]
+        try:
+            async with (
+                asyncio.timeout(HEALTHCHECK_S),
+                Process(command, cwd=self._cwd, env=self._env, has_output=False) as process,
+            ):
+                code = await process.wait()
+                problem = None if code == 0 else f"{_ending(code)}\n{process.log_lines()}".rstrip()
+        except TimeoutError:
+            problem = f"did not end within {HEALTHCHECK_S:g} s"
+        except (OSError, ValueError) as error:
+            problem = _not_started(error)
+        if problem is not None:
+            raise SeatrialError("agent_unhealthy", f"the healthcheck {problem}")
+
+    def _usual_input(self) -> Literal["prompt_file", "stdin", "arg"]:
+        if "PROMPT_FILE" in self._names:
+            return "prompt_file"
+        return "arg" if "PROMPT" in self._names else "stdin"
+
+
+def exit_fault(code: int, log: str) -> Fault:
+    """The fault of a program that did not end with 0."""
+    return Fault("agent_exit", f"the program {_ending(code)}", detail=log or None)
+
+
+def _ending(code: int) -> str:
+    """How a program ended, in words."""
+    if code >= 0:
+        return f"ended with code {code}"
+    try:
+        return f"was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was ended by signal {-code}"
+
+
+def _not_started(error: OSError | ValueError) -> str:
+    """Why a program did not start, in words. Not with its arguments: they may be secret."""
+    return f"cannot be started: {error.strerror if isinstance(error, OSError) else error}"
+
+
+def _split(command: str | list[str]) -> list[str]:
+    try:
+        arguments = argv(command)
+    except ValueError as error:
+        raise SeatrialError("invalid_config", f"the command cannot be split into arguments: {error}") from None
+    if not arguments:
+        raise SeatrialError("invalid_config", "the command names no program")
+    return arguments

@@ -1,0 +1,92 @@
+"""What the page on agents says is true."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import TestServer
+
+from agents.setting import a_request, ask
+from seatrial.agents.calling import PARAMETERS
+from seatrial.agents.config import HttpConfig, PythonConfig
+from seatrial.agents.http import HttpAgent
+from seatrial.agents.process import GRACE_S
+from seatrial.agents.python import PythonAgent
+from seatrial.suites import load_suite
+from seatrial.trajectory import extract
+from seatrial.world.proxy import ToolProxy
+from seatrial.world.trace import TRACE_TYPES
+
+TEXT = (Path(__file__).parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("text", blocks("yaml"))
+def test_every_example_is_a_sound_suite(text: str, tmp_path: Path) -> None:
+    (tmp_path / "recorded.jsonl").touch()
+    (tmp_path / "suite.yaml").write_text(text)
+    suite = load_suite(tmp_path / "suite.yaml", variables={"SHOP_TOKEN": "x"})
+    assert len(suite.agents) == 1
+
+
+def test_every_kind_has_an_example() -> None:
+    assert re.findall(r"kind: (\w+)", "".join(blocks("yaml"))) == ["python", "http", "cli", "stream", "replay"]
+
+
+def test_every_parameter_of_a_function_is_listed() -> None:
+    listed = [
+        name for row in re.findall(r"^\| (`[^|]*) \| [wt]", TEXT, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
+    ]
+    assert set(PARAMETERS) <= set(listed)
+
+
+def test_every_trace_type_is_listed() -> None:
+    (listed,) = re.findall(r"Trace posts \(([^)]*)\)", TEXT)
+    assert set(re.findall(r"`(\w+)`", listed)) == TRACE_TYPES
+
+
+def test_the_time_between_the_signals_is_right() -> None:
+    assert "SIGTERM, two seconds, SIGKILL" in TEXT
+    assert GRACE_S == 2
+
+
+def test_the_streaming_function_is_an_agent(tmp_path: Path) -> None:
+    (tmp_path / "function_on_the_page.py").write_text(blocks("python")[0])
+
+    async def play() -> None:
+        config = PythonConfig(target="function_on_the_page:answer")
+        async with PythonAgent(config, directory=tmp_path, proxy=None, timeout_s=None) as agent:
+            reply = await ask(agent, a_request())
+            assert reply.fault is None
+            assert reply.reading is not None
+            assert reply.reading.notes == []
+            assert reply.reading.transcript.final_text() == "Your order is on its way."
+            assert [(step.name, step.arguments) for step in extract(reply.reading).steps] == [
+                ("find_order", {"id": "o-1"})
+            ]
+
+    asyncio.run(play())
+
+
+def test_the_least_that_will_do_does() -> None:
+    names: dict[str, Any] = {}
+    exec(blocks("python")[1], names)
+
+    async def play() -> None:
+        async with TestServer(names["app"]) as server, ToolProxy() as proxy:
+            config = HttpConfig(endpoint_url=str(server.make_url("/dispatch")))
+            async with HttpAgent("shop", config, proxy=proxy, connect_s=5.0, read_s=None) as agent:
+                assert (await agent.ping()).ok
+                reply = await ask(agent)
+                assert reply.fault is None
+                assert reply.reading is not None
+                assert reply.reading.transcript.final_text() == "You said: Book a table for two."
+
+    asyncio.run(play())

@@ -1,0 +1,165 @@
+"""Agents that do what a test says, and experiments with them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Self, TypeAlias
+
+from seatrial.agents.agent import Agent, BatchAgent, Emit, Reply, RunRequest
+from seatrial.agents.config import PythonConfig, Retry
+from seatrial.agents.returned import read_returned
+from seatrial.engine.clock import Clock
+from seatrial.engine.experiment import ExperimentRunner, Tally
+from seatrial.engine.launch import create_experiment
+from seatrial.engine.stop import Stop
+from seatrial.graders import GradingPlan, Surroundings
+from seatrial.runs import Case, Experiment, Fault, Run
+from seatrial.store import Store
+from seatrial.suites import Secrets, Suite
+
+Answer: TypeAlias = Callable[[RunRequest, Emit], Awaitable[Reply]]
+
+NO_WAIT = Retry(attempts=3, first_wait_s=0)
+
+
+class Scripted:
+    """An agent whose every reply is made by a function."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        self.asked: list[RunRequest] = []
+        self.active = 0
+        self.most_active = 0
+        self.entered = 0
+        self.left = 0
+
+    async def __aenter__(self) -> Self:
+        self.entered += 1
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        self.left += 1
+
+    async def run(self, request: RunRequest, emit: Emit) -> Reply:
+        self.asked.append(request)
+        self.active += 1
+        self.most_active = max(self.most_active, self.active)
+        try:
+            return await self.answer(request, emit)
+        finally:
+            self.active -= 1
+
+
+class ScriptedBatch:
+    """A batch agent whose replies are made by a function; None for a request that it forgets."""
+
+    def __init__(self, answer: Callable[[RunRequest], Reply | None]) -> None:
+        self.answer = answer
+        self.batches = 0
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        pass
+
+    async def run_batch(self, requests: Iterable[RunRequest]) -> AsyncGenerator[tuple[RunRequest, Reply], None]:
+        self.batches += 1
+        for request in list(requests):
+            reply = self.answer(request)
+            if reply is not None:
+                yield request, reply
+
+
+class TestClock:
+    """Clocks that go as a test says."""
+
+    __test__ = False
+
+    def __init__(self, now_ms: int = 1_790_000_000_000, step_ms: int = 0) -> None:
+        self.wall_ms = now_ms
+        self.step_ms = step_ms
+        """What the wall clock does each time somebody looks at it."""
+        self.passed_s = 0.0
+
+    def now_ms(self) -> int:
+        self.wall_ms += self.step_ms
+        return self.wall_ms
+
+    def monotonic_s(self) -> float:
+        self.passed_s += 0.001
+        return self.passed_s
+
+
+async def say_ok(request: RunRequest, emit: Emit) -> Reply:
+    """The answer of an agent that has nothing to hide."""
+    return read_returned("ok")
+
+
+def refused(status: int = 503, **fields: Any) -> Reply:
+    """What an agent says that cannot be had."""
+    fault = Fault("agent_unavailable", f"the agent answered {status}", http_status=status, **fields)
+    return Reply(fault=fault, body=b"go away", http_status=status)
+
+
+def a_suite(cases: int = 3, *, agents: Iterable[str] = ("crew",), **fields: Any) -> Suite:
+    """A suite of cases `case-0`, `case-1`, ... that are passed with the word `ok`."""
+    given: dict[str, Any] = {
+        "name": "harbour",
+        "agents": {name: PythonConfig(target="crew:answer") for name in agents},
+        "cases": [Case(id=f"case-{number}", instruction=f"Task {number}") for number in range(cases)],
+        "graders": [{"kind": "contains", "value": "ok"}],
+        "retry": NO_WAIT,
+    }
+    return Suite(**{**given, **fields})
+
+
+def run_suite(
+    store: Store,
+    suite: Suite,
+    agents: Mapping[str, Agent | BatchAgent],
+    *,
+    experiment: Experiment | None = None,
+    selected: Mapping[str, Collection[str]] | None = None,
+    secrets: Secrets | None = None,
+    stop: Stop | None = None,
+    clock: Clock | None = None,
+    observer: Any = None,
+) -> tuple[Experiment, Tally]:
+    """Carry an experiment out, or go on with one."""
+    if experiment is None:
+        experiment = create_experiment(store, suite, selected=selected, variables={}, clock=clock)
+    else:
+        experiment = store.resolve_experiment(experiment.experiment_id)
+    runner = ExperimentRunner(
+        experiment,
+        suite,
+        agents,
+        GradingPlan(suite.graders, threshold=suite.threshold),
+        Surroundings(directory=Path()),
+        store,
+        selected=selected,
+        secrets=secrets,
+        stop=stop,
+        clock=clock,
+        observer=observer,
+    )
+    return experiment, asyncio.run(runner.run())
+
+
+def runs_of(store: Store, experiment: Experiment) -> list[Run]:
+    """All runs, in the store's order."""
+    return list(store.whole_runs(experiment.experiment_id))
+
+
+def only_run(store: Store, experiment: Experiment) -> Run:
+    """The one run of an experiment, with its body."""
+    (run,) = runs_of(store, experiment)
+    return store.run(run.run_id)
+
+
+def event_kinds(store: Store, run: Run) -> list[str]:
+    """The types of a run's events, in order."""
+    return [event.split(b'"type":"')[1].split(b'"')[0].decode() for _, event in store.events(run.run_id)]

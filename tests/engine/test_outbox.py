@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+from strategies import records
+
+from engine.setting import Scripted, a_suite, only_run, run_suite, runs_of, say_ok
+from seatrial.agents.agent import Emit, Reply, RunRequest
+from seatrial.agents.returned import read_returned
+from seatrial.engine import recorder
+from seatrial.engine.outbox import MAX_UNCONFIRMED, Outbox
+from seatrial.engine.trial import Finished
+from seatrial.errors import SeatrialError
+from seatrial.events.types import TextMessageChunk
+from seatrial.store import Store, open_store
+
+
+def test_a_run_that_no_store_can_keep_is_errored_and_stops_nothing(store: Store) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        reply = read_returned("ok")
+        assert reply.reading is not None
+        if request.case.id == "case-1":
+            reply.reading.transcript.extra = {"no": object()}
+        return reply
+
+    experiment, _ = run_suite(store, a_suite(3), {"crew": Scripted(answer)})
+    runs = runs_of(store, experiment)
+    assert [run.status for run in runs] == ["completed", "errored", "completed"]
+    fault = runs[1].fault
+    assert fault is not None
+    assert fault.error_class in ("recording_failed", "internal_error")
+
+
+def test_a_run_that_is_recorded_by_another_process_first_counts_as_that_one_found_it(
+    store: Store, tmp_path: Path
+) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        if request.case.id == "case-1":
+            # Another process at the same experiment is quicker.
+            with open_store(tmp_path / "store.db") as other:
+                run = records.run("case-1", experiment_id=request.experiment_id, run_id="theirs")
+                assert await other.record_run(run)
+        emit(TextMessageChunk(message_id="m", delta="ok"))
+        await asyncio.sleep(2 * recorder.FLUSH_S if request.case.id != "case-0" else 0)
+        return read_returned("ok")
+
+    experiment, tally = run_suite(store, a_suite(3), {"crew": Scripted(answer)})
+    assert tally.elsewhere == 1
+    assert tally.stop_reason is None
+    runs = runs_of(store, experiment)
+    assert [run.run_id == "theirs" for run in runs] == [False, True, False]
+    assert all(run.status == "completed" for run in runs)
+
+
+def test_events_that_the_store_could_not_take_stop_the_experiment(store: Store) -> None:
+    """What was flushed and got lost must not be missing unnoticed."""
+    store.create_experiment(records.experiment(), records.cases(1))
+    lost = store.append_events("a run that was never begun", [b"{}"])
+
+    async def scene() -> None:
+        with pytest.raises(SeatrialError):
+            await lost
+        outbox = Outbox(store)
+        taken = Finished(records.run(0), [], 7, [], [lost])
+        await outbox.put(taken)
+        await outbox.empty()
+        assert outbox.elsewhere == 1
+
+        full = store.append_events("another", [b"{}"])
+        with pytest.raises(SeatrialError) as raised:
+            await full
+        raised.value.code = "store_full"
+        await outbox.put(Finished(records.run(0, run_id="r2"), [], 7, [], [full]))
+        with pytest.raises(SeatrialError) as told:
+            await outbox.empty()
+        assert told.value.code == "store_full"
+
+    asyncio.run(scene())
+
+
+def test_never_more_runs_wait_for_their_commit_than_allowed(store: Store) -> None:
+    count = MAX_UNCONFIRMED + 50
+    store.create_experiment(records.experiment(), records.cases(count))
+
+    async def scene() -> None:
+        outbox = Outbox(store)
+        for number in range(count):
+            await outbox.put(Finished(records.run(number), [], 0, []))
+            assert len(outbox._waiting) <= MAX_UNCONFIRMED
+        await outbox.empty()
+
+    asyncio.run(scene())
+    assert len(store.done_keys("exp-1")) == count
+
+
+def test_two_processes_at_one_store_do_not_disturb_each_other(empty_store: Path, tmp_path: Path) -> None:
+    where = shutil.copy(empty_store, tmp_path / "store.db")
+    with open_store(where) as first, open_store(where) as second:
+        one, _ = run_suite(first, a_suite(5), {"crew": Scripted(say_ok)})
+        two, _ = run_suite(second, a_suite(1), {"crew": Scripted(say_ok)})
+        assert len(runs_of(second, one)) == 5
+        assert only_run(first, two).status == "completed"

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import json
+import string
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.setting import Scripted, a_suite, only_run, refused, run_suite
+from seatrial import wire
+from seatrial.agents.agent import Emit, Reply, RunRequest
+from seatrial.agents.returned import read_returned
+from seatrial.engine.redaction import SECRET_REMOVED, Redaction
+from seatrial.events.types import CustomEvent, TextMessageChunk
+from seatrial.formats.reading import Reading
+from seatrial.runs import Fault
+from seatrial.store import Store
+from seatrial.suites import Secrets
+
+SECRET = 'hunter2"\\ü'
+TRACE = b'[{"type": "tool_call", "name": "dig", "input": {"where": "hunter2\\"\\\\\\u00fc"}}]'
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-10_000, 10_000)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def hidden(value: Any, secret: str) -> Any:
+    """The value as it should be, walked instead of matched."""
+    if isinstance(value, str):
+        return Secrets({"KEY": secret}).redact(value)
+    if isinstance(value, list):
+        return [hidden(item, secret) for item in value]
+    if isinstance(value, dict):
+        return {hidden(key, secret): hidden(item, secret) for key, item in value.items()}
+    return value
+
+
+@given(values, st.text(string.printable, min_size=4, max_size=8).filter(lambda text: len(text.strip()) >= 4))
+def test_a_document_without_secrets_is_the_same_document_with_other_strings(value: Any, secret: str) -> None:
+    document = wire.encode([value, secret, f"\n{secret}", {"k": f"<{secret}>"}])
+    redacted = Redaction(Secrets({"KEY": secret})).document(document)
+    assert msgspec.json.decode(redacted) == hidden(msgspec.json.decode(document), secret)
+
+
+@pytest.mark.parametrize("secret", ["8080", "true", "null", "1e99", "n123", '","', "type"])
+def test_a_secret_that_looks_like_json_breaks_no_document(secret: str) -> None:
+    document = wire.encode({"a": 18080, "b": True, "c": None, "d": "\n1234", "e": [secret], "type": 1e99})
+    plain = json.loads(Redaction(Secrets({"KEY": secret})).document(document))
+    assert plain["a"] == 18080
+    assert plain["d"] == "\n1234"
+    assert plain["e"] == ["${KEY}"]
+
+
+def test_what_has_no_secret_in_it_comes_back_as_the_very_same_bytes() -> None:
+    redaction = Redaction(Secrets({"KEY": SECRET}))
+    for data in (b"\xff\x00 plain", b'{"a": 1}'):
+        assert redaction.raw(data) is data
+    assert redaction.document(b'{"a": 1}') == b'{"a": 1}'
+    assert Redaction(None).document(b"x") == b"x"
+    assert Redaction(Secrets({})).raw(b"x") == b"x"
+
+
+def test_bytes_that_are_no_text_lose_nothing_but_the_secret() -> None:
+    redaction = Redaction(Secrets({"KEY": "hunter2"}))
+    assert redaction.raw(b"\xff\xfe hunter2 \x80") == b"\xff\xfe ${KEY} \x80"
+
+
+def everything_stored(store: Store) -> bytes:
+    """The bytes of every column that can hold text, unpacked by the store itself."""
+    found: list[object] = []
+    for experiment in store.experiments():
+        for run in store.whole_runs(experiment.experiment_id):
+            whole = store.run(run.run_id)
+            found += [whole, store.events(run.run_id)]
+            found += [store.body(a.body_hash) for a in whole.attempts if a.body_hash is not None]
+            found += [whole.body]
+    return b"".join(item if isinstance(item, bytes) else repr(item).encode() for item in found)
+
+
+def test_a_secret_that_an_agent_sends_back_reaches_no_part_of_the_record(store: Store) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        if request.attempt == 1:
+            reply = refused(503, detail=f"bad key {SECRET}")
+            reply.body = f"key was {SECRET}".encode()
+            return reply
+        emit(CustomEvent(name="debug", value={SECRET: [SECRET]}))
+        emit(TextMessageChunk(message_id="m", delta=f"my key is {SECRET}"))
+        reply = read_returned(
+            {
+                "text": f"ok, the key is {SECRET}",
+                "trace_ref": "trace.json",
+                "output_messages": [
+                    {"role": "assistant", "content": SECRET, "tool_calls": [{"tool": "t", "input": {"k": SECRET}}]}
+                ],
+            }
+        )
+        reply.trace_file = TRACE
+        return reply
+
+    experiment, _ = run_suite(
+        store, a_suite(1), {"crew": Scripted(answer)}, secrets=Secrets({"API_KEY": SECRET, "SHORT": "hunter2"})
+    )
+    stored = everything_stored(store)
+    assert b"hunter2" not in stored
+    run = only_run(store, experiment)
+    assert run.reading is not None
+    assert SECRET_REMOVED in [note.code for note in run.reading.notes]
+    assert run.steps[0].arguments == {"where": "${API_KEY}"}
+    assert stored.count(b"${API_KEY}") >= 6
+
+
+def test_a_secret_in_an_exception_of_ours_is_not_stored(store: Store) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        raise ValueError(f"cannot send {SECRET}")
+
+    experiment, _ = run_suite(
+        store, a_suite(1), {"crew": Scripted(answer)}, secrets=Secrets({"API_KEY": SECRET, "SHORT": "hunter2"})
+    )
+    fault = only_run(store, experiment).fault
+    assert fault is not None
+    assert fault.message == "ValueError: cannot send ${API_KEY}"
+    assert "hunter2" not in str(fault.detail)
+
+
+def test_a_reading_keeps_all_it_had_but_the_secret() -> None:
+    body = b'{"output_messages": [{"role": "assistant", "content": "hunter2", "tool_calls": [{"tool": "t", "id": "c", '
+    body += b'"input": {"n": 8080}, "started_at": 5, "duration_ms": 7}]}], "text": "done"}'
+    from seatrial.formats import output_messages
+
+    reading: Reading = output_messages.read(body)
+    assert reading.calls
+    redacted = Redaction(Secrets({"KEY": "hunter2", "PORT": "8080"})).reply(Reply(reading=reading)).reading
+    assert redacted is not None
+    assert redacted.calls == reading.calls
+    assert b"hunter2" not in wire.encode(redacted)
+    assert len(redacted.transcript.messages) == len(reading.transcript.messages)
+
+
+def test_a_fault_keeps_its_status() -> None:
+    fault = Fault("agent_unavailable", "hunter2", detail="hunter2", http_status=429, retry_after_s=3)
+    redacted = Redaction(Secrets({"KEY": "hunter2"})).fault(fault)
+    assert redacted == Fault("agent_unavailable", "${KEY}", detail="${KEY}", http_status=429, retry_after_s=3)

@@ -1,0 +1,274 @@
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from engine.setting import (
+    Scripted,
+    TestClock,
+    a_suite,
+    event_kinds,
+    only_run,
+    refused,
+    run_suite,
+    runs_of,
+    say_ok,
+)
+from seatrial.agents.agent import Emit, Reply, RunRequest
+from seatrial.agents.config import PythonConfig, Retry
+from seatrial.agents.returned import read_returned
+from seatrial.engine import trial as trial_module
+from seatrial.events.types import RunError, RunStarted, TextMessageChunk
+from seatrial.formats import output_messages
+from seatrial.runs import FAULT_CLASSES, Case, Fault
+from seatrial.store import Store
+from seatrial.suites import Timeouts
+from seatrial.transcript import Note
+
+
+def test_an_infrastructure_fault_is_tried_again_and_every_attempt_is_kept_with_its_body(store: Store) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        if request.attempt < 3:
+            reply = refused(502 + request.attempt % 2)
+            reply.body = f"go away, {request.attempt}".encode()
+            return reply
+        return read_returned("ok")
+
+    experiment, _ = run_suite(store, a_suite(1), {"crew": Scripted(answer)})
+    run = only_run(store, experiment)
+    assert run.status == "completed"
+    assert [attempt.number for attempt in run.attempts] == [1, 2, 3]
+    assert [attempt.http_status for attempt in run.attempts] == [503, 502, None]
+    assert [store.body(str(attempt.body_hash)) for attempt in run.attempts] == [b"go away, 1", b"go away, 2", b"ok"]
+    assert run.body == b"ok"
+    kinds = event_kinds(store, run)
+    assert kinds[:4] == ["RUN_STARTED", "RUN_ERROR", "RUN_STARTED", "RUN_ERROR"]
+    assert kinds[4] == "RUN_STARTED"
+    assert kinds[-1] == "RUN_FINISHED"
+
+
+@pytest.mark.parametrize("error_class", sorted(FAULT_CLASSES))
+def test_only_what_may_pass_is_tried_again_and_only_the_agents_own_faults_fail_it(
+    store: Store, error_class: str
+) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        return Reply(fault=Fault(error_class, "no"))
+
+    experiment, tally = run_suite(store, a_suite(1), {"crew": Scripted(answer)})
+    run = only_run(store, experiment)
+    meaning = FAULT_CLASSES[error_class]
+    assert len(run.attempts) == (3 if meaning.retryable else 1)
+    assert run.status == ("failed" if meaning.blame == "agent" else "errored")
+    assert tally.outcomes == {run.status: 1}
+    assert not (meaning.retryable and meaning.blame == "agent")
+
+
+def test_an_agent_kind_that_raises_errors_its_run_with_the_traceback_and_no_other(store: Store) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        if request.case.id == "case-1":
+            raise ZeroDivisionError("a bug of ours")
+        return read_returned("ok")
+
+    experiment, tally = run_suite(store, a_suite(3), {"crew": Scripted(answer)})
+    runs = runs_of(store, experiment)
+    assert [run.status for run in runs] == ["completed", "errored", "completed"]
+    fault = runs[1].fault
+    assert fault is not None
+    assert (fault.error_class, fault.message) == ("internal_error", "ZeroDivisionError: a bug of ours")
+    assert "test_trial.py" in str(fault.detail)
+    assert tally.outcomes == {"passed": 2, "errored": 1}
+
+
+def test_a_cancellation_and_a_timeout_of_the_agents_own_are_bugs_too_and_no_deadline(store: Store) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        raise asyncio.CancelledError if request.case.id == "case-0" else TimeoutError("within")
+
+    experiment, _ = run_suite(store, a_suite(2), {"crew": Scripted(answer)})
+    faults = [run.fault for run in runs_of(store, experiment)]
+    assert [fault.error_class for fault in faults if fault is not None] == ["internal_error"] * 2
+
+
+def test_what_cannot_be_made_a_run_of_errors_the_run_and_keeps_the_body(store: Store) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        reply = read_returned("ok")
+        assert reply.reading is not None
+        reply.reading.transcript.messages.append("no message at all")  # type: ignore[arg-type]  # that is the point
+        return reply
+
+    experiment, _ = run_suite(store, a_suite(1), {"crew": Scripted(answer)})
+    run = only_run(store, experiment)
+    assert run.status == "errored"
+    assert run.fault is not None
+    assert run.fault.error_class == "internal_error"
+    assert run.attempts[0].fault == run.fault
+    assert run.body == b"ok"
+    assert event_kinds(store, run)[-1] == "RUN_ERROR"
+
+
+def test_an_agent_that_outlives_its_deadline_is_cut_off(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial_module, "GRACE_S", 0.01)
+
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        await asyncio.sleep(60)
+        return read_returned("ok")
+
+    suite = a_suite(1, timeouts=Timeouts(run_s=0.05))
+    experiment, _ = run_suite(store, suite, {"crew": Scripted(answer)})
+    run = only_run(store, experiment)
+    assert run.status == "errored"
+    assert run.fault == Fault("deadline_exceeded", "the run used up its deadline of 0.05 s")
+
+
+def test_what_an_agent_brings_at_its_deadline_is_kept(store: Store) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        assert request.timeout_s is not None
+        await asyncio.sleep(request.timeout_s)
+        return Reply(fault=Fault("deadline_exceeded", "too late"), body=b"half an ans")
+
+    suite = a_suite(1, timeouts=Timeouts(run_s=0.02))
+    experiment, _ = run_suite(store, suite, {"crew": Scripted(answer)})
+    assert only_run(store, experiment).body == b"half an ans"
+
+
+def test_the_deadline_of_a_case_counts_before_the_agents_and_that_before_the_suites(store: Store) -> None:
+    agent = Scripted(say_ok)
+    suite = a_suite(timeouts=Timeouts(run_s=50))
+    suite.cases = [Case(id="own", instruction="", timeout_s=10), Case(id="other", instruction="")]
+    suite.agents = {"crew": PythonConfig(target="a:b", run_timeout_s=30), "mate": PythonConfig(target="a:b")}
+    run_suite(store, suite, {"crew": agent, "mate": agent})
+    given = sorted(round(request.timeout_s or 0) for request in agent.asked)
+    assert given == [10, 10, 30, 50]
+
+
+def test_the_deadline_is_for_all_attempts_together(store: Store) -> None:
+    agent = Scripted(lambda request, emit: _later(refused()))
+    suite = a_suite(1, timeouts=Timeouts(run_s=0.2), retry=Retry(attempts=50, first_wait_s=0.04, longest_wait_s=0.04))
+    experiment, _ = run_suite(store, suite, {"crew": agent})
+    run = only_run(store, experiment)
+    assert 2 <= len(run.attempts) < 10
+    assert [request.timeout_s for request in agent.asked] == sorted(
+        [request.timeout_s or 0 for request in agent.asked], reverse=True
+    )
+    assert run.fault is not None
+    assert run.fault.error_class == "agent_unavailable", "why it never answered, and not that time ran out"
+
+
+async def _later(reply: Reply) -> Reply:
+    return reply
+
+
+def test_waiting_for_a_place_is_not_taken_from_the_deadline(store: Store) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        await asyncio.sleep(0.05)
+        return read_returned("ok")
+
+    agent = Scripted(answer)
+    run_suite(store, a_suite(4, agents=["crew", "mate"], concurrency=1), {"crew": agent, "mate": agent})
+    assert agent.most_active == 1
+    assert min(request.timeout_s or 0 for request in agent.asked) > 299.99
+
+
+def test_an_agent_that_is_given_too_much_gets_less_at_once(store: Store) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        await asyncio.sleep(0.002)
+        return refused(429) if agent.active > 2 else read_returned("ok")
+
+    agent = Scripted(answer)
+    suite = a_suite(60, concurrency=16, retry=Retry(attempts=20, first_wait_s=0.001, longest_wait_s=0.002))
+    _, tally = run_suite(store, suite, {"crew": agent})
+    assert tally.outcomes == {"passed": 60}
+    assert len(agent.asked) < 150
+
+
+def test_an_agent_that_asks_for_a_pause_is_left_alone_by_all_runs(store: Store) -> None:
+    called: list[float] = []
+
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        called.append(time.monotonic())
+        return refused(429, retry_after_s=0.2) if len(called) == 1 else read_returned("ok")
+
+    suite = a_suite(5, concurrency=1)
+    _, tally = run_suite(store, suite, {"crew": Scripted(answer)})
+    assert tally.outcomes == {"passed": 5}
+    assert called[1] - called[0] >= 0.19
+
+
+def test_a_clock_that_goes_backwards_makes_no_duration_negative(store: Store) -> None:
+    clock = TestClock(step_ms=-60_000)
+    experiment, tally = run_suite(store, a_suite(3, trials=2), {"crew": Scripted(say_ok)}, clock=clock)
+    runs = runs_of(store, experiment)
+    assert tally.outcomes == {"passed": 6}
+    assert all((run.duration_ms or -1) > 0 for run in runs)
+    assert all(attempt.duration_ms > 0 for run in runs for attempt in run.attempts)
+    finished = store.resolve_experiment(experiment.experiment_id)
+    assert finished.status == "finished"
+    assert (finished.finished_at or 0) < finished.created_at, "stamps are what the clock said"
+
+
+def test_events_of_the_agent_are_stored_while_it_runs(store: Store) -> None:
+    seen: list[int] = []
+
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        emit(TextMessageChunk(message_id="m", delta="o"))
+        for _ in range(100):
+            await asyncio.sleep(0.02)
+            seen[:] = [sequence for sequence, _ in store.events(request.run_id)] if _begun(store, request) else []
+            if seen:
+                break
+        emit(TextMessageChunk(message_id="m", delta="k"))
+        reply = read_returned("ok")
+        reply.streamed = True
+        return reply
+
+    experiment, _ = run_suite(store, a_suite(1), {"crew": Scripted(answer)})
+    assert seen == [0, 1]
+    run = only_run(store, experiment)
+    assert event_kinds(store, run) == ["RUN_STARTED", "TEXT_MESSAGE_CHUNK", "TEXT_MESSAGE_CHUNK", "RUN_FINISHED"]
+
+
+def _begun(store: Store, request: RunRequest) -> bool:
+    return any(row.run_id == request.run_id for row in store.runs(request.experiment_id))
+
+
+def test_an_attempt_that_the_agent_ended_with_an_error_is_ended_once(store: Store) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        emit(RunStarted(thread_id="t", run_id="r"))
+        emit(RunError(message="no"))
+        return Reply(fault=Fault("agent_reported_error", "no"), streamed=True)
+
+    experiment, _ = run_suite(store, a_suite(1), {"crew": Scripted(answer)})
+    assert event_kinds(store, only_run(store, experiment)) == ["RUN_STARTED", "RUN_ERROR"]
+
+
+def test_the_trace_file_that_an_answer_names_is_where_its_steps_come_from(store: Store) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        if request.case.id == "case-0":
+            return Reply(
+                reading=output_messages.read(b'{"text": "ok", "trace_ref": "t.json"}'),
+                trace_file=b'[{"type": "tool_call", "name": "dig", "input": {}}]',
+            )
+        return Reply(
+            reading=output_messages.read(b'{"text": "ok", "trace_ref": "t.json"}'),
+            trace_file=Note("trace_ref_not_read", "/trace_ref", "it is not there"),
+        )
+
+    experiment, _ = run_suite(store, a_suite(2), {"crew": Scripted(answer)})
+    with_trace, without = runs_of(store, experiment)
+    assert [step.name for step in with_trace.steps] == ["dig"]
+    assert without.reading is not None
+    assert "it is not there" in [note.message for note in without.reading.notes]
+
+
+def test_what_the_reader_noted_stays_beside_what_the_extraction_noted(store: Store) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        reply = read_returned("ok")
+        assert reply.reading is not None
+        reply.reading.notes.append(Note("bom_removed", "", "noted by the reader"))
+        return reply
+
+    experiment, _ = run_suite(store, a_suite(1), {"crew": Scripted(answer)})
+    run = only_run(store, experiment)
+    assert run.reading is not None
+    assert "noted by the reader" in [note.message for note in run.reading.notes]

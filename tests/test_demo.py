@@ -1,0 +1,42 @@
+"""`make demo`: its tour ends as expected, and leaves no process behind."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from urllib.error import URLError
+
+import demo
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def test_the_demo_ends_as_expected_with_passes_failures_and_one_error() -> None:
+    ran = subprocess.run(
+        [sys.executable, "scripts/demo.py"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert ran.returncode == 0, ran.stderr + ran.stdout
+    # runs, passed, failed, errored
+    rows = ("cli 7 5 1 1", "http 7 4 3 0", "python 7 7 0 0", "stream 7 6 1 0")
+    told = [" ".join(line.split()) for line in ran.stdout.splitlines()]
+    assert all(any(line.startswith(row) for line in told) for row in rows)
+    page = Path(ran.stdout.split("The report: ")[1].splitlines()[0])
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert "3 became better, 0 worse" in ran.stdout
+
+
+def test_a_server_of_the_demo_ends_with_its_block_also_after_an_error() -> None:
+    def talk() -> None:
+        with demo.listening("shop.http_agent") as address:
+            given = urllib.request.Request(address, data=b'{"ping": true}', method="POST")
+            with urllib.request.urlopen(given) as answer:
+                assert answer.status == 200
+            raise KeyError(address)
+
+    with pytest.raises(KeyError) as caught:
+        talk()
+    with pytest.raises(URLError, match="refused"):
+        urllib.request.urlopen(caught.value.args[0])

@@ -1,0 +1,299 @@
+"""The pytest plugin, in sessions of pytest of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+# Loaded here, once: sessions inside this one forget what they import.
+import seatrial.testing.session  # noqa: F401
+from seatrial.store import open_store
+
+pytest_plugins = ["pytester"]
+
+AGENT = """
+import os
+
+def answer(instruction):
+    if "crash" in instruction:
+        raise ValueError("I cannot do that")
+    text = "refunded" if "refund" in instruction else "hello"
+    calls = [{"id": "1", "name": "find_order", "arguments": {"order": "o-1"}}]
+    if "refund" in instruction:
+        calls.append({"id": "2", "name": "refund", "arguments": {"order": "o-1", "amount": 9}})
+    messages = [{"role": "assistant", "tool_calls": calls}, {"role": "assistant", "content": text}]
+    return {"final_response": text, "messages": messages}
+
+async def answer_async(instruction):
+    return "hello from " + instruction
+"""
+
+SUITE = """
+name: shop
+agents:
+  good: {kind: python, target: "shop_agent:answer"}
+  gone: {kind: cli, command: "false", retry: {attempts: 1}}
+cases:
+  - {id: refund, instruction: please refund, tags: [money]}
+  - {id: greet, instruction: hi}
+graders:
+  - {kind: tool_trajectory, mode: in_order, expected: [{tool: find_order}, {tool: refund}]}
+  - {kind: contains, value: refunded}
+"""
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> pytest.Pytester:
+    pytester.makepyfile(shop_agent=AGENT)
+    pytester.syspathinsert()
+    return pytester
+
+
+def run(project: pytest.Pytester, *args: str) -> pytest.RunResult:
+    return project.runpytest("-p", "no:cacheprovider", "-p", "no:hypothesispytest", *args)
+
+
+def test_loading_the_plugin_loads_nothing_else_of_seatrial() -> None:
+    code = (
+        "import sys, pytest; before = set(sys.modules); import seatrial.pytest_plugin; "
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["seatrial", "seatrial._version", "seatrial.errors", "seatrial.pytest_plugin"]
+
+
+def test_a_test_runs_a_function_and_asserts_on_its_calls_and_answer(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        from shop_agent import answer, answer_async
+        from seatrial.testing import exact, in_order
+
+        def test_refund(seatrial):
+            outcome = seatrial.run(answer, "please refund")
+            assert outcome.answer == "refunded"
+            assert outcome.tools == ["find_order", "refund"]
+            refund = {"tool": "refund", "args": {"order": "o-1", "amount": {"$lte": 9}}}
+            assert outcome.calls == exact("find_order", refund)
+            assert outcome.judgement == "skipped" and not outcome.passed
+
+        def test_by_name(seatrial):
+            assert seatrial.run("shop_agent:answer_async", "here").answer == "hello from here"
+
+        def test_a_local_function_sees_the_fields_of_the_case(seatrial):
+            assert seatrial.run(lambda prompt, input: input["word"], "say it", input={"word": "aye"}).answer == "aye"
+
+        def test_in_a_loop(seatrial):
+            import asyncio
+            async def test():
+                return await seatrial.run_async(answer, "hi")
+            assert asyncio.run(test()).answer == "hello"
+        """
+    )
+    run(project).assert_outcomes(passed=4)
+
+
+def test_calls_that_differ_are_shown_as_prose_and_as_a_diff(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        from shop_agent import answer
+        from seatrial.testing import in_order
+
+        def test_refund(seatrial):
+            outcome = seatrial.run(answer, "please refund")
+            assert outcome.calls == in_order("find_order", {"tool": "refund", "args": {"order": "o-2"}})
+        """
+    )
+    result = run(project)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            'E * assert calls == in_order(find_order, refund {"order":"o-2"})',
+            "E * Expected 2 calls in this order*Missing: refund (item 1)*",
+            'E * find_order {"order":"o-1"}',
+            'E *+ refund {"order":"o-1","amount":9}',
+            'E *- refund {"order":"o-2"}',
+        ]
+    )
+
+
+def test_the_marker_names_what_the_outcome_is_of(project: pytest.Pytester) -> None:
+    project.makefile(".suite.yaml", shop=SUITE)
+    project.makepyfile(
+        """
+        import pytest
+        from shop_agent import answer
+
+        @pytest.mark.seatrial(answer, "hi", graders=[{"kind": "contains", "value": "hello"}])
+        def test_of_a_function(outcome):
+            assert outcome.passed
+            outcome.check()
+
+        @pytest.mark.seatrial("good", "refund", suite="shop.suite.yaml")
+        def test_of_a_suite(outcome):
+            outcome.check()
+
+        def test_without_marker(outcome):
+            pass
+        """
+    )
+    result = run(project, "test_the_marker_names_what_the_outcome_is_of.py")
+    result.assert_outcomes(passed=2, errors=1)
+    result.stdout.fnmatch_lines(["*needs the marker @pytest.mark.seatrial(agent, case)*"])
+
+
+def test_check_fails_with_the_reasons_of_the_graders(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        from shop_agent import answer
+
+        def test_greeting(seatrial):
+            seatrial.run(answer, "hi", graders=[{"kind": "contains", "value": "bye"}]).check()
+        """
+    )
+    result = run(project)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "E *1 of 1 required graders failed: contains",
+            "E *contains: failed, score 0",
+            'E *the answer "hello" does not contain "bye"',
+            "E *calls:",
+            'E *find_order {"order":"o-1"}',
+            "E *answer:",
+            "E *hello",
+        ]
+    )
+
+
+def test_a_fault_of_the_agent_is_an_outcome_and_one_of_the_surroundings_an_error(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        import pytest
+        from shop_agent import answer
+        from seatrial import SeatrialError
+        from seatrial.suites import CliConfig, Retry
+
+        def test_crash(seatrial):
+            outcome = seatrial.run(answer, "crash")
+            assert outcome.fault.error_class == "agent_exception" and outcome.judgement == "failed"
+
+        def test_gone(seatrial):
+            with pytest.raises(SeatrialError, match="agent_exit") as caught:
+                seatrial.run(CliConfig(command="false", retry=Retry(attempts=1)), "hi")
+            assert caught.value.code == "agent_unhealthy"
+        """
+    )
+    run(project).assert_outcomes(passed=2)
+
+
+def test_what_cannot_be_run_is_told_before_it_is(project: pytest.Pytester) -> None:
+    project.makefile(".suite.yaml", shop=SUITE)
+    project.makepyfile(
+        """
+        import pytest
+        from shop_agent import answer
+        from seatrial import SeatrialError
+
+        @pytest.mark.parametrize(("arguments", "fields", "said"), [
+            ((answer, "hi"), {"instructions": "x"}, "instructions"),
+            ((answer, "hi"), {"graders": [{"kind": "contians"}]}, "did you mean `contains`"),
+            (("good", "refnd"), {"suite": "shop.suite.yaml"}, "no case 'refnd'"),
+            (("god", "refund"), {"suite": "shop.suite.yaml"}, "no agent 'god'"),
+            (("good", "refund"), {"suite": "shop.suite.yaml", "input": {}}, "those of the suite"),
+            (("good", "refund"), {"suite": "away.suite.yaml"}, "away.suite.yaml cannot be read"),
+        ])
+        def test_refused(seatrial, arguments, fields, said):
+            with pytest.raises(SeatrialError, match=said):
+                seatrial.run(*arguments, **fields)
+        """
+    )
+    run(project, "test_what_cannot_be_run_is_told_before_it_is.py").assert_outcomes(passed=6)
+
+
+def test_a_suite_file_is_a_test_for_each_agent_and_case(project: pytest.Pytester) -> None:
+    project.makefile(".suite.yaml", shop=SUITE)
+    result = run(project, "--junitxml=junit.xml")
+    # What failed is a failure, what errored an error.
+    result.assert_outcomes(passed=1, failed=1, errors=2)
+    result.stdout.fnmatch_lines(
+        [
+            "*ERROR at setup of gone/refund*",
+            "there is no answer to grade, agent_exit: the program ended with code 1",
+            "*_ good/greet _*",
+            "2 of 2 required graders failed: tool_trajectory, contains",
+            "*Expected 2 calls in this order*The agent made 1 call: find_order. Missing: refund (item 1).*",
+            "FAILED shop.suite.yaml::good/greet - Failed: 2 of 2 required graders failed*",
+        ]
+    )
+    root = ElementTree.parse(project.path / "junit.xml").getroot()
+    assert len(list(root.iter("failure"))) == 1
+    assert len(list(root.iter("error"))) == 2
+
+
+def test_trials_are_tests_of_their_own_and_tags_can_be_chosen(project: pytest.Pytester) -> None:
+    project.makefile(".suite.yaml", shop=SUITE + "trials: 2\n")
+    result = run(project, "--collect-only", "-q", "-k", "money")
+    result.stdout.fnmatch_lines(["shop.suite.yaml::good/refund#1", "shop.suite.yaml::good/refund#2"])
+    assert "greet" not in result.stdout.str()
+
+
+def test_a_suite_with_a_mistake_is_a_collection_error_with_its_line(project: pytest.Pytester) -> None:
+    project.makefile(".suite.yaml", shop=SUITE.replace("graders:", "grader:"))
+    result = run(project)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*shop.suite.yaml:8:1: unknown key `grader` (did you mean `graders`?)"])
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_a_suite_whose_graders_decide_nothing_is_skipped(project: pytest.Pytester) -> None:
+    project.makefile(".suite.yaml", shop=SUITE.partition("graders:")[0])
+    result = run(project, "-k", "good", "-rs")
+    result.assert_outcomes(skipped=2, deselected=2)
+    result.stdout.fnmatch_lines(["SKIPPED*nothing was checked: no graders*"])
+
+
+def test_runs_are_kept_in_a_store_that_was_named(project: pytest.Pytester) -> None:
+    project.makefile(".suite.yaml", shop=SUITE)
+    project.makepyfile("def test_hi(seatrial):\n    assert seatrial.run('shop_agent:answer', 'hi').answer == 'hello'\n")
+    run(project, "--seatrial-store", "runs.db", "-k", "good or test_hi").assert_outcomes(
+        passed=2, failed=1, deselected=2
+    )
+    with open_store(project.path / "runs.db") as store:
+        of_suite = store.resolve_experiment("shop")
+        assert of_suite.status == "finished"
+        assert [(counts.agent, counts.outcomes) for counts in store.agent_counts(of_suite.experiment_id)] == [
+            ("good", {"passed": 1, "failed": 1})
+        ]
+        of_test = store.resolve_experiment("test_runs_are_kept_in_a_store_that_was_named.py::test_hi")
+        assert [row.status for row in store.runs(of_test.experiment_id)] == ["completed"]
+
+
+def test_nothing_is_left_behind_unless_a_store_was_named(project: pytest.Pytester, tmp_path: Path) -> None:
+    project.makefile(".suite.yaml", shop=SUITE)
+    before = set(project.path.rglob("*"))
+    run(project, "-k", "good")
+    assert {path.name for path in set(project.path.rglob("*")) - before if "__pycache__" not in path.parts} == set()
+
+
+def test_a_session_that_stops_early_leaves_an_experiment_that_says_so(project: pytest.Pytester) -> None:
+    project.makefile(".suite.yaml", shop=SUITE)
+    run(project, "--seatrial-store", "runs.db", "-x", "-k", "gone").assert_outcomes(errors=1, deselected=2)
+    with open_store(project.path / "runs.db") as store:
+        experiment = store.resolve_experiment("shop")
+        assert (experiment.status, experiment.stop_reason) == ("stopped", "1 of 2 tests were not run")
+
+
+def test_workers_of_xdist_fill_one_experiment_together(project: pytest.Pytester) -> None:
+    project.makefile(".suite.yaml", shop=SUITE + "trials: 3\n")
+    result = project.runpytest_subprocess(
+        "-p", "no:cacheprovider", "-n", "2", "--seatrial-store", "runs.db", "-k", "good"
+    )
+    result.assert_outcomes(passed=3, failed=3)
+    with open_store(project.path / "runs.db") as store:
+        (experiment,) = store.experiments()
+        assert experiment.status == "finished"
+        assert len(store.done_keys(experiment.experiment_id)) == 6
