@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 .PHONY: help demo test check tests bench schemas clean
 
 help:
-	@echo "make demo     convert, lint and match the bundled samples"
+	@echo "make demo     the commands on bundled samples, then a suite on bundled agents"
 	@echo "make test     format, lint, types, layers and all tests (what CI runs)"
 	@echo "make check    only format, lint, types and layers"
 	@echo "make tests    only the tests"

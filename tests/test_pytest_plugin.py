@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -272,7 +271,7 @@ def test_runs_are_kept_in_a_store_that_was_named(project: pytest.Pytester) -> No
         assert [row.status for row in store.runs(of_test.experiment_id)] == ["completed"]
 
 
-def test_nothing_is_left_behind_unless_a_store_was_named(project: pytest.Pytester, tmp_path: Path) -> None:
+def test_nothing_is_left_behind_unless_a_store_was_named(project: pytest.Pytester) -> None:
     project.makefile(".suite.yaml", shop=SUITE)
     before = set(project.path.rglob("*"))
     run(project, "-k", "good")

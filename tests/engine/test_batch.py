@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from engine.setting import Scripted, ScriptedBatch, a_suite, event_kinds, run_suite, runs_of, say_ok
-from seatrial.agents.agent import Reply, RunRequest
+from seatrial.agents.agent import Agent, BatchAgent, Reply, RunRequest
 from seatrial.agents.returned import read_returned
 from seatrial.runs import Fault
 from seatrial.store import Store
@@ -32,7 +32,7 @@ def test_a_batch_agent_that_raises_errors_what_it_did_not_answer_and_nothing_els
             raise ZeroDivisionError("a bug of ours")
         return read_returned("ok")
 
-    agents = {"crew": ScriptedBatch(answer), "mate": Scripted(say_ok)}
+    agents: dict[str, Agent | BatchAgent] = {"crew": ScriptedBatch(answer), "mate": Scripted(say_ok)}
     experiment, tally = run_suite(store, a_suite(4, agents=["crew", "mate"]), agents)
     assert tally.outcomes == {"passed": 6, "errored": 2}
     faults = [run.fault for run in runs_of(store, experiment) if run.fault is not None]

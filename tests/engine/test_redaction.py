@@ -52,7 +52,7 @@ def test_a_document_without_secrets_is_the_same_document_with_other_strings(valu
     assert msgspec.json.decode(redacted) == hidden(msgspec.json.decode(document), secret)
 
 
-@pytest.mark.parametrize("secret", ["8080", "true", "null", "1e99", "n123", '","', "type"])
+@pytest.mark.parametrize("secret", ["8080", "true", "null", "1e99", "n123", '"," "', "[1.0"])
 def test_a_secret_that_looks_like_json_breaks_no_document(secret: str) -> None:
     document = wire.encode({"a": 18080, "b": True, "c": None, "d": "\n1234", "e": [secret], "type": 1e99})
     plain = json.loads(Redaction(Secrets({"KEY": secret})).document(document))
@@ -144,6 +144,20 @@ def test_a_reading_keeps_all_it_had_but_the_secret() -> None:
     assert redacted.calls == reading.calls
     assert b"hunter2" not in wire.encode(redacted)
     assert len(redacted.transcript.messages) == len(reading.transcript.messages)
+
+
+@pytest.mark.parametrize("word", ["user", "type", "MESSAGE", "content", "assistant"])
+def test_a_secret_that_is_a_word_of_ours_breaks_no_record(store: Store, word: str) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        emit(TextMessageChunk(message_id="m", delta=f"said by the {word}", role="assistant"))
+        return read_returned({"output_messages": [{"role": "assistant", "content": f"ok, {word}"}]})
+
+    experiment, tally = run_suite(store, a_suite(1), {"crew": Scripted(answer)}, secrets=Secrets({"KEY": word}))
+    assert tally.outcomes == {"passed": 1}
+    run = only_run(store, experiment)
+    assert run.reading is not None
+    assert b"ok, ${KEY}" in wire.encode(run.reading.transcript)
+    assert all(json.loads(event)["type"] for _, event in store.events(run.run_id))
 
 
 def test_a_fault_keeps_its_status() -> None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 
-import msgspec
-
 from seatrial.engine.trial import Finished
 from seatrial.errors import SeatrialError
-from seatrial.runs import Fault, Grade, Run
+from seatrial.runs import Attempt, Fault, Grade, Run
 from seatrial.store import Receipt, Store
 
 MAX_UNCONFIRMED = 256
@@ -84,7 +82,10 @@ def _without_content(run: Run, error: SeatrialError) -> Run:
         experiment_id=run.experiment_id,
         key=run.key,
         status="errored",
-        attempts=[msgspec.structs.replace(attempt, body_hash=None, body_bytes=None) for attempt in run.attempts],
+        attempts=[
+            Attempt(number=attempt.number, started_at=attempt.started_at, duration_ms=attempt.duration_ms)
+            for attempt in run.attempts
+        ],
         fault=fault,
         grade=Grade(judgement="errored", reasons=[f"{fault.error_class}: {fault.message}"]),
         started_at=run.started_at,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from functools import cache
+from typing import Any
 
 import msgspec
 
@@ -44,7 +46,8 @@ class Redaction:
     def document(self, data: bytes) -> bytes:
         """A JSON document of our own writing without secrets in its strings.
 
-        It stays the same document: a secret such as `true` or `8080` is no reason to break a number.
+        It stays a document of the same type: a secret such as `8080` is no reason to break a number, nor one such as
+        `user` a reason to lose the role of a message.
         """
         if self._secrets is None:
             return data
@@ -98,7 +101,25 @@ class Redaction:
         # Unescaped first: `n1234` is not in "\n1234".
         value = _TEXT.decode(literal.group())
         redacted = self.text(value)
-        return literal.group() if redacted == value else wire.encode(redacted).decode()
+        if redacted == value or value in _vocabulary():
+            return literal.group()
+        return wire.encode(redacted).decode()
+
+
+@cache
+def _vocabulary() -> frozenset[str]:
+    """Keys, tags and fixed values of what we write. A secret that is one of these words guards nothing."""
+    words: set[str] = set()
+    left: list[Any] = list(msgspec.json.schema_components([Reading, Step]))
+    while left:
+        schema = left.pop()
+        if isinstance(schema, dict):
+            words.update(schema.get("properties", ()))
+            words.update(word for word in schema.get("enum", ()) if isinstance(word, str))
+            left += schema.values()
+        elif isinstance(schema, list | tuple):
+            left += schema
+    return frozenset(words)
 
 
 _STEPS = msgspec.json.Decoder(list[Step])

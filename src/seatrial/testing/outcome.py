@@ -67,14 +67,14 @@ class Outcome(msgspec.Struct, frozen=True):
         return "\n".join(self.lines())
 
     def lines(self) -> Iterator[str]:
-        """The whole story: what it came to, every grader that did not pass and why, the calls, the answer."""
+        """The whole story: what it came to, every grader that failed or errored and why, the calls, the answer."""
         grade = self.run.grade
         yield printable("; ".join(grade.reasons)) if grade is not None and grade.reasons else self.judgement
         if self.fault is not None and self.fault.detail:
             yield from _indented(self.fault.detail[-MAX_ANSWER:])
         if self.run.status == "completed":
             for verdict in self.run.verdicts:
-                if verdict.judgement != "passed":
+                if verdict.judgement in ("failed", "errored"):
                     yield from _verdict_lines(verdict)
         if self.calls:
             yield "calls:"

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from engine.setting import Scripted, a_suite, run_suite, runs_of, say_ok
+from seatrial.agents.agent import Emit, Reply, RunRequest
+from seatrial.agents.config import CliConfig, HttpConfig, ReplayConfig, Retry
+from seatrial.agents.returned import read_returned
+from seatrial.engine.launch import cases_that, create_experiment, launch, resumable
+from seatrial.errors import SeatrialError
+from seatrial.runs import Case, Fault
+from seatrial.store import Store
+from seatrial.suites import Budget, Suite, Timeouts
+
+
+def test_an_experiment_without_cases_is_refused_and_leaves_nothing_behind(store: Store) -> None:
+    with pytest.raises(SeatrialError, match="no cases"):
+        create_experiment(store, a_suite(0), variables={})
+    with pytest.raises(SeatrialError, match="no cases"):
+        create_experiment(store, a_suite(3), selected={"crew": ["other"]}, variables={})
+    assert store.experiments() == []
+
+
+def test_an_experiment_is_resumed_with_the_agents_and_trials_it_was_started_with(store: Store) -> None:
+    whole = a_suite(2, agents=["crew", "mate"])
+    started = msgspec.structs.replace(whole, agents={"mate": whole.agents["mate"]}, trials=4)
+    experiment = create_experiment(store, started, variables={})
+    found, suite = resumable(store, "latest", whole, {})
+    assert found.experiment_id == experiment.experiment_id
+    assert (list(suite.agents), suite.trials) == (["mate"], 4)
+
+
+def test_a_budget_or_a_concurrency_may_change_between_executions_and_nothing_that_is_measured(store: Store) -> None:
+    suite = a_suite(2)
+    create_experiment(store, suite, variables={})
+    easier = msgspec.structs.replace(suite, budget=Budget(cost_usd=1), concurrency=3)
+    assert resumable(store, "latest", easier, {})[1].concurrency == 3
+    for changed in (
+        msgspec.structs.replace(suite, graders=[{"kind": "contains", "value": "yes"}]),
+        msgspec.structs.replace(suite, timeouts=Timeouts(run_s=1)),
+        a_suite(3),
+    ):
+        with pytest.raises(SeatrialError, match="has changed") as raised:
+            resumable(store, "latest", changed, {})
+        assert raised.value.code == "conflict"
+
+
+def test_the_cases_that_came_out_so_are_found_for_each_agent(store: Store) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        match request.case.id:
+            case "case-0":
+                return Reply(fault=Fault("auth_failed", "no"))
+            case "case-1":
+                return read_returned("no")
+            case _:
+                return read_returned("ok")
+
+    suite = a_suite(3, agents=["crew", "mate"])
+    experiment, _ = run_suite(store, suite, {"crew": Scripted(answer), "mate": Scripted(say_ok)})
+    assert cases_that(store, experiment.experiment_id, "failed") == {"crew": {"case-1"}}
+    assert cases_that(store, experiment.experiment_id, "errored") == {"crew": {"case-0"}}
+
+
+def carry_out(store: Store, suite: Suite, variables: dict[str, str] | None = None) -> list[str]:
+    """The error classes, or the judgements, of the runs in order."""
+    experiment = create_experiment(store, suite, variables=variables or {})
+    asyncio.run(launch(experiment, suite, store, variables=variables or {}))
+    runs = runs_of(store, experiment)
+    return [run.fault.error_class if run.fault else run.grade.judgement for run in runs if run.grade]
+
+
+HANGS = "import sys, time; time.sleep(30)"
+
+
+def test_the_deadline_of_a_run_and_the_timeout_of_an_agent_are_told_apart(store: Store) -> None:
+    hangs = ["python3", "-c", HANGS]
+    suite = msgspec.convert(
+        {
+            "agents": {
+                "deadline": {"kind": "cli", "command": hangs},
+                "timeout": {"kind": "cli", "command": hangs, "timeout_s": 0.2},
+            },
+            "retry": {"attempts": 1},
+            "timeouts": {"run_s": 0.4},
+            "graders": [{"kind": "contains", "value": "ok"}],
+        },
+        Suite,
+    )
+    suite.cases = [Case(id="one", instruction="")]
+    assert carry_out(store, suite) == ["deadline_exceeded", "agent_timeout"]
+
+
+def test_a_connection_that_cannot_be_made_is_told_apart_too(store: Store) -> None:
+    suite = a_suite(1, retry=Retry(attempts=1))
+    suite.agents = {"gone": HttpConfig(endpoint_url="http://127.0.0.1:9/")}
+    assert carry_out(store, suite) == ["agent_unreachable"]
+
+
+def test_runs_of_an_earlier_experiment_are_replayed_and_graded(store: Store, tmp_path: Path) -> None:
+    earlier, _ = run_suite(store, a_suite(2), {"crew": Scripted(say_ok)})
+    suite = a_suite(3)
+    suite.agents = {"again": ReplayConfig(experiment=earlier.experiment_id)}
+    assert carry_out(store, suite)[:2] == ["passed", "passed"]
+
+
+def test_variables_reach_the_agent_and_never_the_store(store: Store, tmp_path: Path) -> None:
+    suite = a_suite(1)
+    echo = "import os; print('ok ' + os.environ['TOKEN'])"
+    suite.agents = {"echo": CliConfig(command=["python3", "-c", echo], env={"TOKEN": "${SECRET_TOKEN}"})}
+    assert carry_out(store, suite, {"SECRET_TOKEN": "hunter2"}) == ["passed"]
+    (row,) = store.runs(store.resolve_experiment("latest").experiment_id)
+    assert store.run(row.run_id).body == b"ok ${SECRET_TOKEN}\n"
+    assert b"hunter2" not in b"".join(event for _, event in store.events(row.run_id))
