@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from statistics import median, quantiles
 
 import msgspec
@@ -70,10 +71,55 @@ def race_processes(contenders: dict[str, tuple[str, ...]], *, rounds: int = 25) 
     samples: dict[str, list[float]] = {name: [] for name in contenders}
     for turn in range(rounds + 1):
         for name, argv in contenders.items():
-            spent = _process(argv)
+            spent = run_process(argv).cpu_ns
             if turn:  # the first turn writes the bytecode caches
                 samples[name].append(spent)
     return Race(samples)
+
+
+class Growing(msgspec.Struct, frozen=True):
+    """A program whose work grows with the number of cases."""
+
+    argv: Callable[[int], tuple[str, ...]]
+    """The command for so many cases."""
+    few: int = 1000
+    many: int = 5000
+
+    def marginal_ns(self) -> float:
+        """CPU time of one case more: what the program costs whatever it does falls out."""
+        few, many = (run_process(self.argv(cases)).cpu_ns for cases in (self.few, self.many))
+        return (many - few) / (self.many - self.few)
+
+
+def race_growing(contenders: dict[str, Growing], *, rounds: int = 3) -> Race:
+    """CPU time of one case more, for each program and all processes that it starts."""
+    samples: dict[str, list[float]] = {name: [] for name in contenders}
+    for turn in range(rounds):
+        for name, program in contenders.items():
+            print(f"  round {turn + 1} of {rounds}: {name}", file=sys.stderr)
+            samples[name].append(program.marginal_ns())
+    return Race(samples)
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """What a process used, with those that it started and waited for."""
+
+    cpu_ns: float
+    wall_s: float
+    max_resident: int
+    """Bytes, of the largest of them."""
+
+
+def run_process(argv: tuple[str, ...], *, allowed: Collection[int] = (0,)) -> Spent:
+    """Run a program to its end, without its output; `RuntimeError` when it ends with another status than these."""
+    output = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+    begun = time.monotonic()
+    child = os.posix_spawnp(argv[0], argv, os.environ, file_actions=output)
+    _, status, usage = os.wait4(child, 0)
+    if os.waitstatus_to_exitcode(status) not in allowed:
+        raise RuntimeError(f"{' '.join(argv)} ended with status {os.waitstatus_to_exitcode(status)}")
+    # Linux counts kilobytes.
+    return Spent((usage.ru_utime + usage.ru_stime) * 1e9, time.monotonic() - begun, usage.ru_maxrss * 1024)
 
 
 def _repeats(work: Work) -> int:
@@ -89,12 +135,3 @@ def _sample(work: Work, repeats: int) -> int:
     for _ in range(repeats):
         work()
     return time.process_time_ns() - start
-
-
-def _process(argv: tuple[str, ...]) -> float:
-    output = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
-    child = os.posix_spawn(argv[0], argv, os.environ, file_actions=output)
-    _, status, usage = os.wait4(child, 0)
-    if status != 0:
-        raise RuntimeError(f"{' '.join(argv)} ended with status {os.waitstatus_to_exitcode(status)}")
-    return (usage.ru_utime + usage.ru_stime) * 1e9

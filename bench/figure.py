@@ -20,24 +20,45 @@ class Figure(msgspec.Struct, frozen=True):
     theirs_ns: float
     ratio: Ratio
     """How many times faster ours is; for a cost, how many times the time of the other it takes."""
-    bar: float
+    bar: float | None
+    """None when it is only shown."""
     direction: Literal["at least", "at most"]
 
     @property
     def reached(self) -> bool:
+        if self.bar is None:
+            return True
         if self.direction == "at least":
             return self.ratio.median >= self.bar
         return self.ratio.median <= self.bar
 
     def cells(self) -> tuple[str, ...]:
         spread = f"{_short(self.ratio.median)} ({_short(self.ratio.low)} to {_short(self.ratio.high)})"
-        verdict = "reached" if self.reached else "**missed**"
-        bar = f"{self.direction} {self.bar:g}"
+        bar = "" if self.bar is None else f"{self.direction} {self.bar:g}"
+        verdict = "shown" if self.bar is None else _verdict(self.reached)
         return (self.work, _time(self.ours_ns), self.against, _time(self.theirs_ns), spread, bar, verdict)
 
 
-def speed(race: Race, work: str, against: str, *, at_least: float, pieces: int = 1) -> Figure:
-    """How many times faster `seatrial` was than the other contender of this name."""
+class Level(msgspec.Struct, frozen=True):
+    """A figure with a bar of its own, which nothing is measured against."""
+
+    work: str
+    value: float
+    at_most: float
+    unit: Literal["ns", "bytes"]
+
+    @property
+    def reached(self) -> bool:
+        return self.value <= self.at_most
+
+    def cells(self) -> tuple[str, ...]:
+        write = _time if self.unit == "ns" else _size
+        bar = f"at most {write(self.at_most)}"
+        return (self.work, write(self.value), "", "", "", bar, _verdict(self.reached))
+
+
+def speed(race: Race, work: str, against: str, *, at_least: float | None, pieces: int = 1) -> Figure:
+    """How many times faster `seatrial` was than the other contender of this name; without a bar it is only shown."""
     return _figure(race, work, against, race.ratio(against, "seatrial"), at_least, "at least", pieces)
 
 
@@ -46,7 +67,7 @@ def cost(race: Race, work: str, against: str, *, at_most: float, pieces: int = 1
     return _figure(race, work, against, race.ratio("seatrial", against), at_most, "at most", pieces)
 
 
-def markdown(figures: Sequence[Figure]) -> str:
+def markdown(figures: Sequence[Figure | Level]) -> str:
     """The table, in columns that also read well as plain text."""
     rows = [HEADER, *(figure.cells() for figure in figures)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADER))]
@@ -62,11 +83,15 @@ def _figure(
     work: str,
     against: str,
     ratio: Ratio,
-    bar: float,
+    bar: float | None,
     direction: Literal["at least", "at most"],
     pieces: int,
 ) -> Figure:
     return Figure(work, against, race.best("seatrial") / pieces, race.best(against) / pieces, ratio, bar, direction)
+
+
+def _verdict(reached: bool) -> str:
+    return "reached" if reached else "**missed**"
 
 
 def _short(number: float) -> str:
@@ -78,3 +103,7 @@ def _time(nanoseconds: float) -> str:
         if nanoseconds >= size:
             return f"{_short(nanoseconds / size)} {unit}"
     return f"{_short(nanoseconds)} ns"
+
+
+def _size(count: float) -> str:
+    return f"{_short(count / 1e6)} MB"

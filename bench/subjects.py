@@ -7,13 +7,16 @@ from importlib import import_module
 from inspect import getdoc
 from multiprocessing import get_context
 
-from bench.figure import Figure
+from bench.figure import Figure, Level
 
-SUBJECTS = ("agent_responses", "trajectories", "trajectory_growth", "event_codec", "event_fold", "startup")
+SUBJECTS = (
+    *("agent_responses", "trajectories", "trajectory_growth", "event_codec", "event_fold", "startup"),
+    *("trials", "http_agents", "batch_cli", "many_runs"),
+)
 """Modules with a `measure()`, and a docstring that says what is compared with what."""
 
 
-def measure(subject: str) -> tuple[str, list[Figure]]:
+def measure(subject: str) -> tuple[str, list[Figure | Level]]:
     """The docstring and the figures of a subject; `ModuleNotFoundError` when a peer is not installed.
 
     A fresh process, because what one subject imports and leaves behind in memory would slow the next.
@@ -22,6 +25,6 @@ def measure(subject: str) -> tuple[str, list[Figure]]:
         return process.submit(_measure, subject).result()
 
 
-def _measure(subject: str) -> tuple[str, list[Figure]]:
+def _measure(subject: str) -> tuple[str, list[Figure | Level]]:
     module = import_module(f"bench.{subject}")
     return getdoc(module) or "", module.measure()

@@ -122,7 +122,7 @@ def test_the_headers_repeat_what_is_not_secret_and_carry_the_token() -> None:
     assert headers["X-Pipelines-Run-Id"] == "run-1"
     assert headers["X-Pipelines-Task-Id"] == "case-1"
     assert headers["X-Pipelines-Odyssey-Proxy-Url"] == dispatched.body["odyssey_proxy_url"]
-    assert len(headers["X-Pipelines-Run-Token"]) == 43
+    assert len(headers["X-Pipelines-Run-Token"]) == 44
     assert headers["X-Pipelines-Run-Token"] not in json.dumps(dispatched.body)
     assert headers["User-Agent"].startswith("seatrial/")
 

@@ -312,12 +312,11 @@ def test_threads_end_with_the_agent(folder: Path) -> None:
         async with an_agent(folder, "def agent(p): return 'x'") as agent:
             await asyncio.gather(*[ask(agent, a_request(run_id=str(n))) for n in range(20)])
 
-    before = threading.active_count()
+    before = set(threading.enumerate())
     asyncio.run(play())
-    end = time.monotonic() + 5
-    while threading.active_count() > before:
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    for thread in set(threading.enumerate()) - before:
+        thread.join(5)
+        assert not thread.is_alive()
 
 
 # What it yields

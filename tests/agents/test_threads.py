@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 
 import pytest
 
@@ -59,6 +58,7 @@ def test_a_call_that_nobody_waits_for_any_more_does_not_block_others() -> None:
 
 
 def test_a_call_that_ends_after_the_loop_is_closed_harms_nobody() -> None:
+    before = set(threading.enumerate())
     release = threading.Event()
 
     async def play() -> None:
@@ -69,6 +69,7 @@ def test_a_call_that_ends_after_the_loop_is_closed_harms_nobody() -> None:
         threads.close()
 
     asyncio.run(play())
+    (left,) = set(threading.enumerate()) - before
     release.set()
-    time.sleep(0.05)
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("seatrial-agent")]
+    left.join(5)
+    assert not left.is_alive()

@@ -10,9 +10,9 @@ from engine.setting import Scripted, a_suite, run_suite, runs_of, say_ok
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.config import CliConfig, HttpConfig, ReplayConfig, Retry
 from seatrial.agents.returned import read_returned
-from seatrial.engine.launch import cases_that, create_experiment, launch, resumable
+from seatrial.engine.launch import cases_that, create_experiment, launch, resumable, total_runs
 from seatrial.errors import SeatrialError
-from seatrial.runs import Case, Fault
+from seatrial.runs import Fault
 from seatrial.store import Store
 from seatrial.suites import Budget, Suite, Timeouts
 
@@ -65,6 +65,25 @@ def test_the_cases_that_came_out_so_are_found_for_each_agent(store: Store) -> No
     assert cases_that(store, experiment.experiment_id, "errored") == {"crew": {"case-0"}}
 
 
+def test_how_many_runs_there_are_to_be_is_known_before_any(store: Store) -> None:
+    suite = a_suite(3, agents=["crew", "mate"], trials=2)
+    assert total_runs(store, create_experiment(store, suite, variables={}), suite) == 12
+    chosen = create_experiment(store, suite, selected={"crew": ["case-1"], "mate": []}, variables={})
+    assert total_runs(store, chosen, suite) == 2
+
+
+def test_launching_a_finished_experiment_starts_nothing(store: Store) -> None:
+    suite = a_suite(2)
+    experiment, _ = run_suite(store, suite, {"crew": Scripted(say_ok)})
+    finished = store.resolve_experiment(experiment.experiment_id)
+    # The target of the suite's agent cannot even be loaded.
+    tally = asyncio.run(launch(finished, suite, store, variables={}))
+    assert (tally.done_before, tally.outcomes, tally.stop_reason) == (2, {}, None)
+    unfinished = create_experiment(store, suite, variables={})
+    with pytest.raises(SeatrialError):
+        asyncio.run(launch(unfinished, suite, store, variables={}))
+
+
 def carry_out(store: Store, suite: Suite, variables: dict[str, str] | None = None) -> list[str]:
     """The error classes, or the judgements, of the runs in order."""
     experiment = create_experiment(store, suite, variables=variables or {})
@@ -78,19 +97,8 @@ HANGS = "import sys, time; time.sleep(30)"
 
 def test_the_deadline_of_a_run_and_the_timeout_of_an_agent_are_told_apart(store: Store) -> None:
     hangs = ["python3", "-c", HANGS]
-    suite = msgspec.convert(
-        {
-            "agents": {
-                "deadline": {"kind": "cli", "command": hangs},
-                "timeout": {"kind": "cli", "command": hangs, "timeout_s": 0.2},
-            },
-            "retry": {"attempts": 1},
-            "timeouts": {"run_s": 0.4},
-            "graders": [{"kind": "contains", "value": "ok"}],
-        },
-        Suite,
-    )
-    suite.cases = [Case(id="one", instruction="")]
+    suite = a_suite(1, retry=Retry(attempts=1), timeouts=Timeouts(run_s=0.4))
+    suite.agents = {"deadline": CliConfig(command=hangs), "timeout": CliConfig(command=hangs, timeout_s=0.2)}
     assert carry_out(store, suite) == ["deadline_exceeded", "agent_timeout"]
 
 

@@ -45,7 +45,11 @@ def hidden(value: Any, secret: str) -> Any:
     return value
 
 
-@given(values, st.text(string.printable, min_size=4, max_size=8).filter(lambda text: len(text.strip()) >= 4))
+# No words, since some of them are words of ours; but the letters of escapes.
+ALPHABET = f"{string.digits}{string.punctuation}{string.whitespace}nu"
+
+
+@given(values, st.text(ALPHABET, min_size=4, max_size=8).filter(lambda text: len(text.strip()) >= 4))
 def test_a_document_without_secrets_is_the_same_document_with_other_strings(value: Any, secret: str) -> None:
     document = wire.encode([value, secret, f"\n{secret}", {"k": f"<{secret}>"}])
     redacted = Redaction(Secrets({"KEY": secret})).document(document)

@@ -139,6 +139,22 @@ def test_a_refusal_is_not_asked_again_and_the_key_is_not_repeated(
     assert KEY not in caplog.text
 
 
+def test_a_key_that_comes_back_is_in_no_answer_however_it_is_written() -> None:
+    key = 'sk-very"secret'
+    endpoint = Endpoint(completion(f"your key is {key}"), web.json_response({"error": f"bad key {key}"}, status=401))
+
+    async def both() -> tuple[str, str]:
+        async with endpoint.client(api_key=key) as model:
+            answer = await model.complete(MESSAGES)
+            with pytest.raises(SeatrialError) as caught:
+                await model.complete(MESSAGES)
+            return answer.text, str(caught.value)
+
+    answer, error = asyncio.run(both())
+    assert answer == "your key is ***"
+    assert error == """the model's endpoint answered 401: {"error": "bad key ***"}"""
+
+
 async def hang(request: web.Request) -> web.StreamResponse:
     await asyncio.sleep(30)
     return web.Response()

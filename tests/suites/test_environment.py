@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.suites import HttpConfig, ModelConfig, PythonConfig, Secrets, Suite, redact, resolve_agent, stored_form
-from seatrial.suites.environment import MIN_SECRET_LENGTH, Reference, fill, names_secret, parts, references
+from seatrial.suites.environment import (
+    JSON_IN_JSON,
+    MIN_SECRET_LENGTH,
+    Reference,
+    fill,
+    names_secret,
+    parts,
+    references,
+)
 
 SECRET = "s3cr3t-v4lu3"
 
@@ -169,6 +177,21 @@ def test_a_secret_is_found_in_json_and_in_urls(value: str) -> None:
         value.strip(),
     ):
         assert redact(f"<{written}>", secrets) in ("<${NAME}>", '<"${NAME}">')
+
+
+@given(st.text(min_size=MIN_SECRET_LENGTH), st.integers(1, JSON_IN_JSON))
+def test_a_secret_is_found_in_json_that_is_text_in_json(value: str, depth: int) -> None:
+    assume(len(value.strip()) >= MIN_SECRET_LENGTH)
+    assume(value not in "${NAME}")
+    written = value
+    for _ in range(depth):
+        written = json.dumps(written)[1:-1]
+    assert redact(f"<{written}>", Secrets({"NAME": value})) == "<${NAME}>"
+
+
+@pytest.mark.parametrize("written", [r"a\/b+c\"d", r"a/b\u002Bc\u0022d"], ids=["PHP", ".NET"])
+def test_a_secret_is_found_as_other_languages_write_it(written: str) -> None:
+    assert redact(f'{{"key": "{written}"}}', Secrets({"NAME": 'a/b+c"d'})) == '{"key": "${NAME}"}'
 
 
 def test_the_longest_secret_is_taken_out_first() -> None:

@@ -50,7 +50,7 @@ def test_tokens_have_256_bits_and_differ() -> None:
     grants = Grants()
     tokens = {grants.open(f"run-{number}", "http://proxy", nothing).token for number in range(100)}
     assert len(tokens) == 100
-    assert all(len(token) == 43 for token in tokens)
+    assert all(len(token) == 44 for token in tokens)
 
 
 def test_a_grant_does_not_show_its_token() -> None:

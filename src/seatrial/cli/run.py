@@ -17,8 +17,7 @@ from seatrial.cli.location import add_store_option, opened_store, store_location
 from seatrial.cli.report import add_report_options, report_targets
 from seatrial.cli.terminal import wants_colour
 from seatrial.cli.watch import Watcher
-from seatrial.engine import Stop, Tally, cases_that, create_experiment, launch, resumable
-from seatrial.engine.launch import SELECTION
+from seatrial.engine import Stop, Tally, cases_that, create_experiment, launch, resumable, total_runs
 from seatrial.errors import SeatrialError
 from seatrial.reports import terminal_summary, write_reports
 from seatrial.runs import Experiment
@@ -136,7 +135,7 @@ async def _carried_out(args: argparse.Namespace, experiment: Experiment, suite: 
 
     loop.add_signal_handler(signal.SIGINT, interrupted)
     try:
-        with Watcher(experiment, _total(experiment, suite, store), quiet=args.quiet) as observer:
+        with Watcher(experiment, total_runs(store, experiment, suite), quiet=args.quiet) as observer:
             return await launch(experiment, suite, store, variables=os.environ, observer=observer, stop=stop)
     except asyncio.CancelledError:
         if cancelled:
@@ -144,13 +143,6 @@ async def _carried_out(args: argparse.Namespace, experiment: Experiment, suite: 
         raise
     finally:
         loop.remove_signal_handler(signal.SIGINT)
-
-
-def _total(experiment: Experiment, suite: Suite, store: Store) -> int:
-    selection = experiment.suite.get(SELECTION)
-    if selection is not None:
-        return suite.trials * sum(len(cases) for cases in selection.values())
-    return suite.trials * len(suite.agents) * sum(1 for _ in store.cases(experiment.experiment_id))
 
 
 def _resume_command(args: argparse.Namespace, experiment: Experiment) -> str:

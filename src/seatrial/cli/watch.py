@@ -57,7 +57,8 @@ class Watcher:
 
     def stopping(self, reason: str) -> None:
         if not self._quiet:
-            print(f"\n{reason}: nothing new is started", file=sys.stderr)
+            lead = "\n" if self._live else ""
+            print(f"{lead}{reason}: nothing new is started", file=sys.stderr)
 
     def _draw(self, now: float) -> None:
         done = self._before + sum(self._counts.values())

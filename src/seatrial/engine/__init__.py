@@ -1,7 +1,7 @@
 """Carrying an experiment out: scheduling, attempts, budgets, recording, resume."""
 
 from seatrial.engine.experiment import ExperimentRunner, Observer, Tally
-from seatrial.engine.launch import cases_that, create_experiment, launch, resumable, surroundings
+from seatrial.engine.launch import cases_that, create_experiment, launch, resumable, surroundings, total_runs
 from seatrial.engine.regrading import Regrading, regrade
 from seatrial.engine.stop import Stop
 
@@ -17,4 +17,5 @@ __all__ = [
     "regrade",
     "resumable",
     "surroundings",
+    "total_runs",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from itertools import chain
@@ -96,6 +97,14 @@ def cases_that(store: Store, experiment_id: str, outcome: Outcome) -> dict[str, 
     return found
 
 
+def total_runs(store: Store, experiment: Experiment, suite: Suite) -> int:
+    """How many runs an experiment comes to."""
+    selected = experiment.suite.get(SELECTION)
+    if selected is not None:
+        return suite.trials * sum(len(cases) for cases in selected.values())
+    return suite.trials * len(suite.agents) * store.case_count(experiment.experiment_id)
+
+
 def _identity(suite: Suite, variables: Mapping[str, str]) -> str:
     plain = Suite()
     return suite_hash(
@@ -114,6 +123,13 @@ async def launch(
     clock: Clock | None = None,
 ) -> Tally:
     """Carry an experiment out, or what is missing of it."""
+    if experiment.status == "finished":
+        done = len(store.done_keys(experiment.experiment_id))
+        if done == total_runs(store, experiment, suite):
+            # Nothing is started for it, and nothing is read but this.
+            if observer is not None:
+                observer.resumed(done)
+            return Tally(done, Counter())
     async with AsyncExitStack() as stack:
         proxy: ToolProxy | None = None
         if any(isinstance(config, HttpConfig | PythonConfig) for config in suite.agents.values()):

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from msgspec import UNSET
 
 from seatrial.engine.clock import Clock
+from seatrial.engine.deltas import Deltas
 from seatrial.engine.redaction import Redaction
 from seatrial.errors import SeatrialError
 from seatrial.events import encode_event, unfold
@@ -47,6 +48,7 @@ class Recorder:
         self._said_error = False
         """Whether the agent itself ended the attempt with RUN_ERROR."""
         self._timer: asyncio.TimerHandle | None = None
+        self._deltas = Deltas(redaction) if redaction.active else None
 
     def emit(self, event: Event) -> None:
         """Take an event of the agent's while the run goes on; one that comes later is late, and is dropped."""
@@ -58,7 +60,10 @@ class Recorder:
                 return  # something came before it, and the run was started for that
         elif not self._open:
             self._put(self._start())
-        self._put(event)
+        if self._deltas is None:
+            self._put(event)
+        elif ready := self._deltas.take(event):
+            self._put(*ready)
         self._said_error = kind is RunError
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(FLUSH_S, self._flush)
@@ -68,12 +73,14 @@ class Recorder:
         if self._said_error:
             self._said_error = False
             return
+        self._put_rest()
         if not self._open:
             self._put(self._start())
         self._put(RunError(message=fault.message, code=fault.error_class))
 
     def finish(self, transcript: Transcript | None) -> None:
         """End the run: with the events of the transcript, unless the agent streamed its own."""
+        self._put_rest()
         if transcript is not None:
             started, *events = unfold(transcript, thread_id=self.thread_id, run_id=self.run_id)
             self._put(*(events if self._open else [started, *events]))
@@ -98,6 +105,10 @@ class Recorder:
             self._append(self._pending, self.appended)
             self.appended += len(self._pending)
             self._pending = []
+
+    def _put_rest(self) -> None:
+        if self._deltas is not None and (rest := self._deltas.rest()):
+            self._put(*rest)
 
     def _put(self, *events: Event) -> None:
         now = self._clock.now_ms()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -20,6 +20,8 @@ SECRET_REMOVED = note_code(
     "secret_removed", "The agent sent back a secret of the suite; the name of the secret stands in its place."
 )
 
+T = TypeVar("T")
+
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _TEXT = msgspec.json.Decoder(str)
 
@@ -33,6 +35,19 @@ class Redaction:
     def text(self, text: str) -> str:
         """Text without secrets."""
         return text if self._secrets is None else self._secrets.redact(text)
+
+    @property
+    def active(self) -> bool:
+        """Whether there is anything to hide."""
+        return self._secrets is not None
+
+    def split(self, text: str) -> tuple[str, str]:
+        """Text without secrets, and its end in so far as it may be the beginning of one."""
+        if self._secrets is None:
+            return text, ""
+        text = self._secrets.redact(text)
+        whole = len(text) - self._secrets.begun(text)
+        return text[:whole], text[whole:]
 
     def raw(self, data: bytes) -> bytes:
         """Bytes of any kind without secrets; the very same ones when there are none in them."""
@@ -69,15 +84,21 @@ class Redaction:
             return reply
         if reply.fault is not None:
             reply.fault = self.fault(reply.fault)
-        if reply.body is not None:
-            reply.body = self.raw(reply.body)
+        body = reply.body
+        if body is not None:
+            reply.body = self.raw(body)
         if isinstance(reply.trace_file, bytes):
             reply.trace_file = self.raw(reply.trace_file)
         elif reply.trace_file is not None:
             note = reply.trace_file
             reply.trace_file = Note(note.code, note.pointer, self.text(note.message))
         if reply.reading is not None:
-            reply.reading = self._reading(reply.reading)
+            reading = self._reading(reply.reading)
+            if reading is not reply.reading and body is not None and reply.body is body:
+                # The body of a stream may have it in pieces only, and then it cannot be kept at all.
+                reply.body = None
+                reading.notes.append(Note(SECRET_REMOVED, "", "the body is not kept: a secret is spread over it"))
+            reply.reading = reading
         return reply
 
     def steps(self, steps: list[Step]) -> list[Step]:
@@ -86,14 +107,15 @@ class Redaction:
             return steps
         written = wire.encode(steps)
         redacted = self.document(written)
-        return steps if redacted == written else wire.decode(redacted, _STEPS)
+        clean: list[Step] = steps if redacted == written else wire.decode(redacted, _decoder(list[Step]))
+        return clean
 
     def _reading(self, reading: Reading) -> Reading:
         written = wire.encode(reading)
         redacted = self.document(written)
         if redacted == written:
             return reading
-        clean = wire.decode(redacted, _READING)
+        clean: Reading = wire.decode(redacted, _decoder(Reading))
         clean.notes.append(Note(SECRET_REMOVED, "", "the agent sent back a secret of the suite"))
         return clean
 
@@ -104,6 +126,11 @@ class Redaction:
         if redacted == value or value in _vocabulary():
             return literal.group()
         return wire.encode(redacted).decode()
+
+
+@cache
+def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
+    return msgspec.json.Decoder(kind)
 
 
 @cache
@@ -120,7 +147,3 @@ def _vocabulary() -> frozenset[str]:
         elif isinstance(schema, list | tuple):
             left += schema
     return frozenset(words)
-
-
-_STEPS = msgspec.json.Decoder(list[Step])
-_READING = msgspec.json.Decoder(Reading)

@@ -16,6 +16,7 @@ left travels in `metadata.seatrial` (see `remainder`, and `layout` for blocks an
 from __future__ import annotations
 
 from collections import deque
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -90,12 +91,7 @@ class _Unfolding:
         self._last = len(transcript.messages) - 1
         # Long run ids are cut so that the ids made of them stay within the limit.
         self._prefix = run_id[:200]
-        self._taken = {
-            call.id
-            for message in transcript.messages
-            if isinstance(message, AssistantMessage)
-            for call in message.tool_calls()
-        }
+        self._messages = transcript.messages
         self._calls: dict[str, deque[_Call]] = {}
         """By id in the transcript, in order; those that have their result leave when a younger one needs its own."""
         self._used: set[str] = set()
@@ -182,6 +178,12 @@ class _Unfolding:
             t.ToolCallArgs(tool_call_id=wire_id, delta=text),
             t.ToolCallEnd(tool_call_id=wire_id),
         ]
+
+    @cached_property
+    def _taken(self) -> set[str]:
+        """Every id in the transcript; hardly ever asked for."""
+        assistants = [message for message in self._messages if isinstance(message, AssistantMessage)]
+        return {call.id for message in assistants for call in message.tool_calls()}
 
     def _new_id(self) -> str:
         while True:

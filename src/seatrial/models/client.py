@@ -158,8 +158,8 @@ class ModelClient:
             raise _FaultError("the model's answer was cut off at its length limit", retryable=False)
         usage = response.usage or _Usage()
         return Completion(
-            text=choice.message.content,
-            model=response.model or self.name,
+            text=self._redacted(choice.message.content),
+            model=self._redacted(response.model or self.name),
             input_tokens=max(usage.prompt_tokens, 0),
             output_tokens=max(usage.completion_tokens, 0),
             cost_usd=self._cost(usage) if response.usage is not None else None,
@@ -176,9 +176,12 @@ class ModelClient:
         return min(max(wait_s, asked_s or 0.0), self._longest_wait_s)
 
     def _redacted(self, text: str) -> str:
-        # An endpoint may send the key back in what it complains of.
+        # An endpoint may send the key back: in what it complains of, or in an answer, which is stored.
         key = (self._config.api_key or "").strip()
-        return text.replace(key, "***") if len(key) >= 4 else text
+        if len(key) >= 4:
+            in_json = wire.encode(str(key)).decode()[1:-1]
+            text = text.replace(key, "***").replace(in_json, "***")
+        return text
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:

@@ -74,6 +74,11 @@ def number(connection: sa.Connection, experiment_id: str) -> int:
     return found
 
 
+def case_count(connection: sa.Connection, experiment: int) -> int:
+    """How many cases an experiment has."""
+    return int(connection.execute(sa.select(experiments.c.cases).where(experiments.c.id == experiment)).scalar() or 0)
+
+
 def case_page(connection: sa.Connection, experiment: int, first: int, limit: int) -> list[Case]:
     """Cases in the order of the suite, from the position `first` on."""
     found = connection.execute(

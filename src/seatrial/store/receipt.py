@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator, Iterable
 from typing import Any, Generic, TypeVar, cast
 
 from seatrial.errors import SeatrialError
@@ -18,21 +18,14 @@ _lock = threading.Lock()
 class Receipt(Generic[T]):
     """Kept once the write has been committed. Wait for it with `await receipt` or `receipt.wait()`, or not at all."""
 
-    __slots__ = ("_error", "_hurry", "_value", "_waiters", "done")
+    __slots__ = ("_error", "_value", "_waiters", "done")
 
-    def __init__(self, hurry: Callable[[], None]) -> None:
-        """`hurry` is called whenever somebody starts to wait."""
-        self._hurry = hurry
+    def __init__(self) -> None:
         self.done = False
         """Whether the write has been committed, or has failed for good."""
         self._value: T | None = None
         self._error: SeatrialError | None = None
         self._waiters: list[asyncio.Future[None] | threading.Event] = []
-
-    @property
-    def awaited(self) -> bool:
-        """Whether somebody waits for it."""
-        return bool(self._waiters)
 
     def result(self) -> T:
         """What the write gave; raises what it failed with. Only for a receipt that is done."""
@@ -59,11 +52,10 @@ class Receipt(Generic[T]):
 
     def _joined(self, waiter: asyncio.Future[None] | threading.Event) -> bool:
         with _lock:
-            if self.done:
-                return False
-            self._waiters.append(waiter)
-        self._hurry()
-        return True
+            if not self.done:
+                self._waiters.append(waiter)
+                return True
+            return False
 
     def _keep(self, value: T | SeatrialError) -> list[asyncio.Future[None] | threading.Event]:
         if isinstance(value, SeatrialError):

@@ -154,6 +154,12 @@ class Store:
         with self._reading() as connection:
             return experiments.resolve(connection, ref)
 
+    def case_count(self, experiment_id: str) -> int:
+        """How many cases an experiment has."""
+        number = self._number(experiment_id)
+        with self._reading() as connection:
+            return experiments.case_count(connection, number)
+
     def cases(self, experiment_id: str) -> Iterator[Case]:
         """All cases in the order of the suite."""
         number = self._number(experiment_id)

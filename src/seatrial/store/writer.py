@@ -1,8 +1,7 @@
 """The one writer of a process: a thread that commits together whatever has queued up.
 
 An operation is acknowledged after its commit. While one group is being committed the next one gathers, so the more
-there is to write the larger the groups are. A group that nobody waits for stays open a little longer, because a commit
-costs much the same for one operation as for many; as soon as somebody waits it is closed.
+there is to write the larger the groups are, and nobody waits for a timer.
 
 A group fails as a whole, so after a collision its operations are done again one at a time: each learns its own
 result, and one that cannot be stored takes no other with it.
@@ -29,8 +28,6 @@ MAX_GROUP = 256
 """Operations in one transaction."""
 MAX_GROUP_BYTES = 8 << 20
 """Bytes after which a group takes no further operation."""
-LINGER_S = 0.02
-"""How long a group stays open when nobody waits for it."""
 PATIENCE_S = 30.0
 """How long a store may be locked or away before those who wait for it are told."""
 MAX_COLLISIONS = 5
@@ -52,7 +49,6 @@ class Writer:
         self._dialect = dialect
         self._patience_s = patience_s
         self._queue: queue.SimpleQueue[tuple[Operation[Any], Receipt[Any]] | None] = queue.SimpleQueue()
-        self._awaited = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closed: SeatrialError | None = None
@@ -61,7 +57,7 @@ class Writer:
 
     def submit(self, operation: Operation[T]) -> Receipt[T]:
         """Queue an operation. Operations of one thread are written in the order in which it submitted them."""
-        receipt: Receipt[T] = Receipt(self._awaited.set)
+        receipt: Receipt[T] = Receipt()
         with self._lock:
             if self._closed is not None:
                 raise self._closed
@@ -78,7 +74,6 @@ class Writer:
             if self._closed is None:
                 self._closed = SeatrialError("store_unavailable", "the store is closed")
                 self._queue.put(None)
-                self._awaited.set()
         if self._thread is not None:
             self._thread.join()
 
@@ -100,22 +95,16 @@ class Writer:
     def _gather(self, group: list[tuple[Operation[Any], Receipt[Any]]]) -> bool:
         """Wait for an operation and take it and those behind it; whether there may be more after them."""
         size = 0
-        lingered = False
-        self._awaited.clear()
-        entry = self._queue.get()
-        while entry is not None:
-            group.append(entry)
-            size += entry[0].size
-            if len(group) == MAX_GROUP or size >= MAX_GROUP_BYTES:
-                return True
-            if self._queue.empty() and not lingered:
-                lingered = True
-                if not any(receipt.awaited for _, receipt in group):
-                    self._awaited.wait(LINGER_S)
-            try:
+        try:
+            entry = self._queue.get()
+            while entry is not None:
+                group.append(entry)
+                size += entry[0].size
+                if len(group) == MAX_GROUP or size >= MAX_GROUP_BYTES:
+                    return True
                 entry = self._queue.get_nowait()
-            except queue.Empty:
-                return True
+        except queue.Empty:
+            return True
         return False
 
     def _settle(self, group: list[tuple[Operation[Any], Receipt[Any]]]) -> None:

@@ -21,11 +21,14 @@ from seatrial.errors import SeatrialError
 
 MIN_SECRET_LENGTH = 4
 """Values shorter than this are not hidden: they guard nothing, and hiding them would shred every text."""
+JSON_IN_JSON = 3
+"""How deep a value is looked for in JSON that is text in JSON, as the arguments of a tool call in an event are."""
 
 T = TypeVar("T")
 A = TypeVar("A", bound=AgentFields)
 
 _DOLLARS = re.compile(r"(\$+)\{")
+_HTML = re.compile(r"""\\"|[&'+<>`]""")
 _BODY = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _SECRET_NAME = re.compile(
     r"(^|[-_])(authorization|cookie|key|credentials?)$|(apikey|token|secret|password|passwd|passphrase)$", re.IGNORECASE
@@ -78,6 +81,15 @@ class Secrets:
         if self._pattern is None:
             return text
         return self._pattern.sub(lambda match: f"${{{self._names[match.group()]}}}", text)
+
+    def begun(self, text: str) -> int:
+        """How many characters at the end of a text may be the beginning of a value."""
+        longest = min(max(map(len, self._names), default=1) - 1, len(text))
+        for size in range(longest, 0, -1):
+            end = text[-size:]
+            if any(form.startswith(end) for form in self._names):
+                return size
+        return 0
 
 
 def redact(text: str, secrets: Secrets) -> str:
@@ -235,9 +247,18 @@ def _forms(value: str) -> set[str]:
     # As it is, as it stands in JSON and in a URL, and without the newline that a file may have added.
     if len(value.strip()) < MIN_SECRET_LENGTH:
         return set()
-    forms = {value, value.strip()}
-    for text in tuple(forms):
-        forms |= {dumps(text)[1:-1], dumps(text, ensure_ascii=False)[1:-1]}
+    plain = {value, value.strip()}
+    forms = set(plain)
+    for _ in range(JSON_IN_JSON):
+        forms |= {written for text in forms for written in _in_json(text)}
+    for text in plain:
         printable = text.encode("utf-8", "replace")
         forms |= {quote(printable), quote(printable, safe=""), quote_plus(printable)}
     return forms
+
+
+def _in_json(text: str) -> set[str]:
+    # Writers of JSON differ: PHP's escapes every slash, and .NET's what might mean something in HTML.
+    written = dumps(text)[1:-1]
+    without_html = _HTML.sub(lambda match: f"\\u{ord(match.group()[-1]):04X}", written)
+    return {written, dumps(text, ensure_ascii=False)[1:-1], written.replace("/", r"\/"), without_html}

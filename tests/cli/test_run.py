@@ -1,0 +1,321 @@
+"""`seatrial run` as a user has it: a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from strategies import records
+
+from seatrial.cli import main
+from seatrial.cli.watch import Watcher
+from seatrial.runs import Experiment
+from seatrial.store import Store, open_store
+
+AGENT = """
+import asyncio, os, pathlib
+
+async def answer(instruction, case_id):
+    with open("asked.txt", "a") as file:
+        file.write(case_id + "\\\\n")
+    await asyncio.sleep(float(os.environ.get("SLEEP", "0")))
+    return instruction if pathlib.Path("mended").exists() else instruction.replace("good", "ok")
+
+async def stream(instruction, case_id):
+    with open("asked.txt", "a") as file:
+        file.write(case_id + "\\\\n")
+    yield "o"
+    await asyncio.sleep(float(os.environ.get("SLEEP", "0")))
+    yield "k"
+
+async def large(instruction):
+    import random
+    return "ok " + random.Random(instruction).randbytes(20_000).hex()
+""".replace("\\\\n", "\\n")
+
+
+@pytest.fixture
+def harbour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with an agent in it, where commands are run."""
+    (tmp_path / "crew.py").write_text(AGENT)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write_suite(count: int, target: str = "crew:answer", **keys: object) -> None:
+    cases = [{"id": f"case-{number:03}", "instruction": "good"} for number in range(count)]
+    suite = {
+        "agents": {"crew": {"kind": "python", "target": target}},
+        "cases": cases,
+        "graders": [{"kind": "contains", "value": "ok"}],
+        **keys,
+    }
+    Path("s.suite.yaml").write_text(json.dumps(suite))  # JSON is YAML, too
+
+
+SEATRIAL = [sys.executable, "-c", "from seatrial.cli import main; raise SystemExit(main())"]
+
+
+def command(*arguments: str, store: str = "runs.db") -> list[str]:
+    return [*SEATRIAL, "run", "s.suite.yaml", "--store", store, *arguments]
+
+
+def seatrial(*arguments: str, store: str = "runs.db", **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*arguments, store=store),
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def start(*arguments: str, store: str = "runs.db", **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command(*arguments, store=store),
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def asked() -> list[str]:
+    path = Path("asked.txt")
+    return path.read_text().split() if path.exists() else []
+
+
+def wait_for_calls(process: subprocess.Popen[str], count: int) -> None:
+    deadline = time.monotonic() + 30
+    while len(asked()) < count:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def latest_runs(store: Store) -> list[tuple[str, str]]:
+    """(case, outcome) of every run of the latest experiment, in order; no run is there twice."""
+    rows = store.runs(store.resolve_experiment("latest").experiment_id, limit=10_000)
+    assert len({row.key for row in rows}) == len(rows)
+    return [(row.key.case_id, row.outcome) for row in rows]
+
+
+def outcomes(where: str = "runs.db") -> dict[str, int]:
+    """How many runs of the latest experiment came out how."""
+    with open_store(where, create=False) as store:
+        found = [outcome for _, outcome in latest_runs(store)]
+    return {outcome: found.count(outcome) for outcome in found}
+
+
+def test_a_suite_is_run_graded_and_summed_up(harbour: Path) -> None:
+    write_suite(3, trials=2)
+    done = seatrial("--ctrf", "report.json", "--trials", "3")
+    assert done.returncode == 0, done.stderr
+    assert "9 runs, finished" in done.stdout
+    assert "9 runs" in done.stderr
+    assert json.loads(Path("report.json").read_text())["results"]["summary"]["tests"] == 9
+
+
+def test_exit_codes_tell_failures_from_what_could_not_be_run(harbour: Path) -> None:
+    write_suite(2)
+    Path("mended").touch()
+    assert seatrial().returncode == 1
+    write_suite(1, target="crew:stream", timeouts={"run_s": 0.01}, retry={"attempts": 1})
+    assert seatrial(SLEEP="5").returncode == 3
+    assert outcomes() == {"errored": 1}
+
+
+def test_only_what_failed_is_run_again_in_an_experiment_of_its_own(harbour: Path) -> None:
+    write_suite(4)
+    suite = json.loads(Path("s.suite.yaml").read_text())
+    suite["cases"][2]["instruction"] = "bad"
+    Path("s.suite.yaml").write_text(json.dumps(suite))
+    assert seatrial().returncode == 1
+    again = seatrial("--only", "failed")
+    assert again.returncode == 1, again.stderr
+    assert asked()[4:] == ["case-002"]
+    nothing = seatrial("--only", "errored")
+    assert nothing.returncode == 3
+    assert "nothing to run" in nothing.stderr
+
+
+def test_resume_takes_no_option_that_would_change_the_experiment(
+    harbour: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_suite(1)
+    for options in (["--only", "failed"], ["--case", "*"], ["--trials", "2"], ["--agent", "crew"], ["--name", "x"]):
+        assert main(["run", "s.suite.yaml", "--store", "runs.db", "--resume", "latest", *options]) == 2
+        assert f"{options[0]} has no use there [usage]" in capsys.readouterr().err
+
+
+def test_a_killed_run_is_resumed_with_nothing_lost_and_nothing_twice(harbour: Path) -> None:
+    dice = random.Random(11)
+    for target in ("crew:answer", "crew:stream"):
+        Path("asked.txt").unlink(missing_ok=True)
+        write_suite(120, target, concurrency=4)
+        stored: dict[str, str] = {}
+        resume: list[str] = []
+        for calls in (dice.randrange(1, 60), dice.randrange(1, 30)):
+            process = start(*resume, SLEEP="0.02" if target == "crew:answer" else "0.15")
+            wait_for_calls(process, len(asked()) + calls)
+            process.kill()
+            process.communicate()
+            resume = ["--resume", "latest"]
+            with open_store("runs.db", create=False) as store:
+                rows = store.runs(store.resolve_experiment("latest").experiment_id, limit=1000)
+                now = {row.key.case_id: row.run_id for row in rows if row.outcome != "unfinished"}
+            assert stored.items() <= now.items(), "what was stored stays, under the same id"
+            stored = now
+        assert len(stored) < 120
+        before = len(asked())
+        last = seatrial(*resume)
+        assert last.returncode == 0, last.stderr
+        assert f"{len(stored)} runs are there already" in last.stderr
+        assert sorted(asked()[before:]) == sorted({f"case-{number:03}" for number in range(120)} - stored.keys())
+        assert outcomes() == {"passed": 120}
+
+
+def test_ctrl_c_finishes_what_runs_and_says_how_to_resume(harbour: Path) -> None:
+    write_suite(200, concurrency=3)
+    process = start(SLEEP="0.05")
+    wait_for_calls(process, 4)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=30)
+    begun = len(asked())
+    assert process.returncode == 3
+    assert "finishing what is running; once more to stop at once" in stderr
+    assert outcomes() == {"passed": begun}
+    found = re.search(r"go on with\n  seatrial (run .*)\n", stdout)
+    assert found is not None
+    resumed = subprocess.run([*SEATRIAL, *found[1].split()], capture_output=True, text=True, timeout=60, check=False)
+    assert resumed.returncode == 0, resumed.stderr
+    assert outcomes() == {"passed": 200}
+    assert len(asked()) == 200
+
+
+def test_a_second_ctrl_c_stops_at_once(harbour: Path) -> None:
+    write_suite(10, concurrency=3)
+    process = start(SLEEP="60")
+    wait_for_calls(process, 3)
+    process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    while "once more" not in process.stderr.readline():
+        pass
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert "--resume" in stderr
+    assert "Traceback" not in stderr
+    assert outcomes() == {}
+    assert seatrial("--resume", "latest").returncode == 0
+    assert outcomes() == {"passed": 10}
+
+
+def test_two_processes_at_one_experiment_store_every_run_once(harbour: Path) -> None:
+    write_suite(60, "crew:stream", concurrency=4)
+    first = start(SLEEP="0.03")
+    wait_for_calls(first, 5)
+    second = start("--resume", "latest", SLEEP="0.02")
+    for process in (first, second):
+        _, stderr = process.communicate(timeout=60)
+        assert process.returncode == 0, stderr
+    assert outcomes() == {"passed": 60}
+
+
+def test_two_processes_with_experiments_of_their_own_share_a_store(harbour: Path) -> None:
+    write_suite(100)
+    processes = [start(), start()]
+    assert [(process.communicate(timeout=60), process.returncode)[1] for process in processes] == [0, 0]
+    with open_store("runs.db") as store:
+        assert [len(store.done_keys(experiment.experiment_id)) for experiment in store.experiments()] == [100, 100]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of twelve megabytes."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", disk], capture_output=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip("only root may mount a small disk")
+    yield disk
+    subprocess.run(["umount", disk], check=True)
+
+
+def test_a_full_disk_stops_the_experiment_which_goes_on_when_there_is_room(harbour: Path, small_disk: Path) -> None:
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(b"x" * 9_000_000)
+    where = str(small_disk / "runs.db")
+    write_suite(45, "crew:large", concurrency=2)
+    full = seatrial(store=where)
+    assert full.returncode == 3
+    assert "[store_full]" in full.stderr
+    assert "Traceback" not in full.stderr
+    assert "--resume" in full.stderr
+    before = outcomes(where).get("passed", 0)
+    assert 0 < before < 45
+    ballast.unlink()
+    resumed = seatrial("--resume", "latest", store=where)
+    assert resumed.returncode == 0, resumed.stderr
+    assert outcomes(where) == {"passed": 45}
+
+
+def experiment() -> Experiment:
+    return records.experiment("exp-1")
+
+
+def test_progress_off_a_terminal_is_a_plain_line_now_and_then(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("seatrial.cli.watch.time.monotonic", lambda: now[0])
+    with Watcher(experiment(), 10, quiet=False) as watcher:
+        watcher.resumed(2)
+        watcher.finished(records.run(0))
+        now[0] += 20
+        watcher.finished(records.run(1, judgement="failed"))
+        watcher.stopping("interrupted")
+    assert capsys.readouterr().err.splitlines() == [
+        "experiment exp-1: 10 runs",
+        "2 runs are there already",
+        "4/10 runs: 1 passed, 1 failed (0.1/s, about 60 s left)",
+        "interrupted: nothing new is started",
+    ]
+
+
+@pytest.mark.parametrize("columns", [40, 60, 200])
+def test_progress_on_a_terminal_is_one_line_that_fits(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("seatrial.cli.watch.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("NO_COLOR", "1")
+    with Watcher(experiment(), 10, quiet=False) as watcher:
+        now[0] += 20
+        watcher.finished(records.run(0))
+    line = capsys.readouterr().err.split("\r\x1b[K")[1]
+    assert "1/10 runs: 1 passed" in line
+    assert len(line) <= columns
+    assert ("[##......" in line) == (columns == 200)
+
+
+def test_a_quiet_watcher_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with Watcher(experiment(), 10, quiet=True) as watcher:
+        watcher.resumed(2)
+        watcher.finished(records.run(0))
+        watcher.stopping("interrupted")
+    assert capsys.readouterr().err == ""
