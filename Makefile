@@ -1,7 +1,10 @@
 # `make demo` and `make test` do all set-up themselves: a virtual environment in .venv, pinned by constraints.txt.
-PYTHON ?= python3.11
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
+# Also for the build backend, which pip installs out of sight.
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help demo test check tests bench schemas clean
 
@@ -16,13 +19,13 @@ help:
 
 $(BIN)/.dev: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(BIN)/python -m pip install --quiet -e ".[dev]"
 	$(BIN)/python -m compileall -q src
 	@touch $@
 
 .cache/bench/bin/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .cache/bench
-	.cache/bench/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]"
+	.cache/bench/bin/python -m pip install --quiet -e ".[bench]"
 	@touch $@
 
 test: check tests

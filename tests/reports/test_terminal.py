@@ -5,6 +5,7 @@ import re
 import pytest
 from strategies.reported import HOSTILE, detail, hostile_report, report, row, rows_of
 
+from seatrial.reports.rows import RunDetail
 from seatrial.reports.table import table, width
 from seatrial.reports.terminal import MAX_LISTED, terminal_summary
 from seatrial.store import GraderCounts
@@ -34,6 +35,14 @@ def test_what_did_not_pass_is_listed_with_its_reason() -> None:
     text = terminal_summary(report(rows))
     assert "  failed  crew  a\n          the amount is 200\n" in text
     assert "  errored  crew  b\n          no answer\n" in text
+
+
+def test_a_fault_shows_the_last_line_of_what_it_left_unless_that_was_said() -> None:
+    left = RunDetail(message="agent_exit: the program ended with code 2", fault_detail="Traceback:\n\nNo such file\n")
+    said = RunDetail(message="agent_exception: ValueError: boom", fault_detail="line 1\nValueError: boom\n")
+    text = terminal_summary(report([row("a", "errored", detail=left), row("b", "failed", detail=said)]))
+    assert "  errored  crew  a\n          agent_exit: the program ended with code 2\n          No such file\n" in text
+    assert text.endswith("  failed  crew  b\n          agent_exception: ValueError: boom\n")
 
 
 def test_a_long_list_is_cut_and_counted() -> None:

@@ -422,3 +422,25 @@ def test_no_code_runs_unless_asked(tmp_path: Path) -> None:
         f"shop.suite.yaml:1:28: {told}",
         f"shop.suite.yaml:2:10: {told}",
     ]
+
+
+def test_functions_that_grade_are_looked_for_only_when_asked(tmp_path: Path) -> None:
+    (tmp_path / "stern_module.py").write_text("def grade(subject): return True\n")
+    file = write(
+        tmp_path,
+        """agents: {a: {kind: python, target: 'stern_module:grade'}}
+graders:
+  - {kind: python, target: 'stern_module:grade'}
+  - {kind: composite, graders: [{kind: python, target: 'stern_module:grad'}]}
+cases:
+  - {id: c, instruction: hi, graders: [{kind: python, target: 'no_such_module:grade'}]}
+""",
+    )
+    load_suite(file)
+    with pytest.raises(InvalidSuiteError) as caught:
+        load_suite(file, run_python=True)
+    missing = "`no_such_module` cannot be imported: ModuleNotFoundError: No module named 'no_such_module'"
+    assert [str(problem).replace(f"{tmp_path}/", "") for problem in caught.value.problems] == [
+        "shop.suite.yaml:4:34: `stern_module` has no `grad` (did you mean `grade`?)",
+        f"shop.suite.yaml:6:41: {missing}",
+    ]

@@ -108,6 +108,17 @@ def test_paths_compare_only_what_they_name_and_missing_on_one_side_is_a_mismatch
     assert fits(args, actual, paths) is expected
 
 
+def test_paths_without_args_compare_nothing() -> None:
+    item = {"tool": "t", "args_match": ["a"]}
+    assert match_trajectory("exact", [item], [{"name": "t", "arguments": {"a": 1}}]).passed
+
+
+def test_an_index_of_thousands_of_digits_leads_nowhere() -> None:
+    path = f"a.{'9' * 5000}"
+    assert fits({"a": [1]}, {"a": [2]}, [path])
+    assert not fits({"a": {path[2:]: 1}}, {"a": [1]}, [path])
+
+
 def test_differences_say_where_and_what_on_both_sides() -> None:
     assert differences(
         {"q": "a", "deep": {"x/y": 1, "list": [1, 2]}, "gone": 1},

@@ -75,6 +75,7 @@ def test_a_mode_passes_and_scores_as_the_table_says(
         ({"search": 2}, {}, True, 1),
         ({"search": 3}, {}, False, 0),
         ({"search": 3, "read": 1}, {}, False, 1 / 2),
+        ({"search": 3, "write": 0}, {}, False, 1 / 2),
         ({"search": 1}, {"search": 1}, False, 1 / 2),
         ({"search": 1}, {"search": 2, "write": 0}, True, 1),
         ({"s*": 2, "[rw]*": 1}, {}, True, 1),

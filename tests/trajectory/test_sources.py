@@ -300,6 +300,15 @@ def test_an_id_that_is_used_again_means_the_new_call() -> None:
     assert [step.result for step in steps_from_transcript(messages)] == ["first", "second"]
 
 
+def test_calls_of_one_turn_that_share_an_id_get_their_results_in_order() -> None:
+    messages: list[Message] = [
+        said(ToolCall("1", "a", {"n": 1}), ToolCall("1", "a", {"n": 2})),
+        ToolResultMessage("1", "a", [TextBlock("first")]),
+        ToolResultMessage("1", "a", [TextBlock("second")]),
+    ]
+    assert [step.result for step in steps_from_transcript(messages)] == ["first", "second"]
+
+
 # From a trace
 
 
@@ -330,6 +339,18 @@ def test_a_trace_pairs_calls_and_results_by_id() -> None:
         ),
         Step(1, "b", {"q": 2}, "2", "trace", "ok", {"n": 1}),
     ]
+
+
+@pytest.mark.parametrize("order", ["ccrr", "crcr"])
+def test_calls_of_a_trace_that_share_an_id_get_their_results_in_order(order: str) -> None:
+    results = iter(["first", "second"])
+    trace = [
+        TraceEvent("tool_call", id="1", name="a")
+        if kind == "c"
+        else TraceEvent("tool_result", id="1", output=next(results))
+        for kind in order
+    ]
+    assert [step.result for step in steps_from_trace(trace)[0]] == ["first", "second"]
 
 
 def test_results_of_a_trace_without_ids_go_to_the_oldest_open_call_of_their_name_with_a_note() -> None:

@@ -11,6 +11,7 @@ from seatrial import wire
 from seatrial.cli.exits import COULD_NOT_RUN, PASSED, USAGE
 from seatrial.cli.terminal import paint, printable
 from seatrial.engine.checkup import Checkup, check_agents
+from seatrial.reports.figures import plural
 from seatrial.suites import CaseSource, InvalidSuiteError, Suite, load_suite, read_cases
 from seatrial.suites.cases import case_format
 
@@ -39,8 +40,9 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         _write({"ok": ok, "problems": [], "cases": cases, "agents": checkups})
     else:
-        counted = "cases from a function" if cases is None else f"{cases} cases"
-        print(f"{args.suite}: {counted}, {len(suite.agents)} agents, {len(suite.graders)} graders")
+        counted = "cases from a function" if cases is None else plural(cases, "case")
+        graders = f"{plural(len(suite.graders), 'grader')} for every case"
+        print(f"{args.suite}: {counted}, {plural(len(suite.agents), 'agent')}, {graders}")
         for checkup in checkups:
             print(_line(checkup))
     return PASSED if ok else COULD_NOT_RUN

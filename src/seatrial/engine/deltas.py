@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -48,5 +48,5 @@ def _subject(event: Event) -> object:
 
 def _with(event: Event, delta: str) -> Event:
     # The agent's own event is not touched: it is read again at the end of the run.
-    copy: Any = msgspec.structs.replace(event, delta=delta)  # type: ignore[call-arg]  # only events that have one come here
-    return copy  # type: ignore[no-any-return]
+    copy: Event = msgspec.structs.replace(event, delta=delta)
+    return copy

@@ -9,6 +9,7 @@ from textwrap import wrap
 from seatrial.printable import coloured, one_line
 from seatrial.reports import figures
 from seatrial.reports.report import ERRORED_NOTE, Report, reason
+from seatrial.reports.rows import RunRow
 from seatrial.reports.summary import AgentSummary
 from seatrial.reports.table import table
 
@@ -147,9 +148,19 @@ def _not_passed(report: Report, colour: bool, listed: int) -> Iterator[str]:
     for row in islice(wanted, listed):
         word = _paint(row.outcome, _COLOURS[row.outcome], colour)
         yield f"  {word}  {one_line(row.agent, 50)}  {one_line(figures.run_name(row, summary.trials), 80)}"
-        yield from wrap(one_line(reason(row), MAX_REASON), WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT)
+        for text in _told(row):
+            yield from wrap(one_line(text, MAX_REASON), WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT)
     if total > listed:
         yield f"  … and {total - listed:,} more"
+
+
+def _told(row: RunRow) -> Iterator[str]:
+    """Why a run did not pass, and the last line of what a fault left: a log ends with what matters."""
+    why = reason(row)
+    yield why
+    lines = (row.detail.fault_detail or "").strip().splitlines() if row.detail is not None else []
+    if lines and lines[-1].strip() not in why:
+        yield lines[-1].strip()
 
 
 def _paint(text: str, tone: str, colour: bool) -> str:

@@ -54,10 +54,12 @@ def checked_cases(
     graders: GraderKinds | None = None,
     variables: Mapping[str, str] | None = None,
     run_python: bool = True,
+    import_graders: bool = False,
 ) -> Iterator[Case]:
     """The cases that can be used, and a problem for everything that cannot. Entries come with their place in the list.
 
-    Without `run_python`, functions that make cases are passed over.
+    Without `run_python`, functions that make cases are passed over. With `import_graders`, functions that grade must be
+    there.
     """
     kinds = registered() if graders is None else graders
     variables = os.environ if variables is None else variables
@@ -78,7 +80,7 @@ def checked_cases(
                 told.add(("id",), f"the id `{case.id}` is taken", f"by a case in {places[case.id]}")
                 continue
             places[case.id] = place
-            if _is_sound(case, directory, kinds, told):
+            if _is_sound(case, directory, kinds, told, import_graders):
                 yield case
 
 
@@ -90,13 +92,14 @@ def case_format(source: CaseSource) -> CaseFormat | None:
     return _ENDINGS.get(ending) or ("python" if ":" in source.source else None)
 
 
-def _is_sound(case: Case, directory: Path, kinds: GraderKinds, problems: Problems) -> bool:
+def _is_sound(case: Case, directory: Path, kinds: GraderKinds, problems: Problems, import_graders: bool) -> bool:
     """Whether what a case holds beyond its types is right too."""
     before = problems.count
     if case.world:
         fit(case.world, WorldSeed, ("world",), problems)
     if case.graders:
-        check_graders(case.graders, kinds, ("graders",), problems)
+        import_from = directory if import_graders else None
+        check_graders(case.graders, kinds, ("graders",), problems, import_from=import_from)
     for index, file in enumerate(case.files):
         if not os.path.exists(directory / file):
             problems.add(("files", index), f"there is no file `{file}`")

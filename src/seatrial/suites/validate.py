@@ -73,14 +73,21 @@ def build_suite(
     if judge is not None:
         check_judge(judge, variables, problems.within(("judge",)))
     if isinstance(plain.get("graders"), list):
-        check_graders(plain["graders"], kinds, ("graders",), problems)
+        import_from = directory if run_python else None
+        check_graders(plain["graders"], kinds, ("graders",), problems, import_from=import_from)
     if not plain.get("cases"):
         problems.add(
             ("cases",), "a suite needs at least one case", "write one under `cases`, or name a file with `from`"
         )
     entries = _entries(plain.get("cases"), problems)
     for _ in checked_cases(
-        entries.items(), directory, problems, graders=kinds, variables=variables, run_python=run_python
+        entries.items(),
+        directory,
+        problems,
+        graders=kinds,
+        variables=variables,
+        run_python=run_python,
+        import_graders=run_python,
     ):
         pass
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
@@ -19,6 +20,8 @@ In both, arrays have the same length and are compared item by item."""
 
 
 _SCALARS = frozenset({str, int, bool, type(None)})
+# Python refuses to read numbers of thousands of digits, and no array is that long.
+_INDEX = re.compile(r"[0-9]{1,12}")
 
 
 class Matcher(msgspec.Struct, frozen=True):
@@ -84,7 +87,7 @@ def value_at(value: Any, path: Path) -> Any:
     for part in path:
         if isinstance(value, dict) and part in value:
             value = value[part]
-        elif isinstance(value, list) and str(part).isdecimal() and int(part) < len(value):
+        elif isinstance(value, list) and _INDEX.fullmatch(str(part)) and int(part) < len(value):
             value = value[int(part)]
         else:
             return UNSET

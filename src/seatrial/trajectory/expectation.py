@@ -5,8 +5,8 @@ glob); `defaults` for items, of which `args_match` may also stand alone; the con
 `max_calls`, `min_calls`, `no_errors`; `failed_calls`, `retries`, `min_score`.
 
 What could never fail is refused, so that nothing passes for want of something to check: an empty `expected` where it
-asks for nothing (`in_order`, `superset`, `partial_order`; in `exact`, `unordered` and `subset` it means "no calls"), a
-minimum of zero without a maximum, `min_score: 0`, `no_errors` when failed calls are ignored.
+asks for nothing (`in_order`, `superset`, `partial_order`; in `exact`, `unordered` and `subset` it means "no calls"),
+minimums of zero and nothing else, `min_score: 0`, `no_errors` when failed calls are ignored.
 """
 
 from __future__ import annotations
@@ -200,8 +200,6 @@ def _item(entry: Any, defaults: Mapping[str, Any], known: tuple[str, ...], at: c
     merged = {**defaults, **entry}
     args = compile_value(entry["args"], (*at, "args")) if "args" in entry else UNSET
     args_match, paths = _args_match(merged.get("args_match", "exact"), (*at, "args_match"))
-    if paths is not None and args is UNSET and "args_match" in entry:
-        config.refuse("paths of arguments, but no args to compare at them", (*at, "args_match"))
     for path in paths or ():
         for end in range(len(path) + 1):
             if type(value_at(args, path[:end])) is Matcher and end < len(path):
@@ -241,9 +239,9 @@ def _bounds(given: Mapping[str, Any]) -> list[Bounds]:
     least, most = (_counts(given, key) for key in _COUNTING_KEYS)
     if not least and not most:
         config.refuse("any_order needs counts to check", hint="add the key 'minimums', such as {\"search\": 1}")
+    if not most and not any(least.values()):
+        config.refuse("minimums of 0 without a maximum could never fail", ("minimums",))
     for name, number in least.items():
-        if number == 0 and name not in most:
-            config.refuse("a minimum of 0 without a maximum could never fail", ("minimums", name))
         if number > most.get(name, number):
             config.refuse(f"at least {number} but at most {most[name]}", ("minimums", name))
     return [Bounds(Names.of([name]), least.get(name), most.get(name)) for name in {**least, **most}]

@@ -26,11 +26,15 @@ _NO_FACTS: dict[str, CallFacts] = {}
 
 
 def steps_from_transcript(messages: Iterable[Message], facts: Mapping[str, CallFacts] = _NO_FACTS) -> list[Step]:
-    """Every tool call in order, with the result that names it. Ids that a reader made up are left out again."""
+    """Every tool call in order, with the result that names it. Ids that a reader made up are left out again.
+
+    A result belongs to the latest message that has a call with its id; where that has several, they get theirs in order.
+    """
     steps: list[Step] = []
-    open_calls: dict[str, Step] = {}
+    open_calls: dict[str, deque[Step]] = {}
     for message in messages:
         if type(message) is AssistantMessage:
+            turn: dict[str, deque[Step]] = {}
             usage = message.usage
             tokens = None if usage is None else usage.input_tokens + usage.output_tokens
             for block in message.content:
@@ -40,10 +44,11 @@ def steps_from_transcript(messages: Iterable[Message], facts: Mapping[str, CallF
                     step.tokens, tokens = tokens, None
                     if block.id in facts:
                         _add_facts(step, facts[block.id])
-                    open_calls[block.id] = step
+                    turn.setdefault(block.id, deque()).append(step)
                     steps.append(step)
-        elif type(message) is ToolResultMessage and (found := open_calls.get(message.tool_call_id)) is not None:
-            _answer(found, _result(message), message.is_error, message.timestamp)
+            open_calls |= turn
+        elif type(message) is ToolResultMessage and (calls := open_calls.get(message.tool_call_id)) is not None:
+            _answer(_next_of(calls), _result(message), message.is_error, message.timestamp)
     for step in steps:
         _add_duration(step)
     return steps
@@ -160,26 +165,34 @@ class _OpenCalls:
     """The calls of a trace so far, and which of them have no result."""
 
     def __init__(self) -> None:
-        self._by_id: dict[str, Step] = {}
+        self._by_id: dict[str, deque[Step]] = {}
         self._all: deque[Step] = deque()
         self._by_name: dict[str, deque[Step]] = {}
 
     def add(self, step: Step) -> None:
         if step.id is not None:
-            self._by_id[step.id] = step
+            self._by_id.setdefault(step.id, deque()).append(step)
         self._all.append(step)
         self._by_name.setdefault(step.name, deque()).append(step)
 
     def of_result(self, event: TraceEvent) -> Step | None:
         """The call with the id of a result; without an id, the oldest that has none, of that name if there is one."""
         if event.id:
-            return self._by_id.get(event.id)
+            calls = self._by_id.get(event.id)
+            return None if calls is None else _next_of(calls)
         waiting = self._by_name.get(event.name, deque()) if event.name else self._all
         while waiting:
             step = waiting.popleft()
             if step.result is UNSET:
                 return step
         return None
+
+
+def _next_of(calls: deque[Step]) -> Step:
+    """Of the calls that share an id, the oldest without a result; the last one when all have theirs."""
+    while len(calls) > 1 and calls[0].result is not UNSET:
+        calls.popleft()
+    return calls[0]
 
 
 def steps_from_events(events: Iterable[t.Event]) -> list[Step]:

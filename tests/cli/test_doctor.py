@@ -1,0 +1,74 @@
+"""`seatrial doctor`: what is wrong with a suite, and whether its agents answer."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from seatrial.cli.main import main
+
+SECRET = "s3cr3t-v4lu3"
+GRADER = "graders: [{kind: contains, value: hi}]"
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "doctors_agent", raising=False)
+    Path("doctors_agent.py").write_text("def answer(instruction): return instruction\n")
+
+
+def doctor(text: str, *options: str) -> int:
+    Path("s.yaml").write_text(text)
+    return main(["doctor", "s.yaml", *options])
+
+
+def test_a_suite_that_can_be_run_is_said_to_be(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (
+        f"agents: {{mine: {{kind: python, target: 'doctors_agent:answer'}}}}\n{GRADER}\ncases: [{{instruction: hi}}]\n"
+    )
+    assert doctor(text) == 0
+    assert capsys.readouterr().out == ("s.yaml: 1 case, 1 agent, 1 grader for every case\n  mine: ok, can be started\n")
+
+
+def test_doctor_and_run_tell_the_same_problems(capsys: pytest.CaptureFixture[str]) -> None:
+    assert doctor("agents: {mine: {kind: pyton}}\ncases: [{instrution: hi}]\n") == 2
+    told = capsys.readouterr().out
+    assert main(["run", "s.yaml"]) == 2
+    assert told.strip() in capsys.readouterr().err
+    assert "s.yaml:1:17: unknown kind `pyton` (did you mean `python`?)" in told
+    assert not Path("seatrial.db").exists()
+
+
+def test_an_agent_that_is_not_there_is_named_without_its_secrets(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", SECRET)
+    away = "{kind: http, endpoint_url: 'http://127.0.0.1:9/${SHOP_TOKEN}', auth_credential_value: '${SHOP_TOKEN}'}"
+    assert doctor(f"agents: {{shop: {away}}}\ncases: [{{instruction: hi}}]\n") == 3
+    out, err = capsys.readouterr()
+    assert "shop: not ready, no connection to the agent" in out
+    assert SECRET not in out + err
+
+
+def test_nobody_is_asked_offline() -> None:
+    away = "{kind: http, endpoint_url: 'http://127.0.0.1:9/'}"
+    assert doctor(f"agents: {{shop: {away}}}\ncases: [{{instruction: hi}}]\n", "--offline") == 0
+
+
+def test_deep_imports_what_the_suite_names_in_python(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "agents: {mine: {kind: python, target: 'doctors_agent:answr'}}\ncases: [{instruction: hi}]\n"
+    assert doctor(text, "--offline") == 0
+    assert doctor(text, "--offline", "--deep") == 2
+    assert "`doctors_agent` has no `answr` (did you mean `answer`?)" in capsys.readouterr().out
+
+
+def test_the_findings_are_data_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    doctor("agents: {mine: {kind: pyton}}\ncases: [{instruction: hi}]\n", "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert not found["ok"]
+    assert found["problems"][0]["line"] == 1

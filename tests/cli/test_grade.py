@@ -1,0 +1,74 @@
+"""`seatrial grade`: stored runs are graded again, and only what changed is computed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seatrial.cli.main import main
+
+AGENT = """
+from pathlib import Path
+
+def answer(instruction):
+    with Path("asked.txt").open("a") as file:
+        file.write(instruction)
+    return instruction
+"""
+
+
+def write_suite(file: str, *graders: dict[str, Any]) -> None:
+    agents = {"mine": {"kind": "python", "target": "graded_agent:answer"}}
+    cases = [{"id": word, "instruction": word} for word in ("good", "bad")]
+    Path(file).write_text(json.dumps({"agents": agents, "cases": cases, "graders": graders}))
+
+
+@pytest.fixture(autouse=True)
+def _experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "graded_agent", raising=False)
+    Path("graded_agent.py").write_text(AGENT)
+    write_suite("s.yaml", {"kind": "contains", "value": "good"}, {"kind": "ends_with", "value": "d"})
+    assert main(["run", "s.yaml", "--quiet"]) == 1
+    capsys.readouterr()
+
+
+def graded(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, dict[str, Any]]:
+    code = main(["grade", "latest", "--json", *options])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_nothing_is_computed_when_nothing_changed(capsys: pytest.CaptureFixture[str]) -> None:
+    code, done = graded(capsys)
+    assert code == 1
+    assert (done["outcomes"], done["changed"]) == ({"passed": 1, "failed": 1}, 0)
+    assert (done["computed"], done["reused"]) == (0, 4)
+
+
+def test_only_the_grader_that_changed_is_computed_and_no_agent_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = Path("asked.txt").read_text()
+    write_suite("s.yaml", {"kind": "contains", "value": "d"}, {"kind": "ends_with", "value": "d"})
+    code, done = graded(capsys, "--suite", "s.yaml")
+    assert code == 0
+    assert (done["outcomes"], done["changed"], done["computed"], done["reused"]) == ({"passed": 2}, 1, 2, 2)
+    assert Path("asked.txt").read_text() == asked
+
+
+def test_grading_as_it_was_run_brings_the_first_verdicts_back(capsys: pytest.CaptureFixture[str]) -> None:
+    write_suite("other.yaml", {"kind": "contains", "value": "bad"})
+    graded(capsys, "--suite", "other.yaml")
+    code, done = graded(capsys)
+    assert code == 1
+    assert (done["changed"], done["computed"], done["reused"]) == (2, 0, 4)
+
+
+def test_a_suite_that_cannot_be_used_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    write_suite("broken.yaml", {"kind": "contain", "value": "bad"})
+    assert main(["grade", "latest", "--suite", "broken.yaml"]) == 2
+    assert "did you mean `contains`?" in capsys.readouterr().err
+    assert graded(capsys)[1]["changed"] == 0
