@@ -441,6 +441,6 @@ cases:
         load_suite(file, run_python=True)
     missing = "`no_such_module` cannot be imported: ModuleNotFoundError: No module named 'no_such_module'"
     assert [str(problem).replace(f"{tmp_path}/", "") for problem in caught.value.problems] == [
-        "shop.suite.yaml:4:34: `stern_module` has no `grad` (did you mean `grade`?)",
+        "shop.suite.yaml:4:33: `stern_module` has no `grad` (did you mean `grade`?)",
         f"shop.suite.yaml:6:41: {missing}",
     ]

@@ -28,7 +28,7 @@ _NO_FACTS: dict[str, CallFacts] = {}
 def steps_from_transcript(messages: Iterable[Message], facts: Mapping[str, CallFacts] = _NO_FACTS) -> list[Step]:
     """Every tool call in order, with the result that names it. Ids that a reader made up are left out again.
 
-    A result belongs to the latest message that has a call with its id; where that has several, they get theirs in order.
+    A result belongs to the latest message with a call of its id; where that has several, they get theirs in order.
     """
     steps: list[Step] = []
     open_calls: dict[str, deque[Step]] = {}
