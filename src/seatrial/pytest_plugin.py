@@ -42,8 +42,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_STAGE] = Stage(config)
 
 
-def pytest_unconfigure(config: pytest.Config) -> None:
-    if (stage := config.stash.get(_STAGE, None)) is not None:
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    # Here and not later: xdist ends a worker soon after its session has finished.
+    if (stage := session.config.stash.get(_STAGE, None)) is not None:
         stage.close()
 
 

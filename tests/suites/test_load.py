@@ -442,5 +442,5 @@ cases:
     missing = "`no_such_module` cannot be imported: ModuleNotFoundError: No module named 'no_such_module'"
     assert [str(problem).replace(f"{tmp_path}/", "") for problem in caught.value.problems] == [
         "shop.suite.yaml:4:33: `stern_module` has no `grad` (did you mean `grade`?)",
-        f"shop.suite.yaml:6:41: {missing}",
+        f"shop.suite.yaml:6:40: {missing}",
     ]

@@ -69,7 +69,8 @@ class RecordRun(Operation[bool]):
         whole = [(digest(address(data)), data) for data in bodies]
         last = None
         if run.body is not None:
-            last = digest(address(run.body))
+            known = run.attempts[-1].body_hash if run.attempts else None
+            last = digest(address(run.body) if known is None else known)
             whole.append((last, run.body))
         elif run.attempts and run.attempts[-1].body_hash is not None:
             last = digest(run.attempts[-1].body_hash)
