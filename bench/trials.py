@@ -34,9 +34,7 @@ def measure() -> list[Figure | Level]:
         }
         promptfoo = peer_promptfoo.install()
         if promptfoo is not None:
-            contenders["promptfoo"] = Growing(
-                lambda cases: promptfoo.command(Path(folder), cases), few=200, many=1000
-            )
+            contenders["promptfoo"] = Growing(lambda cases: promptfoo.command(Path(folder), cases), few=200, many=1000)
         race = race_growing(contenders)
     figures: list[Figure | Level] = [Level(WORK, race.best("seatrial"), 400_000, "ns")]
     if promptfoo is not None:

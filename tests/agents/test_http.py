@@ -234,11 +234,11 @@ def test_response_mode_and_strictness_decide_what_is_a_violation(
         (405, "agent_4xx"),
         (408, "agent_timeout"),
         (422, "agent_4xx"),
-        (429, "agent_unavailable"),
+        (429, "agent_4xx"),
         (500, "agent_5xx"),
         (501, "agent_5xx"),
-        (502, "agent_unavailable"),
-        (503, "agent_unavailable"),
+        (502, "agent_5xx"),
+        (503, "agent_5xx"),
         (504, "agent_timeout"),
         (599, "agent_5xx"),
     ],
@@ -252,6 +252,7 @@ def test_agent_answers_with_an_error_status(status: int, expected: str) -> None:
     assert reply.fault.detail == '{"detail": "no"}'
     assert reply.body == b'{"detail": "no"}'
     assert reply.fault.blame == "infrastructure"
+    assert reply.fault.retryable == (status in {408, 429, 502, 503, 504})
 
 
 def test_the_first_500_characters_of_an_error_are_shown() -> None:
@@ -391,7 +392,7 @@ def test_a_huge_error_page_is_still_called_by_its_status() -> None:
         await asyncio.sleep(30)
 
     reply = talked(talk)
-    assert error_class(reply) == "agent_unavailable"
+    assert error_class(reply) == "agent_5xx"
     assert reply.fault is not None
     assert reply.fault.retry_after_s == 2
 
@@ -560,6 +561,33 @@ def test_a_run_token_that_the_agent_sends_back_is_not_kept(status: int) -> None:
     if status == 200:
         assert reply.reading is not None
         assert "run_token_removed" in [note.code for note in reply.reading.notes]
+
+
+@pytest.mark.parametrize("padding", [0, 420], ids=["whole", "where the text is cut"])
+def test_a_run_token_in_an_answer_that_is_not_http_is_not_kept(padding: int) -> None:
+    tokens = []
+
+    async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        token = head.lower().partition(b"x-pipelines-run-token: ")[0]
+        token = head[len(token) :].split(b"\r\n")[0].split()[-1]
+        tokens.append(token.decode())
+        writer.write(b"x" * padding + token + b" is no status line\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async def play() -> Reply:
+        server = await asyncio.start_server(accepted, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        async with server, ToolProxy() as proxy, an_agent(url, proxy) as agent:
+            return await ask(agent)
+
+    reply = asyncio.run(play())
+    assert error_class(reply) == "transport_error"
+    assert tokens[0].startswith("~")
+    assert tokens[0][:10] not in repr(reply)
+    assert reply.fault is not None
+    assert padding or "[run token]" in (reply.fault.detail or "")
 
 
 def test_faults_name_neither_address_nor_credential() -> None:

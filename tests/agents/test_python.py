@@ -179,9 +179,10 @@ def agent(task_input, *, proxy_url, run_token):
 
 def test_a_token_is_dead_when_the_function_has_returned(folder: Path) -> None:
     async def play() -> int:
-        source = "async def agent(proxy_url, run_token): return proxy_url + ' ' + run_token"
+        source = "async def agent(proxy_url, run_token): agent.told = proxy_url, run_token; return 'ok'"
         async with ToolProxy() as proxy, an_agent(folder, source, proxy=proxy) as agent:
-            url, token = (answer_of(await ask(agent)) or "").split()
+            assert answer_of(await ask(agent)) == "ok"
+            url, token = agent._function.told  # type: ignore[attr-defined]  # the function under test sets it
             headers = {"Authorization": f"Bearer {token}"}
             async with (
                 aiohttp.ClientSession() as session,
@@ -190,6 +191,47 @@ def test_a_token_is_dead_when_the_function_has_returned(folder: Path) -> None:
                 return response.status
 
     assert asyncio.run(play()) == 401
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return run_token",
+        "return run_token.encode()",
+        "return {'final_response': 'x' * 440 + run_token}",
+        "return {'final_response': 'ok', 'metadata': {run_token: run_token}}",
+        "return [{'role': 'assistant', 'content': run_token}]",
+        "return {'txet': 'x' * 440 + run_token}",
+        "return {'final_response': type(run_token, (), {})()}",
+        "raise ValueError(run_token)",
+        "raise ValueError('x' * 480 + run_token)",
+        "raise ValueError(run_token + 'x' * 15_950)",
+        "yield run_token",
+        "yield {'type': 'CUSTOM', 'name': 'seen', 'value': {'token': run_token}}",
+        "yield {'type': 'RUN_ERROR', 'message': 'x' * 480 + run_token}",
+        "yield b'data: {\"type\": \"CUSTOM\", \"name\": \"' + run_token[:9].encode()\n"
+        "    yield run_token[9:].encode() + b'\", \"value\": 1}\\n\\n'",
+        "yield 'ok'\n    raise ValueError(run_token)",
+        "yield {'type': 'CUSTOM', 'name': 'x', 'value': type(run_token, (), {})()}",
+    ],
+)
+@pytest.mark.parametrize("head", ["def", "async def"])
+def test_a_run_token_is_nowhere_in_what_is_kept(folder: Path, head: str, body: str) -> None:
+    source = f"{head} agent(run_token):\n    known.append(run_token)\n    {body}\nknown = []"
+
+    async def play() -> None:
+        async with ToolProxy() as proxy, an_agent(folder, source, proxy=proxy) as agent:
+            reply, events = await ask_with_events(agent)
+            (token,) = sys.modules[agent._function.__module__].known
+            kept = repr((reply, events))
+            assert token[:10] not in kept
+            assert token[-10:] not in kept
+            if reply.fault is None:
+                assert b"[run token]" in (reply.body or b"")
+                assert reply.reading is not None
+                assert "run_token_removed" in [note.code for note in reply.reading.notes]
+
+    asyncio.run(play())
 
 
 # What it raises

@@ -315,7 +315,7 @@ def test_an_answer_without_any_event_is_a_bad_response(body: bytes) -> None:
     assert error_class(reply) == "agent_bad_response"
 
 
-@pytest.mark.parametrize(("status", "expected"), [(401, "auth_failed"), (422, "agent_4xx"), (503, "agent_unavailable")])
+@pytest.mark.parametrize(("status", "expected"), [(401, "auth_failed"), (422, "agent_4xx"), (503, "agent_5xx")])
 def test_a_refusal_is_told_by_its_status(status: int, expected: str) -> None:
     async def handler(request: web.Request) -> web.StreamResponse:
         return web.Response(status=status, text="no", headers={"Retry-After": "3"})

@@ -158,7 +158,12 @@ def test_events_tells_the_first_violation_with_its_index(seatrial: Any) -> None:
 
 
 def test_events_folds_to_agui_messages_from_the_input_it_is_given(seatrial: Any, tmp_path: Path) -> None:
-    start = {"threadId": "t", "runId": "r", "state": {"n": 1}, "messages": [{"id": "u", "role": "user", "content": "hi"}]}
+    start = {
+        "threadId": "t",
+        "runId": "r",
+        "state": {"n": 1},
+        "messages": [{"id": "u", "role": "user", "content": "hi"}],
+    }
     (tmp_path / "input.json").write_text(json.dumps(start))
     stream = [
         {"type": "RUN_STARTED", "threadId": "t", "runId": "r"},

@@ -18,6 +18,7 @@ from seatrial.graders import GradingPlan, Surroundings
 from seatrial.runs import Case, Experiment, Fault, Run
 from seatrial.store import Store
 from seatrial.suites import Secrets, Suite
+from seatrial.transcript import Note
 
 Answer: TypeAlias = Callable[[RunRequest, Emit], Awaitable[Reply]]
 
@@ -58,6 +59,7 @@ class ScriptedBatch:
     def __init__(self, answer: Callable[[RunRequest], Reply | None]) -> None:
         self.answer = answer
         self.batches = 0
+        self.notes: list[Note] = []
 
     async def __aenter__(self) -> Self:
         return self
@@ -100,7 +102,7 @@ async def say_ok(request: RunRequest, emit: Emit) -> Reply:
 
 def refused(status: int = 503, **fields: Any) -> Reply:
     """What an agent says that cannot be had."""
-    fault = Fault("agent_unavailable", f"the agent answered {status}", http_status=status, **fields)
+    fault = Fault(f"agent_{status // 100}xx", f"the agent answered {status}", http_status=status, **fields)
     return Reply(fault=fault, body=b"go away", http_status=status)
 
 

@@ -46,6 +46,9 @@ class Watching:
     def stopping(self, reason: str) -> None:
         self.told.append(reason)
 
+    def noted(self, agent: str, notes: Sequence[Note]) -> None:
+        self.told.append((agent, notes))
+
 
 def test_every_case_is_run_by_every_agent_as_often_as_asked(store: Store) -> None:
     crew, mate = Scripted(say_ok), Scripted(say_ok)

@@ -12,7 +12,7 @@ from seatrial.events import encode_event
 from seatrial.events.types import RunError, RunFinished, RunStarted, TextMessageChunk
 from seatrial.runs import Fault
 
-FAULT = Fault("agent_unavailable", "gone")
+FAULT = Fault("agent_unreachable", "gone")
 
 
 class Taken:

@@ -165,6 +165,6 @@ def test_a_secret_that_is_a_word_of_ours_breaks_no_record(store: Store, word: st
 
 
 def test_a_fault_keeps_its_status() -> None:
-    fault = Fault("agent_unavailable", "hunter2", detail="hunter2", http_status=429, retry_after_s=3)
+    fault = Fault("agent_4xx", "hunter2", detail="hunter2", http_status=429, retry_after_s=3)
     redacted = Redaction(Secrets({"KEY": "hunter2"})).fault(fault)
-    assert redacted == Fault("agent_unavailable", "${KEY}", detail="${KEY}", http_status=429, retry_after_s=3)
+    assert redacted == Fault("agent_4xx", "${KEY}", detail="${KEY}", http_status=429, retry_after_s=3)

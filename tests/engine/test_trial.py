@@ -65,6 +65,20 @@ def test_only_what_may_pass_is_tried_again_and_only_the_agents_own_faults_fail_i
     assert not (meaning.retryable and meaning.blame == "agent")
 
 
+@pytest.mark.parametrize(
+    ("error_class", "status", "attempts"),
+    [("agent_4xx", 429, 3), ("agent_5xx", 502, 3), ("agent_5xx", 503, 3), ("agent_4xx", 404, 1), ("agent_5xx", 500, 1)],
+)
+def test_a_status_that_may_pass_is_tried_again_though_others_of_its_class_are_not(
+    store: Store, error_class: str, status: int, attempts: int
+) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        return Reply(fault=Fault(error_class, "no", http_status=status), http_status=status)
+
+    experiment, _ = run_suite(store, a_suite(1), {"crew": Scripted(answer)})
+    assert len(only_run(store, experiment).attempts) == attempts
+
+
 def test_an_agent_kind_that_raises_errors_its_run_with_the_traceback_and_no_other(store: Store) -> None:
     async def answer(request: RunRequest, emit: Emit) -> Reply:
         if request.case.id == "case-1":
@@ -152,7 +166,7 @@ def test_the_deadline_is_for_all_attempts_together(store: Store) -> None:
         [request.timeout_s or 0 for request in agent.asked], reverse=True
     )
     assert run.fault is not None
-    assert run.fault.error_class == "agent_unavailable", "why it never answered, and not that time ran out"
+    assert run.fault.error_class == "agent_5xx", "why it never answered, and not that time ran out"
 
 
 async def _later(reply: Reply) -> Reply:

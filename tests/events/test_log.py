@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
@@ -25,6 +27,7 @@ from seatrial.events import (
     encode_sse_comment,
     envelope_bytes,
     envelope_head,
+    malformed,
     read_log,
     to_native,
 )
@@ -257,3 +260,43 @@ def test_mutated_logs_give_events_or_one_clear_error() -> None:
         assert isinstance(log, EventLog)
         read += 1
     assert read > 2000
+
+
+STARTED = {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"type": "TEXT_MESSAGE_START"},
+        {"type": "TEXT_MESSAGE_START", "messageId": 5},
+        {"type": "TEXT_MESSAGE_START", "messageId": "m", "subagentRunId": None},
+        {"type": "TEXT_MESSAGE_START", "messageId": "m", "metadata": None},
+        {"type": "TEXT_MESSAGE_START", "messageId": "m", "role": "robot"},
+        {"type": "STATE_DELTA", "delta": 5},
+        {"no": "type"},
+    ],
+)
+def test_a_bare_event_with_a_malformed_field_is_what_a_client_refuses(event: dict[str, Any]) -> None:
+    violation = malformed(read_log(json.dumps([STARTED, event]).encode()))
+    assert violation is not None
+    assert (violation.index, violation.code) == (1, "malformed")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "f", "parentMessageId": None},
+        {"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "outcome": None},
+        {"type": "SOMETHING_NEW"},
+        {"type": "TEXT_MESSAGE_START", "messageId": "m", "colour": "blue"},
+        {"type": "STEP_STARTED", "name": "the seed calls it name"},
+    ],
+)
+def test_what_a_client_tolerates_is_not_malformed(event: dict[str, Any]) -> None:
+    assert malformed(read_log(json.dumps([STARTED, event]).encode())) is None
+
+
+def test_an_event_in_an_envelope_needs_only_a_type() -> None:
+    envelope = {"runId": "r", "threadId": "t", "sequence": 0, "event": {"type": "TEXT_MESSAGE_START"}}
+    assert malformed(read_log(json.dumps([envelope]).encode())) is None

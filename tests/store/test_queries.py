@@ -88,7 +88,7 @@ def test_whole_runs_are_read_across_pages(store: Store) -> None:
 
 
 def test_agents_are_counted(filled: Store) -> None:
-    fault = Fault("agent_unavailable", "503")
+    fault = Fault("agent_5xx", "503")
     for run in (
         records.run(0),
         records.run(1, judgement="failed"),
@@ -100,7 +100,7 @@ def test_agents_are_counted(filled: Store) -> None:
     crew, other = filled.agent_counts("exp-1")
     assert (crew.agent, crew.runs, crew.attempts, crew.steps) == ("crew", 4, 4, 4)
     assert crew.outcomes == {"passed": 1, "failed": 1, "errored": 1, "ungraded": 1}
-    assert crew.error_classes == {"agent_unavailable": 1}
+    assert crew.error_classes == {"agent_5xx": 1}
     assert crew.duration_ms == 50.0
     assert (other.agent, other.outcomes, other.error_classes) == ("other", {"cancelled": 1}, {})
 

@@ -6,7 +6,7 @@ import pytest
 
 from seatrial.errors import SeatrialError
 from seatrial.formats.output_messages import read
-from seatrial.trajectory import compile_expectation, extract, match_lines, match_messages, match_trajectory
+from seatrial.trajectory import MODES, compile_expectation, extract, match_lines, match_messages, match_trajectory
 
 # AgentV
 
@@ -123,7 +123,8 @@ def test_exact_sees_trailing_calls_and_duplicates() -> None:
     assert match_trajectory("exact", [{"tool": "a"}] * 3, [{"name": "a"}] * 2).score == 2 / 3
 
 
-def test_an_empty_expectation_divides_nothing_by_zero() -> None:
-    for mode in ("exact", "unordered", "subset"):
-        assert match_trajectory(mode, [], []).score == 1
-        assert match_trajectory(mode, [], [{"name": "a"}]).score == 0
+def test_an_empty_expectation_is_refused_and_never_scores() -> None:
+    for mode in MODES:
+        with pytest.raises(SeatrialError) as caught:
+            match_trajectory(mode, [], [])
+        assert caught.value.code == "invalid_config"

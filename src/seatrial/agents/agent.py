@@ -62,6 +62,9 @@ class Agent(Protocol):
 class BatchAgent(Protocol):
     """An agent that takes all its cases at once (one process for a whole batch)."""
 
+    notes: list[Note]
+    """What it said that belongs to no run."""
+
     async def __aenter__(self) -> Self: ...
 
     async def __aexit__(self, *exc_info: object) -> None: ...

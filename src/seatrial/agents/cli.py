@@ -104,5 +104,7 @@ def _output_fault(error: SeatrialError) -> Fault:
     """The fault of output that cannot be read."""
     if error.code in ("empty_input", "unreadable_file"):
         return Fault("agent_output_missing", f"the program ended well but left no answer: {error.message}")
+    if error.code == "not_json":
+        return Fault("agent_output_missing", f"the program ended well but its answer is broken JSON: {error}")
     kind = "response_too_large" if error.code == "too_large" else "agent_bad_response"
     return Fault(kind, f"the output is not a provider response: {error}")

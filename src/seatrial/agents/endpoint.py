@@ -18,6 +18,7 @@ from seatrial.agents.config import EndpointRule
 from seatrial.agents.http_faults import status_fault, transport_fault
 from seatrial.errors import SeatrialError
 from seatrial.runs import Fault
+from seatrial.world.grant import RunGrant
 
 KEEPALIVE_S = 4.0
 """Shorter than the 5 s after which common servers close: a request must not meet a connection that is going away."""
@@ -87,8 +88,8 @@ class Endpoint:
         if self._session is not None:
             await self._session.close()
 
-    async def post(self, body: bytes, headers: Mapping[str, str]) -> Answer | Fault:
-        """Send and take the whole answer, up to the limit."""
+    async def post(self, body: bytes, headers: Mapping[str, str], grant: RunGrant | None = None) -> Answer | Fault:
+        """Send and take the whole answer, up to the limit. The token of a grant is kept out of faults."""
         try:
             async with self.open("POST", body, headers) as response:
                 received = await self._read(response)
@@ -100,7 +101,7 @@ class Endpoint:
                 fault = status_fault(response.status, response.headers, received)
                 return Answer(response.status, received, response.content_type, fault)
         except (aiohttp.ClientError, OSError) as error:
-            return self.fault(error)
+            return self.fault(error, grant)
 
     def open(
         self, method: str, body: bytes | None, headers: Mapping[str, str]
@@ -112,11 +113,11 @@ class Endpoint:
         data = io.BytesIO(body) if body is not None and len(body) > _LARGE else body
         return self._session.request(method, self._url, data=data, headers=headers, allow_redirects=False)
 
-    def fault(self, error: aiohttp.ClientError | OSError) -> Fault:
+    def fault(self, error: aiohttp.ClientError | OSError, grant: RunGrant | None = None) -> Fault:
         """The fault that a failed exchange is."""
         if self._refused is not None and isinstance(error, aiohttp.ClientConnectorError):
             return Fault("endpoint_refused", f"`endpoint_rule: public` forbids the agent's address {self._refused}")
-        return transport_fault(error, self._connect_s, self._read_s)
+        return transport_fault(error, self._connect_s, self._read_s, grant)
 
     def too_large(self) -> Fault:
         """The fault of an answer beyond the limit."""

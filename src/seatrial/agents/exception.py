@@ -9,6 +9,7 @@ from types import TracebackType
 import seatrial
 from seatrial.agents.excerpt import MAX_DETAIL
 from seatrial.runs import Fault
+from seatrial.world.grant import RunGrant
 
 MAX_TRACEBACK = 16_000
 """How much of a traceback is kept, in characters; its end says most."""
@@ -16,13 +17,16 @@ MAX_TRACEBACK = 16_000
 _OURS = str(Path(seatrial.__file__).parent)
 
 
-def exception_fault(error: BaseException) -> Fault:
-    """The fault of an exception, with the traceback from the agent's first line on."""
+def exception_fault(error: BaseException, grant: RunGrant | None = None) -> Fault:
+    """The fault of an exception, with the traceback from the agent's first line on, and without the run's token."""
     told = traceback.TracebackException(type(error), error, _theirs(error.__traceback__))
     text = "".join(told.format())
+    head = "".join(told.format_exception_only()).strip()
+    if grant is not None:
+        # Before they are cut: a part of a token must not stay either.
+        text, head = grant.redact_text(text), grant.redact_text(head)
     if len(text) > MAX_TRACEBACK:
         text = f"[...]\n{text[-MAX_TRACEBACK:]}"
-    head = "".join(told.format_exception_only()).strip()
     return Fault("agent_exception", head[:MAX_DETAIL], detail=text)
 
 

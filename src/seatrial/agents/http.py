@@ -18,11 +18,8 @@ from seatrial.agents.limit import time_limit
 from seatrial.errors import SeatrialError
 from seatrial.formats import agent_response, contract
 from seatrial.runs import Fault
-from seatrial.transcript import Note, note_code
-from seatrial.world.grant import RunGrant
+from seatrial.world.grant import RunGrant, token_removed
 from seatrial.world.proxy import ToolProxy
-
-RUN_TOKEN_REMOVED = note_code("run_token_removed", "The agent sent its run token back; it was taken out of the record.")
 
 
 class Probe(msgspec.Struct, omit_defaults=True):
@@ -95,7 +92,7 @@ class HttpAgent:
     async def _dispatch(self, request: RunRequest, grant: RunGrant) -> Reply:
         proxy_url = self._proxy_url or grant.url
         body = envelope(request, grant, proxy_url, self._agent_id, self._config.sub_agents)
-        answer = await self._endpoint.post(wire.encode(body), run_headers(request, grant, proxy_url))
+        answer = await self._endpoint.post(wire.encode(body), run_headers(request, grant, proxy_url), grant)
         if isinstance(answer, Fault):
             return Reply(fault=answer, http_status=answer.http_status)
         received = grant.redact(answer.body)
@@ -105,7 +102,7 @@ class HttpAgent:
             return reply
         self._read(reply, received, answer)
         if received is not answer.body and reply.reading is not None:
-            reply.reading.notes.append(Note(RUN_TOKEN_REMOVED, "", "the run token is not kept in the record"))
+            reply.reading.notes.append(token_removed())
         return reply
 
     def _read(self, reply: Reply, body: bytes, answer: Answer) -> None:

@@ -10,6 +10,7 @@ import aiohttp
 
 from seatrial.agents.excerpt import MAX_DETAIL, excerpt
 from seatrial.runs import Fault
+from seatrial.world.grant import RunGrant
 
 MAX_RETRY_AFTER_S = 86_400.0
 
@@ -17,9 +18,6 @@ _BY_STATUS = {
     401: "auth_failed",
     403: "auth_failed",
     408: "agent_timeout",
-    429: "agent_unavailable",
-    502: "agent_unavailable",
-    503: "agent_unavailable",
     504: "agent_timeout",
 }
 _BY_HUNDRED = {3: "agent_redirected", 4: "agent_4xx", 5: "agent_5xx"}
@@ -42,8 +40,15 @@ def status_fault(status: int, headers: Mapping[str, str], body: bytes) -> Fault 
     )
 
 
-def transport_fault(error: aiohttp.ClientError | OSError, connect_s: float, read_s: float | None) -> Fault:
+def transport_fault(
+    error: aiohttp.ClientError | OSError, connect_s: float, read_s: float | None, grant: RunGrant | None = None
+) -> Fault:
     """The fault that a failed exchange is. Its text has neither the address nor headers in it: they may be secret."""
+
+    def told(text: str) -> str:
+        # Before it is cut: a part of a token must not stay either.
+        return (text if grant is None else grant.redact_text(text))[:MAX_DETAIL]
+
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return Fault("agent_unreachable", f"there was no connection to the agent within {connect_s:g} s")
     if isinstance(error, aiohttp.ServerTimeoutError):
@@ -51,20 +56,20 @@ def transport_fault(error: aiohttp.ClientError | OSError, connect_s: float, read
             "agent_timeout", "the agent sent nothing" if read_s is None else f"the agent sent nothing for {read_s:g} s"
         )
     if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return Fault("agent_unreachable", "the agent's host name cannot be resolved", detail=_reason(error.os_error))
+        return Fault("agent_unreachable", "the agent's host name cannot be resolved", detail=told(_reason(error.os_error)))
     if isinstance(error, aiohttp.ClientSSLError | aiohttp.ServerFingerprintMismatch):
-        return Fault("agent_unreachable", "TLS with the agent failed", detail=_reason(error))
+        return Fault("agent_unreachable", "TLS with the agent failed", detail=told(_reason(error)))
     if isinstance(error, aiohttp.ClientConnectorError):
-        return Fault("agent_unreachable", "no connection to the agent", detail=_reason(error.os_error))
+        return Fault("agent_unreachable", "no connection to the agent", detail=told(_reason(error.os_error)))
     if isinstance(error, aiohttp.InvalidURL):
         return Fault("agent_unreachable", "the agent's address is not one that can be reached")
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return Fault("transport_error", "the agent closed the connection before it answered")
     if isinstance(error, aiohttp.ClientPayloadError):
-        return Fault("transport_error", "the agent's answer broke off", detail=_reason(error))
+        return Fault("transport_error", "the agent's answer broke off", detail=told(_reason(error)))
     if isinstance(error, aiohttp.ClientResponseError):
-        return Fault("transport_error", "the agent's answer is not HTTP", detail=error.message[:MAX_DETAIL])
-    return Fault("transport_error", "the connection to the agent failed", detail=_reason(error))
+        return Fault("transport_error", "the agent's answer is not HTTP", detail=told(error.message))
+    return Fault("transport_error", "the connection to the agent failed", detail=told(_reason(error)))
 
 
 def retry_after_s(text: str | None) -> float | None:
@@ -83,4 +88,4 @@ def retry_after_s(text: str | None) -> float | None:
 
 
 def _reason(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"[:MAX_DETAIL]
+    return f"{type(error).__name__}: {error}"

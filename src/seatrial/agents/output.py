@@ -17,13 +17,14 @@ from seatrial.transcript import Note, pointer
 MAX_TRACE_BYTES = 64 * 1024 * 1024
 
 _STRUCTURED = re.compile(rb"(?:\xef\xbb\xbf)?\s*[{\[]")
-_MEANT_AS_OBJECT = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*["}]')
+# Text may begin with a bracket too: `[a link](...)`, `{{mustache}}`, `[1] a reference`.
+_MEANT_AS_JSON = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:(?:\[\s*)*\{\s*["}]|\[\s*"|[\[{]\s*\Z)')
 
 
 def read_output(data: bytes) -> Reading:
     """Read the output of one run: a JSON object is a provider response, text that is not JSON is the answer.
 
-    Raises `SeatrialError` when there is nothing, or when it was meant as an object and is not one. A number, a word or
+    Raises `SeatrialError` when there is nothing, or when it was meant as JSON and is broken, or no response. A number, a word or
     a quoted text may happen to be JSON, and is the answer all the same.
     """
     if not _STRUCTURED.match(data):
@@ -31,7 +32,7 @@ def read_output(data: bytes) -> Reading:
     try:
         return output_messages.read(data)
     except SeatrialError:
-        if _MEANT_AS_OBJECT.match(data) or _is_json(data):
+        if _MEANT_AS_JSON.match(data) or _is_json(data):
             raise
         return output_messages.read_text_output(data)
 

@@ -77,23 +77,25 @@ class PythonAgent:
             async with asyncio.timeout(limit.seconds) as timer:
                 value = await self._call(request, grant)
                 if hasattr(value, "__anext__") or hasattr(value, "__next__"):
-                    stream = StreamedRun(emit, "agui", RunStarted(thread_id=request.run_id, run_id=request.run_id))
+                    stream = StreamedRun(emit, "agui", RunStarted(thread_id=request.run_id, run_id=request.run_id), grant)
                     fault = await self._take_events(value, stream)
+                    if fault is not None and grant is not None:
+                        fault.message = grant.redact_text(fault.message)
         except TimeoutError as error:
             # The function may raise one of its own.
-            fault = limit.fault() if timer.expired() else exception_fault(error)
+            fault = limit.fault() if timer.expired() else exception_fault(error, grant)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            fault = exception_fault(error)
+            fault = exception_fault(error, grant)
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:  # noqa: BLE001 - whatever an agent raises is a finding, sys.exit() too
-            fault = exception_fault(error)
+            fault = exception_fault(error, grant)
         if stream is not None:
             return stream.reply(fault)
-        return read_returned(value) if fault is None else Reply(fault=fault)
+        return read_returned(value, grant) if fault is None else Reply(fault=fault)
 
     async def _call(self, request: RunRequest, grant: RunGrant | None) -> Any:
         positional, named = self._calling.arguments(request, grant)

@@ -15,21 +15,24 @@ from seatrial.errors import SeatrialError
 from seatrial.formats import agent_response, contract, output_messages
 from seatrial.formats.reading import Reading
 from seatrial.runs import Fault
+from seatrial.world.grant import RunGrant, token_removed
 
 _EXPECTED = "text, an object with `final_response` or `output_messages`, a list of messages, or an iterator of events"
 
 
-def read_returned(value: Any) -> Reply:
+def read_returned(value: Any, grant: RunGrant | None = None) -> Reply:
     """The reply that a value is.
 
     Text is the answer. An object with a `final_response` is an agent response, any other a provider response; a list
     is its `output_messages`. Bytes are read as the output of a program is. Data classes, structs and pydantic models
-    count as objects.
+    count as objects. The token of a grant is not kept.
     """
     try:
-        body = _body(value)
+        returned = _body(value)
     except SeatrialError as error:
-        return Reply(fault=Fault("agent_bad_response", error.message))
+        message = error.message if grant is None else grant.redact_text(error.message)
+        return Reply(fault=Fault("agent_bad_response", message))
+    body = returned if grant is None else grant.redact(returned)
     reply = Reply(body=body)
     try:
         reply.reading = _read(value, body)
@@ -41,6 +44,8 @@ def read_returned(value: Any) -> Reply:
         reply.reading.notes = report.notes
         if report.violation is not None:
             reply.fault = Fault(report.violation, report.message, excerpt(body))
+    if body is not returned:
+        reply.reading.notes.append(token_removed())
     return reply
 
 

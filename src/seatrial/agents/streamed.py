@@ -18,13 +18,19 @@ from seatrial.events.types import CancelledOutcome, RawEvent, RunError, RunFinis
 from seatrial.formats.agui import reading_of
 from seatrial.formats.reading import Reading
 from seatrial.runs import Fault
+from seatrial.world.grant import RunGrant, token_removed
 
 
 class StreamedRun:
     """The events of one run, from as many connections as it took."""
 
-    def __init__(self, emit: Emit, format: str, frame: RunStarted | None = None) -> None:
-        """With `frame`, events that do not start with a run of their own are put into this one."""
+    def __init__(
+        self, emit: Emit, format: str, frame: RunStarted | None = None, grant: RunGrant | None = None
+    ) -> None:
+        """With `frame`, events that do not start with a run of their own are put into this one.
+
+        The token of a grant is not kept.
+        """
         self.events: list[Event] = []
         self.cursor: str | None = None
         """Where the last event stands, to resume behind it; None when it does not tell, or there was none."""
@@ -33,6 +39,7 @@ class StreamedRun:
         self._emit = emit
         self._format = format
         self._frame = frame
+        self._grant = grant
         self._framed = False
         self._reader = LogReader()
         self._framing = FrameReader()
@@ -88,8 +95,12 @@ class StreamedRun:
         reading: Reading | None = None
         if self.events:
             reading = reading_of(self.events, self._reader.notes, self._format, self._reader.run_id)
+        received = b"".join(self._received)
+        body = received if self._grant is None else self._grant.redact(received)
+        if body is not received and reading is not None:
+            reading.notes.append(token_removed())
         return Reply(
-            body=b"".join(self._received) or None,
+            body=body or None,
             reading=reading,
             fault=fault or self._fault(),
             http_status=http_status,
@@ -102,6 +113,8 @@ class StreamedRun:
         self._take(frame)
 
     def _take(self, frame: Frame) -> None:
+        if self._grant is not None:
+            frame = frame._replace(data=self._grant.redact(frame.data))
         event = self._reader.take(frame)
         if event is None:
             return

@@ -12,7 +12,7 @@ from seatrial import wire
 from seatrial.cli.exits import FAILED, PASSED
 from seatrial.cli.files import read_document
 from seatrial.cli.terminal import one_line, paint, print_notes, printable
-from seatrial.events.log import read_log
+from seatrial.events.log import malformed, read_log
 from seatrial.events.projection import to_transcript
 from seatrial.events.replay import replay
 from seatrial.events.run_input import read_run_input, start_messages
@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", help="print {ok, error?, index?, notes, messages, state, pending}"
     )
-    parser.epilog = "exit codes: 0 the order of the events is legal, 1 it is not, 3 the file could not be read."
+    parser.epilog = "exit codes: 0 the events are legal, 1 they are not, 3 the file could not be read."
 
 
 def run(args: argparse.Namespace) -> int:
@@ -47,7 +47,8 @@ def run(args: argparse.Namespace) -> int:
     messages: list[Any] = list(folded.messages)
     if args.view == "transcript":
         messages = list(to_transcript(folded, notes).messages)
-    violation = result.violation
+    faults = [fault for fault in (malformed(log), result.violation) if fault is not None]
+    violation = min(faults, key=lambda fault: fault.index, default=None)
     if args.json:
         shown: dict[str, Any] = {"ok": violation is None}
         if violation is not None:

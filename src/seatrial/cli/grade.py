@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import os
 import sys
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 
 import msgspec
@@ -16,9 +17,9 @@ from seatrial.cli.location import add_store_option, opened_store
 from seatrial.cli.progress import Progress
 from seatrial.engine import Regrading, regrade, surroundings
 from seatrial.graders import GradingPlan
-from seatrial.runs import Experiment, Run
+from seatrial.runs import Case, Experiment, Run
 from seatrial.store import Store
-from seatrial.suites import Suite, load_suite, stored_suite
+from seatrial.suites import Suite, load_suite, read_cases, stored_suite
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print {experiment, outcomes, changed, computed, reused}")
     parser.epilog = (
         "Verdicts are known by their content (run, grader, configuration): only what changed is computed.\n"
-        "Graders of single cases are those that were stored with the runs.\n"
+        "With --suite, what its cases expect counts too; a case that it does not have is graded as stored with the runs.\n"
         "exit codes: 0 all passed, 1 any failed, 2 usage or an unusable suite, 3 something could not be graded."
     )
 
@@ -36,8 +37,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     with opened_store(args) as store:
         experiment = store.resolve_experiment(args.experiment)
-        suite = load_suite(args.suite) if args.suite is not None else stored_suite(experiment.suite)
-        done = asyncio.run(_graded(experiment, suite, store))
+        cases: Iterable[Case] = ()
+        if args.suite is None:
+            suite = stored_suite(experiment.suite)
+        else:
+            suite = load_suite(args.suite)
+            cases = read_cases(suite, variables=os.environ)
+        done = asyncio.run(_graded(experiment, suite, cases, store))
     if args.json:
         shown = {"experiment": experiment.experiment_id, **msgspec.to_builtins(done)}
         sys.stdout.buffer.write(wire.encode(shown) + b"\n")
@@ -48,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     return exit_of(done.outcomes)
 
 
-async def _graded(experiment: Experiment, suite: Suite, store: Store) -> Regrading:
+async def _graded(experiment: Experiment, suite: Suite, cases: Iterable[Case], store: Store) -> Regrading:
     plan = GradingPlan(suite.graders, threshold=suite.threshold)
     with Progress("runs graded") as progress:
 
@@ -58,4 +64,12 @@ async def _graded(experiment: Experiment, suite: Suite, store: Store) -> Regradi
 
         async with AsyncExitStack() as stack:
             around = await surroundings(suite, os.environ, stack)
-            return await regrade(store, experiment.experiment_id, plan, around, finished)
+            return await regrade(
+                store,
+                experiment.experiment_id,
+                plan,
+                around,
+                finished,
+                cases=cases,
+                secrets=suite.secrets(os.environ),
+            )

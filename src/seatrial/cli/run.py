@@ -19,7 +19,7 @@ from seatrial.cli.terminal import wants_colour
 from seatrial.cli.watch import Watcher
 from seatrial.engine import Stop, Tally, cases_that, create_experiment, launch, resumable, total_runs
 from seatrial.errors import SeatrialError
-from seatrial.reports import terminal_summary, write_reports
+from seatrial.reports import FORMS, terminal_summary, write_reports
 from seatrial.runs import Experiment
 from seatrial.store import Store
 from seatrial.suites import Suite, load_suite, read_cases
@@ -43,6 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_store_option(parser)
     add_report_options(parser)
+    parser.add_argument("--json", action="store_true", help="the whole report as JSON on standard output, and no table")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     parser.epilog = (
         "Ctrl-C finishes what is running, and says how to resume; a second one stops at once.\n"
@@ -62,11 +63,15 @@ def run(args: argparse.Namespace) -> int:
             raise
         targets = report_targets(args)
         report = write_reports(store, experiment.experiment_id, targets)
-        sys.stdout.write(terminal_summary(report, colour=wants_colour(sys.stdout)))
+        if args.json:
+            sys.stdout.writelines(FORMS["json"](report))
+        else:
+            sys.stdout.write(terminal_summary(report, colour=wants_colour(sys.stdout)))
+        told = sys.stderr if args.json else sys.stdout
         for form, path in targets.items():
-            print(f"{form}: {path}")
+            print(f"{form}: {path}", file=told)
         if tally.stop_reason is not None:
-            print(f"stopped: {tally.stop_reason}; go on with\n  {_resume_command(args, experiment)}")
+            print(f"stopped: {tally.stop_reason}; go on with\n  {_resume_command(args, experiment)}", file=told)
         outcomes: Counter[str] = Counter()
         for counts in store.agent_counts(experiment.experiment_id):
             outcomes.update(counts.outcomes)

@@ -6,10 +6,12 @@ import shutil
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from types import TracebackType
 
-from seatrial.cli.terminal import paint
+from seatrial.cli.terminal import paint, printable
 from seatrial.runs import Experiment, Run
+from seatrial.transcript import Note
 
 TERMINAL_INTERVAL_S = 0.1
 PLAIN_INTERVAL_S = 10.0
@@ -18,7 +20,7 @@ _SHORTEST_BAR = 8
 
 
 class Watcher:
-    """Shows how far an experiment has come, with counts and rates; says nothing when quiet."""
+    """Shows how far an experiment has come, with counts and rates; when quiet, it only warns."""
 
     def __init__(self, experiment: Experiment, total: int, *, quiet: bool) -> None:
         self._experiment = experiment
@@ -30,6 +32,7 @@ class Watcher:
         self._begun = time.monotonic()
         self._next = self._begun + self._interval
         self._before = 0
+        self._warnings: list[str] = []
 
     def __enter__(self) -> Watcher:
         if not self._quiet:
@@ -42,6 +45,8 @@ class Watcher:
         if not self._quiet and self._live:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+        for warning in self._warnings:
+            print(warning, file=sys.stderr)
 
     def resumed(self, done: int) -> None:
         """So many runs were there already."""
@@ -59,6 +64,12 @@ class Watcher:
         if not self._quiet:
             lead = "\n" if self._live else ""
             print(f"{lead}{reason}: nothing new is started", file=sys.stderr)
+
+    def noted(self, agent: str, notes: Sequence[Note]) -> None:
+        first = notes[0]
+        more = f" (and {len(notes) - 1} more)" if len(notes) > 1 else ""
+        told = f"warning: {agent}: line {first.pointer[1:]} belongs to no run: {first.message} [{first.code}]{more}"
+        self._warnings.append(printable(told))
 
     def _draw(self, now: float) -> None:
         done = self._before + sum(self._counts.values())

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
 import msgspec
 
 from seatrial.agents import build_agent
-from seatrial.agents.config import AgentConfig
+from seatrial.agents.config import AgentConfig, StreamConfig
+from seatrial.agents.endpoint import checked_url
 from seatrial.agents.http import HttpAgent
 from seatrial.errors import SeatrialError
 from seatrial.suites import Suite, resolve_agent
@@ -27,7 +30,7 @@ class Checkup(msgspec.Struct, omit_defaults=True):
 
 
 async def check_agents(suite: Suite, variables: Mapping[str, str]) -> list[Checkup]:
-    """Start each agent as a run would, and ask those behind HTTP whether they are there."""
+    """Start each agent as a run would, and see whether somebody is there where it is reached over the network."""
     async with ToolProxy() as proxy:
         return [await _check(name, config, suite, proxy, variables) for name, config in suite.agents.items()]
 
@@ -38,9 +41,10 @@ async def _check(
     checkup = Checkup(name, str(config.__struct_config__.tag), True, "can be started")
     secrets = suite.secrets(variables)
     try:
+        resolved = resolve_agent(config, variables)
         agent = build_agent(
             name,
-            resolve_agent(config, variables),
+            resolved,
             directory=suite.directory,
             proxy=proxy,
             connect_s=suite.timeouts.connect_s,
@@ -51,6 +55,8 @@ async def _check(
             await stack.enter_async_context(agent)
             if isinstance(agent, HttpAgent):
                 await _probe(agent, checkup)
+            elif isinstance(resolved, StreamConfig):
+                await _knock(resolved, resolved.connect_timeout_s or suite.timeouts.connect_s, checkup)
     except SeatrialError as error:
         checkup.ok, checkup.message = False, str(error)
     checkup.message = secrets.redact(checkup.message)
@@ -64,3 +70,20 @@ async def _probe(agent: HttpAgent, checkup: Checkup) -> None:
         outbound = await agent.check_connectivity()
         checkup.reaches_proxy = outbound.ok
         checkup.message += f"; {outbound.message}"
+
+
+async def _knock(config: StreamConfig, connect_s: float, checkup: Checkup) -> None:
+    """Connect and no more: a stream has no request that starts no run."""
+    url = checked_url(config.url, "the agent's address")
+    where = f"{url.host}:{url.port}"
+    begun = time.monotonic()
+    try:
+        async with asyncio.timeout(connect_s):
+            _, writer = await asyncio.open_connection(url.host, url.port)
+    except TimeoutError:
+        checkup.ok, checkup.message = False, f"no connection to {where} within {connect_s:g} s"
+    except OSError as error:
+        checkup.ok, checkup.message = False, f"nobody listens at {where}: {error.strerror or error}"
+    else:
+        writer.close()
+        checkup.message = f"somebody listens at {where} ({(time.monotonic() - begun) * 1000:.0f} ms)"

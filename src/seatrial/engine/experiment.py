@@ -6,7 +6,7 @@ import asyncio
 import random
 import uuid
 from collections import Counter
-from collections.abc import Awaitable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from itertools import chain, count
 from typing import Protocol
@@ -27,6 +27,7 @@ from seatrial.graders import GradingPlan, Subject, Surroundings
 from seatrial.runs import Case, Experiment, Grade, Run, RunKey
 from seatrial.store import Store
 from seatrial.suites import Secrets, Suite
+from seatrial.transcript import Note
 
 
 class Observer(Protocol):
@@ -41,6 +42,9 @@ class Observer(Protocol):
     def stopping(self, reason: str) -> None:
         """Nothing new starts; what runs is finished."""
 
+    def noted(self, agent: str, notes: Sequence[Note]) -> None:
+        """An agent said something that belongs to no run."""
+
 
 class Tally(msgspec.Struct):
     """What one execution of an experiment did."""
@@ -53,6 +57,8 @@ class Tally(msgspec.Struct):
     """Why it ended before all was run; None when nothing is left to run."""
     elsewhere: int = 0
     """Runs of this execution that another process recorded first: its results count."""
+    notes: dict[str, list[Note]] = {}
+    """What an agent said that belongs to no run, by the agent."""
 
 
 class ExperimentRunner:
@@ -91,6 +97,7 @@ class ExperimentRunner:
         self._outbox = Outbox(store)
         self._run_ids = _run_ids()
         self._outcomes: Counter[str] = Counter()
+        self._notes: dict[str, list[Note]] = {}
         self._begun = 0.0
         self._left_out = False
         """Whether something was not run, because of a stop."""
@@ -114,7 +121,7 @@ class ExperimentRunner:
         reason = self.stop.reason if self._left_out else None
         if missing or self.experiment.status != "finished":
             await self._store.finish_experiment(experiment_id, finished_at=self._clock.now_ms(), stop_reason=reason)
-        return Tally(len(done), self._outcomes, reason, self._outbox.elsewhere)
+        return Tally(len(done), self._outcomes, reason, self._outbox.elsewhere, self._notes)
 
     async def _carry_out(self, missing: Mapping[str, Iterator[Trial]]) -> None:
         places = asyncio.Semaphore(self.suite.concurrency)
@@ -126,7 +133,7 @@ class ExperimentRunner:
                     for name, trials in missing.items():
                         agent = self.agents[name]
                         if isinstance(agent, BatchAgent):
-                            group.create_task(self._work_in_batch(agent, trials))
+                            group.create_task(self._work_in_batch(name, agent, trials))
                         else:
                             self._start_workers(group, name, agent, trials, places)
                 await self._outbox.empty()
@@ -199,18 +206,24 @@ class ExperimentRunner:
                 return
             await self._settle(trial.case, finished)
 
-    async def _work_in_batch(self, agent: BatchAgent, trials: Iterator[Trial]) -> None:
+    async def _work_in_batch(self, name: str, agent: BatchAgent, trials: Iterator[Trial]) -> None:
         runner = BatchRunner(agent, self._clock, self._store, self._redaction)
         async with aclosing(runner.carry_out(trials)) as ended:
             async for case, finished in ended:
                 await self._settle(case, finished)
+        if agent.notes:
+            told = [Note(note.code, note.pointer, self._redaction.text(note.message)) for note in agent.notes]
+            self._notes[name] = told
+            if self._observer is not None:
+                self._observer.noted(name, told)
 
     async def _settle(self, case: Case, finished: Finished) -> None:
         """Grade a run and hand it to the store."""
         run = finished.run
         try:
             graded = self._plan.grade(Subject(run, case), self._surroundings)
-            run.verdicts, run.grade = await graded if isinstance(graded, Awaitable) else graded
+            verdicts, grade = await graded if isinstance(graded, Awaitable) else graded
+            run.verdicts, run.grade = self._redaction.graded(verdicts, grade)
         except Exception as error:  # noqa: BLE001 (a fault of ours in grading must not lose the run)
             told = self._redaction.text(f"{type(error).__name__}: {error}")
             run.grade = Grade(judgement="errored", reasons=[f"could not be graded: {told}"])

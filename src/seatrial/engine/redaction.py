@@ -8,11 +8,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from seatrial import wire
+from seatrial import formats, wire
 from seatrial.agents.agent import Reply
+from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading
-from seatrial.runs import Fault
+from seatrial.runs import Fault, Grade, Verdict
 from seatrial.suites import Secrets
+from seatrial.trajectory.result import MatchResult
 from seatrial.trajectory.step import Step
 from seatrial.transcript import Note, note_code
 
@@ -94,8 +96,8 @@ class Redaction:
             reply.trace_file = Note(note.code, note.pointer, self.text(note.message))
         if reply.reading is not None:
             reading = self._reading(reply.reading)
-            if reading is not reply.reading and body is not None and reply.body is body:
-                # The body of a stream may have it in pieces only, and then it cannot be kept at all.
+            if reading is not reply.reading and body is not None and (reply.body is body or self._in_pieces(reply)):
+                # Where the body of a stream has it in pieces, it cannot be kept at all.
                 reply.body = None
                 reading.notes.append(Note(SECRET_REMOVED, "", "the body is not kept: a secret is spread over it"))
             reply.reading = reading
@@ -109,6 +111,31 @@ class Redaction:
         redacted = self.document(written)
         clean: list[Step] = steps if redacted == written else wire.decode(redacted, _decoder(list[Step]))
         return clean
+
+    def graded(self, verdicts: list[Verdict], grade: Grade) -> tuple[list[Verdict], Grade]:
+        """Verdicts and their grade without secrets in what graders wrote; keys and names stay what they are."""
+        if self._secrets is None:
+            return verdicts, grade
+        written = wire.encode([[[verdict.reasons, verdict.details] for verdict in verdicts], grade.reasons])
+        redacted = self.document(written)
+        if redacted == written:
+            return verdicts, grade
+        clean, reasons = wire.decode(redacted)
+        replace = msgspec.structs.replace
+        told = zip(verdicts, clean, strict=True)
+        return [replace(verdict, reasons=said, details=details) for verdict, (said, details) in told], replace(
+            grade, reasons=reasons
+        )
+
+    def _in_pieces(self, reply: Reply) -> bool:
+        """Whether a body that has no secret whole any more may have one in pieces, which reading it puts together."""
+        if reply.streamed or reply.body is None or reply.reading is None:
+            return reply.streamed
+        try:
+            again = formats.read(reply.body, reply.reading.format)
+        except SeatrialError:
+            return False  # no stream: those are read whatever is in their lines
+        return self._reading(again) is not again
 
     def _reading(self, reading: Reading) -> Reading:
         written = wire.encode(reading)
@@ -137,7 +164,7 @@ def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
 def _vocabulary() -> frozenset[str]:
     """Keys, tags and fixed values of what we write. A secret that is one of these words guards nothing."""
     words: set[str] = set()
-    left: list[Any] = list(msgspec.json.schema_components([Reading, Step]))
+    left: list[Any] = list(msgspec.json.schema_components([Reading, Step, MatchResult]))
     while left:
         schema = left.pop()
         if isinstance(schema, dict):

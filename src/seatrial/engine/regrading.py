@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 import msgspec
 
+from seatrial.engine.redaction import Redaction
 from seatrial.graders import GradingPlan, Subject, Surroundings
-from seatrial.runs import Run
+from seatrial.runs import Case, Run
 from seatrial.store import Receipt, Store
+from seatrial.suites import Secrets
 
 
 class Regrading(msgspec.Struct):
@@ -31,17 +33,28 @@ async def regrade(
     plan: GradingPlan,
     surroundings: Surroundings,
     finished: Callable[[Run], None] | None = None,
+    *,
+    cases: Iterable[Case] = (),
+    secrets: Secrets | None = None,
 ) -> Regrading:
-    """Grade every run of an experiment that has ended; earlier verdicts stay known."""
+    """Grade every run of an experiment that has ended; earlier verdicts stay known.
+
+    What `cases` say of how they are graded counts before what was stored with the runs.
+    """
     done = Regrading(Counter())
-    cases = {case.id: case for case in store.cases(experiment_id)}
+    redaction = Redaction(secrets)
+    known_cases = {case.id: case for case in store.cases(experiment_id)}
+    for case in cases:
+        if (asked := known_cases.get(case.id)) is not None:
+            known_cases[case.id] = _graded_as(asked, case)
     receipt: Receipt[None] | None = None
     for run in store.whole_runs(experiment_id):
         if run.status in ("pending", "running", "cancelled"):
             continue
         known = store.known_verdicts(run.run_id)
-        graded = plan.grade(Subject(run, cases[run.key.case_id]), surroundings, known)
+        graded = plan.grade(Subject(run, known_cases[run.key.case_id]), surroundings, known)
         verdicts, grade = await graded if isinstance(graded, Awaitable) else graded
+        verdicts, grade = redaction.graded(verdicts, grade)
         reused = sum(verdict.key in known for verdict in verdicts)
         done.reused += reused
         done.computed += len(verdicts) - reused
@@ -56,3 +69,15 @@ async def regrade(
     if receipt is not None:
         await receipt
     return done
+
+
+def _graded_as(asked: Case, case: Case) -> Case:
+    """The case as the agent was asked, with the expectations of another."""
+    return msgspec.structs.replace(
+        asked,
+        graders=case.graders,
+        threshold=case.threshold,
+        expected=case.expected,
+        expected_outcome=case.expected_outcome,
+        expected_outcome_detail=case.expected_outcome_detail,
+    )

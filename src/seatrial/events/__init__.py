@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from seatrial.events.event_reader import EventReader, read_event
     from seatrial.events.expand import Expander, expand
     from seatrial.events.fold import Folded, Folding, fold
-    from seatrial.events.log import EventLog, LogReader, read_log
+    from seatrial.events.log import EventLog, LogReader, malformed, read_log
     from seatrial.events.ndjson import NdjsonParser, encode_ndjson
     from seatrial.events.patch import Patcher
     from seatrial.events.projection import to_transcript
@@ -78,6 +78,7 @@ __all__ = [
     "from_native",
     "parse_cursor",
     "read_event",
+    "malformed",
     "read_log",
     "read_run_input",
     "replay",
@@ -124,6 +125,7 @@ __getattr__ = attach(
         "log": (
             "EventLog",
             "LogReader",
+            "malformed",
             "read_log",
         ),
         "ndjson": (

@@ -17,12 +17,21 @@ from seatrial.errors import SeatrialError
 from seatrial.events import types as t
 from seatrial.events.codec import event_decoder
 from seatrial.events.envelope import RunStreamTerminal, SequencedOutputEnvelope, StreamKeepalive, parse_cursor
-from seatrial.events.event_reader import EventReader
+from seatrial.events.event_reader import (
+    EVENT_FIELD_DROPPED,
+    EVENT_FIELD_MISSING,
+    EVENT_UNREADABLE,
+    EVENT_UNTYPED,
+    EventReader,
+)
 from seatrial.events.ndjson import NdjsonParser
 from seatrial.events.sse import SseFrame, SseParser
 from seatrial.events.verify import STREAM_TRUNCATED
-from seatrial.events.violation import quoted
+from seatrial.events.violation import Violation, quoted
 from seatrial.transcript import Note, note_code, pointer, repair_notes
+
+# Where AG-UI clients take null for absent, and `title`, which only the old THINKING_START had.
+_ABSENT_AS_NULL = frozenset({"parentMessageId", "outcome", "rawEvent", "result", "input", "title"})
 
 DONE_SENTINEL = note_code("done_sentinel", "The stream has the `[DONE]` of other protocols, which AG-UI refuses.")
 FRAME_TRUNCATED = note_code("frame_truncated", "The stream was cut inside a frame; what had come of it was dropped.")
@@ -49,6 +58,22 @@ class EventLog(msgspec.Struct):
     sequences: list[int] | None = None
     """One for each event, when all have one."""
     terminal: RunStreamTerminal | None = None
+
+
+def malformed(log: EventLog) -> Violation | None:
+    """The first bare event that an AG-UI client would refuse for its fields; the reader mended it, or kept it as RAW.
+
+    Events in envelopes are the seed's, which asks for nothing but a type.
+    """
+    if log.sequences is not None:
+        return None
+    for note in log.notes:
+        _, index, *field = note.pointer.split("/") if note.pointer else ("", "")
+        mended = note.code == EVENT_FIELD_DROPPED and field[0] not in _ABSENT_AS_NULL
+        if mended or note.code in (EVENT_UNREADABLE, EVENT_UNTYPED, EVENT_FIELD_MISSING):
+            place = f"{field[0]}: " if field else ""
+            return Violation(int(index), "malformed", f"{place}{note.message}")
+    return None
 
 
 class Frame(NamedTuple):

@@ -24,6 +24,7 @@ VIOLATION_CODES: dict[str, str] = {
     "subagent_not_active": "A subagent ends that is not active.",
     "attribution": "An event is attributed to another agent than the one that opened what it continues.",
     "attribution_null": "A message is attributed to null; an absent attribution is left out.",
+    "malformed": "A bare event is no object with a type, lacks a required field, or has one of a wrong type.",
     "chunk_without_id": "The first chunk of a stream has no id.",
     "chunk_without_name": "The first chunk of a tool call has no tool name.",
     "chunk_ambiguous": "A chunk without id and attribution could continue several streams.",

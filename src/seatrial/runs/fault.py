@@ -16,19 +16,22 @@ class FaultClass(msgspec.Struct, frozen=True):
     blame: Blame
     """`agent`: the run failed, and that is a result. `infrastructure`: it errored, and says nothing of the agent."""
     retryable: bool
-    """Whether the same request may be sent again by itself."""
+    """Whether the same request may be sent again by itself, whatever the status that came with it."""
 
 
 FAULT_CLASSES: dict[str, FaultClass] = {
     "auth_failed": FaultClass("The agent answered 401 or 403.", "infrastructure", False),
     "agent_timeout": FaultClass("The agent answered 408 or 504, or nothing in time.", "infrastructure", True),
     "deadline_exceeded": FaultClass("The run used up its whole deadline.", "infrastructure", False),
-    "agent_5xx": FaultClass("The agent answered 500 to 599, but not 502, 503 or 504.", "infrastructure", False),
-    "agent_unavailable": FaultClass("The agent answered 429, 502 or 503.", "infrastructure", True),
-    "agent_4xx": FaultClass("The agent answered another 4xx.", "infrastructure", False),
+    "agent_5xx": FaultClass(
+        "The agent answered 500 to 599, but not 504; 502 and 503 are tried again.", "infrastructure", False
+    ),
+    "agent_4xx": FaultClass("The agent answered another 4xx; 429 is tried again.", "infrastructure", False),
     "agent_redirected": FaultClass("The agent answered 3xx; redirects are not followed.", "infrastructure", False),
     "agent_bad_response": FaultClass("The answer is not JSON, or has no usable final response.", "agent", False),
-    "response_contract_violation": FaultClass("The answer breaks the agent's response contract.", "agent", False),
+    "response_contract_violation": FaultClass(
+        "The answer breaks the agent's response contract (`contract_error` elsewhere).", "agent", False
+    ),
     "agent_exception": FaultClass("The agent function raised.", "agent", False),
     "agent_reported_error": FaultClass("The agent's own stream ended with RUN_ERROR.", "agent", False),
     "agent_exit": FaultClass("The agent's process ended with a code other than 0.", "infrastructure", False),
@@ -45,6 +48,9 @@ FAULT_CLASSES: dict[str, FaultClass] = {
     "internal_error": FaultClass("A fault of Seatrial itself.", "infrastructure", False),
 }
 """Every error class a run can have."""
+
+RETRYABLE_STATUSES = frozenset({408, 429, 502, 503, 504})
+"""Statuses that may pass, also where others of their class do not."""
 
 
 class Fault(msgspec.Struct, omit_defaults=True):
@@ -70,4 +76,4 @@ class Fault(msgspec.Struct, omit_defaults=True):
     @property
     def retryable(self) -> bool:
         """Whether trying again may help."""
-        return FAULT_CLASSES[self.error_class].retryable
+        return FAULT_CLASSES[self.error_class].retryable or self.http_status in RETRYABLE_STATUSES

@@ -4,9 +4,9 @@ Keys of a configuration: `mode`; `expected` (items), or for `any_order` `minimum
 glob); `defaults` for items, of which `args_match` may also stand alone; the constraints `forbidden`, `allowed`,
 `max_calls`, `min_calls`, `no_errors`; `failed_calls`, `retries`, `min_score`.
 
-What could never fail is refused, so that nothing passes for want of something to check: an empty `expected` where it
-asks for nothing (`in_order`, `superset`, `partial_order`; in `exact`, `unordered` and `subset` it means "no calls"),
-minimums of zero and nothing else, `min_score: 0`, `no_errors` when failed calls are ignored.
+An empty configuration never scores: an empty `expected` is refused in every mode ("no calls at all" is said with
+`any_order` and `maximums: {"*": 0}`), and so is what could never fail: minimums of zero and nothing else,
+`min_score: 0`, `no_errors` when failed calls are ignored.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 _REFERENCE_MODES = ("in_order", "exact", "superset", "subset", "unordered")
 _EMPTY_MEANS_NO_CALLS = ("exact", "unordered", "subset")
+_NO_CALLS = 'to expect no calls at all, say so: mode any_order with maximums {"*": 0}'
 _FORBIDDEN_KEYS = ("tool", "args", "args_match", "result", "status", "actor")
 _ITEM_KEYS = (*_FORBIDDEN_KEYS, "max_duration_ms", "id", "after")
 _DEFAULT_KEYS = ("args_match", "status", "actor", "max_duration_ms")
@@ -163,8 +164,8 @@ def _expected(given: Mapping[str, Any], mode: Mode) -> list[Item]:
     expected = given["expected"]
     if not isinstance(expected, list | tuple):
         config.refuse(f"expected is an array of items, got {config.short(expected)}", ("expected",))
-    if not expected and mode not in _EMPTY_MEANS_NO_CALLS:
-        config.refuse(f"nothing is expected, so {mode} could never fail", ("expected",))
+    if not expected:
+        config.refuse("nothing is expected", ("expected",), hint=_NO_CALLS)
     defaults = given.get("defaults", {})
     if not isinstance(defaults, Mapping):
         config.refuse(f"defaults is an object, got {config.short(defaults)}", ("defaults",))

@@ -12,9 +12,12 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from seatrial.events.types import Event
+from seatrial.transcript import Note, note_code
 
 Emit: TypeAlias = Callable[[Event], None]
 Refused: TypeAlias = Literal["run_token_invalid", "run_token_expired"]
+
+RUN_TOKEN_REMOVED = note_code("run_token_removed", "The agent sent its run token back; it was taken out of the record.")
 
 MAX_RUN_BYTES = 64 * 1024 * 1024
 """What one run may post in all."""
@@ -24,6 +27,7 @@ _TOKEN_BYTES = 32
 _JTI_BYTES = 8
 _MARK = "~"
 """Begins every token. It is rare in what agents send, and looking for one character costs next to nothing."""
+_REDACTED = "[run token]"
 
 
 class RunGrant(msgspec.Struct, frozen=True):
@@ -43,6 +47,10 @@ class RunGrant(msgspec.Struct, frozen=True):
     def redact(self, data: bytes) -> bytes:
         """The data without the secret, where an agent sends it back."""
         return redact_token(data, self.token)
+
+    def redact_text(self, text: str) -> str:
+        """The text without the secret."""
+        return text.replace(self.token, _REDACTED)
 
 
 class LiveRun(msgspec.Struct):
@@ -101,10 +109,15 @@ class Grants:
         return "run_token_expired" if digest in self._dead else "run_token_invalid"
 
 
+def token_removed() -> Note:
+    """Tells that the token was in what an agent sent."""
+    return Note(RUN_TOKEN_REMOVED, "", "the run token is not kept in the record")
+
+
 def redact_token(data: bytes, token: str) -> bytes:
     """The data with something harmless in the place of a run token."""
     secret = token.encode()
-    return data.replace(secret, b"[run token]") if _MARK.encode() in data and secret in data else data
+    return data.replace(secret, _REDACTED.encode()) if _MARK.encode() in data and secret in data else data
 
 
 def _digest(token: str) -> bytes:
