@@ -39,6 +39,10 @@ class Race(msgspec.Struct, frozen=True):
     def best(self, name: str) -> float:
         return min(self.samples[name])
 
+    def median(self, name: str) -> float:
+        """For differences of two measurements, of which the smallest is no better than the largest."""
+        return median(self.samples[name])
+
     def ratio(self, slower: str, faster: str) -> Ratio:
         """Time of the first over time of the second: how many times faster the second is."""
         rounds = [a / b for a, b in zip(self.samples[slower], self.samples[faster], strict=True)]

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 import tiktoken
-from inspect_ai import Task, eval  # noqa: A004 (its name for it)
+from inspect_ai import Task, eval
 from inspect_ai.dataset import Sample
 from inspect_ai.model import ModelOutput, get_model
 from inspect_ai.scorer import includes
