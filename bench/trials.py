@@ -4,8 +4,8 @@ verdict. The figure is the CPU time of one case more, of the whole process: what
 over 4,000. The agent is an async function; one that may block gets a thread, and is shown beside it.
 
 promptfoo and inspect_ai do less for a case: their model is an echo and a mock, no tool is called, and a text is looked
-for in the answer. They are given fewer cases because they take longer, and the plain loop more. pydantic-evals calls the same agent and stores
-nothing; the plain loop calls it and writes a line of JSON for each case.
+for in the answer. They are given fewer cases because they take longer, and the plain loop more. pydantic-evals calls
+the same agent and stores nothing; the plain loop calls it and writes a line of JSON for each case.
 """
 
 from __future__ import annotations

@@ -569,8 +569,7 @@ def test_a_run_token_in_an_answer_that_is_not_http_is_not_kept(padding: int) -> 
 
     async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
-        token = head.lower().partition(b"x-pipelines-run-token: ")[0]
-        token = head[len(token) :].split(b"\r\n")[0].split()[-1]
+        token = head.partition(b"X-Pipelines-Run-Token: ")[2].split()[0]
         tokens.append(token.decode())
         writer.write(b"x" * padding + token + b" is no status line\r\n\r\n")
         await writer.drain()

@@ -209,8 +209,8 @@ def test_a_token_is_dead_when_the_function_has_returned(folder: Path) -> None:
         "yield run_token",
         "yield {'type': 'CUSTOM', 'name': 'seen', 'value': {'token': run_token}}",
         "yield {'type': 'RUN_ERROR', 'message': 'x' * 480 + run_token}",
-        "yield b'data: {\"type\": \"CUSTOM\", \"name\": \"' + run_token[:9].encode()\n"
-        "    yield run_token[9:].encode() + b'\", \"value\": 1}\\n\\n'",
+        'yield b\'data: {"type": "CUSTOM", "name": "\' + run_token[:9].encode()\n'
+        '    yield run_token[9:].encode() + b\'", "value": 1}\\n\\n\'',
         "yield 'ok'\n    raise ValueError(run_token)",
         "yield {'type': 'CUSTOM', 'name': 'x', 'value': type(run_token, (), {})()}",
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
 from pathlib import Path
 
@@ -72,3 +73,14 @@ def test_the_findings_are_data_when_asked(capsys: pytest.CaptureFixture[str]) ->
     found = json.loads(capsys.readouterr().out)
     assert not found["ok"]
     assert found["problems"][0]["line"] == 1
+
+
+def test_an_agent_that_streams_is_ready_only_where_somebody_listens(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        shop = f"{{kind: stream, url: 'http://127.0.0.1:{port}/'}}"
+        text = f"agents: {{shop: {shop}}}\n{GRADER}\ncases: [{{instruction: hi}}]\n"
+        assert doctor(text) == 0
+        assert f"shop: ok, somebody listens at 127.0.0.1:{port}" in capsys.readouterr().out
+    assert doctor(text) == 3
+    assert f"shop: not ready, nobody listens at 127.0.0.1:{port}" in capsys.readouterr().out

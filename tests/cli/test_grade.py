@@ -21,9 +21,10 @@ def answer(instruction):
 """
 
 
-def write_suite(file: str, *graders: dict[str, Any]) -> None:
+def write_suite(file: str, *graders: dict[str, Any], of_good: dict[str, Any] | None = None) -> None:
     agents = {"mine": {"kind": "python", "target": "graded_agent:answer"}}
-    cases = [{"id": word, "instruction": word} for word in ("good", "bad")]
+    cases: list[dict[str, Any]] = [{"id": word, "instruction": word} for word in ("good", "bad")]
+    cases[0].update(of_good or {})
     Path(file).write_text(json.dumps({"agents": agents, "cases": cases, "graders": graders}))
 
 
@@ -72,3 +73,22 @@ def test_a_suite_that_cannot_be_used_changes_nothing(capsys: pytest.CaptureFixtu
     assert main(["grade", "latest", "--suite", "broken.yaml"]) == 2
     assert "did you mean `contains`?" in capsys.readouterr().err
     assert graded(capsys)[1]["changed"] == 0
+
+
+def test_what_single_cases_of_the_suite_expect_counts_too(capsys: pytest.CaptureFixture[str]) -> None:
+    shared = {"kind": "ends_with", "value": "d"}
+    write_suite("s.yaml", shared, of_good={"graders": [{"kind": "contains", "value": "else"}]})
+    code, done = graded(capsys, "--suite", "s.yaml")
+    assert code == 1
+    assert (done["outcomes"], done["computed"], done["reused"]) == ({"passed": 1, "failed": 1}, 1, 2)
+    write_suite("s.yaml", shared, {"kind": "equals"}, of_good={"expected": "good"})
+    assert graded(capsys, "--suite", "s.yaml")[1]["outcomes"]["passed"] == 1
+
+
+def test_a_case_that_the_suite_does_not_have_is_graded_as_it_was_stored(capsys: pytest.CaptureFixture[str]) -> None:
+    write_suite("own.yaml", of_good={"graders": [{"kind": "contains", "value": "else"}]})
+    assert main(["run", "own.yaml", "--quiet"]) == 1
+    capsys.readouterr()
+    write_suite("own.yaml", of_good={"id": "another"})
+    _, done = graded(capsys, "--suite", "own.yaml")
+    assert (done["changed"], done["reused"]) == (0, 1)

@@ -126,6 +126,25 @@ def test_a_suite_is_run_graded_and_summed_up(harbour: Path) -> None:
     assert json.loads(Path("report.json").read_text())["results"]["summary"]["tests"] == 9
 
 
+def test_the_report_is_data_on_standard_output_when_asked(harbour: Path) -> None:
+    write_suite(2)
+    done = seatrial("--json", "--csv", "runs.csv")
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["runs"]) == 2
+    assert "csv: runs.csv" in done.stderr
+
+
+def test_lines_of_a_batch_that_belong_to_no_run_are_warned_of_even_when_quiet(harbour: Path) -> None:
+    answers = [{"id": id, "text": "ok"} for id in ("case-000", "nobody", "case-000")]
+    Path("answers.jsonl").write_text("".join(json.dumps(answer) + "\n" for answer in answers))
+    write_suite(1, agents={"crew": {"kind": "cli", "command": ["cat", "answers.jsonl"], "batch": True}})
+    done = seatrial("--quiet")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == (
+        "warning: crew: line 2 belongs to no run: the id is 'nobody' [batch_id_unknown] (and 1 more)\n"
+    )
+
+
 def test_exit_codes_tell_failures_from_what_could_not_be_run(harbour: Path) -> None:
     write_suite(2)
     Path("mended").touch()

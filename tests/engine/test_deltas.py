@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,10 +68,11 @@ def test_a_first_piece_that_is_held_back_keeps_what_it_says_of_its_call() -> Non
     assert first.delta == "hun", "the agent's own event is not touched"
 
 
-def test_a_secret_that_is_streamed_piece_by_piece_is_in_no_event_and_no_body(store: Store) -> None:
+@pytest.mark.parametrize("before", ["", "hunter2 and "], ids=["in pieces only", "once whole, too"])
+def test_a_secret_that_is_streamed_piece_by_piece_is_in_no_event_and_no_body(store: Store, before: str) -> None:
     async def answer(request: RunRequest, emit: Emit) -> Reply:
         stream = StreamedRun(emit, "agui", RunStarted(thread_id="t", run_id="r"))
-        for piece in ("ok, my key is hun", "te", "r2, and now you know"):
+        for piece in (before, "ok, my key is hun", "te", "r2, and now you know"):
             stream.put(encode_event(TextMessageChunk(message_id="m", delta=piece)))
         stream.finish()
         return stream.reply(None)

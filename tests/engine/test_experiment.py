@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,8 @@ from seatrial.errors import SeatrialError
 from seatrial.graders import GradingPlan, Surroundings
 from seatrial.runs import Run, RunKey
 from seatrial.store import Store
-from seatrial.suites import Budget
+from seatrial.suites import Budget, Secrets
+from seatrial.transcript import Note
 
 
 class Watching:
@@ -283,3 +285,13 @@ def test_cancelling_an_experiment_leaves_whole_runs_only(store: Store) -> None:
     run_suite(store, suite, {"crew": Scripted(say_ok)}, experiment=experiment)
     runs = runs_of(store, experiment)
     assert len({run.key for run in runs}) == len(runs) == 8
+
+
+def test_what_a_batch_says_that_belongs_to_no_run_is_told_without_secrets(store: Store) -> None:
+    batch = ScriptedBatch(lambda request: read_returned("ok"))
+    batch.notes.append(Note("batch_id_unknown", "/3", "the id is 'hunter2'"))
+    watching = Watching()
+    _, tally = run_suite(store, a_suite(1), {"crew": batch}, secrets=Secrets({"KEY": "hunter2"}), observer=watching)
+    notes = [Note("batch_id_unknown", "/3", "the id is '${KEY}'")]
+    assert tally.notes == {"crew": notes}
+    assert watching.told[-1] == ("crew", notes)

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import string
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -9,14 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.setting import Scripted, a_suite, only_run, refused, run_suite
-from seatrial import wire
+from engine.setting import Scripted, a_suite, only_run, refused, run_suite, say_ok
+from seatrial import formats, wire
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.returned import read_returned
 from seatrial.engine.redaction import SECRET_REMOVED, Redaction
+from seatrial.engine.regrading import regrade
 from seatrial.events.types import CustomEvent, TextMessageChunk
 from seatrial.formats.reading import Reading
-from seatrial.runs import Fault
+from seatrial.graders import GradingPlan, Surroundings
+from seatrial.runs import Fault, Grade, Verdict
 from seatrial.store import Store
 from seatrial.suites import Secrets
 
@@ -168,3 +172,57 @@ def test_a_fault_keeps_its_status() -> None:
     fault = Fault("agent_4xx", "hunter2", detail="hunter2", http_status=429, retry_after_s=3)
     redacted = Redaction(Secrets({"KEY": "hunter2"})).fault(fault)
     assert redacted == Fault("agent_4xx", "${KEY}", detail="${KEY}", http_status=429, retry_after_s=3)
+
+
+def test_a_secret_that_a_grader_writes_is_not_stored_by_grading_nor_by_grading_again(store: Store) -> None:
+    secrets = Secrets({"KEY": "hunter2"})
+    suite = a_suite(1, graders=[{"kind": "contains", "value": "hunter2"}])
+    experiment, _ = run_suite(store, suite, {"crew": Scripted(say_ok)}, secrets=secrets)
+    (verdict,) = only_run(store, experiment).verdicts
+    assert "${KEY}" in wire.encode(verdict).decode()
+    assert b"hunter2" not in everything_stored(store)
+
+    other = GradingPlan([{"kind": "equals", "value": "not hunter2"}])
+    asyncio.run(regrade(store, experiment.experiment_id, other, Surroundings(directory=Path()), secrets=secrets))
+    (verdict,) = only_run(store, experiment).verdicts
+    assert verdict.kind == "equals"
+    assert "not ${KEY}" in wire.encode(verdict).decode()
+    assert b"hunter2" not in everything_stored(store)
+
+
+def test_a_verdict_loses_nothing_but_the_secret_and_keeps_its_key() -> None:
+    verdict = Verdict(
+        grader="g",
+        kind="judge",
+        judgement="failed",
+        reasons=["saw 1234"],
+        details={"said": ["1234", 1234]},
+        key="a1234b",
+    )
+    grade = Grade(judgement="failed", score=0.5, reasons=["g failed: 1234"])
+    (clean,), graded = Redaction(Secrets({"KEY": "1234"})).graded([verdict], grade)
+    assert (clean.reasons, clean.details, clean.key) == (["saw ${KEY}"], {"said": ["${KEY}", 1234]}, "a1234b")
+    assert graded == Grade(judgement="failed", score=0.5, reasons=["g failed: ${KEY}"])
+
+
+def test_verdicts_without_secrets_are_the_very_same() -> None:
+    verdicts, grade = [Verdict(grader="g", kind="judge", judgement="passed")], Grade(judgement="passed")
+    for redaction in (Redaction(None), Redaction(Secrets({"KEY": "hunter2"}))):
+        assert redaction.graded(verdicts, grade)[0] is verdicts
+        assert redaction.graded(verdicts, grade)[1] is grade
+
+
+def test_a_recorded_stream_that_has_a_secret_whole_is_kept_and_one_that_has_it_in_pieces_too_is_not() -> None:
+    def body(*deltas: str) -> bytes:
+        events: list[dict[str, str]] = [{"type": "RUN_STARTED", "threadId": "t", "runId": "r"}]
+        events += [{"type": "TEXT_MESSAGE_CHUNK", "messageId": "m", "delta": delta} for delta in deltas]
+        events.append({"type": "RUN_FINISHED", "threadId": "t", "runId": "r"})
+        return b"".join(b"data: %s\n\n" % wire.encode(event) for event in events)
+
+    redaction = Redaction(Secrets({"KEY": "hunter2"}))
+    for deltas, kept in ((("it is hunter2", " indeed"), True), (("it is hunter2", " or hun", "ter2"), False)):
+        given = body(*deltas)
+        reply = redaction.reply(Reply(body=given, reading=formats.read(given, "agui")))
+        assert (reply.body is not None) == kept
+        assert reply.reading is not None
+        assert b"hunter2" not in wire.encode(reply.reading)

@@ -85,7 +85,7 @@ class CliAgent:
                 reply.body = read_file(str(files.output), self._max_bytes)
             reply.reading = read_output(reply.body or b"")
         except SeatrialError as error:
-            reply.fault = _output_fault(error)
+            reply.fault = _output_fault(error, len(reply.body or b""))
         else:
             reply.trace_file = await self._program.trace_file(reply.reading, files)
 
@@ -100,11 +100,12 @@ class CliAgent:
         }
 
 
-def _output_fault(error: SeatrialError) -> Fault:
+def _output_fault(error: SeatrialError, size: int) -> Fault:
     """The fault of output that cannot be read."""
     if error.code in ("empty_input", "unreadable_file"):
         return Fault("agent_output_missing", f"the program ended well but left no answer: {error.message}")
     if error.code == "not_json":
-        return Fault("agent_output_missing", f"the program ended well but its answer is broken JSON: {error}")
+        message = f"the program ended well but its output, {size:,} bytes, is broken JSON: {error}"
+        return Fault("agent_output_missing", message)
     kind = "response_too_large" if error.code == "too_large" else "agent_bad_response"
     return Fault(kind, f"the output is not a provider response: {error}")

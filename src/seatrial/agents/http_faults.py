@@ -56,7 +56,9 @@ def transport_fault(
             "agent_timeout", "the agent sent nothing" if read_s is None else f"the agent sent nothing for {read_s:g} s"
         )
     if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return Fault("agent_unreachable", "the agent's host name cannot be resolved", detail=told(_reason(error.os_error)))
+        return Fault(
+            "agent_unreachable", "the agent's host name cannot be resolved", detail=told(_reason(error.os_error))
+        )
     if isinstance(error, aiohttp.ClientSSLError | aiohttp.ServerFingerprintMismatch):
         return Fault("agent_unreachable", "TLS with the agent failed", detail=told(_reason(error)))
     if isinstance(error, aiohttp.ClientConnectorError):

@@ -24,16 +24,19 @@ _MEANT_AS_JSON = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:(?:\[\s*)*\{\s*["}]|\[\s*"
 def read_output(data: bytes) -> Reading:
     """Read the output of one run: a JSON object is a provider response, text that is not JSON is the answer.
 
-    Raises `SeatrialError` when there is nothing, or when it was meant as JSON and is broken, or no response. A number, a word or
-    a quoted text may happen to be JSON, and is the answer all the same.
+    Raises `SeatrialError` when there is nothing, or when it was meant as JSON and is broken, or no response. A number,
+    a word or a quoted text may happen to be JSON, and is the answer all the same.
     """
     if not _STRUCTURED.match(data):
         return output_messages.read_text_output(data)
     try:
         return output_messages.read(data)
     except SeatrialError:
-        if _MEANT_AS_JSON.match(data) or _is_json(data):
+        broken = _broken(data)
+        if broken is None:
             raise
+        if _MEANT_AS_JSON.match(data):
+            raise broken from None
         return output_messages.read_text_output(data)
 
 
@@ -73,12 +76,13 @@ def read_part(path: str, offset: int, length: int) -> bytes:
         return b""
 
 
-def _is_json(data: bytes) -> bool:
+def _broken(data: bytes) -> SeatrialError | None:
+    """Why data is not JSON; None when it is, or too deep to tell."""
     try:
         wire.decode(data, repairs=[])
     except SeatrialError as error:
-        return error.code == "too_deep"
-    return True
+        return None if error.code == "too_deep" else error
+    return None
 
 
 def _read(path: str, offset: int, length: int) -> bytes:

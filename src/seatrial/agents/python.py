@@ -77,7 +77,9 @@ class PythonAgent:
             async with asyncio.timeout(limit.seconds) as timer:
                 value = await self._call(request, grant)
                 if hasattr(value, "__anext__") or hasattr(value, "__next__"):
-                    stream = StreamedRun(emit, "agui", RunStarted(thread_id=request.run_id, run_id=request.run_id), grant)
+                    stream = StreamedRun(
+                        emit, "agui", RunStarted(thread_id=request.run_id, run_id=request.run_id), grant
+                    )
                     fault = await self._take_events(value, stream)
                     if fault is not None and grant is not None:
                         fault.message = grant.redact_text(fault.message)

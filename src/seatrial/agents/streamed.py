@@ -24,9 +24,7 @@ from seatrial.world.grant import RunGrant, token_removed
 class StreamedRun:
     """The events of one run, from as many connections as it took."""
 
-    def __init__(
-        self, emit: Emit, format: str, frame: RunStarted | None = None, grant: RunGrant | None = None
-    ) -> None:
+    def __init__(self, emit: Emit, format: str, frame: RunStarted | None = None, grant: RunGrant | None = None) -> None:
         """With `frame`, events that do not start with a run of their own are put into this one.
 
         The token of a grant is not kept.

@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print {experiment, outcomes, changed, computed, reused}")
     parser.epilog = (
         "Verdicts are known by their content (run, grader, configuration): only what changed is computed.\n"
-        "With --suite, what its cases expect counts too; a case that it does not have is graded as stored with the runs.\n"
+        "With --suite, what its cases expect counts too; cases that it does not have are graded as stored.\n"
         "exit codes: 0 all passed, 1 any failed, 2 usage or an unusable suite, 3 something could not be graded."
     )
 

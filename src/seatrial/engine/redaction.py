@@ -121,16 +121,18 @@ class Redaction:
         if redacted == written:
             return verdicts, grade
         clean, reasons = wire.decode(redacted)
-        replace = msgspec.structs.replace
-        told = zip(verdicts, clean, strict=True)
-        return [replace(verdict, reasons=said, details=details) for verdict, (said, details) in told], replace(
-            grade, reasons=reasons
-        )
+        redacted_verdicts = [
+            msgspec.structs.replace(verdict, reasons=said, details=details)
+            for verdict, (said, details) in zip(verdicts, clean, strict=True)
+        ]
+        return redacted_verdicts, msgspec.structs.replace(grade, reasons=reasons)
 
     def _in_pieces(self, reply: Reply) -> bool:
         """Whether a body that has no secret whole any more may have one in pieces, which reading it puts together."""
-        if reply.streamed or reply.body is None or reply.reading is None:
-            return reply.streamed
+        if reply.streamed:
+            return True
+        if reply.body is None or reply.reading is None:
+            return False
         try:
             again = formats.read(reply.body, reply.reading.format)
         except SeatrialError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
@@ -64,7 +65,7 @@ class Transaction:
             self._texts.clear()
 
 
-class Operation(Generic[T]):
+class Operation(ABC, Generic[T]):
     """Something to write. It may be carried out several times, and only the last one counts."""
 
     size = SMALL
@@ -73,6 +74,6 @@ class Operation(Generic[T]):
     def prepare(self) -> None:
         """What can be done before the transaction, such as compressing; called once, by the writer."""
 
+    @abstractmethod
     def run(self, to: Transaction) -> T:
         """Write, and say what the receipt will."""
-        raise NotImplementedError
