@@ -105,10 +105,14 @@ class Session:
                 return
 
     def _finish(self, plan: Plan) -> None:
-        # Of several processes the last one sees all runs, and has the last word.
-        missing = plan.size - len(self._store.done_keys(plan.experiment_id))
-        self._store.finish_experiment(
-            plan.experiment_id,
-            finished_at=SystemClock().now_ms(),
-            stop_reason=f"{missing} of {plan.size} tests were not run" if missing > 0 else None,
-        )
+        # Processes end in any order, and each writes what it saw: so look again after writing, until nothing came in
+        # between. The last word is then had by one that saw all.
+        seen = -1
+        while (done := len(self._store.done_keys(plan.experiment_id))) != seen:
+            seen = done
+            missing = plan.size - done
+            self._store.finish_experiment(
+                plan.experiment_id,
+                finished_at=SystemClock().now_ms(),
+                stop_reason=f"{missing} of {plan.size} tests were not run" if missing > 0 else None,
+            ).wait()
