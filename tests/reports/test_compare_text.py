@@ -47,6 +47,12 @@ def test_a_doubtful_difference_is_not_called_one() -> None:
     assert verdict_sentence(compared("p f p p", "f p p p")).startswith("no clear difference: 0.0 points")
 
 
+def test_three_cases_that_changed_may_be_chance_whatever_the_interval_says() -> None:
+    comparison = compared("f f f p p p p", "p p p p p p p")
+    assert comparison.interval.low > 0
+    assert verdict_sentence(comparison).startswith("no clear difference: +42.9 points")
+
+
 def test_the_terminal_shows_sides_changes_and_the_calls_of_the_worst() -> None:
     text = comparison_terminal(compared("p p f", "f p p"))
     assert re.search(r"a +crew +monday exp-a +3 +2 +1 +0 +66\.7%", text)

@@ -31,6 +31,10 @@ _SIDES = [
 _CHANGES = ["case", "passed in a", "passed in b", "score a", "score b"]
 
 
+SIGNIFICANT = 0.05
+"""The bootstrap is too sure of itself when few cases changed; the exact test is not."""
+
+
 def comparison_terminal(comparison: Comparison, *, colour: bool = False) -> str:
     """The comparison for a terminal; ends with a newline."""
     return "".join(f"{line}\n" for line in _terminal(comparison, colour))
@@ -42,8 +46,9 @@ def comparison_markdown(comparison: Comparison) -> str:
 
 
 def verdict_sentence(comparison: Comparison) -> str:
-    """What the figures come to."""
-    sure = comparison.interval.low > 0 or comparison.interval.high < 0
+    """What the figures come to: a difference only where the interval and the exact test agree that there is one."""
+    apart = comparison.interval.low > 0 or comparison.interval.high < 0
+    sure = apart and comparison.p_value < SIGNIFICANT
     word = "better" if comparison.difference > 0 else "worse"
     head = f"b is {word}" if sure else "no clear difference"
     interval = f"{figures.points(comparison.interval.low)} to {figures.points(comparison.interval.high)}"
