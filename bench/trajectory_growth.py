@@ -1,9 +1,9 @@
 """**Growth of a trajectory match**: the same work as above with 1000 calls and with 100, in a process of its own.
 In proportion it would cost ten times as much.
 
-The process has no peers loaded. Earlier, interleaved with the peers' own work and on a busy machine, the same ratio read
-11.9 (strict), 13.6 (unordered), 18.5 (subset) and 16.3 (superset), three of four over the bar; why was not found out.
-With the peers loaded but idle, on a quiet machine, two runs read 10.1 to 11.4.
+The process has no peers loaded. Earlier, interleaved with the peers' own work and on a busy machine, the same ratio
+read 11.9 (strict), 13.6 (unordered), 18.5 (subset) and 16.3 (superset), three of four over the bar; why was not found
+out. With the peers loaded but idle, on a quiet machine, two runs read 10.1 to 11.4.
 """
 
 from __future__ import annotations
