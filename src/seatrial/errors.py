@@ -6,6 +6,8 @@ Programs match on `code`, people read `message`. A finding about an agent's data
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 ERROR_CODES: dict[str, str] = {
     "not_json": "The input is not JSON, and its format must be.",
     "not_utf8": "The input is not UTF-8 text.",
@@ -34,6 +36,22 @@ ERROR_CODES: dict[str, str] = {
     "store_unavailable": "The store cannot be reached, is locked, or is closed.",
     "store_full": "There is no room left where the store is.",
     "usage": "The command line cannot be understood.",
+    "invalid_request": "A request is not what the operation takes.",
+    "unauthorized": "A request has no key, or one that is unknown, revoked or expired.",
+    "forbidden": "The key does not have the scope that the operation needs, or the Host or Origin is not allowed.",
+    "rate_limited": "A key has used up its requests for now.",
+    "cursor_ahead": "A cursor names an event that the run does not have yet.",
+    "cursor_expired": "A cursor names an event whose successors are not kept any more.",
+    "thread_busy": "The thread has an active run; a thread has one at a time.",
+    "resume_refused": "The thread's open interrupts are not answered, or answered in a way that they do not allow.",
+    "idempotency_conflict": "The idempotency key or event id was used for something else before.",
+    "sequence_conflict": "Events were to be appended at another place than behind the last one.",
+    "event_refused": "An event may not come at this place of the run.",
+    "run_ended": "The run has ended, and takes nothing more.",
+    "shutting_down": "The server is about to stop, and takes nothing new.",
+    "service_failed": "The service could not be reached, or answered with an error.",
+    "stream_broken": "A stream could not be followed to its end: a gap, a frame that is none, or no connection.",
+    "internal_error": "A fault of Seatrial itself.",
 }
 
 
@@ -48,6 +66,7 @@ class SeatrialError(Exception):
         pointer: str | None = None,
         line: int | None = None,
         hint: str | None = None,
+        details: Mapping[str, str | int | None] | None = None,
     ) -> None:
         if code not in ERROR_CODES:
             raise ValueError(f"undeclared error code {code!r}: add it to ERROR_CODES")
@@ -60,6 +79,8 @@ class SeatrialError(Exception):
         """Line of the input, from 1, where it has lines."""
         self.hint = hint
         """What the reader of the message can do about it."""
+        self.details = {} if details is None else dict(details)
+        """What a program needs to go on, by name: the id of the run in the way, the head of a log."""
 
     def __str__(self) -> str:
         where = []

@@ -3,10 +3,12 @@
 from seatrial.runs.case import Case, ExpectedOutcome
 from seatrial.runs.fault import FAULT_CLASSES, Fault, FaultClass
 from seatrial.runs.run import Attempt, Experiment, Run, RunKey, RunStatus
+from seatrial.runs.served import ApiKey, RunHead, Scope, ServedRun
 from seatrial.runs.verdict import Grade, Judgement, Verdict
 
 __all__ = [
     "FAULT_CLASSES",
+    "ApiKey",
     "Attempt",
     "Case",
     "ExpectedOutcome",
@@ -16,7 +18,10 @@ __all__ = [
     "Grade",
     "Judgement",
     "Run",
+    "RunHead",
     "RunKey",
     "RunStatus",
+    "Scope",
+    "ServedRun",
     "Verdict",
 ]
