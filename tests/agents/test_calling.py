@@ -11,6 +11,7 @@ import pytest
 from agents.setting import a_case, a_request
 from seatrial.agents.calling import PARAMETERS, Calling
 from seatrial.errors import SeatrialError
+from seatrial.events.run_input import ResumeEntry, RunAgentInput
 from seatrial.world.grant import RunGrant
 
 GRANT = RunGrant("run-1", "http://proxy", "token", "jti")
@@ -35,6 +36,9 @@ def test_every_parameter_has_its_value() -> None:
         trial: Any,
         attempt: Any,
         task_input: Any,
+        thread_id: Any,
+        resume: Any,
+        run_input: Any,
         files: Any,
         proxy_url: Any,
         run_token: Any,
@@ -57,10 +61,41 @@ def test_every_parameter_has_its_value() -> None:
             "input": {"n": 1},
             "messages": [{"role": "user", "content": "hi"}],
         },
+        "thread_id": "run-1",
+        "resume": None,
+        "run_input": None,
         "files": ["/suite/a.txt", "/b"],
         "proxy_url": "http://proxy",
         "run_token": "token",
     }
+
+
+def test_a_function_that_is_served_gets_its_thread_and_the_answers_to_interrupts() -> None:
+    request = a_request()
+    request.run_input = RunAgentInput(
+        thread_id="thread-7",
+        run_id="run-1",
+        messages=[{"id": "m", "role": "user", "content": "Book it."}],
+        resume=[ResumeEntry("i-1", "resolved", {"approved": True})],
+    )
+
+    def agent(thread_id: Any, resume: Any, run_input: Any) -> dict[str, Any]:
+        return dict(locals())
+
+    positional, named = Calling(agent, Path("/suite")).arguments(request, None)
+    resume = [{"interruptId": "i-1", "status": "resolved", "payload": {"approved": True}}]
+    assert agent(*positional, **named) == {
+        "thread_id": "thread-7",
+        "resume": resume,
+        "run_input": {
+            "threadId": "thread-7",
+            "runId": "run-1",
+            "messages": [{"id": "m", "role": "user", "content": "Book it."}],
+            "resume": resume,
+        },
+    }
+    named["run_input"]["messages"].clear()
+    assert request.run_input.messages, "the function has a copy"
 
 
 @pytest.mark.parametrize(

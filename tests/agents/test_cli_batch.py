@@ -49,7 +49,7 @@ def an_agent(
     """An agent that is a Python script, with files or on standard input and output."""
     (folder / "agent.py").write_text(HEAD + script)
     arguments = ["{PROMPT_FILE}", "{OUTPUT_FILE}"] if files else ["", ""]
-    command = [*PYTHON, str(folder / "agent.py"), *arguments]
+    command = [*PYTHON, str(folder / "agent.py"), *arguments, "{ATTEMPT}"]
     return CliBatchAgent(CliConfig(command=command, batch=True, **config), directory=folder, timeout_s=timeout_s)
 
 
@@ -194,7 +194,7 @@ print("out of memory", file=sys.stderr, flush=True)
 os.kill(os.getpid(), 9)
 """
     replies = batched(an_agent(tmp_path, script), requests("a", "b", "c"))
-    assert answers(replies) == {"run-a": "answer to a", "run-b": "agent_exit", "run-c": "agent_exit"}
+    assert answers(replies) == {"run-a": "answer to a", "run-b": "agent_batch_died", "run-c": "agent_batch_died"}
     fault = replies["run-c"].fault
     assert fault is not None
     assert "SIGKILL" in fault.message
@@ -234,10 +234,24 @@ def test_a_deadline_counts_from_line_to_line(tmp_path: Path) -> None:
     assert set(answers(replies).values()) == {f"answer to {n}" for n in "abcd"}
 
 
-@pytest.mark.parametrize("command", [["/no/such/program"], ["/bin/false"]])
-def test_a_program_that_does_not_work_at_all_errors_every_run(tmp_path: Path, command: list[str]) -> None:
-    agent = CliBatchAgent(CliConfig(command=command, batch=True), directory=tmp_path, timeout_s=None)
-    assert answers(batched(agent, requests("a", "b"))) == {"run-a": "agent_exit", "run-b": "agent_exit"}
+@pytest.mark.parametrize(("command", "fault"), [("/no/such/program", "agent_exit"), ("/bin/false", "agent_batch_died")])
+def test_a_program_that_does_not_work_at_all_errors_every_run(tmp_path: Path, command: str, fault: str) -> None:
+    agent = CliBatchAgent(CliConfig(command=[command], batch=True), directory=tmp_path, timeout_s=None)
+    assert answers(batched(agent, requests("a", "b"))) == {"run-a": fault, "run-b": fault}
+
+
+def test_a_further_batch_is_told_its_attempt_and_its_notes_tell_it_too(tmp_path: Path) -> None:
+    script = "say('stranger'); say(cases[0]['id'], text=sys.argv[3])"
+    agent = an_agent(tmp_path, script)
+    for attempt in (1, 2):
+        asked = [a_request(a_case("a"), run_id="run-a", attempt=attempt), a_request(a_case("b"), run_id="run-b")]
+        asked[1].attempt = attempt
+        replies = batched(agent, asked)
+        assert answers(replies)["run-a"] == str(attempt)
+    assert [note.message for note in agent.notes] == ["the id is 'stranger'", "the id is 'stranger', in attempt 2"]
+    missing = replies["run-b"].fault
+    assert missing is not None
+    assert missing.message.endswith("the first is line 1: the id is 'stranger', in attempt 2")
 
 
 def test_no_room_for_the_files_errors_every_run(tmp_path: Path, temporary: Path) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -16,6 +18,20 @@ import pytest
 from seatrial.agents.process import GRACE_S, MAX_LOG_BYTES, Process
 
 PYTHON = [sys.executable, "-I", "-S", "-c"]
+
+
+def no_descriptor(pid: int, flags: int = 0) -> int:
+    raise OSError(errno.ENOSYS, "no such thing")
+
+
+@pytest.fixture(params=["descriptor", "thread"])
+def waiting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How the end of a program is waited for: as Linux does it, and as where there is no descriptor of a process."""
+    if request.param == "thread":
+        monkeypatch.setattr(os, "pidfd_open", no_descriptor)
+
+
+every_way_of_waiting = pytest.mark.usefixtures("waiting")
 
 
 def running(script: str, scenario: Callable[[Process], Awaitable[Any]], **options: Any) -> Any:
@@ -51,6 +67,7 @@ def wait_until_dead(pid: int) -> None:
         time.sleep(0.01)
 
 
+@every_way_of_waiting
 def test_output_log_and_exit_code_come_apart() -> None:
     script = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"
 
@@ -73,6 +90,7 @@ def test_a_program_without_input_finds_its_input_empty() -> None:
     assert running("import sys; print(repr(sys.stdin.read()))", output_of) == (b"''\n", 0)
 
 
+@every_way_of_waiting
 def test_a_signal_is_a_negative_code() -> None:
     assert running("import os; os.kill(os.getpid(), 9)", output_of) == (b"", -9)
 
@@ -107,6 +125,7 @@ def test_a_program_whose_output_nobody_reads_has_to_wait() -> None:
     assert not running("import os\nwhile True: os.write(1, b'x' * 65536)", scenario)
 
 
+@every_way_of_waiting
 def test_leaving_the_block_ends_the_program() -> None:
     async def scenario(process: Process) -> int:
         return int(await process.read())
@@ -115,6 +134,7 @@ def test_leaving_the_block_ends_the_program() -> None:
     wait_until_dead(pid)
 
 
+@every_way_of_waiting
 def test_a_program_that_ignores_sigterm_is_killed() -> None:
     script = """
 import os, signal, time
@@ -165,6 +185,7 @@ time.sleep({parent})
 """
 
 
+@every_way_of_waiting
 def test_a_program_that_forks_and_ends_leaves_nothing_behind() -> None:
     async def scenario(process: Process) -> int:
         output, code = await output_of(process)
@@ -176,6 +197,7 @@ def test_a_program_that_forks_and_ends_leaves_nothing_behind() -> None:
     assert time.monotonic() - begun < 5
 
 
+@every_way_of_waiting
 def test_a_program_that_forks_is_ended_with_its_children() -> None:
     async def scenario(process: Process) -> int:
         return int(await process.read())
@@ -197,6 +219,7 @@ def test_a_child_that_leaves_the_group_and_holds_the_pipes_is_not_waited_for() -
         os.kill(pid, signal.SIGKILL)
 
 
+@every_way_of_waiting
 def test_a_cancelled_block_ends_the_program() -> None:
     pids = []
 
@@ -218,6 +241,7 @@ def test_a_cancelled_block_ends_the_program() -> None:
     wait_until_dead(pids[0])
 
 
+@every_way_of_waiting
 def test_a_block_that_is_cancelled_twice_kills_at_once() -> None:
     pids = []
 
@@ -260,6 +284,7 @@ def test_a_program_that_cannot_be_started_is_an_error_of_the_system(command: lis
         asyncio.run(play())
 
 
+@every_way_of_waiting
 def test_many_programs_leave_no_descriptors_behind() -> None:
     async def play() -> int:
         async def one() -> None:
@@ -272,3 +297,36 @@ def test_many_programs_leave_no_descriptors_behind() -> None:
         return len(os.listdir("/proc/self/fd")) - before
 
     assert asyncio.run(play()) <= 0
+
+
+@every_way_of_waiting
+def test_a_program_is_not_reaped_before_its_group_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once it is reaped, its number may be that of another group."""
+    killed: list[bool] = []
+    killpg = os.killpg
+
+    def watched(group: int, number: int) -> None:
+        killed.append(Path(f"/proc/{group}").exists())
+        killpg(group, number)
+
+    monkeypatch.setattr(os, "killpg", watched)
+    assert running("print('done')", output_of) == (b"done\n", 0)
+    assert killed == [True]
+
+
+def test_threads_that_wait_end_with_their_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "pidfd_open", no_descriptor)
+
+    async def play() -> None:
+        async def one() -> None:
+            async with Process(["/bin/true"], cwd="/", env={}) as process:
+                await output_of(process)
+
+        await asyncio.gather(*[one() for _ in range(10)])
+
+    before = threading.active_count()
+    asyncio.run(play())
+    end = time.monotonic() + 5
+    while threading.active_count() > before:
+        assert time.monotonic() < end
+        time.sleep(0.01)

@@ -234,6 +234,54 @@ def test_a_run_token_is_nowhere_in_what_is_kept(folder: Path, head: str, body: s
     asyncio.run(play())
 
 
+PIECES = [
+    "for letter in 'it is ' + run_token + ', isnt it':\n        yield letter",
+    "yield 'it is ' + run_token[:9]\n    yield run_token[9:] + ', isnt it'",
+    "yield 'it is ' + run_token + ' '\n    yield run_token[:9]\n    yield run_token[9:]",
+    "yield {'type': 'TOOL_CALL_START', 'toolCallId': 'c', 'toolCallName': 'dig'}\n"
+    "    yield {'type': 'TOOL_CALL_ARGS', 'toolCallId': 'c', 'delta': '{\"where\": \"' + run_token[:20]}\n"
+    "    yield {'type': 'TOOL_CALL_ARGS', 'toolCallId': 'c', 'delta': run_token[20:] + '\"}'}\n"
+    "    yield {'type': 'TOOL_CALL_END', 'toolCallId': 'c'}",
+]
+
+
+@pytest.mark.parametrize("body", PIECES)
+@pytest.mark.parametrize("head", ["def", "async def"])
+def test_a_run_token_that_is_streamed_piece_by_piece_is_nowhere_in_what_is_kept(
+    folder: Path, head: str, body: str
+) -> None:
+    source = f"{head} agent(run_token):\n    known.append(run_token)\n    {body}\nknown = []"
+
+    async def play() -> None:
+        async with ToolProxy() as proxy, an_agent(folder, source, proxy=proxy) as agent:
+            reply, events = await ask_with_events(agent)
+            (token,) = sys.modules[agent._function.__module__].known
+            streamed = "".join([str(getattr(event, "delta", "")) for event in events])
+            assert "[run token]" in streamed
+            for kept in (streamed, repr((reply, events))):
+                assert token[:10] not in kept
+                assert token[-10:] not in kept
+            assert (reply.fault, reply.body) == (None, None)
+            assert reply.reading is not None
+            assert "run_token_removed" in [note.code for note in reply.reading.notes]
+            assert reply.reading.events == events
+
+    asyncio.run(play())
+
+
+def test_text_that_only_begins_like_a_run_token_is_all_there(folder: Path) -> None:
+    source = "async def agent(run_token):\n    yield 'about ~'\n    yield '5 and ' + run_token[:6]"
+
+    async def play() -> Reply:
+        async with ToolProxy() as proxy, an_agent(folder, source, proxy=proxy) as agent:
+            return await ask(agent)
+
+    reply = asyncio.run(play())
+    assert (answer_of(reply) or "").startswith("about ~5 and ~")
+    assert len(answer_of(reply) or "") == len("about ~5 and ~12345")
+    assert reply.body is not None
+
+
 # What it raises
 
 
@@ -313,7 +361,7 @@ def test_a_function_that_takes_too_long_is_left_behind(
     assert error_class(reply) == expected
     assert time.monotonic() - begun < 2
     if "yield" in source:
-        assert TextMessageChunk(message_id="answer", delta="a") in events
+        assert TextMessageChunk(message_id="run-1-answer", delta="a") in events
         assert reply.reading is not None
         assert reply.reading.transcript.final_text() == "a"
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from strategies import records
+from strategies.databases import mounted_disk
 
 from seatrial.cli import main
 from seatrial.cli.watch import Watcher
@@ -169,6 +170,23 @@ def test_only_what_failed_is_run_again_in_an_experiment_of_its_own(
     assert "nothing to run" in capsys.readouterr().err
 
 
+def test_experiments_of_one_suite_file_with_other_agents_are_compared_without_a_warning(
+    harbour: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agents = {name: {"kind": "python", "target": "crew:answer"} for name in ("crew", "mate")}
+    write_suite(2, agents=agents)
+    started = {"all": [], "crew": ["--agent", "crew"], "twice": ["--agent", "mate", "--trials", "2"]}
+    for name, options in started.items():
+        assert main(["run", "s.suite.yaml", "--store", "runs.db", "--name", name, *options]) == 0
+    for a, b in (("all", "crew"), ("crew", "twice")):
+        assert main(["compare", "--store", "runs.db", a, b]) == 0
+        assert "not the same" not in capsys.readouterr().out
+    write_suite(2, agents=agents, threshold=0.5)
+    assert main(["run", "s.suite.yaml", "--store", "runs.db", "--name", "other"]) == 0
+    assert main(["compare", "--store", "runs.db", "all", "other"]) == 0
+    assert "not the same" in capsys.readouterr().out
+
+
 def test_resume_takes_no_option_that_would_change_the_experiment(
     harbour: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -205,14 +223,18 @@ def test_a_killed_run_is_resumed_with_nothing_lost_and_nothing_twice(harbour: Pa
         assert outcomes() == {"passed": 80}
 
 
-def test_ctrl_c_finishes_what_runs_and_says_how_to_resume(harbour: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "reason"), [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "terminated")], ids=["ctrl-c", "sigterm"]
+)
+def test_a_signal_finishes_what_runs_and_says_how_to_resume(harbour: Path, number: signal.Signals, reason: str) -> None:
     write_suite(200, concurrency=3)
     process = start(SLEEP="0.05")
     wait_for_calls(process, 4)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     stdout, stderr = process.communicate(timeout=30)
     begun = len(asked())
     assert process.returncode == 3
+    assert f"stopped: {reason}; go on with" in stdout
     assert "finishing what is running; once more to stop at once" in stderr
     assert outcomes() == {"passed": begun}
     found = re.search(r"go on with\n  seatrial (run .*)\n", stdout)
@@ -223,17 +245,19 @@ def test_ctrl_c_finishes_what_runs_and_says_how_to_resume(harbour: Path) -> None
     assert len(asked()) == 200
 
 
-def test_a_second_ctrl_c_stops_at_once(harbour: Path) -> None:
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(("second", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_second_signal_stops_at_once(harbour: Path, first: signal.Signals, second: signal.Signals, code: int) -> None:
     write_suite(10, concurrency=3)
     process = start(SLEEP="60")
     wait_for_calls(process, 3)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(first)
     assert process.stderr is not None
     while "once more" not in process.stderr.readline():
-        pass
-    process.send_signal(signal.SIGINT)
+        assert process.poll() is None
+    process.send_signal(second)
     _, stderr = process.communicate(timeout=10)
-    assert process.returncode == 130
+    assert process.returncode == code
     assert "--resume" in stderr
     assert "Traceback" not in stderr
     assert outcomes() == {}
@@ -263,15 +287,8 @@ def test_two_processes_with_experiments_of_their_own_share_a_store(harbour: Path
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of twelve megabytes."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", disk], capture_output=True, check=False
-    )
-    if mounted.returncode != 0:
-        pytest.skip("only root may mount a small disk")
-    yield disk
-    subprocess.run(["umount", disk], check=True)
+    with mounted_disk(tmp_path / "disk", 12) as disk:
+        yield disk
 
 
 def test_a_full_disk_stops_the_experiment_which_goes_on_when_there_is_room(harbour: Path, small_disk: Path) -> None:

@@ -1,11 +1,76 @@
 from __future__ import annotations
 
-from engine.setting import Scripted, ScriptedBatch, a_suite, event_kinds, run_suite, runs_of, say_ok
+import asyncio
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agents.test_process import wait_until_dead
+
+from engine.setting import (
+    NO_WAIT,
+    Scripted,
+    ScriptedBatch,
+    a_suite,
+    event_kinds,
+    only_run,
+    refused,
+    run_suite,
+    runs_of,
+    say_ok,
+)
 from seatrial.agents.agent import Agent, BatchAgent, Reply, RunRequest
+from seatrial.agents.config import CliConfig, Retry
 from seatrial.agents.returned import read_returned
-from seatrial.runs import Fault
+from seatrial.engine.experiment import Tally
+from seatrial.engine.launch import create_experiment, launch
+from seatrial.engine.stop import Stop
+from seatrial.runs import Experiment, Fault
 from seatrial.store import Store
-from seatrial.suites import Secrets
+from seatrial.suites import Budget, Secrets, Suite
+from seatrial.transcript import Note
+
+# Answers line by line; `begun` and `answered` tell the test how far it is.
+PROGRAM = """
+import json, os, pathlib, sys, time
+begun, attempt = pathlib.Path(sys.argv[1]), int(sys.argv[2])
+cases = [json.loads(line) for line in sys.stdin]
+with begun.open("a") as file:
+    print(os.getpid(), *[case["id"] for case in cases], file=file)
+def answer(case, **fields):
+    print(json.dumps({"id": case["id"], "text": "ok", **fields}), flush=True)
+"""
+
+
+class Batch:
+    """A suite whose agent is a program that takes a batch."""
+
+    def __init__(self, folder: Path, script: str, cases: int = 4, **fields: Any) -> None:
+        self.begun = folder / "begun"
+        (folder / "agent.py").write_text(PROGRAM + script)
+        command = [sys.executable, "-I", "-S", str(folder / "agent.py"), str(self.begun), "{ATTEMPT}"]
+        self.suite: Suite = a_suite(cases, **fields)
+        self.suite.agents = {"crew": CliConfig(command=command, batch=True)}
+
+    def carry_out(self, store: Store, experiment: Experiment | None = None, stop: Stop | None = None) -> Tally:
+        if experiment is None:
+            experiment = create_experiment(store, self.suite, variables={})
+        return asyncio.run(launch(experiment, self.suite, store, variables={}, stop=stop))
+
+    def starts(self) -> list[list[str]]:
+        """The cases that each process was given."""
+        return [line.split()[1:] for line in self.begun.read_text().splitlines()]
+
+    def wait_until_all_are_dead(self) -> None:
+        for line in self.begun.read_text().splitlines():
+            wait_until_dead(int(line.split()[0]))
+
+
+def answered(store: Store) -> list[str]:
+    experiment = store.resolve_experiment("latest")
+    return [row.key.case_id for row in store.runs(experiment.experiment_id)]
 
 
 def test_a_batch_is_run_graded_and_recorded_like_single_runs(store: Store) -> None:
@@ -54,3 +119,150 @@ def test_secrets_that_a_batch_sends_back_are_not_stored(store: Store) -> None:
     (run,) = runs_of(store, experiment)
     assert store.run(run.run_id).body == b"ok, ${KEY}"
     assert b"hunter2" not in b"".join(event for _, event in store.events(run.run_id))
+
+
+def test_only_what_met_a_fault_that_may_pass_is_tried_again_and_every_attempt_is_kept(store: Store) -> None:
+    asked: list[tuple[int, str]] = []
+
+    def answer(request: RunRequest) -> Reply:
+        asked.append((request.attempt, request.case.id))
+        if request.case.id == "case-1" and request.attempt < 3:
+            return refused(503)
+        if request.case.id == "case-2":
+            return Reply(fault=Fault("agent_bad_response", "no JSON"))
+        return read_returned("ok")
+
+    batch = ScriptedBatch(answer)
+    experiment, tally = run_suite(store, a_suite(3), {"crew": batch})
+    assert asked == [(1, "case-0"), (1, "case-1"), (1, "case-2"), (2, "case-1"), (3, "case-1")]
+    assert tally.outcomes == {"passed": 2, "failed": 1}
+    first, second, third = runs_of(store, experiment)
+    assert (len(first.attempts), len(third.attempts)) == (1, 1)
+    assert [(attempt.number, attempt.fault is None) for attempt in second.attempts] == [
+        (1, False),
+        (2, False),
+        (3, True),
+    ]
+    assert store.body(second.attempts[0].body_hash or "") == b"go away"
+    assert second.started_at == second.attempts[0].started_at
+    assert event_kinds(store, second)[:5] == ["RUN_STARTED", "RUN_ERROR", "RUN_STARTED", "RUN_ERROR", "RUN_STARTED"]
+    assert event_kinds(store, second)[-1] == "RUN_FINISHED"
+
+
+def test_what_does_not_pass_is_errored_after_as_many_batches_as_the_suite_says(store: Store) -> None:
+    batch = ScriptedBatch(lambda request: refused(503))
+    experiment, tally = run_suite(store, a_suite(2, retry=Retry(attempts=2, first_wait_s=0)), {"crew": batch})
+    assert (batch.batches, tally.outcomes) == (2, {"errored": 2})
+    for run in runs_of(store, experiment):
+        assert [attempt.number for attempt in run.attempts] == [1, 2]
+        assert event_kinds(store, run) == ["RUN_STARTED", "RUN_ERROR"] * 2
+
+
+def test_a_program_that_dies_is_started_again_with_the_cases_it_left(store: Store, tmp_path: Path) -> None:
+    script = """
+for number, case in enumerate(cases):
+    if attempt < 3 and number == 1:
+        print("out of memory", file=sys.stderr)
+        sys.exit(9)
+    answer(case)
+"""
+    batch = Batch(tmp_path, script)
+    assert batch.carry_out(store).outcomes == {"passed": 4}
+    cases = [f"case-{number}" for number in range(4)]
+    assert batch.starts() == [cases, cases[1:], cases[2:]]
+    runs = runs_of(store, store.resolve_experiment("latest"))
+    assert [len(run.attempts) for run in runs] == [1, 2, 3, 3]
+    fault = runs[3].attempts[1].fault
+    assert fault is not None
+    assert (fault.error_class, fault.detail) == ("agent_batch_died", "out of memory")
+
+
+def test_a_record_that_a_program_leaves_out_is_not_tried_again(store: Store, tmp_path: Path) -> None:
+    batch = Batch(tmp_path, "answer(cases[0])", cases=2)
+    assert batch.carry_out(store).outcomes == {"passed": 1, "errored": 1}
+    assert len(batch.starts()) == 1
+
+
+def test_a_stop_ends_a_batch_keeps_what_came_and_leaves_the_rest_to_be_resumed(store: Store, tmp_path: Path) -> None:
+    script = """
+answer(cases[0])
+answer(cases[1])
+if len(cases) > 2:
+    time.sleep(60)
+"""
+    batch = Batch(tmp_path, script)
+    stop = Stop()
+    experiment = create_experiment(store, batch.suite, variables={})
+
+    async def play() -> Tally:
+        running = asyncio.create_task(launch(experiment, batch.suite, store, variables={}, stop=stop))
+        while len(await asyncio.to_thread(answered, store)) < 2:
+            await asyncio.sleep(0.01)
+        stop.request("interrupted")
+        return await running
+
+    began = time.monotonic()
+    tally = asyncio.run(play())
+    assert time.monotonic() - began < 20
+    batch.wait_until_all_are_dead()
+    assert (tally.outcomes, tally.stop_reason) == ({"passed": 2}, "interrupted")
+    stopped = store.resolve_experiment("latest")
+    assert (stopped.status, stopped.stop_reason) == ("stopped", "interrupted")
+
+    assert batch.carry_out(store, stopped).outcomes == {"passed": 2}
+    assert batch.starts()[1] == ["case-2", "case-3"]
+    assert store.resolve_experiment("latest").status == "finished"
+    assert answered(store) == [f"case-{number}" for number in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("budget", "reason"), [(Budget(wall_time_s=1.5), "time budget"), (Budget(cost_usd=0.2), "cost budget")]
+)
+def test_a_budget_ends_a_batch_that_says_nothing_more(
+    store: Store, tmp_path: Path, budget: Budget, reason: str
+) -> None:
+    batch = Batch(tmp_path, "answer(cases[0], cost_usd=0.3)\ntime.sleep(60)", budget=budget)
+    tally = batch.carry_out(store)
+    assert tally.outcomes == {"passed": 1}
+    assert str(tally.stop_reason).startswith(reason)
+    batch.wait_until_all_are_dead()
+
+
+def test_a_stop_that_comes_when_all_is_answered_leaves_a_finished_experiment(store: Store) -> None:
+    stop = Stop()
+
+    def answer(request: RunRequest) -> Reply:
+        if request.case.id == "case-2":
+            stop.request("interrupted")
+        return read_returned("ok")
+
+    experiment, tally = run_suite(store, a_suite(3), {"crew": ScriptedBatch(answer)}, stop=stop)
+    assert (tally.outcomes, tally.stop_reason) == ({"passed": 3}, None)
+    assert store.resolve_experiment(experiment.experiment_id).status == "finished"
+
+
+def test_a_stop_does_not_wait_for_the_next_batch(store: Store) -> None:
+    stop = Stop()
+
+    def answer(request: RunRequest) -> Reply:
+        asyncio.get_running_loop().call_later(0.05, stop.request, "interrupted")
+        return refused(503) if request.case.id == "case-1" else read_returned("ok")
+
+    batch = ScriptedBatch(answer)
+    suite = a_suite(2, retry=Retry(attempts=3, first_wait_s=100, longest_wait_s=100))
+    experiment, tally = run_suite(store, suite, {"crew": batch}, stop=stop)
+    assert (tally.outcomes, tally.stop_reason) == ({"passed": 1}, "interrupted")
+    assert answered(store) == ["case-0"]
+
+    again = ScriptedBatch(lambda request: read_returned("ok"))
+    _, tally = run_suite(store, a_suite(2, retry=NO_WAIT), {"crew": again}, experiment=experiment)
+    assert tally.outcomes == {"passed": 1}
+
+
+def test_what_belongs_to_no_run_is_kept_with_the_experiment(store: Store, tmp_path: Path) -> None:
+    batch = Batch(tmp_path, "answer(cases[0]); answer({'id': 'nobody'})", cases=1)
+    batch.carry_out(store)
+    note = Note("batch_id_unknown", "/2", "the id is 'nobody'")
+    assert store.resolve_experiment("latest").notes == {"crew": [note]}
+    assert "agent_notes" not in store.resolve_experiment("latest").suite
+    assert only_run(store, store.resolve_experiment("latest")).fault is None

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from engine.setting import (
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.config import PythonConfig, Retry
 from seatrial.agents.returned import read_returned
-from seatrial.engine.experiment import ExperimentRunner
+from seatrial.engine.experiment import ExperimentRunner, _run_ids
 from seatrial.engine.launch import create_experiment
 from seatrial.engine.stop import Stop
 from seatrial.errors import SeatrialError
@@ -63,6 +64,22 @@ def test_every_case_is_run_by_every_agent_as_often_as_asked(store: Store) -> Non
     assert [request.trial for request in crew.asked] == [0, 0, 0, 1, 1, 1], "each case once before any case again"
     assert (crew.entered, crew.left) == (1, 1)
     assert store.resolve_experiment(experiment.experiment_id).status == "finished"
+
+
+def test_ids_of_runs_are_in_order_within_an_execution_and_never_those_of_another() -> None:
+    executions = [list(islice(_run_ids(), 70_000)) for _ in range(3)]
+    for ids in executions:
+        assert ids == sorted(ids)
+        assert {len(run_id) for run_id in ids} == {32}
+    assert len(set().union(*executions)) == 210_000
+    assert len({ids[0][:20] for ids in executions}) == 3
+
+
+def test_runs_get_their_ids_in_the_order_in_which_they_start(store: Store) -> None:
+    crew = Scripted(say_ok)
+    run_suite(store, a_suite(20, concurrency=4, trials=2), {"crew": crew})
+    ids = [request.run_id for request in crew.asked]
+    assert ids == sorted(set(ids))
 
 
 def test_results_come_in_the_same_order_however_the_runs_end(store: Store) -> None:
@@ -291,7 +308,10 @@ def test_what_a_batch_says_that_belongs_to_no_run_is_told_without_secrets(store:
     batch = ScriptedBatch(lambda request: read_returned("ok"))
     batch.notes.append(Note("batch_id_unknown", "/3", "the id is 'hunter2'"))
     watching = Watching()
-    _, tally = run_suite(store, a_suite(1), {"crew": batch}, secrets=Secrets({"KEY": "hunter2"}), observer=watching)
+    experiment, tally = run_suite(
+        store, a_suite(1), {"crew": batch}, secrets=Secrets({"KEY": "hunter2"}), observer=watching
+    )
     notes = [Note("batch_id_unknown", "/3", "the id is '${KEY}'")]
     assert tally.notes == {"crew": notes}
+    assert store.resolve_experiment(experiment.experiment_id).notes == {"crew": notes}
     assert watching.told[-1] == ("crew", notes)

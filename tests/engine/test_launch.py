@@ -8,13 +8,24 @@ import pytest
 
 from engine.setting import Scripted, a_suite, run_suite, runs_of, say_ok
 from seatrial.agents.agent import Emit, Reply, RunRequest
-from seatrial.agents.config import CliConfig, HttpConfig, ReplayConfig, Retry
+from seatrial.agents.config import CliConfig, HttpConfig, PythonConfig, ReplayConfig, Retry
 from seatrial.agents.returned import read_returned
 from seatrial.engine.launch import cases_that, create_experiment, launch, resumable, total_runs
 from seatrial.errors import SeatrialError
 from seatrial.runs import Fault
 from seatrial.store import Store
-from seatrial.suites import Budget, Suite, Timeouts
+from seatrial.suites import Budget, Suite, Timeouts, load_suite
+
+EVERY_KIND = """
+agents:
+  a: {kind: http, endpoint_url: "http://localhost:1/", timeout_s: 30, sub_agents: [x, {actor_id: y}], agent_id: 7}
+  b: {kind: cli, command: cat -, env: {API_KEY: "${API_KEY:-none}"}, retry: {attempts: 2, first_wait_s: 1}}
+  c: {kind: cli, command: [cat, "-"], batch: true}
+  d: {kind: stream, url: "http://localhost:1/", headers: {X-Colour: blue}}
+  e: {kind: replay, path: runs.jsonl}
+cases:
+  - {id: one, instruction: Sail.}
+"""
 
 
 def test_an_experiment_without_cases_is_refused_and_leaves_nothing_behind(store: Store) -> None:
@@ -42,11 +53,29 @@ def test_a_budget_or_a_concurrency_may_change_between_executions_and_nothing_tha
     for changed in (
         msgspec.structs.replace(suite, graders=[{"kind": "contains", "value": "yes"}]),
         msgspec.structs.replace(suite, timeouts=Timeouts(run_s=1)),
+        msgspec.structs.replace(suite, agents={"crew": PythonConfig(target="crew:other")}),
+        msgspec.structs.replace(suite, agents={"mate": suite.agents["crew"]}),
         a_suite(3),
     ):
         with pytest.raises(SeatrialError, match="has changed") as raised:
             resumable(store, "latest", changed, {})
         assert raised.value.code == "conflict"
+
+
+def test_experiments_of_one_suite_are_comparable_whoever_was_put_to_it_and_however_often(store: Store) -> None:
+    whole = a_suite(2, agents=["crew", "mate"])
+    other = msgspec.structs.replace(whole, agents={"crew": PythonConfig(target="crew:better")}, trials=5)
+    harder = msgspec.structs.replace(whole, threshold=0.9)
+    first, second, third = (create_experiment(store, suite, variables={}) for suite in (whole, other, harder))
+    assert first.suite_hash == second.suite_hash != third.suite_hash
+
+
+def test_an_experiment_of_agents_of_every_kind_is_resumed_with_the_same_file(store: Store, tmp_path: Path) -> None:
+    file = tmp_path / "harbour.suite.yaml"
+    file.write_text(EVERY_KIND)
+    (tmp_path / "runs.jsonl").touch()
+    create_experiment(store, load_suite(file), variables={})
+    assert list(resumable(store, "latest", load_suite(file), {})[1].agents) == ["a", "b", "c", "d", "e"]
 
 
 def test_the_cases_that_came_out_so_are_found_for_each_agent(store: Store) -> None:

@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import pytest
+
 from engine.setting import TestClock
 from seatrial.engine import recorder as module
 from seatrial.engine.recorder import Recorder
@@ -11,6 +13,7 @@ from seatrial.errors import SeatrialError
 from seatrial.events import encode_event
 from seatrial.events.types import RunError, RunFinished, RunStarted, TextMessageChunk
 from seatrial.runs import Fault
+from seatrial.transcript import AssistantMessage, StopReason, TextBlock, ToolCall, Transcript, UserMessage
 
 FAULT = Fault("agent_unreachable", "gone")
 
@@ -108,6 +111,19 @@ def test_what_a_store_refuses_while_the_run_goes_on_is_kept_for_its_end() -> Non
         assert len(recorder.close()) == 2
 
     asyncio.run(scene())
+
+
+def test_an_end_that_cannot_be_written_whole_leaves_nothing_of_itself_in_the_log() -> None:
+    call = ToolCall("c", object(), {})  # type: ignore[arg-type]  # what no reader should make, and a bug may
+    transcript = Transcript([UserMessage("a"), AssistantMessage([TextBlock("b"), call], StopReason.TOOL_USE)])
+
+    def scene(recorder: Recorder) -> None:
+        recorder.emit(chunk())
+        with pytest.raises(TypeError):
+            recorder.finish(transcript)
+        recorder.fail(FAULT)
+
+    assert recorded(scene) == ["RUN_STARTED", "TEXT_MESSAGE_CHUNK", "RUN_ERROR"]
 
 
 def test_an_event_that_tells_its_time_keeps_it() -> None:

@@ -11,13 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.setting import Scripted, a_suite, only_run, refused, run_suite, say_ok
+from engine.setting import Scripted, a_suite, only_run, refused, run_suite, runs_of, say_ok
 from seatrial import formats, wire
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.returned import read_returned
+from seatrial.agents.streamed import StreamedRun
 from seatrial.engine.redaction import SECRET_REMOVED, Redaction
 from seatrial.engine.regrading import regrade
-from seatrial.events.types import CustomEvent, TextMessageChunk
+from seatrial.events import encode_event
+from seatrial.events.types import CustomEvent, RunStarted, TextMessageChunk
 from seatrial.formats.reading import Reading
 from seatrial.graders import GradingPlan, Surroundings
 from seatrial.runs import Fault, Grade, Verdict
@@ -67,6 +69,33 @@ def test_a_secret_that_looks_like_json_breaks_no_document(secret: str) -> None:
     assert plain["a"] == 18080
     assert plain["d"] == "\n1234"
     assert plain["e"] == ["${KEY}"]
+
+
+def test_a_secret_of_digits_is_hidden_where_it_is_a_number_too_unless_only_a_number_can_stand_there() -> None:
+    redaction = Redaction(Secrets({"PIN": "12345678", "PORT": "8080"}))
+    document = wire.encode(
+        {"value": 12345678, "rows": [12345678, {"n": 12345678}, 123456789, -12345678, 8080], "timestamp": 12345678}
+    )
+    assert json.loads(redaction.document(document)) == {
+        "value": "${PIN}",
+        "rows": ["${PIN}", {"n": "${PIN}"}, 123456789, -12345678, 8080],
+        "timestamp": 12345678,
+    }
+
+
+def test_a_secret_that_an_agent_sends_back_as_a_number_reaches_no_part_of_the_record(store: Store) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        emit(CustomEvent(name="debug", value=12345678))
+        emit(CustomEvent(name="debug", value={"pins": [12345678]}))
+        call = {"tool": "t", "input": {"pin": 12345678}, "output": 12345678}
+        return read_returned({"text": "ok", "output_messages": [{"role": "assistant", "tool_calls": [call]}]})
+
+    experiment, tally = run_suite(store, a_suite(1), {"crew": Scripted(answer)}, secrets=Secrets({"PIN": "12345678"}))
+    assert tally.outcomes == {"passed": 1}
+    assert b"12345678" not in everything_stored(store)
+    run = only_run(store, experiment)
+    assert run.steps[0].arguments == {"pin": "${PIN}"}
+    assert run.steps[0].result == "${PIN}"
 
 
 def test_what_has_no_secret_in_it_comes_back_as_the_very_same_bytes() -> None:
@@ -226,3 +255,25 @@ def test_a_recorded_stream_that_has_a_secret_whole_is_kept_and_one_that_has_it_i
         assert (reply.body is not None) == kept
         assert reply.reading is not None
         assert b"hunter2" not in wire.encode(reply.reading)
+
+
+@pytest.mark.parametrize("before", ["", "hunter2 and "], ids=["in pieces only", "once whole, too"])
+def test_a_secret_that_is_streamed_piece_by_piece_is_in_no_event_and_no_body(store: Store, before: str) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        stream = StreamedRun(emit, "agui", RunStarted(thread_id="t", run_id="r"))
+        for piece in (before, "ok, my key is hun", "te", "r2, and now you know"):
+            stream.put(encode_event(TextMessageChunk(message_id="m", delta=piece)))
+        stream.finish()
+        return stream.reply(None)
+
+    experiment, tally = run_suite(store, a_suite(1), {"crew": Scripted(answer)}, secrets=Secrets({"KEY": "hunter2"}))
+    assert tally.outcomes == {"passed": 1}
+    (run,) = runs_of(store, experiment)
+    events = b"\n".join(event for _, event in store.events(run.run_id))
+    assert b"${KEY}, and now" in events
+    assert b'"te"' not in events
+    assert store.run(run.run_id).body is None
+    assert run.attempts[0].body_hash is None
+    assert run.reading is not None
+    assert SECRET_REMOVED in [note.code for note in run.reading.notes]
+    assert b"my key is ${KEY}, and now" in wire.encode(run.reading)

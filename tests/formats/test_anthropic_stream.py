@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies.chats import anthropic_events, block_turns, pieces, single_turns, sse
+from strategies.growth import growth
+from strategies.streams import answer, assert_read_as_far_as_it_goes, codes, fed
 
 from seatrial.formats import anthropic
 from seatrial.formats.anthropic_stream import AnthropicStream
@@ -60,23 +61,6 @@ HELLO = [
 
 def read(*payloads: bytes) -> Reading:
     return anthropic.read(sse(payloads))
-
-
-def fed(data: Iterable[bytes]) -> Reading:
-    stream = AnthropicStream()
-    for piece in data:
-        stream.feed(piece)
-    return stream.finish()
-
-
-def answer(reading: Reading) -> AssistantMessage:
-    (message,) = reading.transcript.messages
-    assert isinstance(message, AssistantMessage)
-    return message
-
-
-def codes(reading: Reading) -> list[str]:
-    return [note.code for note in reading.notes]
 
 
 def test_text_usage_and_the_stop_reason_are_gathered() -> None:
@@ -218,23 +202,21 @@ def test_a_stream_reads_as_the_response_that_came_whole(data: st.DataObject, tur
 @given(st.data(), st.booleans())
 def test_the_result_does_not_depend_on_how_the_bytes_were_cut(data: st.DataObject, framed: bool) -> None:
     text = b"\n \xef\xbb\xbf\r\n" + (sse(HELLO, line_end=b"\r") if framed else b"\n".join(HELLO))
-    assert fed(data.draw(pieces(text))) == fed([text])
+    assert fed(AnthropicStream(), data.draw(pieces(text))) == fed(AnthropicStream(), [text])
 
 
 @given(st.integers(0, 1000))
 def test_a_stream_that_is_cut_at_any_byte_is_read_as_far_as_it_goes(length: int) -> None:
-    text = sse(HELLO)[:length]
-    reading = fed([text])
-    said = "".join([m.plain_text() for m in reading.transcript.messages if isinstance(m, AssistantMessage)])
-    assert "Hello".startswith(said)
-    assert fed([bytes([byte]) for byte in text]) == reading
+    assert_read_as_far_as_it_goes(AnthropicStream, sse(HELLO)[:length], "Hello")
 
 
 def test_a_hundred_thousand_deltas_cost_linear_time() -> None:
-    def seconds(count: int) -> float:
+    def reading(count: int) -> Callable[[], None]:
         text = sse([BEGIN, start({"type": "text", "text": ""}), *[delta("text_delta", text="word ")] * count, *END])
-        begin = time.process_time()
-        assert len(answer(anthropic.read(text)).plain_text()) == 5 * count
-        return time.process_time() - begin
 
-    assert seconds(100_000) < 25 * seconds(10_000)
+        def read_all() -> None:
+            assert len(answer(anthropic.read(text)).plain_text()) == 5 * count
+
+        return read_all
+
+    assert growth(reading, 10_000, 100_000) < 25

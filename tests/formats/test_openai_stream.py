@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from strategies.chats import chat_turns, completion_chunks, pieces, single_turns, sse
+from strategies.growth import growth
+from strategies.streams import answer, assert_read_as_far_as_it_goes, codes, fed
 
 from seatrial.formats import openai
 from seatrial.formats.openai_stream import OpenAIStream
@@ -27,23 +28,6 @@ def chunk(delta: dict[str, Any] | None = None, *, index: int = 0, finish: str | 
 
 def read(*payloads: bytes) -> Reading:
     return openai.read(sse(payloads))
-
-
-def fed(data: Iterable[bytes]) -> Reading:
-    stream = OpenAIStream()
-    for piece in data:
-        stream.feed(piece)
-    return stream.finish()
-
-
-def answer(reading: Reading) -> AssistantMessage:
-    (message,) = reading.transcript.messages
-    assert isinstance(message, AssistantMessage)
-    return message
-
-
-def codes(reading: Reading) -> list[str]:
-    return [note.code for note in reading.notes]
 
 
 HELLO = [
@@ -194,25 +178,22 @@ def test_a_stream_reads_as_the_response_that_came_whole(data: st.DataObject, tur
 @given(st.data(), st.booleans())
 def test_the_result_does_not_depend_on_how_the_bytes_were_cut(data: st.DataObject, framed: bool) -> None:
     text = b"\n \xef\xbb\xbf\r\n" + (sse(HELLO, line_end=b"\r\n") if framed else b"\r\n".join(HELLO))
-    assert fed(data.draw(pieces(text))) == fed([text])
+    assert fed(OpenAIStream(), data.draw(pieces(text))) == fed(OpenAIStream(), [text])
 
 
 @given(st.integers(0, 1000))
 def test_a_stream_that_is_cut_at_any_byte_is_read_as_far_as_it_goes(length: int) -> None:
-    text = sse(HELLO)[:length]
-    reading = fed([text])
-    said = "".join([m.plain_text() for m in reading.transcript.messages if isinstance(m, AssistantMessage)])
-    assert "Hello".startswith(said)
-    assert fed([bytes([byte]) for byte in text]) == reading
+    assert_read_as_far_as_it_goes(OpenAIStream, sse(HELLO)[:length], "Hello")
 
 
 def test_a_hundred_thousand_deltas_cost_linear_time() -> None:
-    def seconds(count: int) -> float:
+    def reading(count: int) -> Callable[[], None]:
         call = {"index": 0, "function": {"arguments": "1,"}}
         text = sse([chunk({"content": "word ", "reasoning": "so ", "tool_calls": [call]})] * count)
-        start = time.process_time()
-        reading = openai.read(text)
-        assert len(answer(reading).plain_text()) == 5 * count
-        return time.process_time() - start
 
-    assert seconds(100_000) < 25 * seconds(10_000)
+        def read_all() -> None:
+            assert len(answer(openai.read(text)).plain_text()) == 5 * count
+
+        return read_all
+
+    assert growth(reading, 10_000, 100_000) < 25

@@ -8,6 +8,7 @@ from strategies.reported import HOSTILE, detail, hostile_report, joined, report,
 
 from seatrial.reports.json_report import json_report
 from seatrial.reports.report import Report
+from seatrial.transcript import Note
 
 
 def document(found: Report) -> dict[str, Any]:
@@ -35,6 +36,12 @@ def test_a_run_that_did_not_pass_tells_why_but_not_what_was_said() -> None:
     assert run["detail"]["message"] == "the amount is 200"
     assert run["detail"]["verdicts"][0]["calls"][0]["state"] == "differs"
     assert "speech" not in run["detail"]
+
+
+def test_what_belongs_to_no_run_is_told_with_the_experiment() -> None:
+    notes = {"crew": [Note("batch_id_unknown", "/3", "the id is 'x'")]}
+    (told,) = document(report(rows_of(crew="p"), notes=notes))["experiment"]["notes"]["crew"]
+    assert told == {"code": "batch_id_unknown", "pointer": "/3", "message": "the id is 'x'"}
 
 
 def test_nothing_is_a_document_too() -> None:

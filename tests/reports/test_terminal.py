@@ -9,6 +9,7 @@ from seatrial.reports.rows import RunDetail
 from seatrial.reports.table import table, width
 from seatrial.reports.terminal import MAX_LISTED, terminal_summary
 from seatrial.store import GraderCounts
+from seatrial.transcript import Note
 
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202e\ud800-\udfff]")
 
@@ -80,3 +81,11 @@ def test_nothing_that_an_agent_says_steers_the_terminal_or_breaks_a_line(text: s
 def test_columns_stay_straight_beside_wide_and_combining_letters() -> None:
     lines = table(["agent", "runs"], [["日本", "1"], ["cafe\u0301", "22"], ["plain", "333"]])
     assert {width(line) for line in lines} == {width(lines[0])}
+
+
+def test_what_belongs_to_no_run_is_told_with_its_agent() -> None:
+    notes = [Note("batch_id_unknown", f"/{line}", f"the id is '{line}\x1b'") for line in range(3)]
+    text = terminal_summary(report(rows_of(crew="pf"), notes={"crew": notes}))
+    assert "belongs to no run\n  crew: the id is '0" in text
+    assert "[batch_id_unknown] and 2 more\n" in text
+    assert "\x1b" not in text

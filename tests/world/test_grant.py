@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64decode
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,6 +54,40 @@ def test_tokens_have_256_bits_and_differ() -> None:
     tokens = {grants.open(f"run-{number}", "http://proxy", nothing).token for number in range(100)}
     assert len(tokens) == 100
     assert all(len(token) == 44 for token in tokens)
+
+
+def bits(token: str) -> int:
+    return int.from_bytes(urlsafe_b64decode(token[1:] + "="))
+
+
+def test_one_token_tells_nothing_of_another() -> None:
+    """Neither of the next one of the same run, nor of the one that another process made at the same point."""
+    grants = Grants()
+    tokens = [grants.open("run-1", "http://proxy", nothing).token for _ in range(200)]
+    others = [Grants().open("run-1", "http://proxy", nothing).token for _ in range(200)]
+    for made in (tokens, others):
+        differing = [(bits(a) ^ bits(b)).bit_count() for a, b in pairwise(made)]
+        # Of 256 bits, half, give or take eight standard deviations: less than that, and there is something to go by.
+        assert all(64 < count < 192 for count in differing)
+        assert 120 < sum(differing) / len(differing) < 136
+        for place in range(256):
+            assert 20 < sum(bits(token) >> place & 1 for token in made) < 180, f"bit {place} is always the same"
+
+
+def test_what_may_be_logged_of_a_token_tells_nothing_of_it() -> None:
+    grants = Grants()
+    for _ in range(200):
+        grant = grants.open("run-1", "http://proxy", nothing)
+        secret, told = urlsafe_b64decode(grant.token[1:] + "="), bytes.fromhex(grant.jti)
+        assert all(told[at : at + 4] not in secret for at in range(len(told) - 3))
+
+
+def test_the_text_of_a_token_in_pieces_is_held_back_until_it_is_known_to_be_one() -> None:
+    grant = Grants().open("run-1", "http://proxy", nothing)
+    assert grant.split(f"a{grant.token}b") == ("a[run token]b", "")
+    assert grant.split(f"a{grant.token[:30]}") == ("a", grant.token[:30])
+    assert grant.split(f"a~~{grant.token[:1]}") == ("a~~", "~")
+    assert grant.split(f"a{grant.token[:30]}!") == (f"a{grant.token[:30]}!", "")
 
 
 def test_a_grant_does_not_show_its_token() -> None:

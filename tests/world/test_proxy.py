@@ -63,6 +63,17 @@ def test_any_tool_is_unknown_in_a_world_without_tools() -> None:
     with_run(scenario)
 
 
+def test_a_token_that_is_used_as_the_name_of_a_tool_is_not_recorded() -> None:
+    async def scenario(caller: Caller) -> None:
+        for name in (caller.grant.token, f"a-{caller.grant.token.replace('~', '%7E')}"):
+            status, _ = await caller.post(f"/tools/{name}", {})
+            assert status == 404
+        attempts = [event.value["tool"] for event in caller.events if isinstance(event, CustomEvent)]
+        assert attempts == ["[run token]", "a-[run token]"]
+
+    with_run(scenario)
+
+
 def test_a_call_of_an_unknown_tool_is_recorded_as_an_attempt() -> None:
     async def scenario(caller: Caller) -> None:
         headers = {"Authorization": f"Bearer {caller.grant.token}", "X-Pipelines-Actor-Id": "supervisor/refunds"}

@@ -8,6 +8,7 @@ from typing import Protocol, Self, TypeAlias, runtime_checkable
 
 import msgspec
 
+from seatrial.events.run_input import RunAgentInput
 from seatrial.events.types import Event
 from seatrial.formats.reading import Reading
 from seatrial.runs import Case, Fault
@@ -29,6 +30,8 @@ class RunRequest(msgspec.Struct, kw_only=True):
     timeout_s: float | None
     """What is left of the run's deadline; the agent kind's own timeouts are shorter or equal."""
     suite_file: Path | None = None
+    run_input: RunAgentInput | None = None
+    """What was asked of the run service, with the whole conversation; None when the case is all there is."""
 
 
 class Reply(msgspec.Struct, kw_only=True):

@@ -8,6 +8,9 @@
 | `files` | the paths of the case's files |
 | `case_id`, `run_id`, `trial`, `attempt` | which run this is |
 | `task_input`, `proxy_url`, `run_token` | the same as an agent behind HTTP is told (dispatch.md 16) |
+| `thread_id` | the conversation that the run belongs to; the run's id when it is a conversation of its own |
+| `resume` | the answers to the interrupts that the run before it ended with, as AG-UI has them; or None |
+| `run_input` | all that was asked of the run service, an AG-UI `RunAgentInput`; None in an experiment |
 
 A first parameter of any other name gets the prompt. What the case expects, and how it is graded, no agent gets.
 """
@@ -19,6 +22,8 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from seatrial.agents.agent import RunRequest
 from seatrial.agents.dispatch import task_input
@@ -36,6 +41,9 @@ _OF_REQUEST: dict[str, Callable[[RunRequest], Any]] = {
     "trial": lambda request: request.trial,
     "attempt": lambda request: request.attempt,
     "task_input": lambda request: copy_json(task_input(request)),
+    "thread_id": lambda request: request.run_id if request.run_input is None else request.run_input.thread_id,
+    "resume": lambda request: None if (given := _run_input(request)) is None else given.get("resume"),
+    "run_input": lambda request: _run_input(request),
 }
 _OF_GRANT: dict[str, Callable[[RunGrant], str]] = {
     "proxy_url": lambda grant: grant.url,
@@ -80,6 +88,12 @@ class Calling:
             else:
                 named[name] = None if grant is None else _OF_GRANT[name](grant)
         return (request.case.instruction,) if self._takes_prompt else (), named
+
+
+def _run_input(request: RunRequest) -> dict[str, Any] | None:
+    # Which copies, too.
+    plain: dict[str, Any] | None = None if request.run_input is None else msgspec.to_builtins(request.run_input)
+    return plain
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature:

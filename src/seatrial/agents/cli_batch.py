@@ -42,7 +42,7 @@ class CliBatchAgent:
 
     def __init__(self, config: CliConfig, *, directory: Path, timeout_s: float | None) -> None:
         self.notes: list[Note] = []
-        """What in the output belongs to no run; the first hundred."""
+        """What in the output belongs to no run; the first hundred. A batch adds to those of the batches before it."""
         self._program = Program(config, directory)
         self._timeout_s = timeout_s
         self._max_bytes = config.max_response_bytes
@@ -64,6 +64,7 @@ class CliBatchAgent:
         A deadline is counted from one line to the next: the runs of a batch have no beginnings of their own.
         """
         unsent = iter(requests)
+        noted_before = len(self.notes)
         with WaitingRequests() as waiting:
             async with AsyncExitStack() as stack:
                 batch = await self._begin(stack, unsent, waiting)
@@ -75,14 +76,14 @@ class CliBatchAgent:
                         fault = chunk
                         break
                     for number, line in lines.feed(chunk) if chunk else lines.close():
-                        request = self._asked(number, line, waiting)
+                        request = self._asked(number, line, waiting, batch.attempt)
                         if request is not None and line is not None:
                             yield request, await self._reply(number, line, batch.files)
                     if not chunk:
                         fault = await batch.end()
                         break
             for request_id, request in waiting.take_rest():
-                yield request, Reply(fault=fault or self._missing(request_id))
+                yield request, Reply(fault=fault or _missing(request_id, self.notes[noted_before:]))
         for request in unsent:
             yield request, Reply(fault=fault)
 
@@ -96,36 +97,25 @@ class CliBatchAgent:
         except OSError as error:
             return Fault("internal_error", f"the files of the batch cannot be made: {error.strerror}")
         suite_file = "" if sent.suite_file is None else str(sent.suite_file.resolve())
-        process = await self._program.start(stack, files, {"ATTEMPT": "1", "SUITE_FILE": suite_file})
+        process = await self._program.start(stack, files, {"ATTEMPT": str(sent.attempt), "SUITE_FILE": suite_file})
         if isinstance(process, Fault):
             return process
         silence_s = sent.longest_s if self._timeout_s is None else self._timeout_s
-        batch = _RunningBatch(process, files, silence_s, in_file=self._program.has_output_file)
+        batch = _RunningBatch(process, files, sent.attempt, silence_s, in_file=self._program.has_output_file)
         self._running.add(batch)
         stack.callback(self._running.discard, batch)
         return batch
 
-    def _asked(self, number: int, line: bytes | None, waiting: WaitingRequests) -> RunRequest | None:
+    def _asked(self, number: int, line: bytes | None, waiting: WaitingRequests, attempt: int) -> RunRequest | None:
         """The request that a line answers; a note when it answers none."""
-        if line is None:
-            self._note(BATCH_LINE_UNUSABLE, number, f"the line is longer than {self._max_bytes:,} bytes")
+        if line is not None and (not line or line.isspace()):
             return None
-        if not line or line.isspace():
-            return None
-        try:
-            given = wire.decode(line, _ID, []).id
-        except SeatrialError as error:
-            self._note(BATCH_LINE_UNUSABLE, number, error.message)
-            return None
-        if given is None:
-            self._note(BATCH_LINE_UNUSABLE, number, "the line has no id")
-            return None
-        request_id = str(given)
-        request = waiting.take(request_id)
-        if request is None:
-            code = BATCH_ID_REPEATED if request_id in waiting else BATCH_ID_UNKNOWN
-            self._note(code, number, f"the id is {request_id[:80]!r}")
-        return request
+        found = _answered(line, waiting, self._max_bytes)
+        if not isinstance(found, RunRequest) and len(self.notes) < MAX_NOTES:
+            code, message = found
+            where = f", in attempt {attempt}" if attempt > 1 else ""
+            self.notes.append(Note(code, pointer(number), message + where))
+        return found if isinstance(found, RunRequest) else None
 
     async def _reply(self, number: int, line: bytes, files: RunFiles) -> Reply:
         reply = Reply(body=line)
@@ -137,25 +127,17 @@ class CliBatchAgent:
             reply.trace_file = await self._program.trace_file(reply.reading, files)
         return reply
 
-    def _note(self, code: str, number: int, message: str) -> None:
-        if len(self.notes) < MAX_NOTES:
-            self.notes.append(Note(code, pointer(number), message))
-
-    def _missing(self, request_id: str) -> Fault:
-        told = f"no line of the output has the id {request_id[:80]!r}"
-        if self.notes:
-            first = self.notes[0]
-            told += f"; of the lines that belong to no run, the first is line {first.pointer[1:]}: {first.message}"
-        return Fault("agent_output_missing", told)
-
 
 class _RunningBatch:
     """A program that works on a batch, and what it writes."""
 
-    def __init__(self, process: Process, files: RunFiles, silence_s: float | None, *, in_file: bool) -> None:
+    def __init__(
+        self, process: Process, files: RunFiles, attempt: int, silence_s: float | None, *, in_file: bool
+    ) -> None:
         """With `in_file`, it writes to its output file, else to standard output."""
         self.process = process
         self.files = files
+        self.attempt = attempt
         self._silence_s = silence_s
         self._in_file = in_file
         self._offset = 0
@@ -175,7 +157,7 @@ class _RunningBatch:
                 code = await self.process.wait()
         except TimeoutError:
             return await self._give_up()
-        return None if code == 0 else exit_fault(code, self.process.log_lines())
+        return None if code == 0 else exit_fault(code, self.process.log_lines(), "agent_batch_died")
 
     async def _read_file(self) -> bytes:
         while True:
@@ -196,6 +178,7 @@ class _Sent(msgspec.Struct):
     """What the requests of a batch have in common."""
 
     suite_file: Path | None = None
+    attempt: int = 1
     longest_s: float | None = 0.0
     """The longest of their deadlines; None when one has none."""
 
@@ -218,12 +201,36 @@ async def _send(path: Path, requests: Iterator[RunRequest], waiting: WaitingRequ
             if case.messages:
                 line["messages"] = case.messages
             file.write(wire.encode(line) + b"\n")
-            sent.suite_file = request.suite_file
+            sent.suite_file, sent.attempt = request.suite_file, request.attempt
             if sent.longest_s is not None:
                 sent.longest_s = None if request.timeout_s is None else max(sent.longest_s, request.timeout_s)
             if number % _BREATHE == 0:
                 await asyncio.sleep(0)
     return sent
+
+
+def _answered(line: bytes | None, waiting: WaitingRequests, max_bytes: int) -> RunRequest | tuple[str, str]:
+    """The request that a line answers; else the code of a note, and what it says."""
+    if line is None:
+        return BATCH_LINE_UNUSABLE, f"the line is longer than {max_bytes:,} bytes"
+    try:
+        given = wire.decode(line, _ID, []).id
+    except SeatrialError as error:
+        return BATCH_LINE_UNUSABLE, error.message
+    if given is None:
+        return BATCH_LINE_UNUSABLE, "the line has no id"
+    request_id = str(given)
+    request = waiting.take(request_id)
+    if request is not None:
+        return request
+    return BATCH_ID_REPEATED if request_id in waiting else BATCH_ID_UNKNOWN, f"the id is {request_id[:80]!r}"
+
+
+def _missing(request_id: str, notes: list[Note]) -> Fault:
+    told = f"no line of the output has the id {request_id[:80]!r}"
+    if notes:
+        told += f"; of the lines that belong to no run, the first is line {notes[0].pointer[1:]}: {notes[0].message}"
+    return Fault("agent_output_missing", told)
 
 
 class _Id(msgspec.Struct):

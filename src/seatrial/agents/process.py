@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Self
 
+from seatrial.agents.watchdog import Watchdog
+
 GRACE_S = 2.0
 """Between SIGTERM and SIGKILL."""
 DRAIN_S = 1.0
@@ -32,6 +34,7 @@ class Process:
         env: Mapping[str, str],
         stdin: IO[bytes] | None = None,
         has_output: bool = True,
+        watchdog: Watchdog | None = None,
     ) -> None:
         """With `has_output`, standard output is the program's answer; if not, it is a part of the log."""
         self._command = command
@@ -39,6 +42,7 @@ class Process:
         self._env = env
         self._stdin = stdin
         self._has_output = has_output
+        self._watchdog = watchdog
         self._loop = asyncio.get_running_loop()
         self._output = asyncio.StreamReader(READ_BYTES)
         self._log = _Log()
@@ -61,6 +65,8 @@ class Process:
             bufsize=0,
             start_new_session=True,
         )
+        if self._watchdog is not None:
+            self._watchdog.guard(popen.pid)
         self._watch(popen)
         try:
             if self._has_output:
@@ -131,16 +137,18 @@ class Process:
     def _watch(self, popen: subprocess.Popen[bytes]) -> None:
         """See to it that `_exited` is called in the loop when the program has ended."""
         if sys.platform == "linux":
-            self._descriptor = os.pidfd_open(popen.pid)
-            self._loop.add_reader(self._descriptor, self._exited)
-        else:
+            # Old kernels and some sandboxes have no such thing.
+            with suppress(OSError):
+                self._descriptor = os.pidfd_open(popen.pid)
+                self._loop.add_reader(self._descriptor, self._exited)
+                return
 
-            def wait() -> None:
-                popen.wait()
-                with suppress(RuntimeError):  # the loop is closed: nobody waits
-                    self._loop.call_soon_threadsafe(self._exited)
+        def wait() -> None:
+            _wait_for_end(popen)
+            with suppress(RuntimeError):  # the loop is closed: nobody waits
+                self._loop.call_soon_threadsafe(self._exited)
 
-            threading.Thread(target=wait, daemon=True).start()
+        threading.Thread(target=wait, daemon=True).start()
 
     def _exited(self) -> None:
         """The program has ended and is not reaped yet, so that its number still means its group."""
@@ -150,9 +158,20 @@ class Process:
             self._loop.remove_reader(self._descriptor)
             os.close(self._descriptor)
         self._signal(signal.SIGKILL)
+        if self._watchdog is not None:
+            self._watchdog.release(self._popen.pid)
         self._exit.set_result(self._popen.wait())
         # Something that left the group may hold the pipes.
         self._hang_up = self._loop.call_later(DRAIN_S, self._close_pipes)
+
+
+def _wait_for_end(popen: subprocess.Popen[bytes]) -> None:
+    """Wait until a program has ended; where the system lets us, it is left to be reaped."""
+    if hasattr(os, "waitid"):
+        with suppress(ChildProcessError):  # it was reaped already
+            os.waitid(os.P_PID, popen.pid, os.WEXITED | os.WNOWAIT)
+    else:
+        popen.wait()
 
 
 class _Log(asyncio.Protocol):

@@ -16,6 +16,7 @@ from seatrial.agents.config import CliConfig, argv
 from seatrial.agents.output import read_trace_file
 from seatrial.agents.placeholders import PLACEHOLDERS, put_in, used
 from seatrial.agents.process import Process
+from seatrial.agents.watchdog import Watchdog
 from seatrial.agents.workspace import Workspace
 from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading
@@ -63,10 +64,12 @@ class Program:
         self.has_output_file = "OUTPUT_FILE" in self._names
         """Whether it answers in a file, and not on standard output."""
         self._workspace: Workspace | None = None
+        self._watchdog = Watchdog()
         self._closing = ExitStack()
 
     async def __aenter__(self) -> Self:
         await self._check_health()
+        self._closing.enter_context(self._watchdog)
         self._workspace = self._closing.enter_context(Workspace())
         return self
 
@@ -104,6 +107,7 @@ class Program:
                 env=self._env,
                 stdin=stdin,
                 has_output=not self.has_output_file,
+                watchdog=self._watchdog,
             )
             return await stack.enter_async_context(process)
         except (OSError, ValueError) as error:
@@ -141,9 +145,9 @@ class Program:
         return "arg" if "PROMPT" in self._names else "stdin"
 
 
-def exit_fault(code: int, log: str) -> Fault:
+def exit_fault(code: int, log: str, error_class: str = "agent_exit") -> Fault:
     """The fault of a program that did not end with 0."""
-    return Fault("agent_exit", f"the program {_ending(code)}", detail=log or None)
+    return Fault(error_class, f"the program {_ending(code)}", detail=log or None)
 
 
 def _ending(code: int) -> str:

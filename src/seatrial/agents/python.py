@@ -80,7 +80,7 @@ class PythonAgent:
                     stream = StreamedRun(
                         emit, "agui", RunStarted(thread_id=request.run_id, run_id=request.run_id), grant
                     )
-                    fault = await self._take_events(value, stream)
+                    fault = await self._take_events(value, stream, f"{request.run_id}-answer")
                     if fault is not None and grant is not None:
                         fault.message = grant.redact_text(fault.message)
         except TimeoutError as error:
@@ -107,24 +107,27 @@ class PythonAgent:
             value = await self._in_thread(partial(self._function, *positional, **named))
         return await value if inspect.isawaitable(value) else value
 
-    async def _take_events(self, items: Any, stream: StreamedRun) -> Fault | None:
-        """Hand on what a function yields; the fault of something that is no event."""
+    async def _take_events(self, items: Any, stream: StreamedRun, answer_id: str) -> Fault | None:
+        """Hand on what a function yields; the fault of something that is no event.
+
+        Text is a piece of the message `answer_id`, which no other run of a conversation has.
+        """
         try:
             if not hasattr(items, "__anext__"):
-                await self._take_in_thread(items, stream)
+                await self._take_in_thread(items, stream, answer_id)
             elif hasattr(items, "aclose"):
                 async with aclosing(items):
                     async for item in items:
-                        _put(item, stream)
+                        _put(item, stream, answer_id)
             else:
                 async for item in items:
-                    _put(item, stream)
+                    _put(item, stream, answer_id)
             stream.finish()
         except SeatrialError as error:
             return Fault("agent_bad_response", f"the function yielded what is no event: {error}")
         return None
 
-    async def _take_in_thread(self, items: Iterator[Any], stream: StreamedRun) -> None:
+    async def _take_in_thread(self, items: Iterator[Any], stream: StreamedRun, answer_id: str) -> None:
         loop = asyncio.get_running_loop()
         problem: SeatrialError | None = None
         given_up = False
@@ -133,7 +136,7 @@ class PythonAgent:
             nonlocal problem
             if problem is None and not given_up:
                 try:
-                    _put(item, stream)
+                    _put(item, stream, answer_id)
                 except SeatrialError as error:
                     problem = error
 
@@ -156,12 +159,12 @@ class PythonAgent:
         return await self._threads.call(function)
 
 
-def _put(item: Any, stream: StreamedRun) -> None:
+def _put(item: Any, stream: StreamedRun, answer_id: str) -> None:
     """Take what a function yielded: an event in any form, a part of a stream of them, or a piece of the answer."""
     if isinstance(item, bytes):
         stream.feed(item)
     elif isinstance(item, str):
-        stream.put(encode_event(TextMessageChunk(message_id="answer", delta=item)))
+        stream.put(encode_event(TextMessageChunk(message_id=answer_id, delta=item)))
     elif isinstance(item, BaseEvent):
         stream.put(wire.encode(item))
     elif isinstance(item, dict):

@@ -19,8 +19,11 @@ _RENAMED = {"tool_calls": "toolCalls", "tool_call_id": "toolCallId"}
 def run_input(request: RunRequest) -> RunAgentInput:
     """What is posted. Raises `SeatrialError` when a message of the case cannot be said in AG-UI.
 
-    Every attempt has a thread of its own: an agent must not remember the one that failed.
+    Every attempt has a thread of its own: an agent must not remember the one that failed. A run of the run service
+    is one attempt, and belongs to the thread that it was asked for in.
     """
+    if request.run_input is not None:
+        return request.run_input
     case = request.case
     thread_id = request.run_id if request.attempt == 1 else f"{request.run_id}.{request.attempt}"
     notes: list[Note] = []

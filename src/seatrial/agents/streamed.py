@@ -11,6 +11,7 @@ from seatrial.agents.agent import Emit, Reply
 from seatrial.agents.excerpt import MAX_DETAIL
 from seatrial.errors import SeatrialError
 from seatrial.events import Event, LogReader, cursor_text, parse_cursor
+from seatrial.events.deltas import Deltas
 from seatrial.events.envelope import RunStreamTerminal
 from seatrial.events.event_reader import RAW_SOURCE
 from seatrial.events.log import Frame, FrameReader
@@ -38,6 +39,7 @@ class StreamedRun:
         self._format = format
         self._frame = frame
         self._grant = grant
+        self._deltas = None if grant is None else Deltas(grant.split)
         self._framed = False
         self._reader = LogReader()
         self._framing = FrameReader()
@@ -78,6 +80,7 @@ class StreamedRun:
     def finish(self) -> None:
         """Take what is left, and end the run that the events were put into."""
         self.close()
+        self._add_rest()
         if self._framed and self._frame is not None and not self.ended:
             self._add(RunFinished(thread_id=self._frame.thread_id, run_id=self._frame.run_id))
 
@@ -88,6 +91,7 @@ class StreamedRun:
 
     def reply(self, fault: Fault | None, http_status: int | None = None) -> Reply:
         """What came back. Without a fault, the events say whether the run ended well."""
+        self._add_rest()
         if not isinstance(self._boundary, RunFinished | RunError):
             self._reader.finish()
         reading: Reading | None = None
@@ -95,6 +99,8 @@ class StreamedRun:
             reading = reading_of(self.events, self._reader.notes, self._format, self._reader.run_id)
         received = b"".join(self._received)
         body = received if self._grant is None else self._grant.redact(received)
+        if self._deltas is not None and self._deltas.found:
+            body = b""  # the token is spread over it
         if body is not received and reading is not None:
             reading.notes.append(token_removed())
         return Reply(
@@ -130,7 +136,14 @@ class StreamedRun:
             self._add(self._frame)
         if not (isinstance(event, RawEvent) and event.source == RAW_SOURCE):
             self._understood = True
-        self._add(event)
+        for ready in [event] if self._deltas is None else self._deltas.take(event):
+            self._add(ready)
+
+    def _add_rest(self) -> None:
+        """Add what was held back, when nothing more comes for it."""
+        if self._deltas is not None:
+            for event in self._deltas.rest():
+                self._add(event)
 
     def _add(self, event: Event) -> None:
         if isinstance(event, RunStarted | RunFinished | RunError):

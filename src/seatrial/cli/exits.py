@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping
 
 PASSED = 0
 FAILED = 1
 USAGE = 2
 COULD_NOT_RUN = 3
+
+
+class StoppedBySignal(KeyboardInterrupt):
+    """A command was stopped at once, by Ctrl-C or another signal."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        super().__init__(number.name)
+        self.number = number
+
+
+def interrupted_exit(interrupt: KeyboardInterrupt) -> int:
+    """How a command ends that a signal stopped, as shells count it."""
+    return 128 + (interrupt.number if isinstance(interrupt, StoppedBySignal) else signal.SIGINT)
 
 
 def exit_of(outcomes: Mapping[str, int], *, complete: bool = True) -> int:

@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Collection
 
-from seatrial.cli.exits import exit_of
+from seatrial.cli.exits import StoppedBySignal, exit_of
 from seatrial.cli.location import add_store_option, opened_store, store_location
 from seatrial.cli.report import add_report_options, report_targets
 from seatrial.cli.terminal import wants_colour
@@ -23,6 +23,9 @@ from seatrial.reports import FORMS, terminal_summary, write_reports
 from seatrial.runs import Experiment
 from seatrial.store import Store
 from seatrial.suites import Suite, load_suite, read_cases
+
+_STOPPING = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+"""Signals that stop an experiment: the first one when what is running has ended, a second one at once."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="the whole report as JSON on standard output, and no table")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     parser.epilog = (
-        "Ctrl-C finishes what is running, and says how to resume; a second one stops at once.\n"
+        "Ctrl-C or SIGTERM finishes what is running, and says how to resume; a second one stops at once.\n"
         "An EXPERIMENT is `latest`, an id or the beginning of one, or a name.\n"
         "exit codes: 0 all passed, 1 any failed, 2 usage or an unusable suite, 3 something could not be run."
     )
@@ -125,29 +128,32 @@ async def _carried_out(args: argparse.Namespace, experiment: Experiment, suite: 
     stop = Stop()
     loop = asyncio.get_running_loop()
     carrying_out = asyncio.current_task()
-    cancelled = False
+    cancelled_by: signal.Signals | None = None
 
-    def interrupted() -> None:
-        nonlocal cancelled
+    def interrupted(number: signal.Signals) -> None:
+        nonlocal cancelled_by
         if stop.reason is None:
-            stop.request("interrupted")
+            stop.request(_STOPPING[number])
             print("\nfinishing what is running; once more to stop at once", file=sys.stderr)
         elif carrying_out is not None:
-            cancelled = True
+            cancelled_by = number
             carrying_out.cancel()
             # Should the end take too long, the next one is no longer up to us.
-            loop.remove_signal_handler(signal.SIGINT)
+            for each in _STOPPING:
+                loop.remove_signal_handler(each)
 
-    loop.add_signal_handler(signal.SIGINT, interrupted)
+    for number in _STOPPING:
+        loop.add_signal_handler(number, interrupted, number)
     try:
         with Watcher(experiment, total_runs(store, experiment, suite), quiet=args.quiet) as observer:
             return await launch(experiment, suite, store, variables=os.environ, observer=observer, stop=stop)
     except asyncio.CancelledError:
-        if cancelled:
-            raise KeyboardInterrupt from None
+        if cancelled_by is not None:
+            raise StoppedBySignal(cancelled_by) from None
         raise
     finally:
-        loop.remove_signal_handler(signal.SIGINT)
+        for number in _STOPPING:
+            loop.remove_signal_handler(number)
 
 
 def _resume_command(args: argparse.Namespace, experiment: Experiment) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import random
 import uuid
 from collections import Counter
-from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from itertools import chain, count
 from typing import Protocol
@@ -164,13 +164,18 @@ class ExperimentRunner:
 
     def _should_stop(self) -> bool:
         """Whether a trial that is about to start had better not."""
+        self._check_budget()
         if self.stop.reason is None:
-            exceeded = self._spending.exceeded(self._clock.monotonic_s() - self._begun)
-            if exceeded is None:
-                return False
-            self.stop.request(exceeded)
+            return False
         self._leave_out()
         return True
+
+    def _check_budget(self) -> None:
+        """Ask for a stop when the budget is used up."""
+        if self.stop.reason is None:
+            exceeded = self._spending.exceeded(self._clock.monotonic_s() - self._begun)
+            if exceeded is not None:
+                self.stop.request(exceeded)
 
     def _leave_out(self) -> None:
         if self._observer is not None and not self._left_out:
@@ -207,13 +212,25 @@ class ExperimentRunner:
             await self._settle(trial.case, finished)
 
     async def _work_in_batch(self, name: str, agent: BatchAgent, trials: Iterator[Trial]) -> None:
-        runner = BatchRunner(agent, self._clock, self._store, self._redaction)
-        async with aclosing(runner.carry_out(trials)) as ended:
-            async for case, finished in ended:
-                await self._settle(case, finished)
+        retry = self.suite.agents[name].retry or self.suite.retry
+        runner = BatchRunner(agent, retry, self._clock, self._store, self._chance, self._redaction, stop=self.stop)
+        # Single runs end by themselves, and the budget is looked at before the next; a batch may say nothing for long.
+        time_s = self.suite.budget.wall_time_s
+        timer = None if time_s is None else asyncio.get_running_loop().call_later(time_s, self._check_budget)
+        try:
+            async with aclosing(runner.carry_out(trials)) as ended:
+                async for case, finished in ended:
+                    await self._settle(case, finished)
+                    self._check_budget()
+        except StopRequestedError:
+            self._leave_out()
+        finally:
+            if timer is not None:
+                timer.cancel()
         if agent.notes:
             told = [Note(note.code, note.pointer, self._redaction.text(note.message)) for note in agent.notes]
             self._notes[name] = told
+            await self._store.add_notes(self.experiment.experiment_id, name, told)
             if self._observer is not None:
                 self._observer.noted(name, told)
 
@@ -222,7 +239,7 @@ class ExperimentRunner:
         run = finished.run
         try:
             graded = self._plan.grade(Subject(run, case), self._surroundings)
-            verdicts, grade = await graded if isinstance(graded, Awaitable) else graded
+            verdicts, grade = graded if isinstance(graded, tuple) else await graded
             run.verdicts, run.grade = self._redaction.graded(verdicts, grade)
         except Exception as error:  # noqa: BLE001 (a fault of ours in grading must not lose the run)
             told = self._redaction.text(f"{type(error).__name__}: {error}")

@@ -14,9 +14,11 @@ import msgspec
 
 from seatrial._version import __version__
 from seatrial.agents import build_agent
+from seatrial.agents.agent import Agent, BatchAgent
 from seatrial.agents.config import HttpConfig, PythonConfig
 from seatrial.engine.clock import Clock, SystemClock
 from seatrial.engine.experiment import ExperimentRunner, Observer, Tally
+from seatrial.engine.garbage import rare_collections
 from seatrial.engine.stop import Stop
 from seatrial.errors import SeatrialError
 from seatrial.graders import GradingPlan, Surroundings
@@ -76,7 +78,7 @@ def resumable(store: Store, reference: str, suite: Suite, variables: Mapping[str
     started_with = stored_suite(experiment.suite)
     agents = {name: config for name, config in suite.agents.items() if name in started_with.agents}
     suite = msgspec.structs.replace(suite, agents=agents, trials=started_with.trials)
-    if experiment.suite_hash != _identity(suite, variables):
+    if experiment.suite_hash != _identity(suite, variables) or agents != started_with.agents:
         raise SeatrialError(
             "conflict",
             f"the suite has changed since {experiment.experiment_id} was started",
@@ -106,10 +108,12 @@ def total_runs(store: Store, experiment: Experiment, suite: Suite) -> int:
 
 
 def _identity(suite: Suite, variables: Mapping[str, str]) -> str:
+    """What makes results comparable: all but who was put to it, how often, and how much of it ran at once."""
     plain = Suite()
-    return suite_hash(
-        msgspec.structs.replace(suite, budget=plain.budget, concurrency=plain.concurrency), variables=variables
+    measured = msgspec.structs.replace(
+        suite, agents=plain.agents, trials=plain.trials, budget=plain.budget, concurrency=plain.concurrency
     )
+    return suite_hash(measured, variables=variables)
 
 
 async def launch(
@@ -131,23 +135,8 @@ async def launch(
                 observer.resumed(done)
             return Tally(done, Counter())
     async with AsyncExitStack() as stack:
-        proxy: ToolProxy | None = None
-        if any(isinstance(config, HttpConfig | PythonConfig) for config in suite.agents.values()):
-            from seatrial.world.proxy import ToolProxy
-
-            proxy = await stack.enter_async_context(ToolProxy())
-        agents = {
-            name: build_agent(
-                name,
-                resolve_agent(config, variables),
-                directory=suite.directory,
-                proxy=proxy,
-                connect_s=suite.timeouts.connect_s,
-                read_s=suite.timeouts.read_s,
-                stored_runs=StoredRuns(store),
-            )
-            for name, config in suite.agents.items()
-        }
+        stack.enter_context(rare_collections())
+        agents = await built_agents(suite, store, variables, stack)
         runner = ExperimentRunner(
             experiment,
             suite,
@@ -162,6 +151,29 @@ async def launch(
             clock=clock,
         )
         return await runner.run()
+
+
+async def built_agents(
+    suite: Suite, store: Store, variables: Mapping[str, str], stack: AsyncExitStack
+) -> dict[str, Agent | BatchAgent]:
+    """The agents of a suite by name, not entered yet; their tool proxy is open for as long as the stack is."""
+    proxy: ToolProxy | None = None
+    if any(isinstance(config, HttpConfig | PythonConfig) for config in suite.agents.values()):
+        from seatrial.world.proxy import ToolProxy
+
+        proxy = await stack.enter_async_context(ToolProxy())
+    return {
+        name: build_agent(
+            name,
+            resolve_agent(config, variables),
+            directory=suite.directory,
+            proxy=proxy,
+            connect_s=suite.timeouts.connect_s,
+            read_s=suite.timeouts.read_s,
+            stored_runs=StoredRuns(store),
+        )
+        for name, config in suite.agents.items()
+    }
 
 
 async def surroundings(suite: Suite, variables: Mapping[str, str], stack: AsyncExitStack) -> Surroundings:

@@ -14,7 +14,7 @@ MAX_UNCONFIRMED = 256
 
 _UNSTORABLE = frozenset({"unstorable", "too_deep"})
 """What the store says to a run that would fit into no store."""
-_TAKEN = frozenset({"conflict", "not_found"})
+_TAKEN = frozenset({"conflict", "sequence_conflict", "run_ended", "not_found"})
 """What the store says to events of a run whose place another process has taken."""
 
 

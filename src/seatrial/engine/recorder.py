@@ -14,10 +14,10 @@ from typing import TypeAlias
 from msgspec import UNSET
 
 from seatrial.engine.clock import Clock
-from seatrial.engine.deltas import Deltas
 from seatrial.engine.redaction import Redaction
 from seatrial.errors import SeatrialError
 from seatrial.events import encode_event, unfold
+from seatrial.events.deltas import Deltas
 from seatrial.events.types import Event, RunError, RunFinished, RunStarted
 from seatrial.runs import Fault
 from seatrial.transcript import Transcript
@@ -48,7 +48,7 @@ class Recorder:
         self._said_error = False
         """Whether the agent itself ended the attempt with RUN_ERROR."""
         self._timer: asyncio.TimerHandle | None = None
-        self._deltas = Deltas(redaction) if redaction.active else None
+        self._deltas = Deltas(redaction.split) if redaction.active else None
 
     def emit(self, event: Event) -> None:
         """Take an event of the agent's while the run goes on; one that comes later is late, and is dropped."""

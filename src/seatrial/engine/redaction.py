@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, TypeVar
 
@@ -24,7 +25,11 @@ SECRET_REMOVED = note_code(
 
 T = TypeVar("T")
 
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+MIN_NUMBER_DIGITS = 6
+"""A shorter secret of digits is a number like others when it stands there as one."""
+
+_SCALAR = re.compile(r'("(?:[^"\\]|\\.)*")(\s*:)?|-?[0-9][0-9.eE+-]*')
+"""A string, with what makes it a key, or a number."""
 _TEXT = msgspec.json.Decoder(str)
 
 
@@ -61,17 +66,32 @@ class Redaction:
         return data if redacted == text else redacted.encode("utf-8", "surrogateescape")
 
     def document(self, data: bytes) -> bytes:
-        """A JSON document of our own writing without secrets in its strings.
+        """A JSON document of our own writing without secrets.
 
         It stays a document of the same type: a secret such as `8080` is no reason to break a number, nor one such as
-        `user` a reason to lose the role of a message.
+        `user` a reason to lose the role of a message. A number that is a whole secret is hidden where the type
+        leaves open what there is.
         """
-        if self._secrets is None:
+        secrets = self._secrets
+        if secrets is None:
             return data
         text = data.decode()
-        if self._secrets.redact(text) == text:
+        if secrets.redact(text) == text:
             return data
-        return _STRING.sub(self._string, text).encode()
+        key = ""
+
+        def hidden(scalar: re.Match[str]) -> str:
+            nonlocal key
+            string, colon = scalar.groups()
+            if string is not None:
+                if colon is not None:
+                    key = _TEXT.decode(string)
+                return self._string(string) + (colon or "")
+            number = scalar.group()
+            name = secrets.name_of(number) if len(number) >= MIN_NUMBER_DIGITS and number.isdigit() else None
+            return number if name is None or key in _number_keys() else f'"${{{name}}}"'
+
+        return _SCALAR.sub(hidden, text).encode()
 
     def fault(self, fault: Fault) -> Fault:
         """A fault without secrets."""
@@ -148,12 +168,12 @@ class Redaction:
         clean.notes.append(Note(SECRET_REMOVED, "", "the agent sent back a secret of the suite"))
         return clean
 
-    def _string(self, literal: re.Match[str]) -> str:
+    def _string(self, literal: str) -> str:
         # Unescaped first: `n1234` is not in "\n1234".
-        value = _TEXT.decode(literal.group())
+        value = _TEXT.decode(literal)
         redacted = self.text(value)
         if redacted == value or value in _vocabulary():
-            return literal.group()
+            return literal
         return wire.encode(redacted).decode()
 
 
@@ -166,13 +186,30 @@ def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
 def _vocabulary() -> frozenset[str]:
     """Keys, tags and fixed values of what we write. A secret that is one of these words guards nothing."""
     words: set[str] = set()
+    for schema in _schemas():
+        words.update(schema.get("properties", ()))
+        words.update(word for word in schema.get("enum", ()) if isinstance(word, str))
+    return frozenset(words)
+
+
+@cache
+def _number_keys() -> frozenset[str]:
+    """Keys under which what we write has numbers, and nothing else can stand."""
+    return frozenset(
+        key
+        for schema in _schemas()
+        for key, value in schema.get("properties", {}).items()
+        if {option.get("type") for option in (value, *value.get("anyOf", ()))} & {"integer", "number"}
+    )
+
+
+def _schemas() -> Iterator[dict[str, Any]]:
+    """The JSON Schemas of what we write, with all that is in them."""
     left: list[Any] = list(msgspec.json.schema_components([Reading, Step, MatchResult]))
     while left:
         schema = left.pop()
         if isinstance(schema, dict):
-            words.update(schema.get("properties", ()))
-            words.update(word for word in schema.get("enum", ()) if isinstance(word, str))
+            yield schema
             left += schema.values()
         elif isinstance(schema, list | tuple):
             left += schema
-    return frozenset(words)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class StopRequestedError(Exception):
@@ -15,12 +19,15 @@ class Stop:
     def __init__(self) -> None:
         self.reason: str | None = None
         self._requested = asyncio.Event()
+        self._waits: set[asyncio.Timeout] = set()
 
     def request(self, reason: str) -> None:
         """Stop; the first reason counts."""
         if self.reason is None:
             self.reason = reason
             self._requested.set()
+            for wait in self._waits:
+                wait.reschedule(asyncio.get_running_loop().time())
 
     def check(self) -> None:
         """Raise `StopRequestedError` once a stop was asked for."""
@@ -35,3 +42,16 @@ class Stop:
         except TimeoutError:
             return
         self.check()
+
+    async def unless_asked(self, coming: Awaitable[T]) -> T:
+        """Wait for something; a stop ends that, with `StopRequestedError`, but what is there already is given."""
+        try:
+            async with asyncio.timeout(None if self.reason is None else 0) as wait:
+                self._waits.add(wait)
+                return await coming
+        except TimeoutError:
+            if wait.expired():
+                self.check()
+            raise
+        finally:
+            self._waits.discard(wait)

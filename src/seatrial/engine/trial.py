@@ -105,7 +105,7 @@ class TrialRunner:
                 fault = reply.fault
                 if fault is None or not fault.retryable or number >= self.retry.attempts:
                     break
-                wait_s = self._wait_s(number, fault)
+                wait_s = retry_wait_s(self.retry, number, fault.retry_after_s, self._chance)
                 if end is not None and clock.monotonic_s() + wait_s >= end:
                     break
                 if reply.body is not None:
@@ -192,11 +192,6 @@ class TrialRunner:
                 return Reply(fault=_out_of_time(trial))
             return Reply(fault=internal_fault(error, self._redaction))
 
-    def _wait_s(self, number: int, fault: Fault) -> float:
-        wait_s = min(self.retry.first_wait_s * 2.0 ** (number - 1), self.retry.longest_wait_s)
-        wait_s *= self._chance.uniform(0.75, 1.25)
-        return max(wait_s, fault.retry_after_s or 0.0)
-
 
 class LiveEvents:
     """Takes events of a run to the store while it goes on."""
@@ -227,6 +222,12 @@ def concluded(place: Place, reply: Reply, attempts: list[Attempt], recorder: Rec
         run = _run(place, reply, attempts, redaction)
         _record_end(recorder, reply)
     return run
+
+
+def retry_wait_s(retry: Retry, number: int, retry_after_s: float | None, chance: random.Random) -> float:
+    """How long to wait after so many attempts; an agent that asks for longer gets it."""
+    wait_s = min(retry.first_wait_s * 2.0 ** (number - 1), retry.longest_wait_s) * chance.uniform(0.75, 1.25)
+    return max(wait_s, retry_after_s or 0.0)
 
 
 def internal_fault(error: BaseException, redaction: Redaction) -> Fault:

@@ -15,6 +15,7 @@ import msgspec
 from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Check, Grader, Subject
+from seatrial.hashing import feed
 
 _SORTED = msgspec.json.Encoder(order="sorted")
 # Not its graders, its threshold and its deadline.
@@ -34,10 +35,12 @@ def content_digest(subject: Subject) -> bytes | None:
         None if reading is None else [reading.format, reading.transcript, reading.notes, reading.trace],
         _what_the_case_says(case),
     ]
+    hash_ = blake2b(digest_size=16)
     try:
-        return blake2b(wire.encode(content), digest_size=16).digest()
+        feed(hash_, wire.encode(content))
     except (TypeError, ValueError, OverflowError, SeatrialError):
         return None
+    return hash_.digest()
 
 
 def configuration_digest(grader: Grader) -> bytes:

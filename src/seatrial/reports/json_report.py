@@ -37,6 +37,7 @@ def _experiment(report: Report) -> dict[str, Any]:
         "created_at": experiment.created_at,
         "finished_at": experiment.finished_at,
         "version": experiment.version,
+        "notes": experiment.notes,
     }
 
 

@@ -48,7 +48,11 @@ def _lines(report: Report, colour: bool, listed: int) -> Iterator[str]:
     if report.graders:
         yield ""
         yield from table(*graders_table(report), left=2)
-    for title, lines in (("errors by class", _error_classes(report)), ("flaky cases", _flaky(report))):
+    for title, lines in (
+        ("errors by class", _error_classes(report)),
+        ("flaky cases", _flaky(report)),
+        ("belongs to no run", _notes(report)),
+    ):
         if lines:
             yield ""
             yield _paint(title, "bold", colour)
@@ -135,6 +139,14 @@ def _flaky(report: Report) -> list[str]:
     lines = table(rows[0], rows[1:], left=3, indent="  ")
     more = summary.flaky_cases - len(rows)
     return [*lines, f"  … and {more:,} more"] if more > 0 else lines
+
+
+def _notes(report: Report) -> list[str]:
+    lines: list[str] = []
+    for agent, notes in report.experiment.notes.items():
+        told = f"{agent}: {notes[0].message} [{notes[0].code}]" + (f" and {len(notes) - 1:,} more" if notes[1:] else "")
+        lines.append(f"  {one_line(told, MAX_REASON)}")
+    return lines
 
 
 def _not_passed(report: Report, colour: bool, listed: int) -> Iterator[str]:

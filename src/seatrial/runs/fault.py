@@ -35,6 +35,9 @@ FAULT_CLASSES: dict[str, FaultClass] = {
     "agent_exception": FaultClass("The agent function raised.", "agent", False),
     "agent_reported_error": FaultClass("The agent's own stream ended with RUN_ERROR.", "agent", False),
     "agent_exit": FaultClass("The agent's process ended with a code other than 0.", "infrastructure", False),
+    "agent_batch_died": FaultClass(
+        "The process of a batch ended with a code other than 0, and had not answered this case.", "infrastructure", True
+    ),
     "agent_output_missing": FaultClass("The agent's process wrote no usable output.", "infrastructure", False),
     "agent_unreachable": FaultClass("DNS, connect error or connect timeout.", "infrastructure", True),
     "endpoint_refused": FaultClass(
@@ -45,6 +48,9 @@ FAULT_CLASSES: dict[str, FaultClass] = {
     "response_too_large": FaultClass("The answer is larger than the limit.", "agent", False),
     "proxy_misconfigured": FaultClass("The tool proxy's address is missing or malformed.", "infrastructure", False),
     "recording_failed": FaultClass("The run could not be recorded (disk full, store gone).", "infrastructure", False),
+    "server_restarted": FaultClass("The server that carried out the run is gone.", "infrastructure", False),
+    "server_stopped": FaultClass("The server was stopped before the run had ended.", "infrastructure", False),
+    "push_timeout": FaultClass("An agent that pushes its events itself went silent.", "infrastructure", False),
     "internal_error": FaultClass("A fault of Seatrial itself.", "infrastructure", False),
 }
 """Every error class a run can have."""

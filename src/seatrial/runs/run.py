@@ -10,6 +10,7 @@ from seatrial.formats.reading import Reading
 from seatrial.runs.fault import Fault
 from seatrial.runs.verdict import Grade, Verdict
 from seatrial.trajectory.step import Step
+from seatrial.transcript import Note
 
 RunStatus = Literal["pending", "running", "completed", "failed", "errored", "cancelled"]
 """`failed`: no answer, and that is the agent's doing. `errored`: no answer, and that says nothing of the agent."""
@@ -70,6 +71,7 @@ class Experiment(msgspec.Struct, omit_defaults=True, kw_only=True):
     suite: dict[str, Any]
     """The suite as it was run, secrets left as `${NAME}`."""
     suite_hash: str
+    """The content of the suite but its agents: where two experiments have the same, their results can be compared."""
     created_at: int
     finished_at: int | None = None
     status: Literal["running", "finished", "stopped"] = "running"
@@ -77,3 +79,5 @@ class Experiment(msgspec.Struct, omit_defaults=True, kw_only=True):
     stop_reason: str | None = None
     version: str = ""
     """The Seatrial version that ran it."""
+    notes: dict[str, list[Note]] = {}
+    """What an agent said that belongs to no run, by the agent's name."""

@@ -82,6 +82,10 @@ class Secrets:
             return text
         return self._pattern.sub(lambda match: f"${{{self._names[match.group()]}}}", text)
 
+    def name_of(self, value: str) -> str | None:
+        """What the secret is called that this is, whole."""
+        return self._names.get(value)
+
     def begun(self, text: str) -> int:
         """How many characters at the end of a text may be the beginning of a value."""
         longest = min(max(map(len, self._names), default=1) - 1, len(text))

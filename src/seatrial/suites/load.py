@@ -34,12 +34,14 @@ def load_suite(
     graders: GraderKinds | None = None,
     variables: Mapping[str, str] | None = None,
     run_python: bool = False,
+    cases_needed: bool = True,
 ) -> Suite:
     """Read a suite file and check all of it, to the last case of every file it names.
 
     Raises `InvalidSuiteError` with every problem, or `SeatrialError("unreadable_file")`. `variables` are the process
     environment unless given. With `run_python`, what the suite names in Python is imported, and functions that make
-    cases are called; without, no code of the suite's author runs.
+    cases are called; without, no code of the suite's author runs. Agents can be served without any case
+    (`cases_needed`).
     """
     file = Path(path)
     variables = os.environ if variables is None else variables
@@ -60,6 +62,7 @@ def load_suite(
         graders=graders,
         variables=variables,
         run_python=run_python,
+        cases_needed=cases_needed,
     )
     if suite is None or problems.count:
         raise problems.error()

@@ -51,6 +51,7 @@ def build_suite(
     graders: GraderKinds | None = None,
     variables: Mapping[str, str] | None = None,
     run_python: bool = False,
+    cases_needed: bool = True,
 ) -> Suite | None:
     """A suite of plain values, checked to the last case; None, with problems told, when it cannot be run."""
     before = problems.count
@@ -75,7 +76,7 @@ def build_suite(
     if isinstance(plain.get("graders"), list):
         import_from = directory if run_python else None
         check_graders(plain["graders"], kinds, ("graders",), problems, import_from=import_from)
-    if not plain.get("cases"):
+    if cases_needed and not plain.get("cases"):
         problems.add(
             ("cases",), "a suite needs at least one case", "write one under `cases`, or name a file with `from`"
         )

@@ -13,12 +13,12 @@ import msgspec
 from seatrial.engine import create_experiment
 from seatrial.engine.clock import SystemClock
 from seatrial.errors import SeatrialError
+from seatrial.portal import Portal
 from seatrial.runs import Case
 from seatrial.store import Store, open_store
 from seatrial.suites import Suite
 from seatrial.testing.asked import Asked
 from seatrial.testing.outcome import Outcome
-from seatrial.testing.portal import Portal
 from seatrial.testing.rig import Rig
 
 PATIENCE_S = 60.0

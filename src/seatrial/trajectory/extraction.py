@@ -119,8 +119,10 @@ def _trace_from_file(file: bytes | Note | None, notes: list[Note]) -> list[Trace
 
 def _contradictions(found: dict[Source, list[Step]], counts: Source) -> list[Note]:
     notes: list[Note] = []
-    at = {source: pointer("steps") if source == counts else pointer("others", source) for source in found}
     trace, messages, observed = found.get("trace"), found.get("messages"), found.get("observed")
+    if trace is None and observed is None:
+        return notes
+    at = {source: pointer("steps") if source == counts else pointer("others", source) for source in found}
     if trace is not None and messages:
         notes.append(
             Note(TRACE_AND_MESSAGES_BOTH_GIVEN, at["trace"], f"{len(trace)} calls in one, {len(messages)} in the other")

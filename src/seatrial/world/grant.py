@@ -50,7 +50,15 @@ class RunGrant(msgspec.Struct, frozen=True):
 
     def redact_text(self, text: str) -> str:
         """The text without the secret."""
-        return text.replace(self.token, _REDACTED)
+        return redact_token_text(text, self.token)
+
+    def split(self, text: str) -> tuple[str, str]:
+        """The text without the secret, and its end in so far as it may be the beginning of the secret."""
+        text = self.redact_text(text)
+        begun = text.rfind(_MARK)
+        if begun >= 0 and self.token.startswith(text[begun:]):
+            return text[:begun], text[begun:]
+        return text, ""
 
 
 class LiveRun(msgspec.Struct):
@@ -118,6 +126,11 @@ def redact_token(data: bytes, token: str) -> bytes:
     """The data with something harmless in the place of a run token."""
     secret = token.encode()
     return data.replace(secret, _REDACTED.encode()) if _MARK.encode() in data and secret in data else data
+
+
+def redact_token_text(text: str, token: str) -> str:
+    """The text with something harmless in the place of a run token."""
+    return text.replace(token, _REDACTED)
 
 
 def _digest(token: str) -> bytes:

@@ -14,7 +14,7 @@ from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.events.types import CustomEvent
 from seatrial.world.actor import actor_label
-from seatrial.world.grant import MAX_RUN_BYTES, Emit, Grants, LiveRun, RunGrant, redact_token
+from seatrial.world.grant import MAX_RUN_BYTES, Emit, Grants, LiveRun, RunGrant, redact_token, redact_token_text
 from seatrial.world.tools import NoTools, ToolAnswer, ToolWorld, refusal
 from seatrial.world.trace import is_self_handoff, trace_event, trace_problem
 
@@ -30,8 +30,8 @@ _REFUSED = {
     "run_token_expired": "the run of this token has ended",
 }
 
-Handler: TypeAlias = Callable[[web.Request, LiveRun, Any], Awaitable[ToolAnswer]]
-"""Takes a request, the run it belongs to, and its decoded body."""
+Handler: TypeAlias = Callable[[str, web.Request, LiveRun, Any], Awaitable[ToolAnswer]]
+"""Takes the name in a request's path, the request, the run it belongs to, and its decoded body."""
 
 
 class ToolProxy:
@@ -102,12 +102,12 @@ class ToolProxy:
                 payload = wire.decode(redact_token(body, token), repairs=[]) if body else {}
             except SeatrialError as error:
                 return refusal(400, not_json, error.message)
-            return await handler(request, run, payload)
+            name = redact_token_text(request.match_info.get("name", ""), token)
+            return await handler(name, request, run, payload)
 
         return handle
 
-    async def _call_tool(self, request: web.Request, run: LiveRun, arguments: Any) -> ToolAnswer:
-        name = request.match_info["name"]
+    async def _call_tool(self, name: str, request: web.Request, run: LiveRun, arguments: Any) -> ToolAnswer:
         actor = request.headers.get(ACTOR_HEADER)
         if actor is not None and (actor := actor_label(actor)) is None:
             return refusal(400, "actor_label_invalid", f"{ACTOR_HEADER} is not a label of an actor")
@@ -120,8 +120,7 @@ class ToolProxy:
             run.emit(CustomEvent(name="tool.not_found", value=attempt))
         return answer
 
-    async def _take_trace(self, request: web.Request, run: LiveRun, payload: Any) -> ToolAnswer:
-        trace_type = request.match_info["name"]
+    async def _take_trace(self, trace_type: str, request: web.Request, run: LiveRun, payload: Any) -> ToolAnswer:
         problem = trace_problem(trace_type, payload)
         if problem is not None:
             return refusal(400, "trace_payload_invalid", problem)
@@ -132,7 +131,7 @@ class ToolProxy:
         run.emit(trace_event(trace_type, payload))
         return ToolAnswer(200, {"accepted": True, "sequence": sequence})
 
-    async def _tell_schema(self, request: web.Request, run: LiveRun, payload: Any) -> ToolAnswer:
+    async def _tell_schema(self, name: str, request: web.Request, run: LiveRun, payload: Any) -> ToolAnswer:
         return ToolAnswer(200, {"tools": self._tools.schema()})
 
 

@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, so that a plain test can wait for what is async, and so can an async one."""
+"""An event loop in a thread of its own, so that plain code can wait for what is async, also inside another loop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Portal:
-    """A loop that runs from its first use until it is closed; connections and agents live in it from test to test."""
+    """A loop that runs from its first use until it is closed; connections live in it from call to call."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from seatrial.testing.portal import Portal
+from seatrial.portal import Portal
 
 
 @pytest.fixture
