@@ -10,7 +10,7 @@ from strategies.events import events
 from seatrial.errors import SeatrialError
 from seatrial.events import decode_event, encode_event, from_native, to_native
 from seatrial.events import types as t
-from seatrial.events.codec import CARRIED_TYPES, EVENT_TYPES
+from seatrial.events.codec import CARRIED_TYPES, EVENT_TYPES, native_bytes
 from seatrial.events.types import Event
 
 # contracts B1: the 31 types.
@@ -126,3 +126,8 @@ def test_absent_fields_are_left_out_and_the_role_of_reasoning_is_always_there() 
 def test_lone_surrogates_are_replaced_when_written() -> None:
     data = encode_event(t.TextMessageContent(message_id="m", delta="a\ud800b"))
     assert decode_event(data) == t.TextMessageContent(message_id="m", delta="a\ufffdb")
+
+
+@given(events())
+def test_the_bytes_of_the_native_view_are_those_of_the_event_that_it_knows(event: t.Event) -> None:
+    assert native_bytes(encode_event(event)) == encode_event(to_native(decode_event(encode_event(event))))

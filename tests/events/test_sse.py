@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies.events import cuts
+from strategies.growth import growth
 
 from seatrial.errors import SeatrialError
 from seatrial.events import SseFrame, SseParser, encode_sse, encode_sse_comment
@@ -105,16 +106,18 @@ def test_many_comments_do_not_add_up_to_the_limit() -> None:
 
 
 def test_bytes_fed_one_by_one_cost_linear_time() -> None:
-    def seconds(size: int) -> float:
+    def feeding(size: int) -> Callable[[], None]:
         stream = b"data: " + b"x" * size + b"\n\n"
-        parser, began = SseParser(), time.perf_counter()
-        for at in range(len(stream)):
-            parser.feed(stream[at : at + 1])
-        return time.perf_counter() - began
 
-    seconds(1000)
+        def feed_all() -> None:
+            parser = SseParser()
+            for at in range(len(stream)):
+                parser.feed(stream[at : at + 1])
+
+        return feed_all
+
     # Quadratic cost would be a hundred times as much.
-    assert seconds(200_000) < 40 * seconds(20_000)
+    assert growth(feeding, 20_000, 200_000) < 40
 
 
 def test_a_comment_is_never_anything_else() -> None:
@@ -128,3 +131,10 @@ def test_a_field_of_several_lines_is_refused(field: str) -> None:
         encode_sse(b"{}", id=field)
     with pytest.raises(SeatrialError):
         encode_sse(b"{}", event=field)
+
+
+def test_a_retry_counts_also_when_it_stands_alone() -> None:
+    parser = SseParser()
+    assert parser.retry is None
+    assert parser.feed(b"retry: 2000\n\ndata: x\n\nretry: soon\n\n") == [SseFrame(b"x")]
+    assert parser.retry == 2000

@@ -9,6 +9,7 @@ from seatrial.reports.report import Report, report_on
 from seatrial.reports.rows import CallLine, RunDetail, RunRow, Source, SpeechLine, VerdictLine
 from seatrial.runs import Experiment
 from seatrial.store import GraderCounts, Outcome
+from seatrial.transcript import Note
 
 CREATED_AT = 1_790_000_000_000
 
@@ -137,7 +138,8 @@ def hostile_report(text: str) -> Report:
         row(text, "skipped", agent=text, run_id=text, trial=3, detail=detail(text)),
     ]
     graders = [GraderCounts(text, text, 0.5, {"failed": 1})]
-    return report(rows, name=text, experiment_id=text, stop_reason=text, version=text, graders=graders)
+    notes = {text: [Note(text, text, text)]}
+    return report(rows, name=text, experiment_id=text, stop_reason=text, version=text, graders=graders, notes=notes)
 
 
 def joined(pieces: Iterable[str]) -> str:

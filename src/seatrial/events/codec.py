@@ -21,6 +21,7 @@ CARRIED_TYPES = {"ACTIVITY_DELTA", "SUBAGENT_STARTED", "SUBAGENT_FINISHED", "SUB
 """The types that the seed's schema lacks."""
 
 _CARRIED_CLASSES = frozenset({EVENT_TYPES[name] for name in CARRIED_TYPES})
+_CARRIED_BEGINNINGS = tuple([b'{"type":"%b"' % name.encode() for name in sorted(CARRIED_TYPES)])
 _encode = msgspec.json.Encoder().encode
 # What any event may carry stays at the top of a CUSTOM event, where readers of the native view look for it.
 _COMMON = dict(zip(t.BaseEvent.__struct_fields__, t.BaseEvent.__struct_encode_fields__, strict=True))
@@ -57,6 +58,11 @@ def to_native(event: t.Event) -> t.Event:
     common = {field: getattr(event, field) for field in _COMMON}
     value = {key: item for key, item in fields.items() if key not in _COMMON.values()}
     return t.CustomEvent(name=name, value=value, **common)
+
+
+def native_bytes(data: bytes) -> bytes:
+    """An event that `encode_event` wrote, as the native view has it."""
+    return encode_event(to_native(decode_event(data))) if data.startswith(_CARRIED_BEGINNINGS) else data
 
 
 def from_native(event: t.CustomEvent) -> t.Event | None:

@@ -80,6 +80,18 @@ class Expander:
         lane = event.subagent_run_id
         return [self._end(lane), event] if lane in self.lanes else [event]
 
+    def holder(self, kind: Kind, item: str) -> Owner | None:
+        """The lane in which chunks are building this; None when none is."""
+        return self._holders[kind].get(item)
+
+    def return_to(self, lanes: dict[Owner, _Stream]) -> None:
+        """Forget what happened since `lanes` were like this."""
+        self.lanes.clear()
+        self.lanes.update(lanes)
+        for kind, holders in self._holders.items():
+            holders.clear()
+            holders.update({stream.id: lane for lane, stream in lanes.items() if stream.kind == kind})
+
     def _chunk(self, chunk: Chunk, kind: Kind) -> list[t.Event] | Fault:
         chunk_id = chunk.tool_call_id if isinstance(chunk, t.ToolCallChunk) else chunk.message_id
         lane = chunk.subagent_run_id

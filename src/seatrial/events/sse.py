@@ -32,6 +32,8 @@ class SseParser:
     """Takes bytes in chunks of any size, gives the frames that they complete. The cost is linear in the bytes."""
 
     def __init__(self, limit: int = MAX_FRAME_BYTES) -> None:
+        self.retry: int | None = None
+        """The last `retry` of the stream, which also counts when it stands alone and no frame is dispatched."""
         self._limit = limit
         self._line = bytearray()
         """The line that has not ended yet."""
@@ -112,7 +114,7 @@ class SseParser:
         elif name == b"event":
             self._event = text
         elif name == b"retry" and text.isascii() and text.isdigit() and len(text) < 19:
-            self._retry = int(text)
+            self._retry = self.retry = int(text)
         elif name == b"data":
             self._data.append(b"")
 

@@ -169,7 +169,7 @@ class _Unfolding:
             wire_id = self._new_id()
         self._used.add(wire_id)
         self._calls.setdefault(call.id, deque()).append(_Call(wire_id, call.name, message_id))
-        metadata = as_metadata(CallRemainder() if wire_id == call.id else CallRemainder(call.id))
+        metadata = UNSET if wire_id == call.id else as_metadata(CallRemainder(call.id))
         text = _argument_text(call.arguments)
         self.events += [
             t.ToolCallStart(

@@ -110,11 +110,66 @@ class Verifier:
         fault = self.checks[type(event)](event, index)
         return None if fault is None else Violation(index, *fault)
 
+    def owner(self, event: t.AgentEvent | t.SubagentStarted) -> Owner:
+        """The agent that owns what this event started, which the event itself need not have told."""
+        if isinstance(event, t.TextMessageStart):
+            return self._message_owners.get(event.message_id, UNSET)
+        if isinstance(event, t.ToolCallStart):
+            return self._call_owners.get(event.tool_call_id, UNSET)
+        if isinstance(event, t.ReasoningStart | t.ReasoningMessageStart):
+            return self._reasoning_owners.get(event.message_id, UNSET)
+        return event.subagent_run_id
+
     def close(self) -> list[Note]:
         """All notes, with one more when the stream ends inside a run or before any."""
         if self._phase in (_Phase.NEW, _Phase.ACTIVE):
             self.notes.append(Note(STREAM_TRUNCATED, "", "the stream ends without RUN_FINISHED or RUN_ERROR"))
         return self.notes
+
+    @property
+    def ended(self) -> bool:
+        """Whether the last run that started has ended."""
+        return self._phase in (_Phase.FINISHED, _Phase.ERRORED)
+
+    def copy(self) -> Verifier:
+        """One that goes on from here on its own."""
+        twin = Verifier()
+        for name, value in vars(self).items():
+            if name != "checks":
+                setattr(twin, name, value.copy() if isinstance(value, dict | set | list) else value)
+        twin._steps = {owner: names.copy() for owner, names in self._steps.items()}
+        return twin
+
+    def reopen(self, ended: t.TextMessageEnd | t.ToolCallEnd | t.ReasoningMessageEnd) -> None:
+        """Take back an end that was the last thing to happen to its item."""
+        if isinstance(ended, t.ToolCallEnd):
+            self.calls.add(ended.tool_call_id)
+        else:
+            (self.texts if isinstance(ended, t.TextMessageEnd) else self.reasonings).add(ended.message_id)
+
+    def ends(self) -> list[t.Event]:
+        """What would have to come before RUN_FINISHED may, but for the subagents: the end of all that is open."""
+        # Each is attributed as it is known to belong, so that none is refused.
+        messages, calls, reasonings = self._message_owners, self._call_owners, self._reasoning_owners
+        return [
+            *[
+                t.StepFinished(step_name=name, subagent_run_id=owner)
+                for owner, names in self._steps.items()
+                for name in reversed(names)
+            ],
+            *[t.ToolCallEnd(tool_call_id=item, subagent_run_id=calls[item]) for item in sorted(self.calls)],
+            *[t.TextMessageEnd(message_id=item, subagent_run_id=messages[item]) for item in sorted(self.texts)],
+            *[
+                t.ReasoningMessageEnd(message_id=item, subagent_run_id=reasonings[item])
+                for item in sorted(self.reasonings)
+            ],
+            *[t.ReasoningEnd(message_id=item, subagent_run_id=reasonings[item]) for item in sorted(self._spans)],
+        ]
+
+    @property
+    def subagents(self) -> list[str]:
+        """Those that are active, in the order in which they started."""
+        return list(self._subagents)
 
     def _reset(self) -> None:
         self.texts.clear()

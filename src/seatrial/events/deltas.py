@@ -1,0 +1,81 @@
+"""Secrets that an agent streams piece by piece: no piece is one, and all of them together are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import msgspec
+from msgspec import UNSET
+
+from seatrial.events.expand import CHUNKS
+from seatrial.events.types import Event
+
+Split: TypeAlias = Callable[[str], tuple[str, str]]
+"""Gives a text without secrets, and its end in so far as it may be the beginning of one."""
+
+_Key: TypeAlias = tuple[type, object]
+
+
+class Deltas:
+    """Holds back the end of a streamed text for as long as it may be the beginning of a secret."""
+
+    def __init__(self, split: Split) -> None:
+        self.found = False
+        """Whether there was a secret."""
+        self._split = split
+        self._held: dict[_Key, tuple[Event, str]] = {}
+        self._building: dict[object, _Key] = {}
+        """By agent: the text that its chunks are building. They need not say which, and anything else ends it."""
+
+    def take(self, event: Event) -> list[Event]:
+        """What may be recorded now that this event has come, in order."""
+        agent = getattr(event, "subagent_run_id", UNSET)
+        building = self._building.get(agent)
+        key = _key(event, building)
+        ready: list[Event] = []
+        if building is not None and key != building:
+            del self._building[agent]
+            if building in self._held:
+                ready.append(_with(*self._held.pop(building)))
+        if key is None:
+            return [*ready, *self._release(_subject(event)), event]
+        if type(event) in CHUNKS:
+            self._building[agent] = key
+        # What begins a message may be said in its first piece only: it is that one which goes on first.
+        first, before = self._held.pop(key, (event, ""))
+        text = before + str(getattr(event, "delta", ""))
+        said, held = self._split(text)
+        self.found = self.found or said + held != text
+        if held:
+            self._held[key] = (event if said else first, held)
+        return [*ready, _with(first, said)] if said or not held else ready
+
+    def rest(self) -> list[Event]:
+        """What is still held back, when nothing more comes."""
+        return self._release(None)
+
+    def _release(self, subject: object) -> list[Event]:
+        due = [key for key in self._held if subject is None or key[1] == subject]
+        return [_with(*self._held.pop(key)) for key in due]
+
+
+def _key(event: Event, building: _Key | None) -> _Key | None:
+    """The text that an event adds to; None when it adds to none."""
+    if not isinstance(getattr(event, "delta", None), str):
+        return None
+    subject = _subject(event)
+    if subject is None and building is not None and building[0] is type(event):
+        return building
+    return type(event), subject
+
+
+def _subject(event: Event) -> object:
+    """The message or call that an event is about; None when it is about the run."""
+    return getattr(event, "message_id", None) or getattr(event, "tool_call_id", None)
+
+
+def _with(event: Event, delta: str) -> Event:
+    # The agent's own event is not touched: it is read again at the end of the run.
+    copy: Event = msgspec.structs.replace(event, delta=delta)
+    return copy
