@@ -26,7 +26,7 @@ def postgres_store(postgres_server: str) -> Iterator[str]:
 def postgres_url(postgres_store: str) -> str:
     """URL of an empty store in PostgreSQL."""
     with psycopg.connect(postgres_store, autocommit=True) as connection:
-        connection.execute("TRUNCATE experiments, bodies RESTART IDENTITY CASCADE")
+        connection.execute("TRUNCATE experiments, bodies, api_keys RESTART IDENTITY CASCADE")
     return postgres_store
 
 

@@ -25,7 +25,7 @@ def test_events_are_read_by_range(filled: Store) -> None:
     for start, end in ((0, 1), (1, 2), (2, 700), (700, 701), (701, 3000)):
         filled.append_events("run-1", events[start:end])
     filled.append_events("run-1", []).wait()
-    for after in (-1, 0, 1, 255, 256, 699, 700, 701, 2500, 2998, 2999, 5000):
+    for after in (-1, 0, 1, 255, 256, 699, 700, 701, 2500, 2998, 2999, 5000, 10**19):
         for limit in (1, 3, 300, 10_000):
             expected = list(enumerate(events))[after + 1 : after + 1 + limit]
             assert filled.events("run-1", after=after, limit=limit) == expected
@@ -51,7 +51,7 @@ def test_an_append_that_says_where_it_begins_is_refused_elsewhere(filled: Store)
     for first in (0, 2):
         with pytest.raises(SeatrialError, match="next event of run run-1 is 1") as caught:
             filled.append_events("run-1", [b"x"], first=first).wait()
-        assert caught.value.code == "conflict"
+        assert (caught.value.code, caught.value.details) == ("sequence_conflict", {"head": 0})
     assert filled.append_events("run-1", [b"1"], first=1).wait() == 1
 
 
@@ -173,3 +173,17 @@ def test_attempts_are_kept_while_the_run_goes_on(filled: Store) -> None:
     both = [first, Attempt(number=2, started_at=3, duration_ms=4.0)]
     filled.record_run(records.run(run_id="run-1", attempts=both)).wait()
     assert filled.run("run-1").attempts == both
+
+
+def test_the_same_events_of_another_process_are_not_taken_for_ones_own(filled: Store, where: str) -> None:
+    filled.begin_run("exp-1", KEY, "run-1").wait()
+    with open_store(where) as other:
+        assert filled.append_events("run-1", [b"0"], first=0).wait() == 0
+        assert other.append_events("run-1", [b"1"], first=1).wait() == 1
+        assert other.append_events("run-1", [b"1"], first=2).wait() == 2
+        # What this one remembers of the run is behind what there is.
+        with pytest.raises(SeatrialError) as caught:
+            filled.append_events("run-1", [b"1"], first=1).wait()
+        assert caught.value.code == "sequence_conflict"
+        assert filled.append_events("run-1", [b"1"]).wait() == 3
+    assert len(filled.events("run-1")) == 4

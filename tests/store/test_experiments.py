@@ -10,6 +10,7 @@ from strategies import records
 from seatrial.errors import SeatrialError
 from seatrial.runs import Case
 from seatrial.store import Store
+from seatrial.transcript import Note
 
 
 def test_an_experiment_comes_back_as_it_was_stored(store: Store) -> None:
@@ -17,6 +18,18 @@ def test_an_experiment_comes_back_as_it_was_stored(store: Store) -> None:
     experiment.suite = {"agents": [{"name": "crew", "token": "${TOKEN}"}], "padding": "x" * 5000}
     assert store.create_experiment(experiment, records.cases(3)) == 3
     assert store.resolve_experiment("exp-1") == experiment
+
+
+def test_notes_of_agents_are_added_to_those_before_and_leave_the_suite_as_it_was(store: Store) -> None:
+    notes = [Note("batch_id_unknown", f"/{line}", "the id is 'ü'") for line in range(3)]
+    experiment = records.experiment()
+    experiment.notes = {"mate": notes[:1]}
+    store.create_experiment(experiment, [])
+    store.add_notes("exp-1", "crew", notes[:1]).wait()
+    store.add_notes("exp-1", "crew", notes[1:]).wait()
+    found = store.resolve_experiment("exp-1")
+    assert found.notes == {"mate": notes[:1], "crew": notes}
+    assert found.suite == experiment.suite
 
 
 def test_cases_come_back_in_the_order_of_the_suite(store: Store) -> None:
@@ -126,14 +139,14 @@ def test_an_id_is_used_once(store: Store) -> None:
 
 
 def test_an_id_that_a_database_cannot_keep_is_refused(store: Store) -> None:
-    for case_id in ("", "a\0b", "\ud800", "x" * 513, "\N{SNOWMAN}" * 171):
+    for case_id in ("", "a\0b", "\ud800", "x" * 1025, "\N{GRINNING FACE}" * 257):
         with pytest.raises(SeatrialError) as caught:
             store.create_experiment(records.experiment(), [Case(id=case_id, instruction="")])
         assert caught.value.code == "unstorable"
 
 
 def test_any_other_id_is_kept(store: Store) -> None:
-    odd = ["x" * 512, "\N{SNOWMAN}" * 170, " ", "Größe/äöü", "a\nb", "'\"`;--"]
+    odd = ["x" * 1024, "\N{GRINNING FACE}" * 256, " ", "Größe/äöü", "a\nb", "'\"`;--"]
     store.create_experiment(records.experiment(), [Case(id=case_id, instruction="") for case_id in odd])
     for number, case_id in enumerate(odd):
         assert store.record_run(records.run(case_id, run_id=f"run-{number}")).wait()

@@ -121,7 +121,7 @@ def test_a_store_of_the_first_version_is_brought_up_to_date_and_its_runs_are_sea
             run = records.run(position, said=("Where?", f"Behind bollard b{position}."))
             operation = RecordRun(run, 1, [], 0, [], replace=False)
             operation.prepare()
-            operation._text = ""  # there was nothing to put it in
+            operation._record._text = ""  # there was nothing to put it in
             operation.run(old)
         old.flush()
     with open_store(nowhere) as store:

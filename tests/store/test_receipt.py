@@ -42,6 +42,42 @@ def test_an_error_reaches_every_waiter() -> None:
             receipt.wait()
 
 
+def test_an_error_is_raised_where_it_is_awaited() -> None:
+    async def main() -> None:
+        receipt: Receipt[int] = Receipt()
+
+        async def waiting() -> int:
+            return await receipt
+
+        tasks = [asyncio.ensure_future(waiting()) for _ in range(2)]
+        await asyncio.sleep(0)
+        keep([(receipt, SeatrialError("store_full", "no room"))])
+        for task in tasks:
+            with pytest.raises(SeatrialError, match="no room"):
+                await task
+        with pytest.raises(SeatrialError, match="no room"):
+            await receipt
+
+    asyncio.run(main())
+
+
+def test_a_receipt_that_is_kept_while_somebody_begins_to_wait_is_not_missed() -> None:
+    async def main() -> None:
+        receipts: list[Receipt[int]] = [Receipt() for _ in range(3000)]
+
+        def settle() -> None:
+            for receipt in receipts:
+                keep([(receipt, 1)])
+
+        thread = threading.Thread(target=settle)
+        thread.start()
+        async with asyncio.timeout(20):
+            assert sum([await receipt for receipt in receipts]) == 3000
+        thread.join()
+
+    asyncio.run(main())
+
+
 def test_an_event_loop_is_woken_once_for_all_its_receipts(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> list[int]:
         loop = asyncio.get_running_loop()

@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -17,7 +17,7 @@ from strategies import records
 
 from seatrial.errors import SeatrialError
 from seatrial.runs import RunKey
-from seatrial.store import Store, open_store
+from seatrial.store import Receipt, Store, open_store
 from seatrial.store.sqlite import SQLite
 from seatrial.store.transaction import Operation, Transaction
 from seatrial.store.writer import Writer
@@ -137,6 +137,31 @@ def test_a_closed_store_takes_nothing_more(filled: Store) -> None:
     with pytest.raises(SeatrialError) as caught:
         filled.record_run(records.run(1))
     assert caught.value.code == "store_unavailable"
+
+
+def test_what_is_submitted_while_the_writer_closes_is_written_or_refused(path: Path) -> None:
+    for _ in range(8):
+        dialect = SQLite(path)
+        writer = Writer(dialect)
+        writer.submit(Marked()).wait()
+        begun = threading.Event()
+        receipts: list[Receipt[int]] = []
+
+        def submit(writer: Writer = writer, begun: threading.Event = begun, to: list[Receipt[int]] = receipts) -> None:
+            with suppress(SeatrialError):
+                while True:
+                    to.append(writer.submit(Marked()))
+                    begun.set()
+
+        threads = [threading.Thread(target=submit) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        begun.wait(10)
+        writer.close()
+        for thread in threads:
+            thread.join()
+        assert all(receipt.done for receipt in receipts)
+        dialect.close()
 
 
 def test_writes_can_be_awaited(filled: Store) -> None:

@@ -3,20 +3,28 @@
 from seatrial.store.bodies import address
 from seatrial.store.counts import AgentCounts, Cell, GraderCounts
 from seatrial.store.experiments import ExperimentSummary
+from seatrial.store.notices import Listener
 from seatrial.store.open import open_store
+from seatrial.store.presence import Presence
 from seatrial.store.queries import RunFilter, RunSummary
 from seatrial.store.receipt import Receipt
 from seatrial.store.rows import Outcome
 from seatrial.store.search import Hit
+from seatrial.store.served import Admission, Admitted, Ending
 from seatrial.store.store import Store
 
 __all__ = [
+    "Admission",
+    "Admitted",
     "AgentCounts",
     "Cell",
+    "Ending",
     "ExperimentSummary",
     "GraderCounts",
     "Hit",
+    "Listener",
     "Outcome",
+    "Presence",
     "Receipt",
     "RunFilter",
     "RunSummary",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol
 
@@ -11,7 +11,9 @@ import sqlalchemy as sa
 
 from seatrial.errors import SeatrialError
 from seatrial.store.inserts import Insert
+from seatrial.store.notices import Callback, Listener
 from seatrial.store.phrases import Phrase
+from seatrial.store.presence import Presence
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -34,7 +36,10 @@ class Dialect(Protocol):
     reading: sa.Engine
 
     def connect(self) -> sa.Connection:
-        """A connection for the writer. Its transactions see each other's changes, never half of them."""
+        """A connection for the writer. Its transactions see each other's changes, never half of them.
+
+        A transaction begins with the first statement, and ends with `commit` or a rollback by the driver.
+        """
 
     def migrating(self) -> AbstractContextManager[sa.Connection]:
         """A transaction that no other process migrates this store beside."""
@@ -51,11 +56,29 @@ class Dialect(Protocol):
         The lists are flat: the values of one row after those of another, and the integer of a run before its text.
         """
 
+    def commit(
+        self,
+        connection: sa.Connection,
+        rows: Mapping[Insert, list[object]],
+        texts: list[object],
+        changed: Iterable[str],
+    ) -> None:
+        """Do the same with the last rows and commit, in as few steps as there can be.
+
+        Others are told which runs have changed, where the database can do that.
+        """
+
     def create_index(self, connection: sa.Connection) -> None:
         """Make what `insert` puts the texts into."""
 
     def matching(self, phrases: list[Phrase]) -> sa.Select[tuple[int]]:
         """Selects the integers of the runs that contain all phrases, as column `run`."""
+
+    def claim(self, server_id: str) -> Presence:
+        """Say that a server is alive; `conflict` when another one is that there can be only one of."""
+
+    def listen(self, callback: Callback) -> Listener:
+        """Be told which runs other processes change."""
 
     def failure(self, error: Exception) -> Failure:
         """What one of `errors` means."""

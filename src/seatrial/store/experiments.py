@@ -11,6 +11,7 @@ from seatrial.runs import Case, Experiment
 from seatrial.store import rows
 from seatrial.store.bodies import unpack
 from seatrial.store.schema import cases, experiments
+from seatrial.transcript import Note
 
 # The integer tells apart what was created in the same millisecond.
 _NEWEST_FIRST = (experiments.c.created_at.desc(), experiments.c.id.desc())
@@ -52,16 +53,19 @@ def resolve(connection: sa.Connection, ref: str) -> Experiment:
     if found is None:
         hint = "name one by `latest`, by its name, or by its id or the beginning of it"
         raise SeatrialError("not_found", f"there is no experiment {ref!r} in the store", hint=hint)
+    suite = wire.decode(unpack(found.packed, found.suite), rows.SUITE)
+    notes = suite.pop(rows.AGENT_NOTES, {})
     return Experiment(
         experiment_id=found.experiment_id,
         name=found.name,
-        suite=wire.decode(unpack(found.packed, found.suite), rows.SUITE),
+        suite=suite,
         suite_hash=found.suite_hash,
         created_at=found.created_at,
         finished_at=found.finished_at,
         status=found.status,
         stop_reason=found.stop_reason,
         version=found.version,
+        notes=msgspec.convert(notes, dict[str, list[Note]]),
     )
 
 

@@ -36,6 +36,7 @@ STEP = Insert(schema.steps)
 NOTE = Insert(schema.notes)
 VERDICT = Insert(schema.verdicts)
 READING = Insert(schema.readings)
+SERVED_RUN = Insert(schema.served_runs)
 
-ALL = (CASE, BODY, RUN, BEGUN_RUN, ATTEMPT, KNOWN_ATTEMPT, EVENTS, STEP, NOTE, VERDICT, READING)
+ALL = (CASE, BODY, RUN, BEGUN_RUN, ATTEMPT, KNOWN_ATTEMPT, EVENTS, STEP, NOTE, VERDICT, READING, SERVED_RUN)
 """In the order in which they are sent: what is referred to comes first."""

@@ -10,11 +10,14 @@ from collections.abc import Iterable, Sequence
 
 import sqlalchemy as sa
 
+from seatrial import wire
+from seatrial._version import __version__
 from seatrial.errors import SeatrialError
 from seatrial.runs import Case, Experiment, Grade, Verdict
 from seatrial.store import inserts, rows, schema
-from seatrial.store.bodies import pack
+from seatrial.store.bodies import pack, unpack
 from seatrial.store.transaction import Operation, Transaction
+from seatrial.transcript import Note
 
 
 class CreateExperiment(Operation[int]):
@@ -24,7 +27,8 @@ class CreateExperiment(Operation[int]):
         rows.identifier("id", experiment.experiment_id)
         rows.identifier("name", experiment.name)
         self._experiment = experiment
-        self._suite = rows.encode(experiment.suite)
+        notes = {rows.AGENT_NOTES: experiment.notes} if experiment.notes else {}
+        self._suite = rows.encode({**experiment.suite, **notes})
 
     def run(self, to: Transaction) -> int:
         number: int
@@ -58,6 +62,30 @@ class CreateExperiment(Operation[int]):
         return number
 
 
+class BeginServing(Operation[int]):
+    """Store what the runs of a server belong to: an experiment that never has all its cases. Gives its integer."""
+
+    def __init__(self, server_id: str, created_at: int) -> None:
+        self._server_id = rows.identifier("id of a server", server_id)
+        self._created_at = created_at
+
+    def run(self, to: Transaction) -> int | SeatrialError:
+        number: int
+        table = schema.experiments
+        found = to.execute(sa.select(table.c.id, table.c.cases).where(table.c.experiment_id == self._server_id)).first()
+        if found is None:
+            values = {"experiment_id": self._server_id, "name": "served runs", "suite_hash": "", "packed": 0}
+            made = sa.insert(table).values(
+                **values, created_at=self._created_at, status="running", version=__version__, suite=b"{}"
+            )
+            number = to.execute(made.returning(table.c.id)).scalar_one()
+        elif found.cases is not None:
+            return SeatrialError("conflict", f"there is an experiment {self._server_id!r} already")
+        else:
+            number = found.id
+        return number
+
+
 class AddCases(Operation[None]):
     """Store cases of an experiment, the first of them at this position."""
 
@@ -87,6 +115,25 @@ class MarkExperiment(Operation[None]):
 
     def run(self, to: Transaction) -> None:
         to.execute(self._statement)
+
+
+class AddNotes(Operation[None]):
+    """Store more of what an agent said that belongs to no run of the experiment."""
+
+    def __init__(self, experiment: int, agent: str, notes: Iterable[Note]) -> None:
+        self._experiment = experiment
+        self._agent = agent
+        self._notes = list(notes)
+
+    def run(self, to: Transaction) -> None:
+        table = schema.experiments
+        here = table.c.id == self._experiment
+        # Another process may be at the same experiment.
+        found = to.execute(sa.select(table.c.packed, table.c.suite).where(here).with_for_update()).one()
+        suite = wire.decode(unpack(found.packed, found.suite), rows.SUITE)
+        suite.setdefault(rows.AGENT_NOTES, {}).setdefault(self._agent, []).extend(self._notes)
+        packed, data = pack(rows.encode(suite))
+        to.execute(sa.update(table).where(here).values(packed=packed, suite=data))
 
 
 class RecordVerdicts(Operation[None]):

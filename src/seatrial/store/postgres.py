@@ -7,7 +7,7 @@ group, and the same statement for one row as for a thousand.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,10 +16,14 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from seatrial.errors import SeatrialError
-from seatrial.store import schema
+from seatrial.store import notices, schema
 from seatrial.store.dialect import Failure
 from seatrial.store.inserts import ALL, Insert
+from seatrial.store.notices import Callback, Listener
 from seatrial.store.phrases import MAX_WORD, WORD, Phrase
+from seatrial.store.postgres_notices import CHANNEL, SessionListener
+from seatrial.store.postgres_presence import SessionClaim
+from seatrial.store.presence import Presence
 
 NUMBERS_AT_ONCE = 64
 """Integers of runs that are taken from the sequence together; those left over at the end are never used."""
@@ -30,6 +34,10 @@ _INDEX = """
     INSERT INTO words (run, words)
     SELECT run, to_tsvector('simple', text) FROM unnest(%b::bigint[], %b::text[]) AS given (run, text)
 """
+
+_NOTIFY = "SELECT pg_notify(%b, %b)"
+# A session that waits must notice when its other end is gone.
+_KEEPALIVES = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 
 _BUSY = {"40001", "40P01", "55P03", "53300"}  # serialisation, deadlock, lock, too many connections
 
@@ -45,11 +53,17 @@ class Postgres:
         self._engine = sa.create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
         # What is read in several queries is read as of one moment.
         self.reading = self._engine.execution_options(isolation_level="REPEATABLE READ")
+        # The driver would wait for an answer after it has sent BEGIN, and again before it sends COMMIT.
+        self._writing = self._engine.execution_options(isolation_level="AUTOCOMMIT")
+        sa.event.listen(self._writing, "begin", lambda connection: _begin(_driver(connection)))
         self._numbers: deque[int] = deque()
+        self._writer_process: int | None = None
         self._statements = {insert: _statement(insert) for insert in ALL}
 
     def connect(self) -> sa.Connection:
-        return self._engine.connect()
+        connection = self._writing.connect()
+        self._writer_process = _driver(connection).info.backend_pid
+        return connection
 
     @contextmanager
     def migrating(self) -> Iterator[sa.Connection]:
@@ -70,20 +84,24 @@ class Postgres:
             yield self._numbers.popleft()
 
     def insert(self, connection: sa.Connection, rows: Mapping[Insert, list[object]], texts: list[object]) -> None:
-        raw = _driver(connection)
-        first: psycopg.Error | None = None
-        try:
-            with raw.pipeline():
-                try:
-                    self._send(raw, rows, texts)
-                except psycopg.Error as error:
-                    first = error  # leaving the block with it would make psycopg log what follows from it
-        except psycopg.Error as error:
-            first = first or error
-        if first is not None:
-            raise first
+        with _pipeline(_driver(connection)) as raw:
+            self._send(raw, rows, texts)
+
+    def commit(
+        self,
+        connection: sa.Connection,
+        rows: Mapping[Insert, list[object]],
+        texts: list[object],
+        changed: Iterable[str],
+    ) -> None:
+        with _pipeline(_driver(connection)) as raw:
+            self._send(raw, rows, texts)
+            for notice in notices.written(changed):
+                raw.execute(_NOTIFY, (CHANNEL, notice))
+            raw.execute("COMMIT")
 
     def _send(self, raw: psycopg.Connection[Any], rows: Mapping[Insert, list[object]], texts: list[object]) -> None:
+        _begin(raw)
         for insert, values in rows.items():
             if values:
                 width = len(insert.columns)
@@ -105,6 +123,12 @@ class Postgres:
         )
         return sa.select(_words.c.run).where(_words.c.words.op("@@")(sa.func.to_tsquery("simple", query)))
 
+    def claim(self, server_id: str) -> Presence:
+        return SessionClaim(self._session, lambda error: self.failure(error).error, server_id)
+
+    def listen(self, callback: Callback) -> Listener:
+        return SessionListener(self._session, lambda: self._writer_process, callback)
+
     def failure(self, error: Exception) -> Failure:
         cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
         state = getattr(cause, "sqlstate", None) or ""
@@ -125,6 +149,11 @@ class Postgres:
     def close(self) -> None:
         self._engine.dispose()
 
+    def _session(self) -> psycopg.Connection[Any]:
+        """A connection of its own, for what lasts as long as a session does."""
+        arguments, options = self._engine.dialect.create_connect_args(self._engine.url)
+        return psycopg.connect(*arguments, **{**_KEEPALIVES, **options, "autocommit": True})
+
 
 def _statement(insert: Insert) -> str:
     dialect = postgresql.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy leaves its constructors untyped
@@ -135,6 +164,27 @@ def _statement(insert: Insert) -> str:
         f"INSERT INTO {insert.table} ({', '.join(insert.columns)}) "  # noqa: S608 (our names)
         f"SELECT * FROM unnest({', '.join(f'%b::{type_}[]' for type_ in types)}) ORDER BY 1 {insert.on_conflict}"
     )
+
+
+@contextmanager
+def _pipeline(raw: psycopg.Connection[Any]) -> Iterator[psycopg.Connection[Any]]:
+    """Sends what is executed inside together, and raises the first error of it."""
+    first: psycopg.Error | None = None
+    try:
+        with raw.pipeline():
+            try:
+                yield raw
+            except psycopg.Error as error:
+                first = error  # leaving the block with it would make psycopg log what follows from it
+    except psycopg.Error as error:
+        first = first or error
+    if first is not None:
+        raise first
+
+
+def _begin(raw: psycopg.Connection[Any]) -> None:
+    if raw.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
+        raw.execute("BEGIN")
 
 
 def _driver(connection: sa.Connection) -> psycopg.Connection[Any]:

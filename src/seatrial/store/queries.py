@@ -21,7 +21,7 @@ from seatrial.store.search import Hit, pieces, snippet
 
 T = TypeVar("T")
 
-EVENT_ROWS_AT_ONCE = 256
+_BEYOND = 2**62  # no run has so many events, and no database a much larger number
 
 
 class RunFilter(msgspec.Struct, frozen=True):
@@ -100,25 +100,20 @@ def body(connection: sa.Connection, address: str) -> bytes:
 
 def event_page(connection: sa.Connection, run_id: str, after: int, limit: int) -> list[tuple[int, bytes]]:
     """(sequence, event) of at most `limit` events behind the sequence `after`."""
-    number = connection.execute(sa.select(runs.c.id).where(runs.c.run_id == run_id)).scalar()
-    if number is None:
+    after = min(after, _BEYOND)
+    place = connection.execute(_PLACE, {"run_id": run_id, "wanted": after + 1}).first()
+    if place is None:
         raise rows.no_run(run_id)
+    number, holding, first_kept = place
+    if holding is None:
+        if first_kept is None:
+            return []
+        holding, after = first_kept, first_kept - 1
+    stored = connection.execute(_EVENTS, {"number": number, "first": holding, "last": after + limit})
     found: list[tuple[int, bytes]] = []
-    # The first event that is wanted stands in the last row that begins at it or before it.
-    holding = sa.select(sa.func.max(events.c.first)).where(events.c.run == number, events.c.first <= after + 1)
-    start = connection.execute(holding).scalar()
-    while start is not None and len(found) < limit:
-        stored = connection.execute(
-            sa.select(events.c.first, events.c.count, events.c.packed, events.c.data)
-            .where(events.c.run == number, events.c.first >= start)
-            .order_by(events.c.first)
-            .limit(min(limit - len(found), EVENT_ROWS_AT_ONCE))
-        ).all()
-        start = None
-        for first, count, packed, data in stored:
-            skipped = max(0, after + 1 - first)
-            found.extend(enumerate(unpack(packed, data).split(b"\n")[skipped:], first + skipped))
-            start = first + count
+    for first, packed, data in stored:
+        skipped = max(0, after + 1 - first)
+        found.extend(enumerate(unpack(packed, data).split(b"\n")[skipped:], first + skipped))
     return found[:limit]
 
 
@@ -221,3 +216,21 @@ def _parts(
     for number, data in connection.execute(query):
         parts[number].append(wire.decode(data, decoder))
     return parts
+
+
+def _place() -> sa.Select[Any]:
+    # The event that is wanted stands in the last row that begins at it or before it, unless it was forgotten.
+    of_run = events.c.run == runs.c.id
+    holding = sa.select(sa.func.max(events.c.first)).where(of_run, events.c.first <= sa.bindparam("wanted"))
+    first_kept = sa.select(sa.func.min(events.c.first)).where(of_run)
+    return sa.select(runs.c.id, holding.scalar_subquery(), first_kept.scalar_subquery()).where(
+        runs.c.run_id == sa.bindparam("run_id")
+    )
+
+
+_PLACE = _place()
+_EVENTS = (
+    sa.select(events.c.first, events.c.packed, events.c.data)
+    .where(events.c.run == sa.bindparam("number"), events.c.first.between(sa.bindparam("first"), sa.bindparam("last")))
+    .order_by(events.c.first)
+)

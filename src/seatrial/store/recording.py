@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from seatrial.errors import SeatrialError
 from seatrial.runs import Attempt, Run, RunKey
 from seatrial.store import inserts, rows, schema
-from seatrial.store.appending import EventRows, next_sequence, place
+from seatrial.store.appending import EventRow, add_events, are_at, divided, find, following, joined
 from seatrial.store.bodies import address, digest, pack
 from seatrial.store.search import indexed_text
 from seatrial.store.transaction import SMALL, Operation, Transaction
@@ -43,29 +43,21 @@ class BeginRun(Operation[None]):
         number = to.new_run()
         to.add(inserts.RUN, number, self._run_id, self._experiment, key.case_id, key.agent, key.trial, *self._values)
         to.live[self._run_id] = (number, 0)
+        to.changed.append(self._run_id)
 
 
-class RecordRun(Operation[bool]):
-    """Store a run with all its parts. Gives whether the run now stored under this key is this one."""
+class Record:
+    """A run that has ended, on its way into the rows of all its parts."""
 
-    def __init__(
-        self,
-        run: Run,
-        experiment: int,
-        events: Sequence[bytes],
-        first: int | None,
-        bodies: Iterable[bytes],
-        replace: bool,
-    ) -> None:
-        self._run_id = rows.identifier("id", run.run_id)
+    def __init__(self, run: Run, events: Sequence[bytes], bodies: Iterable[bytes] = ()) -> None:
+        self.run_id = rows.identifier("id", run.run_id)
         rows.identifier("name of an agent", run.key.agent)
         if run.status in rows.UNFINISHED:
             raise SeatrialError("conflict", f"run {run.run_id} is {run.status}: only a run that has ended is recorded")
-        self._experiment = experiment
-        self._key = run.key
-        self._replace = replace
-        self._first = first
-        self._events = EventRows(events)
+        self.key = run.key
+        self._lines = joined(events)
+        self._count = len(events)
+        self._events: list[EventRow] = []
         whole = [(digest(address(data)), data) for data in bodies]
         last = None
         if run.body is not None:
@@ -85,45 +77,22 @@ class RecordRun(Operation[bool]):
         self._bodies = whole
         self._packed_reading: tuple[int, bytes] | None = None
         self._packed_bodies: list[tuple[object, ...]] = []
-        self.size = SMALL + sum([len(data) for _, data in whole]) + len(self._reading or b"") + self._events.size
+        self.size = SMALL + sum([len(data) for _, data in whole]) + len(self._reading or b"") + len(self._lines)
 
     def prepare(self) -> None:
-        self._events.prepare()
+        """Compress what is large."""
+        self._events = divided(self._lines, self._count)
         self._packed_bodies = [(hash_, len(data), *pack(data)) for hash_, data in self._bodies]
         if self._reading is not None:
             self._packed_reading = pack(self._reading)
 
-    def run(self, to: Transaction) -> bool:
-        number, first = to.live.pop(self._run_id, (None, 0))
-        if to.careful or self._replace or (self._first is not None and self._first != first):
-            holder = _holder(to, self._experiment, self._key)
-            number, first = None, 0
-            if holder is not None and holder.run_id == self._run_id:
-                if holder.status not in rows.UNFINISHED:
-                    return True
-                following = next_sequence(to, holder.id)
-                if self._first is None or self._first == following:
-                    number, first = holder.id, following
-            if number is None:
-                if self._first:
-                    return False  # another process took over, and what was appended is gone
-                if holder is not None:
-                    if holder.status not in rows.UNFINISHED and not self._replace:
-                        return False
-                    _remove(to, holder.id)
-                _refuse_used_id(to, self._run_id)
-        if number is None:
-            number = to.new_run()
-            self._add(to, number, inserts.RUN, inserts.ATTEMPT)
-        else:
-            self._add(to, number, inserts.BEGUN_RUN, inserts.KNOWN_ATTEMPT)
-        self._events.add(to, number, first)
-        return True
-
-    def _add(self, to: Transaction, number: int, run: inserts.Insert, attempt: inserts.Insert) -> None:
+    def add(self, to: Transaction, number: int, experiment: int, first: int, begun: bool) -> None:
+        """Gather all rows; the events from the sequence `first` on."""
         add = to.add
-        key = self._key
-        add(run, number, self._run_id, self._experiment, key.case_id, key.agent, key.trial, *self._values)
+        key = self.key
+        run = inserts.BEGUN_RUN if begun else inserts.RUN
+        add(run, number, self.run_id, experiment, key.case_id, key.agent, key.trial, *self._values)
+        attempt = inserts.KNOWN_ATTEMPT if begun else inserts.ATTEMPT
         for row in self._attempts:
             add(attempt, number, *row)
         for row in self._steps:
@@ -138,6 +107,59 @@ class RecordRun(Operation[bool]):
             add(inserts.READING, number, *self._packed_reading)
         if self._text:
             to.index(number, self._text)
+        add_events(to, number, first, self._events)
+        to.changed.append(self.run_id)
+
+    def is_at(self, to: Transaction, number: int, first: int) -> bool:
+        """Whether its events are stored from this sequence on."""
+        return are_at(to, number, first, self._events)
+
+
+class RecordRun(Operation[bool]):
+    """Store a run with all its parts. Gives whether the run now stored under this key is this one."""
+
+    def __init__(
+        self,
+        run: Run,
+        experiment: int,
+        events: Sequence[bytes],
+        first: int | None,
+        bodies: Iterable[bytes],
+        replace: bool,
+    ) -> None:
+        self._record = Record(run, events, bodies)
+        self._experiment = experiment
+        self._replace = replace
+        self._first = first
+        self.size = self._record.size
+
+    def prepare(self) -> None:
+        self._record.prepare()
+
+    def run(self, to: Transaction) -> bool:
+        run_id, key = self._record.run_id, self._record.key
+        number, first = to.live.pop(run_id, (None, 0))
+        if to.careful or self._replace or (self._first is not None and self._first != first):
+            holder = _holder(to, self._experiment, key)
+            number, first = None, 0
+            if holder is not None and holder.run_id == run_id:
+                if holder.status not in rows.UNFINISHED:
+                    return True
+                if self._first is None or self._first == holder.following:
+                    number, first = holder.id, holder.following
+            if number is None:
+                if self._first:
+                    return False  # another process took over, and what was appended is gone
+                if holder is not None:
+                    if holder.status not in rows.UNFINISHED and not self._replace:
+                        return False
+                    _remove(to, holder.id)
+                _refuse_used_id(to, run_id)
+        begun = number is not None
+        if number is None:
+            number = to.new_run()
+        self._record.add(to, number, self._experiment, first, begun)
+        return True
 
 
 class RecordAttempt(Operation[None]):
@@ -154,11 +176,14 @@ class RecordAttempt(Operation[None]):
         if self._body is not None:
             self._packed = (digest(address(self._body)), len(self._body), *pack(self._body))
 
-    def run(self, to: Transaction) -> None:
-        number, _ = place(to, self._run_id)
-        to.add(inserts.KNOWN_ATTEMPT, number, *self._values)
+    def run(self, to: Transaction) -> SeatrialError | None:
+        known = to.live.get(self._run_id) or find(to, self._run_id)
+        if known is None:
+            return rows.no_run(self._run_id)
+        to.add(inserts.KNOWN_ATTEMPT, known[0], *self._values)
         if self._packed is not None:
             to.add(inserts.BODY, *self._packed)
+        return None
 
 
 def _holder(to: Transaction, experiment: int, key: RunKey) -> sa.Row[Any] | None:
@@ -167,7 +192,7 @@ def _holder(to: Transaction, experiment: int, key: RunKey) -> sa.Row[Any] | None
     same = (runs.c.experiment == cases.c.experiment) & (runs.c.case_id == cases.c.case_id)
     this = (runs.c.agent == key.agent) & (runs.c.trial == key.trial)
     found = to.execute(
-        sa.select(runs.c.id, runs.c.run_id, runs.c.status)
+        sa.select(runs.c.id, runs.c.run_id, runs.c.status, following())
         .select_from(cases.outerjoin(runs, same & this))
         .where(cases.c.experiment == experiment, cases.c.case_id == key.case_id)
     ).first()

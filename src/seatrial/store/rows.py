@@ -18,10 +18,14 @@ T = TypeVar("T")
 Outcome: TypeAlias = Literal["passed", "failed", "errored", "skipped", "ungraded", "cancelled", "unfinished"]
 """What came of a run, in one word: its status and its grade taken together."""
 
-MAX_ID_BYTES = 512
+MAX_ID_BYTES = 1024
+"""Any id of 256 characters fits, and two of them fit into an index entry of PostgreSQL."""
 _MAX_NAME = 256
 _MAX_INT = 2**63 - 1
 _MAX_NUMBER = 1e15
+
+AGENT_NOTES = "agent_notes"
+"""Key of the stored suite under which the experiment's notes are."""
 
 UNFINISHED = ("pending", "running")
 _WITHOUT_ANSWER: dict[RunStatus, Outcome] = {

@@ -15,7 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-REVISIONS = ("0001", "0002")
+REVISIONS = ("0001", "0002", "0003")
 """Every version of the schema, oldest first; the last is what this code reads and writes."""
 VERSION_TABLE = "seatrial_version"
 
@@ -162,4 +162,54 @@ bodies = sa.Table(
     sa.Column("size", sa.BigInteger, nullable=False),
     sa.Column("packed", sa.SmallInteger, nullable=False),
     sa.Column("data", sa.LargeBinary, nullable=False),
+)
+
+# A thread is held by the run that goes on in it, or that waits for an answer. In one piece of text, because a database
+# uses an index of some rows only for a query that says the same.
+HELD = "status IN ('pending', 'running', 'input_required')"
+
+served_runs = sa.Table(
+    "served_runs",
+    metadata,
+    _of_run(),
+    sa.Column("thread_id", TEXT, nullable=False),
+    # Counts the runs of a thread, which come one after another, whatever the clocks say.
+    sa.Column("position", sa.Integer, nullable=False),
+    sa.Column("agent", TEXT, nullable=False),
+    sa.Column("status", TEXT, nullable=False),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("ended_at", sa.BigInteger),
+    sa.Column("pushed", sa.SmallInteger, nullable=False),
+    sa.Column("server_id", TEXT),
+    sa.Column("idempotency_key", TEXT),
+    # Digests: of what was asked for, and of the answers that the run was given to begin with.
+    sa.Column("request", sa.LargeBinary, nullable=False),
+    sa.Column("resume", sa.LargeBinary),
+    sa.Column("cancel_requested", sa.SmallInteger, nullable=False),
+    # Whether all events are gone that retention can remove.
+    sa.Column("trimmed", sa.SmallInteger, nullable=False),
+    # Where its input is in `bodies`.
+    sa.Column("input", sa.LargeBinary, nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+    sa.Index("served_runs_held", "thread_id", unique=True, sqlite_where=sa.text(HELD), postgresql_where=sa.text(HELD)),
+    sa.Index("served_runs_thread", "thread_id", "position", unique=True),
+    sa.Index("served_runs_key", "agent", "idempotency_key", unique=True),
+    sa.Index("served_runs_resume", "resume"),
+    sa.Index("served_runs_created", "created_at", "run"),
+    sa.Index("served_runs_agent", "agent", "created_at", "run"),
+    sa.Index("served_runs_status", "status", "created_at", "run"),
+    sa.Index("served_runs_ended", "trimmed", "ended_at"),
+)
+
+api_keys = sa.Table(
+    "api_keys",
+    metadata,
+    sa.Column("key_id", TEXT, primary_key=True),
+    sa.Column("name", TEXT, nullable=False),
+    sa.Column("scopes", TEXT, nullable=False),
+    # SHA-256 of the secret, which is long and random: nothing slower is needed.
+    sa.Column("hash", sa.LargeBinary, nullable=False),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("expires_at", sa.BigInteger),
+    sa.Column("revoked_at", sa.BigInteger),
 )

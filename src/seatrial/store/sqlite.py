@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,7 +23,9 @@ import sqlalchemy as sa
 from seatrial.errors import SeatrialError
 from seatrial.store.dialect import Failure
 from seatrial.store.inserts import Insert
+from seatrial.store.notices import Callback, Listener, Silence
 from seatrial.store.phrases import Phrase
+from seatrial.store.presence import FileClaim, Presence
 
 BUSY_S = 5.0
 """How long SQLite itself waits for a lock; the writer's patience is longer."""
@@ -44,6 +46,7 @@ class SQLite:
 
     def __init__(self, path: Path) -> None:
         self.name = str(path)
+        self._path = path
         self.reading = self._engine(path, writes=False)
         self._writing = self._engine(path, writes=True)
         self._statements: dict[tuple[Insert, int], str] = {}
@@ -61,17 +64,27 @@ class SQLite:
 
     def run_numbers(self, connection: sa.Connection) -> Iterator[int]:
         # The transaction has the write lock, so the counter is ours until it ends.
-        raw = _driver(connection)
+        raw = _begun(connection)
         last = raw.execute("SELECT seq FROM sqlite_sequence WHERE name = 'runs'").fetchone()
         return itertools.count(last[0] + 1 if last else 1)
 
     def insert(self, connection: sa.Connection, rows: Mapping[Insert, list[object]], texts: list[object]) -> None:
-        raw = _driver(connection)
+        raw = _begun(connection)
         for insert, values in rows.items():
             if values:
                 self._insert(raw, insert, values)
         if texts:
             self._insert(raw, _WORDS, texts)
+
+    def commit(
+        self,
+        connection: sa.Connection,
+        rows: Mapping[Insert, list[object]],
+        texts: list[object],
+        changed: Iterable[str],
+    ) -> None:
+        self.insert(connection, rows, texts)
+        _driver(connection).execute("COMMIT")
 
     def create_index(self, connection: sa.Connection) -> None:
         # Without its own copy of the text, and without the sizes that only ranking would need.
@@ -84,6 +97,12 @@ class SQLite:
         # Words are letters and digits only: there is nothing in them to quote.
         query = " AND ".join(f'"{" ".join(phrase.words)}"{"*" if phrase.prefix else ""}' for phrase in phrases)
         return sa.select(_words.c.rowid.label("run")).where(sa.text("words MATCH :query").bindparams(query=query))
+
+    def claim(self, server_id: str) -> Presence:
+        return FileClaim(self._path, server_id)
+
+    def listen(self, callback: Callback) -> Listener:
+        return Silence()
 
     def failure(self, error: Exception) -> Failure:
         cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
@@ -127,8 +146,7 @@ class SQLite:
             **({"poolclass": sa.NullPool} if writes else {"max_overflow": -1}),
         )
         sa.event.listen(engine, "connect", _configure_writing if writes else _configure_reading)
-        begin = "BEGIN IMMEDIATE" if writes else "BEGIN"
-        sa.event.listen(engine, "begin", lambda connection: _driver(connection).execute(begin))
+        sa.event.listen(engine, "begin", _begun if writes else _begin_reading)
         return engine
 
 
@@ -143,6 +161,18 @@ def _driver(connection: sa.Connection) -> sqlite3.Connection:
     if not isinstance(raw, sqlite3.Connection):
         raise TypeError(f"not a connection of sqlite3: {raw!r}")
     return raw
+
+
+def _begun(connection: sa.Connection) -> sqlite3.Connection:
+    """The driver's connection, in a transaction that writes."""
+    raw = _driver(connection)
+    if not raw.in_transaction:
+        raw.execute("BEGIN IMMEDIATE")
+    return raw
+
+
+def _begin_reading(connection: sa.Connection) -> None:
+    _driver(connection).execute("BEGIN")
 
 
 def _configure_writing(raw: sqlite3.Connection, _: object) -> None:

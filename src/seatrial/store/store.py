@@ -6,19 +6,28 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from types import TracebackType
+from typing import Literal
 
 import sqlalchemy as sa
 
-from seatrial.runs import Attempt, Case, Experiment, Grade, Run, RunKey, Verdict
-from seatrial.store import appending, counts, experiments, operations, queries, recording
+from seatrial.errors import SeatrialError
+from seatrial.events.types import TaskStatus
+from seatrial.runs import ApiKey, Attempt, Case, Experiment, Grade, Run, RunHead, RunKey, Scope, ServedRun, Verdict
+from seatrial.store import appending, counts, ending, experiments, keys, operations, queries, recording, served
+from seatrial.store.admission import AdmitRun
 from seatrial.store.counts import AgentCounts, Cell, GraderCounts
 from seatrial.store.dialect import Dialect
+from seatrial.store.ending import EndRun, ForgetEvents, MarkRun
 from seatrial.store.experiments import ExperimentSummary
+from seatrial.store.notices import Callback, Listener
+from seatrial.store.presence import Presence
 from seatrial.store.queries import RunFilter, RunSummary
 from seatrial.store.receipt import Receipt
 from seatrial.store.rows import Outcome
 from seatrial.store.search import Hit
+from seatrial.store.served import Admission, Admitted, Ending
 from seatrial.store.writer import PATIENCE_S, Writer
+from seatrial.transcript import Note
 
 CASES_AT_ONCE = 500
 RUNS_AT_ONCE = 200
@@ -98,6 +107,10 @@ class Store:
             )
         )
 
+    def add_notes(self, experiment_id: str, agent: str, notes: Iterable[Note]) -> Receipt[None]:
+        """Store what an agent said that belongs to no run, behind what it said before."""
+        return self._writer.submit(operations.AddNotes(self._number(experiment_id), agent, notes))
+
     def begin_run(
         self, experiment_id: str, key: RunKey, run_id: str, *, started_at: int | None = None, replace: bool = False
     ) -> Receipt[None]:
@@ -111,9 +124,10 @@ class Store:
     def append_events(self, run_id: str, events: Sequence[bytes], *, first: int | None = None) -> Receipt[int]:
         """Store events, JSON each, behind those that the run has; gives the sequence of the last of them.
 
-        Sequences count from 0 without a gap. With `first`, the append is a `conflict` unless it begins there.
+        Sequences count from 0 without a gap. With `first`, the append is a `sequence_conflict` unless it begins there;
+        the error's detail `head` is the last sequence that the run has. A run that has ended takes none (`run_ended`).
         """
-        return self._writer.submit(appending.AppendEvents(run_id, events, first))
+        return self._writer.submit(appending.append(run_id, events, first))
 
     def record_attempt(self, run_id: str, attempt: Attempt, body: bytes | None = None) -> Receipt[None]:
         """Store an attempt at a run that was begun and goes on."""
@@ -141,6 +155,136 @@ class Store:
     def record_verdicts(self, run_id: str, verdicts: Sequence[Verdict], grade: Grade) -> Receipt[None]:
         """Store a new grading of a run. It counts from now on; earlier verdicts stay known by their keys."""
         return self._writer.submit(operations.RecordVerdicts(run_id, verdicts, grade))
+
+    # The run service
+
+    def begin_serving(self, server_id: str, created_at: int) -> Presence:
+        """Say that this server is alive, and make ready for its runs. Blocks.
+
+        A SQLite file can have one server: `conflict` when there is another.
+        """
+        claim = self._dialect.claim(server_id)
+        try:
+            self._numbers[server_id] = self._writer.submit(operations.BeginServing(server_id, created_at)).wait()
+        except SeatrialError:
+            claim.close()
+            raise
+        return claim
+
+    def listen(self, callback: Callback) -> Listener:
+        """Be told the ids of runs that other processes give events or another status. Blocks until it listens.
+
+        On SQLite nothing is ever told. The callback is called in a thread of the listener's own.
+        """
+        try:
+            return self._dialect.listen(callback)
+        except self._dialect.errors as error:
+            raise self._dialect.failure(error).error from error
+
+    def admit_run(self, admission: Admission) -> Receipt[Admitted]:
+        """Take the thread for a run and store it with its first event; or find the run that the same request made.
+
+        Refused with `thread_busy` (detail `runId`), `resume_refused`, `idempotency_conflict` (detail `runId`), or
+        `conflict` when the run's id is in use.
+        """
+        return self._writer.submit(AdmitRun(admission, self._number(admission.server_id)))
+
+    def end_run(self, end: Ending) -> Receipt[bool]:
+        """Store the last events and the record of a served run, set its status and free its thread, all at once.
+
+        Gives False, and changes nothing, when it had ended already. Events that do not begin behind the last one are a
+        `sequence_conflict` (detail `head`).
+        """
+        return self._writer.submit(EndRun(end))
+
+    def mark_run(
+        self,
+        run_id: str,
+        *,
+        status: Literal["pending", "running"] | None = None,
+        cancel_requested: bool | None = None,
+    ) -> Receipt[ServedRun]:
+        """Change what is known of a served run, and give it; one that has ended is left as it is."""
+        return self._writer.submit(MarkRun(run_id, status, cancel_requested))
+
+    def forget_events(self, run_id: str, before: int) -> Receipt[int]:
+        """Remove events with lower sequences; gives the first that is left.
+
+        Events are stored by the append, and what was appended together goes together. The last append is kept
+        always, and the terminal event with it.
+        """
+        return self._writer.submit(ForgetEvents(run_id, before))
+
+    def ended_before(self, ended_at: int, limit: int) -> list[str]:
+        """Ids of served runs that ended earlier and have events that can be forgotten, the longest ended first."""
+        with self._reading() as connection:
+            return ending.ended_before(connection, ended_at, limit)
+
+    def served_run(self, run_id: str) -> ServedRun:
+        """One run of the service."""
+        with self._reading() as connection:
+            return served.one(connection, run_id)
+
+    def served_runs(
+        self,
+        *,
+        agent: str | None = None,
+        thread_id: str | None = None,
+        statuses: frozenset[TaskStatus] | None = None,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> tuple[list[ServedRun], str | None]:
+        """A page of runs of the service, the newest first, and what gives the next one as `before`, if there is one."""
+        with self._reading() as connection:
+            return served.page(connection, agent, thread_id, statuses, before, limit)
+
+    def thread_runs(self, thread_id: str) -> list[ServedRun]:
+        """All runs of a thread, in their order; none when there is no such thread."""
+        with self._reading() as connection:
+            return served.of_thread(connection, thread_id)
+
+    def active_runs(self, server_id: str | None = None) -> list[ServedRun]:
+        """Runs of the service that have not ended, of one server or of all; the oldest first."""
+        with self._reading() as connection:
+            return served.active(connection, server_id)
+
+    def run_input(self, run_id: str) -> bytes:
+        """The RunAgentInput that a run of the service was asked for with."""
+        with self._reading() as connection:
+            return served.input_of(connection, run_id)
+
+    def run_head(self, run_id: str) -> RunHead:
+        """Where the event log of any run begins and ends; costs the same for every length of it."""
+        with self._reading() as connection:
+            return served.head(connection, run_id)
+
+    # Keys
+
+    def add_key(
+        self, name: str, scopes: Iterable[Scope], *, now: int, expires_at: int | None = None
+    ) -> tuple[ApiKey, str]:
+        """Make a key; its secret, `st_<id>_...`, is given here and nowhere else. Times are in ms since the epoch."""
+        operation = keys.AddKey(name, scopes, now, expires_at)
+        return self._writer.submit(operation).wait(), operation.secret
+
+    def revoke_key(self, key_id: str, now: int) -> ApiKey:
+        """End the life of a key; `not_found` when there is none."""
+        return self._writer.submit(keys.RevokeKey(key_id, now)).wait()
+
+    def keys(self) -> list[ApiKey]:
+        """All keys ever made, the oldest first."""
+        with self._reading() as connection:
+            return keys.every(connection)
+
+    def find_key(self, secret: str) -> ApiKey | None:
+        """The key with this secret; whether it was revoked or has expired is for the caller to see."""
+        with self._reading() as connection:
+            return keys.find(connection, secret)
+
+    def has_keys(self) -> bool:
+        """Whether any key was ever made, also when all of them were revoked."""
+        with self._reading() as connection:
+            return keys.exist(connection)
 
     # Reading
 

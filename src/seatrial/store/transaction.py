@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import sqlalchemy as sa
 
+from seatrial.errors import SeatrialError
 from seatrial.store.dialect import Dialect
-from seatrial.store.inserts import ALL, Insert
+from seatrial.store.inserts import ALL, EVENTS, Insert
 
-T = TypeVar("T")
+T = TypeVar("T", covariant=True)
 
 SMALL = 256
 """Bytes of an operation that brings no documents, roughly."""
@@ -28,18 +28,23 @@ class Transaction:
         self.careful = careful
         """Whether to look before writing: a first try collided with something that is there already."""
         self.live = live
-        """Run id -> (its integer, its next event sequence), of runs that are going on. Emptied on rollback."""
+        """Run id -> (its integer, its next event sequence), of runs that have not ended. Emptied on rollback."""
+        self.changed: list[str] = []
+        """Ids of the runs that have new events or another status, which other processes are told of."""
         self._dialect = dialect
         self._connection = connection
         self._numbers: Iterator[int] | None = None
-        self._rows: dict[Insert, list[object]] = {insert: [] for insert in ALL}
+        self.rows: dict[Insert, list[object]] = {insert: [] for insert in ALL}
+        """What was gathered: the values of one row after those of another."""
+        self.events = self.rows[EVENTS]
+        """Of these there are the most, and they come one at a time."""
         self._texts: list[object] = []
         if len(live) > LIVE_RUNS:
             live.clear()
 
     def add(self, insert: Insert, *values: object) -> None:
         """Gather one row, its values in the order of the columns."""
-        self._rows[insert].extend(values)
+        self.rows[insert].extend(values)
 
     def index(self, run: int, text: str) -> None:
         """Gather the words of a run for search."""
@@ -51,29 +56,41 @@ class Transaction:
             self._numbers = self._dialect.run_numbers(self._connection)
         return next(self._numbers)
 
-    def execute(self, statement: sa.Executable) -> sa.CursorResult[Any]:
+    def execute(self, statement: sa.Executable, **parameters: object) -> sa.CursorResult[Any]:
         """Run a statement after everything gathered so far."""
         self.flush()
-        return self._connection.execute(statement)
+        return self._connection.execute(statement, parameters)
 
     def flush(self) -> None:
         """Send what was gathered."""
-        if any(self._rows.values()):
-            self._dialect.insert(self._connection, self._rows, self._texts)
-            for values in self._rows.values():
+        if any(self.rows.values()):
+            self._dialect.insert(self._connection, self.rows, self._texts)
+            for values in self.rows.values():
                 values.clear()
             self._texts.clear()
 
+    def commit(self) -> None:
+        """Send the rest, and end."""
+        self._dialect.commit(self._connection, self.rows, self._texts, self.changed)
 
-class Operation(ABC, Generic[T]):
+
+class Operation(Protocol[T]):
     """Something to write. It may be carried out several times, and only the last one counts."""
 
-    size = SMALL
+    size: int = SMALL
     """Bytes that it brings, roughly."""
+    ready: bool = False
+    """Whether there is nothing to prepare."""
+    unsure: bool = False
+    """Whether a commit of it broke off, and may have gone through all the same; the writer says so."""
 
     def prepare(self) -> None:
         """What can be done before the transaction, such as compressing; called once, by the writer."""
+        return
 
-    @abstractmethod
-    def run(self, to: Transaction) -> T:
-        """Write, and say what the receipt will."""
+    def run(self, to: Transaction) -> T | SeatrialError:
+        """Write, and say what the receipt will.
+
+        An error that is returned is this operation's own, which has written nothing. One that is raised undoes all
+        that is written together; then each operation is carried out alone.
+        """

@@ -9,9 +9,9 @@ result, and one that cannot be stored takes no other with it.
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
+from collections import deque
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -48,8 +48,12 @@ class Writer:
     def __init__(self, dialect: Dialect, patience_s: float = PATIENCE_S) -> None:
         self._dialect = dialect
         self._patience_s = patience_s
-        self._queue: queue.SimpleQueue[tuple[Operation[Any], Receipt[Any]] | None] = queue.SimpleQueue()
+        self._queue: deque[tuple[Operation[Any], Receipt[Any]]] = deque()
         self._lock = threading.Lock()
+        self._idle = True
+        """Whether the thread waits to be woken, or to be started."""
+        self._wake = threading.Lock()
+        self._wake.acquire()
         self._thread: threading.Thread | None = None
         self._closed: SeatrialError | None = None
         self._connection: sa.Connection | None = None
@@ -58,14 +62,19 @@ class Writer:
     def submit(self, operation: Operation[T]) -> Receipt[T]:
         """Queue an operation. Operations of one thread are written in the order in which it submitted them."""
         receipt: Receipt[T] = Receipt()
-        with self._lock:
-            if self._closed is not None:
+        # Without a lock, which would cost more than all the rest: what each side writes before it looks, the other
+        # side looks at after it has written.
+        closed = self._closed
+        if closed is not None:
+            raise closed
+        self._queue.append((operation, receipt))
+        if self._idle:
+            self._rouse()
+        if self._closed is not None:
+            # Closed meanwhile: whether the thread has seen the operation is known when it has ended.
+            self.close()
+            if not receipt.done:
                 raise self._closed
-            if self._thread is None:
-                # A daemon: a program that ends without closing its store gives up what was not acknowledged yet.
-                self._thread = threading.Thread(target=self._work, name="seatrial-writer", daemon=True)
-                self._thread.start()
-            self._queue.put((operation, receipt))
         return receipt
 
     def close(self) -> None:
@@ -73,19 +82,29 @@ class Writer:
         with self._lock:
             if self._closed is None:
                 self._closed = SeatrialError("store_unavailable", "the store is closed")
-                self._queue.put(None)
         if self._thread is not None:
+            self._rouse()
             self._thread.join()
+
+    def _rouse(self) -> None:
+        """Let the thread go on, or begin; once for each time that it is idle."""
+        with self._lock:
+            if not self._idle:
+                return
+            self._idle = False
+            if self._thread is not None:
+                self._wake.release()
+                return
+            # A daemon: a program that ends without closing its store gives up what was not acknowledged yet.
+            self._thread = threading.Thread(target=self._work, name="seatrial-writer", daemon=True)
+            self._thread.start()
 
     def _work(self) -> None:
         group: list[tuple[Operation[Any], Receipt[Any]]] = []
         try:
-            going_on = True
-            while going_on:
-                going_on = self._gather(group)
-                if group:
-                    self._settle(group)
-                    group.clear()
+            while self._gather(group):
+                self._settle(group)
+                group.clear()
         except BaseException as error:
             self._give_up(group, error)
             raise
@@ -93,24 +112,27 @@ class Writer:
             self._disconnect()
 
     def _gather(self, group: list[tuple[Operation[Any], Receipt[Any]]]) -> bool:
-        """Wait for an operation and take it and those behind it; whether there may be more after them."""
+        """Wait for an operation, and take it and those behind it; False when there will be none."""
+        waiting = self._queue
+        while not waiting:
+            if self._closed is not None and not waiting:
+                return False
+            self._idle = True
+            if waiting or self._closed is not None:
+                self._rouse()  # by ourselves, unless somebody was quicker
+            self._wake.acquire()
         size = 0
-        try:
-            entry = self._queue.get()
-            while entry is not None:
-                group.append(entry)
-                size += entry[0].size
-                if len(group) == MAX_GROUP or size >= MAX_GROUP_BYTES:
-                    return True
-                entry = self._queue.get_nowait()
-        except queue.Empty:
-            return True
-        return False
+        while waiting and len(group) < MAX_GROUP and size < MAX_GROUP_BYTES:
+            entry = waiting.popleft()
+            group.append(entry)
+            size += entry[0].size
+        return True
 
     def _settle(self, group: list[tuple[Operation[Any], Receipt[Any]]]) -> None:
         operations = [operation for operation, _ in group]
         for operation in operations:
-            operation.prepare()
+            if not operation.ready:
+                operation.prepare()
         values: list[object] = []
         try:
             try:
@@ -149,6 +171,8 @@ class Writer:
             if failure.kind == "lost":
                 self._disconnect(lost=True)
                 careful = True  # the commit may have gone through before the connection broke
+                for operation in operations:
+                    operation.unsure = True
             if time.monotonic() + pause > deadline:
                 raise _OutOfPatienceError(failure.error)
             time.sleep(pause)
@@ -159,22 +183,26 @@ class Writer:
         try:
             if self._connection is None:
                 self._connection = self._dialect.connect()
-            with self._connection.begin():
-                to = Transaction(self._dialect, self._connection, self._live, careful)
-                values = [operation.run(to) for operation in operations]
-                to.flush()
+            to = Transaction(self._dialect, self._connection, self._live, careful)
+            values: list[object] = [operation.run(to) for operation in operations]
+            to.commit()
             committed = True
         finally:
             if not committed:
                 self._live.clear()
-                self._roll_back()
+            self._end(committed)
         return values
 
-    def _roll_back(self) -> None:
-        # SQLAlchemy takes a commit that failed for the end of the transaction; in SQLite it is none.
-        if self._connection is not None and not self._connection.invalidated:
-            with suppress(*self._dialect.errors):
-                self._connection.connection.rollback()
+    def _end(self, committed: bool) -> None:
+        """Roll back what was not committed, and let SQLAlchemy, which sees only some statements, know of the end."""
+        connection = self._connection
+        if connection is None or connection.invalidated:
+            return
+        with suppress(*self._dialect.errors):
+            if not committed:
+                connection.connection.rollback()
+            if connection.in_transaction():
+                connection.rollback()
 
     def _disconnect(self, lost: bool = False) -> None:
         if self._connection is not None:
@@ -188,10 +216,6 @@ class Writer:
         told = SeatrialError("store_unavailable", f"the writer of the store broke: {error!r}")
         with self._lock:
             self._closed = told
-        while True:
-            try:
-                if (entry := self._queue.get_nowait()) is not None:
-                    group.append(entry)
-            except queue.Empty:
-                break
+        group.extend(self._queue)
+        self._queue.clear()
         keep((receipt, told) for _, receipt in group if not receipt.done)
