@@ -1,0 +1,1 @@
+"""Tests of the client, and the service that they talk to."""
