@@ -9,6 +9,17 @@ from seatrial.api.resources import (
     RunInput,
     RunPage,
     Thread,
+    check_chosen_id,
 )
 
-__all__ = ["CreateRun", "EventPage", "Problem", "PushEvents", "PushResult", "RunInput", "RunPage", "Thread"]
+__all__ = [
+    "CreateRun",
+    "EventPage",
+    "Problem",
+    "PushEvents",
+    "PushResult",
+    "RunInput",
+    "RunPage",
+    "Thread",
+    "check_chosen_id",
+]

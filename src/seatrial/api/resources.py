@@ -7,11 +7,14 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from seatrial.errors import SeatrialError
 from seatrial.events.run_input import Context, ResumeEntry, Tool
 from seatrial.events.types import OpaqueId, Sequence
 from seatrial.runs.served import ServedRun
 from seatrial.transcript import Note
 
+ChosenId = Annotated[str, Meta(min_length=1, max_length=256, pattern=r"^(?!\.{1,2}$)[A-Za-z0-9._:~-]+$(?!\n)")]
+"""An id that a client makes up. It has to be one segment of a path, and to survive as one."""
 IdempotencyKey = Annotated[str, Meta(min_length=1, max_length=256)]
 
 
@@ -32,9 +35,9 @@ class CreateRun(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True
     agent: OpaqueId
     """The name of an agent that the server has; with `push`, any name."""
     input: RunInput = msgspec.field(default_factory=RunInput)
-    thread_id: OpaqueId | None = None
+    thread_id: ChosenId | None = None
     """The conversation that it belongs to; a new one when absent."""
-    run_id: OpaqueId | None = None
+    run_id: ChosenId | None = None
     """The id it is to have; made up when absent."""
     idempotency_key: IdempotencyKey | None = None
     """Asking again with the same key gives the same run."""
@@ -105,3 +108,16 @@ class Problem(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
     detail: str
     hint: str | None = None
     pointer: str | None = None
+
+
+def check_chosen_id(text: str, pointer: str) -> None:
+    """Raises `SeatrialError` for an id that no client may choose."""
+    try:
+        msgspec.convert(text, ChosenId)
+    except msgspec.ValidationError:
+        raise SeatrialError(
+            "invalid_request",
+            f"{text[:80]!r} cannot be an id",
+            pointer=pointer,
+            hint="1 to 256 letters, digits, and . _ : ~ -",
+        ) from None

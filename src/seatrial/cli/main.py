@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NoReturn, Protocol
 
 from seatrial._version import __version__
-from seatrial.cli.exits import COULD_NOT_RUN, USAGE
+from seatrial.cli.exits import COULD_NOT_RUN, USAGE, interrupted_exit
 from seatrial.errors import SeatrialError
 
 COMMANDS: dict[str, str] = {
@@ -25,6 +25,9 @@ COMMANDS: dict[str, str] = {
     "match": "match trajectories with expectations, one JSON line each",
     "report": "show what came of an experiment, and write it to files",
     "compare": "compare two experiments or agents, case by case",
+    "serve": "run agents over HTTP, with streams that can be left and resumed",
+    "tail": "follow a run of a server to its end, over connections that break",
+    "keys": "make, show and revoke the keys of a server",
     "schema": "print the JSON Schema of a Seatrial type",
 }
 """Every command and what it does; `seatrial.cli.<command>` is its module."""
@@ -58,9 +61,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of our output went away (`| head`): not an error, and nothing more can be written.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         print("seatrial: interrupted", file=sys.stderr)
-        return 130
+        return interrupted_exit(interrupt)
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):

@@ -1,0 +1,218 @@
+"""`seatrial serve [SUITE]`: the agents of a suite over HTTP, with streams that survive their connections."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+from seatrial.cli.exits import PASSED, StoppedBySignal
+from seatrial.cli.location import add_store_option, opened_store
+from seatrial.cli.terminal import printable
+from seatrial.errors import SeatrialError
+
+if TYPE_CHECKING:
+    from seatrial.agents.agent import Agent, BatchAgent
+    from seatrial.server.driving import Limits
+    from seatrial.server.settings import ServerSettings
+    from seatrial.store import Store
+    from seatrial.suites import Suite
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "suite",
+        metavar="SUITE",
+        nargs="?",
+        help="the suite whose agents are served; without it, runs are pushed by agents, and what is stored is read",
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: %(default)s)")
+    parser.add_argument(
+        "--port", type=int, default=8765, metavar="N", help="the port; 0 takes any that is free (default: %(default)s)"
+    )
+    add_store_option(parser)
+    parser.add_argument(
+        "--drain-s",
+        type=float,
+        default=30.0,
+        metavar="S",
+        help="how long running runs may go on after a stop was asked for (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--keepalive-s",
+        type=float,
+        default=10.0,
+        metavar="S",
+        help="idle streams say so often that they are alive (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--send-timeout-s",
+        type=float,
+        default=30.0,
+        metavar="S",
+        help="subscribers that take nothing for so long are cut off; they can resume (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--push-idle-s",
+        type=float,
+        default=900.0,
+        metavar="S",
+        help="pushed runs that get no event for so long are ended (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--retention",
+        type=float,
+        metavar="DAYS",
+        help="forget the events of runs that ended so long ago (default: keep them)",
+    )
+    parser.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name that requests may call the server by, besides localhost and addresses; may be repeated",
+    )
+    parser.add_argument(
+        "--allow-origin",
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help="web pages that may use the server, as https://app.example.com; may be repeated (default: none)",
+    )
+    parser.add_argument(
+        "--max-body",
+        type=int,
+        default=8 * 1024 * 1024,
+        metavar="BYTES",
+        help="the largest body that is taken (default: %(default)d)",
+    )
+    parser.add_argument(
+        "--rate",
+        type=float,
+        default=100.0,
+        metavar="N",
+        help="requests per second for each key, or address where no key is needed; ten seconds' worth may come at "
+        "once, 0 means no limit (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--log-format", choices=("text", "json"), default="text", help="how the log on standard error is written"
+    )
+    parser.add_argument("--json", action="store_true", help="say as JSON where it listens: {url, agents}")
+    parser.epilog = (
+        "Without a key in the store (`seatrial keys`) anybody on this machine may use the server, and nobody else.\n"
+        "Ctrl-C or SIGTERM lets running runs finish, then ends; a second one ends at once.\n"
+        "exit codes: 0 stopped in good order, 2 usage or an unusable suite, 3 the server could not be run."
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    try:
+        import seatrial.server.serve  # noqa: F401
+        from seatrial.server.logs import start_logging
+        from seatrial.server.settings import ServerSettings
+    except ImportError as error:
+        if error.name is None or error.name.startswith("seatrial"):
+            raise
+        raise SeatrialError(
+            "invalid_config", f"the server needs {error.name}", hint="pip install 'seatrial[serve]'"
+        ) from None
+
+    settings = ServerSettings(
+        host=args.host,
+        port=args.port,
+        drain_s=args.drain_s,
+        keepalive_s=args.keepalive_s,
+        send_timeout_s=args.send_timeout_s,
+        push_idle_s=args.push_idle_s,
+        retention_days=args.retention,
+        allow_hosts=frozenset(name.lower() for name in args.allow_host),
+        allow_origins=frozenset(args.allow_origin),
+        max_body_bytes=args.max_body,
+        rate=args.rate,
+        log_format=args.log_format,
+    )
+    settings.check()
+    suite = _suite(args.suite)
+    start_logging(settings.log_format)
+    with opened_store(args, create=True) as store, asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_served(store, suite, settings, as_json=args.json))
+    return PASSED
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        # There is none for Windows.
+        return None
+    return uvloop.new_event_loop
+
+
+def _suite(path: str | None) -> Suite | None:
+    if path is None:
+        return None
+    from seatrial.suites import load_suite
+
+    return load_suite(path, cases_needed=False)
+
+
+async def _served(store: Store, suite: Suite | None, settings: ServerSettings, *, as_json: bool) -> None:
+    from seatrial.server.serve import Stopping, serve
+
+    stopping = Stopping()
+    limits = None if suite is None else _limits(suite)
+    secrets = None if suite is None else suite.secrets(os.environ)
+    async with AsyncExitStack() as stack:
+        agents = {} if suite is None else await _agents(suite, store, stack)
+
+        def announce(url: str) -> None:
+            _say(url, agents, as_json=as_json)
+
+        try:
+            with stopping.on_signals():
+                await serve(
+                    store, agents, settings, limits=limits, secrets=secrets, stopping=stopping, announce=announce
+                )
+        except asyncio.CancelledError:
+            if stopping.insisted is not None:
+                raise StoppedBySignal(stopping.insisted) from None
+            raise
+
+
+def _limits(suite: Suite) -> dict[str, Limits]:
+    from seatrial.server.driving import Limits
+
+    return {
+        name: Limits(
+            concurrency=config.concurrency or suite.concurrency,
+            deadline_s=config.run_timeout_s or suite.timeouts.run_s,
+        )
+        for name, config in suite.agents.items()
+    }
+
+
+async def _agents(suite: Suite, store: Store, stack: AsyncExitStack) -> dict[str, Agent]:
+    from seatrial.agents.agent import BatchAgent
+    from seatrial.engine.launch import built_agents
+
+    served: dict[str, Agent] = {}
+    for name, agent in (await built_agents(suite, store, os.environ, stack)).items():
+        if isinstance(agent, BatchAgent):
+            print(f"{printable(name)} is not served: it takes all its cases at once", file=sys.stderr)
+        else:
+            served[name] = agent
+    return served
+
+
+def _say(url: str, agents: Mapping[str, Agent | BatchAgent], *, as_json: bool) -> None:
+    if as_json:
+        from seatrial import wire
+
+        print(wire.encode({"url": url, "agents": list(agents)}).decode(), flush=True)
+        return
+    named = ", ".join(map(printable, agents)) or "no agent of its own: runs can be pushed"
+    print(f"serving {named} at {url} (Ctrl-C stops)", flush=True)

@@ -1,0 +1,125 @@
+"""What an agent is asked: the conversation of its thread in the shape that each kind of agent takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from seatrial.api import CreateRun
+from seatrial.errors import SeatrialError
+from seatrial.events import agui_messages as agui
+from seatrial.events.run_input import PROTOCOL_VERSION, RunAgentInput
+from seatrial.runs import Case
+from seatrial.server.history import History
+from seatrial.transcript import Note, TextBlock, Transcript, UserBlock, UserMessage
+
+
+def read_messages(request: CreateRun, run_id: str, notes: list[Note]) -> list[agui.Message]:
+    """The messages of a request, each with an id. Raises `SeatrialError` for one that is none of AG-UI's."""
+    given = [
+        message if type(message.get("id")) is str else {**message, "id": f"{run_id}-input-{index}"}
+        for index, message in enumerate(request.input.messages)
+    ]
+    messages = agui.read_messages(given, ("input", "messages"), notes)
+    for note in notes:
+        if note.code == agui.AGUI_MESSAGE_DROPPED:
+            raise SeatrialError("invalid_request", f"AG-UI has no such message: {note.message}", pointer=note.pointer)
+    return messages
+
+
+def run_input(request: CreateRun, run_id: str, thread_id: str, messages: list[agui.Message]) -> RunAgentInput:
+    """What is asked for, with these messages."""
+    given = request.input
+    return RunAgentInput(
+        thread_id=thread_id,
+        run_id=run_id,
+        protocol_version=PROTOCOL_VERSION,
+        state=given.state,
+        messages=[msgspec.to_builtins(message) for message in messages],
+        tools=given.tools,
+        context=given.context,
+        forwarded_props=given.forwarded_props,
+        resume=UNSET if request.resume is None else request.resume,
+    )
+
+
+def with_history(given: RunAgentInput, history: History) -> RunAgentInput:
+    """The same with the whole conversation, and with the fields that agents expect always to be there."""
+    state = history.state if given.state is UNSET else given.state
+    return msgspec.structs.replace(
+        given,
+        messages=[msgspec.to_builtins(message) for message in history.messages],
+        state={} if state is UNSET else state,
+        forwarded_props={} if given.forwarded_props is UNSET else given.forwarded_props,
+    )
+
+
+def case_of(run_id: str, messages: list[agui.Message], state: Any = UNSET) -> Case:
+    """A conversation as a case: the last word of the user is the instruction, and the state is the input."""
+    instruction = ""
+    last = messages[-1] if messages else None
+    if isinstance(last, agui.UserMessage):
+        instruction = _text(last.content)
+        messages = messages[:-1]
+    plain = {} if state is UNSET or state is None else state if isinstance(state, dict) else {"state": state}
+    told = [told for message in messages if (told := _openai_message(message)) is not None]
+    return Case(id=run_id, instruction=instruction, input=plain, messages=told)
+
+
+def answer(transcript: Transcript, prompt: str) -> Transcript:
+    """What of a transcript the agent said to this prompt: some agents give back all that they were told."""
+    for index, message in reversed(list(enumerate(transcript.messages))):
+        if isinstance(message, UserMessage):
+            said = message.content if isinstance(message.content, str) else _block_text(message.content)
+            if said == prompt:
+                return msgspec.structs.replace(transcript, messages=transcript.messages[index + 1 :])
+            break
+    return transcript
+
+
+def _openai_message(message: agui.Message) -> dict[str, Any] | None:
+    """A message in OpenAI's shape; None for what has no place there."""
+    if isinstance(message, agui.ActivityMessage | agui.ReasoningMessage):
+        return None
+    told: dict[str, Any] = {"role": type(message).__struct_config__.tag}
+    if message.name is not UNSET:
+        told["name"] = message.name
+    if isinstance(message, agui.AssistantMessage):
+        told["content"] = None if message.content is UNSET else message.content
+        if message.tool_calls is not UNSET and message.tool_calls:
+            told["tool_calls"] = [
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.function.name, "arguments": call.function.arguments},
+                }
+                for call in message.tool_calls
+            ]
+        return told
+    if isinstance(message, agui.ToolMessage):
+        told["tool_call_id"] = message.tool_call_id
+    content = message.content
+    told["content"] = content if isinstance(content, str) else [_openai_part(part) for part in content]
+    return told
+
+
+def _openai_part(part: agui.Part) -> agui.Part:
+    source = part.get("source")
+    if part.get("type") != "image" or not isinstance(source, dict) or not isinstance(source.get("value"), str):
+        return part
+    url = source["value"]
+    if source.get("type") == "data":
+        url = f"data:{source.get('mimeType') or ''};base64,{url}"
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def _block_text(blocks: list[UserBlock]) -> str:
+    return "".join([block.text for block in blocks if isinstance(block, TextBlock)])
+
+
+def _text(content: str | list[agui.Part]) -> str:
+    if isinstance(content, str):
+        return content
+    return "".join([part["text"] for part in content if isinstance(part.get("text"), str)])

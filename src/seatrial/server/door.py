@@ -1,0 +1,191 @@
+"""What every request passes before a route sees it, and every response on its way out.
+
+Plain ASGI, and nothing of it stands between a stream and its connection once the stream has begun: a response is
+looked at when it starts, and its body goes past.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from typing import cast
+
+from litestar.enums import ScopeType
+from litestar.types import ASGIApp, HTTPScope, Message, Receive, ReceiveMessage, Scope, Send
+
+from seatrial.errors import SeatrialError
+from seatrial.runs.served import ApiKey
+from seatrial.server.access import Keys, check_host, check_origin, check_scope
+from seatrial.server.limits import Rates, check_head, read_body
+from seatrial.server.logs import REQUEST, log
+from seatrial.server.metrics import Metrics
+from seatrial.server.problems import CODE, ProblemResponse, RefusedError
+from seatrial.server.protocol import CONNECTION
+from seatrial.server.settings import ServerSettings
+
+PUBLIC = frozenset({"/healthz", "/readyz"})
+"""For probes, which know neither a key nor the server's name."""
+DOCUMENT = "/schema/openapi.json"
+"""Needs no key: it says the same of every server."""
+
+BODIES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+
+SECURITY_HEADERS: list[tuple[bytes, bytes]] = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+]
+NO_STORE = (b"cache-control", b"no-store")
+
+_PREFLIGHT: list[tuple[bytes, bytes]] = [
+    (b"access-control-allow-methods", b"GET, POST"),
+    (b"access-control-allow-headers", b"Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID"),
+    (b"access-control-max-age", b"600"),
+]
+_EXPOSED = (b"access-control-expose-headers", b"Location, Retry-After, X-Request-Id")
+
+
+class Door:
+    """The outermost application of a server."""
+
+    def __init__(self, app: ASGIApp, settings: ServerSettings, keys: Keys, metrics: Metrics) -> None:
+        self._app = app
+        self._settings = settings
+        self._keys = keys
+        self._metrics = metrics
+        self._rates = Rates(settings.rate, settings.burst)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != ScopeType.HTTP:
+            # There are no web sockets here, and uvicorn is told that we have no lifespan.
+            return
+        passage = _Passage(scope, send)
+        with self._metrics.in_progress.track_inprogress():
+            try:
+                await self._answer(passage, receive)
+            except SeatrialError as error:
+                passage.code = error.code
+                await ProblemResponse(error)(scope, receive, passage.send)
+            finally:
+                passage.log(self._metrics)
+
+    async def _answer(self, passage: _Passage, receive: Receive) -> None:
+        scope = passage.scope
+        check_head(scope["headers"], len(scope["raw_path"]) + len(scope["query_string"]))
+        if scope["path"] in PUBLIC:
+            return await self._app(scope, receive, passage.send)
+        headers = passage.headers
+        check_host(headers.get("host"), self._settings)
+        origin = check_origin(headers.get("origin"), headers.get("host"), self._settings)
+        if origin is not None:
+            passage.extra = [(b"access-control-allow-origin", origin.encode()), (b"vary", b"Origin"), _EXPOSED]
+            if scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
+                passage.extra += _PREFLIGHT
+                return await _no_content(passage.send)
+        if scope["path"] == DOCUMENT:
+            self._rates.take(passage.address)
+            return await self._app(scope, receive, passage.send)
+        key = await self._admit(passage)
+        if scope["method"] in BODIES:
+            body = await read_body(receive, passage.declared_length(), self._settings.max_body_bytes)
+            return await self._app(scope, _Replayed(body, receive), passage.send)
+        with self._keys.holding(key, passage.abort):
+            return await self._app(scope, receive, passage.send)
+
+    async def _admit(self, passage: _Passage) -> ApiKey | None:
+        authorization = passage.headers.get("authorization")
+        key = self._keys.remembered(authorization)
+        # Guesses at keys are counted against the address that they come from.
+        self._rates.take(passage.address if key is None else key.key_id)
+        if key is None:
+            key = await self._keys.key_of(authorization)
+        passage.key = key
+        check_scope(key, "run" if passage.scope["method"] in BODIES else "read")
+        return key
+
+
+class _Passage:
+    """One request on its way through the door."""
+
+    def __init__(self, scope: HTTPScope, send: Send) -> None:
+        self.scope = scope
+        self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        client = scope.get("client")
+        self.address = "@" if client is None else f"@{client[0]}"
+        self.request_id = secrets.token_hex(8)
+        self.key: ApiKey | None = None
+        self.code: str | None = None
+        self.extra: list[tuple[bytes, bytes]] = []
+        self._send = send
+        self._began = time.perf_counter()
+        self._connection = (scope.get("extensions") or {}).get(CONNECTION, {})
+        self._connection["send"] = send
+        self._started: float | None = None
+        self._status = 0
+
+    async def send(self, message: Message) -> None:
+        """Passes messages on; headers that every response has are added to its start."""
+        if message["type"] == "http.response.start":
+            self._started = time.perf_counter()
+            self._status = message["status"]
+            headers = list(message["headers"])
+            if not any(name == b"cache-control" for name, _ in headers):
+                headers.append(NO_STORE)
+            request_id = (b"x-request-id", self.request_id.encode())
+            message["headers"] = [*headers, *SECURITY_HEADERS, *self.extra, request_id]
+        await self._send(message)
+
+    def abort(self) -> None:
+        """Cut the connection off, where the server that carries us lets us."""
+        if "abort" in self._connection:
+            cast("Callable[[], None]", self._connection["abort"])()
+
+    def declared_length(self) -> int | None:
+        """What the request says of the length of its body."""
+        text = self.headers.get("content-length")
+        if text is None:
+            return None
+        if not text.isascii() or not text.isdigit():
+            raise RefusedError(400, "invalid_request", "Content-Length is not a number")
+        return int(text[:20])
+
+    def log(self, metrics: Metrics) -> None:
+        """Count the request, and write its line."""
+        now = time.perf_counter()
+        route = self.scope.get("path_template") or "(none)"
+        metrics.request(self.scope["method"], route, self._status, (self._started or now) - self._began)
+        if route in PUBLIC and self._status < 400:
+            return
+        log(
+            REQUEST,
+            request_id=self.request_id,
+            method=self.scope["method"],
+            route=route,
+            of=next((str(value) for value in (self.scope.get("path_params") or {}).values()), None),
+            status=self._status,
+            code=self.code or self.scope["state"].get(CODE),
+            key_id=None if self.key is None else self.key.key_id,
+            ms=round((now - self._began) * 1000, 3),
+        )
+
+
+class _Replayed:
+    """`receive` for an application behind one that has read the body already."""
+
+    def __init__(self, body: bytes, receive: Receive) -> None:
+        self._body: bytes | None = body
+        self._receive = receive
+
+    async def __call__(self) -> ReceiveMessage:
+        if self._body is None:
+            return await self._receive()
+        body, self._body = self._body, None
+        return {"type": "http.request", "body": body, "more_body": False}
+
+
+async def _no_content(send: Send) -> None:
+    await send({"type": "http.response.start", "status": 204, "headers": []})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -1,0 +1,80 @@
+"""Figures for Prometheus. Labels are routes, statuses and kinds: never an id, never content."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from seatrial.server.flow import FLOW
+from seatrial.server.logs import occurrences
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+class Metrics:
+    """The figures of one server, in a registry of their own."""
+
+    def __init__(self, gauges: Mapping[str, tuple[str, Callable[[], float]]] | None = None) -> None:
+        """`gauges`: for each name what it means, and what says how much it is now."""
+        self.registry = CollectorRegistry()
+        self.in_progress = Gauge(
+            "seatrial_http_requests_in_progress",
+            "Requests that are being answered, streams too",
+            registry=self.registry,
+        )
+        self._requests = Counter(
+            "seatrial_http_requests",
+            "Requests that were answered",
+            ["method", "route", "status"],
+            registry=self.registry,
+        )
+        self._seconds = Histogram(
+            "seatrial_http_response_start_seconds",
+            "From a request to the start of its response",
+            ["route"],
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self.registry.register(_Standing(gauges or {}))
+        ProcessCollector(registry=self.registry)
+
+    def request(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a request. `route` is a template, so that there are as many series as routes."""
+        self._requests.labels(method if method in _METHODS else "(other)", route, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def text(self) -> bytes:
+        """Everything, as Prometheus reads it."""
+        return generate_latest(self.registry)
+
+
+class _Standing(Collector):
+    """Figures that are kept elsewhere, and read when they are asked for."""
+
+    def __init__(self, gauges: Mapping[str, tuple[str, Callable[[], float]]]) -> None:
+        self._gauges = gauges
+
+    def collect(self) -> Iterator[Metric]:
+        for name, (meaning, value) in self._gauges.items():
+            yield GaugeMetricFamily(name, meaning, value())
+        for name, meaning, total in (
+            ("seatrial_events_appended", "Events that were committed", FLOW.appended),
+            ("seatrial_events_delivered", "Events that subscribers were given", FLOW.delivered),
+            ("seatrial_stream_bytes", "Bytes of streams that were sent", FLOW.bytes_sent),
+            ("seatrial_feed_heals", "Wake-ups that were missed and made up for", FLOW.healed),
+        ):
+            yield CounterMetricFamily(name, meaning, total)
+        happened = CounterMetricFamily(
+            "seatrial_occurrences", "What the log has lines of, but for requests", labels=["event", "status"]
+        )
+        for labels, count in sorted(occurrences.items()):
+            happened.add_metric(labels, count)
+        yield happened

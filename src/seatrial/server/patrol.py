@@ -1,0 +1,151 @@
+"""Looking for runs that need somebody: their server died, their agent went silent, or they are to be cancelled.
+
+The store tells what there is; notifications only make it quicker. So one that is missed costs time, and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from traceback import extract_tb
+
+import msgspec
+
+from seatrial.errors import SeatrialError
+from seatrial.runs import Fault, ServedRun
+from seatrial.server.driving import Drive
+from seatrial.server.ending import LOST, PASSING, end_by_log, run_error
+from seatrial.server.logs import log, log_fault
+from seatrial.server.means import Means
+from seatrial.store.presence import Presence
+
+AT_ONCE = 8
+"""How many runs are ended at the same time: each of their logs is read."""
+COUNTS = 10
+"""How often the events of pushed runs are counted in the time after which one that has no more is ended."""
+
+
+class Survey(msgspec.Struct):
+    """What there is in the store that has not ended."""
+
+    runs: list[ServedRun]
+    dead: set[str]
+    """Servers that are gone."""
+    lengths: dict[str, int] | None
+    """How many events the pushed runs have; None when it is not time to count."""
+
+
+class Patrol:
+    """Looks again and again."""
+
+    def __init__(
+        self, means: Means, drives: Mapping[str, Drive], admitting: set[str], *, every_s: float, push_idle_s: float
+    ) -> None:
+        """`drives` are the runs that this server carries out, `admitting` those that it is about to."""
+        self._means = means
+        self._drives = drives
+        self._admitting = admitting
+        self._every_s = every_s
+        self._push_idle_s = push_idle_s
+        self._silent: dict[str, tuple[int, float]] = {}
+        """Pushed runs: how many events they had, and since when."""
+        self._count_at = 0.0
+        self._over = asyncio.Event()
+        self._unattended: set[str] = set()
+        """Runs of this server that nobody was carrying out the last time."""
+
+    @asynccontextmanager
+    async def walking(self, presence: Presence) -> AsyncIterator[None]:
+        """Look now, and again and again while this lasts. In the end, it is waited for until nobody looks any more."""
+        await self.look(presence)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._walk(presence))
+            try:
+                yield
+            finally:
+                self._over.set()
+
+    async def _walk(self, presence: Presence) -> None:
+        while not self._over.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._every_s):
+                    await self._over.wait()
+                    return
+            try:
+                await self.look(presence)
+            except SeatrialError as error:
+                log("patrol_failed", code=error.code)
+            except Exception as error:  # noqa: BLE001 (a fault of ours must not keep it from ever looking again)
+                log_fault("patrol", type(error).__name__, extract_tb(error.__traceback__))
+
+    async def look(self, presence: Presence) -> None:
+        """Look once, and do what there is to do."""
+        survey = await asyncio.to_thread(self._survey, presence)
+        self._pass_on_cancels(survey)
+        ends = [*self._of_the_dead(survey), *self._unattended_ones(survey), *self._silent_ones(survey)]
+        places = asyncio.Semaphore(AT_ONCE)
+        async with asyncio.TaskGroup() as group:
+            for run, fault in ends:
+                group.create_task(self._end(run, fault, places))
+
+    def _survey(self, presence: Presence) -> Survey:
+        store, own = self._means.store, self._means.server_id
+        runs = store.active_runs()
+        # Asked also when there are no others: it is how the loss of the own claim is noticed.
+        dead = presence.dead({run.server_id for run in runs if run.server_id is not None and run.server_id != own})
+        if presence.lost:
+            log("presence_lost")
+            presence.renew()
+        lengths = None
+        now = self._means.clock.monotonic_s()
+        if now >= self._count_at:
+            lengths = {run.run_id: store.run_head(run.run_id).following for run in runs if run.pushed}
+            self._count_at = now + self._push_idle_s / COUNTS
+        return Survey(runs, dead, lengths)
+
+    def _pass_on_cancels(self, survey: Survey) -> None:
+        for run in survey.runs:
+            if run.cancel_requested and (drive := self._drives.get(run.run_id)) is not None:
+                drive.halt("cancelled")
+
+    def _of_the_dead(self, survey: Survey) -> list[tuple[ServedRun, Fault]]:
+        fault = Fault("server_restarted", "the server that carried out the run is gone")
+        return [(run, fault) for run in survey.runs if run.server_id in survey.dead]
+
+    def _unattended_ones(self, survey: Survey) -> list[tuple[ServedRun, Fault]]:
+        """Runs that were admitted when the store said that they were not, or whose end failed by a fault of ours."""
+        unattended = {
+            run.run_id: run
+            for run in survey.runs
+            if run.server_id == self._means.server_id
+            and run.run_id not in self._drives
+            and run.run_id not in self._admitting
+        }
+        fault = Fault("internal_error", "the server has lost the run")
+        # One that is there for the first time may be on its way.
+        due = [(run, fault) for run_id, run in unattended.items() if run_id in self._unattended]
+        self._unattended = set(unattended)
+        return due
+
+    def _silent_ones(self, survey: Survey) -> list[tuple[ServedRun, Fault]]:
+        if survey.lengths is None:
+            return []
+        now = self._means.clock.monotonic_s()
+        silent = {}
+        for run_id, length in survey.lengths.items():
+            known, since = self._silent.get(run_id, (-1, now))
+            silent[run_id] = (length, since if length == known else now)
+        self._silent = silent
+        fault = Fault("push_timeout", f"no event was pushed for {self._push_idle_s:g} s")
+        runs = [run for run in survey.runs if run.pushed]
+        return [(run, fault) for run in runs if now - silent[run.run_id][1] >= self._push_idle_s]
+
+    async def _end(self, run: ServedRun, fault: Fault, places: asyncio.Semaphore) -> None:
+        async with places:
+            try:
+                await end_by_log(self._means, run, run_error(fault), fault)
+            except SeatrialError as error:
+                # Somebody else was quicker, or the store is away: the next look tells.
+                if error.code not in LOST | PASSING:
+                    log("end_failed", run_id=run.run_id, code=error.code)

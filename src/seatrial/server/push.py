@@ -1,0 +1,291 @@
+"""Runs whose agent posts its events itself: batches that are verified, and stored as a whole or not at all.
+
+Nobody owns such a run: any server takes its events. What a server remembers of one saves reading its log again, and is
+made anew when another server has appended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from seatrial.api import PushEvents, PushResult
+from seatrial.engine.redaction import Redaction
+from seatrial.errors import SeatrialError
+from seatrial.events import Event, EventReader
+from seatrial.events.event_reader import (
+    EVENT_FIELD_DROPPED,
+    EVENT_FIELD_MISSING,
+    EVENT_UNREADABLE,
+    EVENT_UNTYPED,
+    RAW_SOURCE,
+)
+from seatrial.events.order import Order
+from seatrial.events.types import RawEvent, RunError, RunFinished, RunStarted
+from seatrial.events.violation import name_of
+from seatrial.runs import Fault, ServedRun
+from seatrial.server.ending import LOST, Terminal, cancelled, end_by_log, log_record, store_end
+from seatrial.server.means import Means
+from seatrial.server.run_log import SECOND_TERMINAL, recordable
+from seatrial.server.stored_log import read_log, stored_events
+from seatrial.store.served import Ending
+from seatrial.transcript import Note, note_code, pointer
+
+RUN_STARTED_DROPPED = note_code(
+    "run_started_dropped", "RUN_STARTED was pushed; the run was started when it was admitted, and its log has one."
+)
+
+RUNS = 256
+"""How many runs are remembered."""
+EVENT_IDS = 500_000
+"""How many ids of their events, roughly."""
+AT_ONCE = 64
+"""Larger batches are looked at in a thread, so that streams are not held up."""
+TRIES = 8
+"""How often other servers may be quicker before a push is refused."""
+
+_REFUSED = frozenset({EVENT_UNREADABLE, EVENT_UNTYPED, EVENT_FIELD_MISSING})
+"""Notes of events that say too little to be taken."""
+
+
+class Batch(msgspec.Struct):
+    """Pushed events that may be stored."""
+
+    order: Order
+    """Where the log stands behind them."""
+    following: int
+    sequences: list[int | None] = []
+    events: list[Event] = []
+    """Those that are new, without the terminal one."""
+    data: list[bytes] = []
+    """All that are new."""
+    ids: dict[str, tuple[int, bytes]] = {}
+    terminal: Terminal | None = None
+    notes: list[Note] = []
+
+
+class PushedRun:
+    """What is known of one run: where its log stands, and the ids of its events."""
+
+    def __init__(self, run: ServedRun) -> None:
+        self.run = run
+        self.lock = asyncio.Lock()
+        self.stale = True
+        """Whether the store may know more."""
+        self.following = 0
+        self.ids: dict[str, tuple[int, bytes]] = {}
+        """Event id -> its sequence, and a digest of what it was used for."""
+        self._order = Order()
+        self._reader = EventReader()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run takes nothing more."""
+        return self.run.ended_at is not None or self._order.ended
+
+    def load(self, means: Means) -> None:
+        """Read the run again. Blocks."""
+        run = self.run = means.store.served_run(self.run.run_id)
+        self._order, self.ids = Order(), {}
+        self._reader = EventReader(thread_id=run.thread_id, run_id=run.run_id)
+        for sequence, data, event in stored_events(means.store, run.run_id, self._reader):
+            self._order.feed(event)
+            if isinstance(event.event_id, str):
+                self.ids[event.event_id] = (sequence, _digest(data))
+            self.following = sequence + 1
+        self.stale = False
+
+    def batch(self, pushed: PushEvents, redaction: Redaction) -> Batch:
+        """What there is to store of pushed events. Raises `SeatrialError`, and changes nothing, when one is refused."""
+        batch = Batch(self._order.copy(), self.following)
+        for index, value in enumerate(pushed.events):
+            event = self._read(value, index, batch.notes)
+            batch.sequences.append(self._place(event, index, batch, redaction))
+        first = next((sequence for sequence in batch.sequences if sequence is not None), self.following)
+        if pushed.first is not UNSET and pushed.first != first:
+            raise SeatrialError(
+                "sequence_conflict",
+                f"the first of these events has the sequence {first}, and not {pushed.first}",
+                details={"head": self.following - 1},
+            )
+        return batch
+
+    def take(self, batch: Batch) -> None:
+        """A batch was stored."""
+        self._order, self.following = batch.order, batch.following
+        self.ids.update(batch.ids)
+
+    def _read(self, value: dict[str, Any], index: int, notes: list[Note]) -> Event:
+        reader = self._reader
+        reader.notes.clear()
+        event = reader.read_value(value, index)
+        for note in reader.notes:
+            field = note.pointer.removeprefix(pointer(index)).lstrip("/")
+            if note.code in _REFUSED or (note.code == EVENT_FIELD_DROPPED and _was_malformed(field, value, event)):
+                raise refused(index, note.message, note.code, field)
+            notes.append(Note(note.code, f"/events{note.pointer}", note.message))
+        if isinstance(event, RawEvent) and event.source == RAW_SOURCE and _is_id(value.get("eventId")):
+            event.event_id = value["eventId"]  # of a type that nobody knows, but it must not be stored twice
+        return event
+
+    def _place(self, event: Event, index: int, batch: Batch, redaction: Redaction) -> int | None:
+        """The sequence of one event; None when it is not stored."""
+        if isinstance(event, RunStarted):
+            batch.notes.append(_note(RUN_STARTED_DROPPED, index, "the run was started already"))
+            return None
+        try:
+            event, data = recordable(event, redaction)
+        except SeatrialError as error:
+            raise refused(index, error.message, error.code) from None
+        if isinstance(event.event_id, str):
+            known = self.ids.get(event.event_id) or batch.ids.get(event.event_id)
+            if known is not None:
+                if known[1] != _digest(data):
+                    raise SeatrialError(
+                        "idempotency_conflict",
+                        f"the event id {event.event_id!r} was used for another event",
+                        pointer=pointer("events", index),
+                        details={"index": index},
+                    )
+                return known[0]
+        terminal = event if isinstance(event, RunFinished | RunError) else None
+        if terminal is not None and (self.ended or batch.terminal is not None):
+            batch.notes.append(_note(SECOND_TERMINAL, index, f"{name_of(event)} came after the run had ended"))
+            return None
+        if self.ended:
+            raise SeatrialError("run_ended", f"run {self.run.run_id} has ended, and takes no more events")
+        if isinstance(event, RunFinished) and (event.thread_id, event.run_id) != (self.run.thread_id, self.run.run_id):
+            raise refused(index, "RUN_FINISHED names another run or thread", "run_ids_disagree")
+        fault = batch.order.feed(event)
+        if fault is not None:
+            raise refused(index, fault.message, fault.code)
+        sequence = batch.following
+        batch.following += 1
+        batch.data.append(data)
+        if terminal is None:
+            batch.events.append(event)
+        batch.terminal = terminal
+        if isinstance(event.event_id, str):
+            batch.ids[event.event_id] = (sequence, _digest(data))
+        return sequence
+
+
+class Pushes:
+    """The pushed runs that this server has seen lately."""
+
+    def __init__(self, means: Means, *, runs: int = RUNS, event_ids: int = EVENT_IDS) -> None:
+        self._means = means
+        self._runs = runs
+        self._event_ids = event_ids
+        self._known: OrderedDict[str, PushedRun] = OrderedDict()
+
+    async def push(self, run_id: str, pushed: PushEvents) -> PushResult:
+        """Store events: all of them, or none when one is refused."""
+        known = self._known.get(run_id)
+        if known is None:
+            run = await asyncio.to_thread(self._means.store.served_run, run_id)
+            if not run.pushed:
+                raise SeatrialError(
+                    "conflict",
+                    f"run {run_id} is carried out by a server, which records what its agent says",
+                    hint="ask for a run with `push` to post its events yourself",
+                )
+            known = self._known.setdefault(run_id, PushedRun(run))
+        async with known.lock:
+            for _ in range(TRIES):
+                if known.stale:
+                    await asyncio.to_thread(known.load, self._means)
+                if len(pushed.events) > AT_ONCE:
+                    batch = await asyncio.to_thread(known.batch, pushed, self._means.redaction)
+                else:
+                    batch = known.batch(pushed, self._means.redaction)
+                if not batch.data or await self._stored(known, batch):
+                    known.take(batch)
+                    self._remember(known)
+                    return PushResult(sequences=batch.sequences, head=known.following - 1, notes=batch.notes)
+        raise SeatrialError("sequence_conflict", "others append to this run all the time", hint="push again")
+
+    async def cancel(self, run: ServedRun) -> None:
+        """End a run as cancelled, whatever its agent still pushes."""
+        for _ in range(TRIES):
+            try:
+                await end_by_log(self._means, run, cancelled(run), None)
+                return
+            except SeatrialError as error:
+                if error.code != "sequence_conflict":
+                    raise
+        raise SeatrialError("sequence_conflict", "events are pushed to this run all the time", hint="cancel again")
+
+    async def _stored(self, known: PushedRun, batch: Batch) -> bool:
+        """Store a batch; False when another server was quicker."""
+        means, run = self._means, known.run
+        # Should this be interrupted, nobody knows whether it was stored.
+        known.stale = True
+        try:
+            if batch.terminal is not None:
+                ending = await asyncio.to_thread(self._ending, run, batch, batch.terminal, known.following)
+                stored = await store_end(means, run, ending)
+            else:
+                await means.store.append_events(run.run_id, batch.data, first=known.following)
+                means.feeds.publish(run.run_id, known.following, batch.data)
+                stored = True
+        except SeatrialError as error:
+            if error.code not in LOST:
+                raise
+            return False
+        known.stale = not stored
+        return stored
+
+    def _ending(self, run: ServedRun, batch: Batch, terminal: Terminal, first: int) -> Ending:
+        means = self._means
+        fault = None
+        if isinstance(terminal, RunError):
+            code = terminal.code if isinstance(terminal.code, str) else None
+            fault = Fault("agent_reported_error", terminal.message, detail=code)
+        now = means.clock.now_ms()
+        events = [*read_log(means.store, run.run_id).events, *batch.events]
+        record = log_record(run, terminal, fault, events, now)
+        record.notes = batch.notes
+        return record.ending(batch.data, first, now, means.redaction)
+
+    def _remember(self, known: PushedRun) -> None:
+        runs = self._known
+        runs[known.run.run_id] = known
+        runs.move_to_end(known.run.run_id)
+        ids = sum([len(run.ids) for run in runs.values()])
+        while len(runs) > self._runs or (ids > self._event_ids and len(runs) > 1):
+            _, forgotten = runs.popitem(last=False)
+            ids -= len(forgotten.ids)
+
+
+def refused(index: int, message: str, code: str, field: str = "") -> SeatrialError:
+    """The error for an event that keeps a batch from being stored."""
+    return SeatrialError(
+        "event_refused",
+        f"{message} ({code})",
+        pointer=pointer("events", index, *([field] if field else [])),
+        details={"index": index, "rule": code},
+    )
+
+
+def _was_malformed(field: str, value: dict[str, Any], event: Event) -> bool:
+    """Whether what was dropped is more than a null, or a part of something that was kept."""
+    known = field in event.__struct_encode_fields__
+    return known and value.get(field) is not None and field not in msgspec.to_builtins(event)
+
+
+def _is_id(value: Any) -> bool:
+    return type(value) is str and 1 <= len(value) <= 256
+
+
+def _note(code: str, index: int, message: str) -> Note:
+    return Note(code, pointer("events", index), message)
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()

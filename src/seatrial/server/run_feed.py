@@ -1,0 +1,205 @@
+"""What those who follow one run share: where its log ends, its last events, and what was read of the store lately."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+from seatrial.errors import SeatrialError
+from seatrial.runs import RunHead
+from seatrial.server.block import Block, Framing
+from seatrial.server.flow import FLOW
+from seatrial.server.logs import log
+from seatrial.server.window import Window
+from seatrial.store import Store
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+PAGES_KEPT = 4
+"""After a restart everybody asks for the same pages; each is read once."""
+PAGE_EVENTS = 512
+PAGE_BYTES = 128 * 1024
+"""About so much is read at once; the size of events is guessed by those that came before."""
+QUIETEST = 4.0
+"""A run that has been quiet is looked at less and less often, down to so many times less."""
+
+
+class Reader(Protocol):
+    """Somebody who follows the run."""
+
+    position: int
+
+    def wake(self) -> None:
+        """There may be something new."""
+
+    def interrupt(self) -> None:
+        """The server stops."""
+
+    def tick(self, now: float, send_timeout_s: float) -> None:
+        """Time has passed."""
+
+    def cut_off(self) -> None:
+        """There is no time left."""
+
+
+class Work(Protocol):
+    """How a feed gets things done that take a while."""
+
+    async def read(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function that blocks, in a thread."""
+
+    def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Do something beside."""
+
+
+class RunFeed:
+    """One run that somebody follows. For the thread of its event loop alone.
+
+    Events that are committed here are published to it, and it remembers the last of them. Of what others commit it
+    learns by asking the store how far the log goes, when it is woken or when it is time; readers then get the events
+    out of the store by pages. Asking is also what heals a wake-up that was missed.
+    """
+
+    def __init__(self, run_id: str, store: Store, work: Work, *, poll_s: float, heal_s: float, now: float) -> None:
+        self.run_id = run_id
+        self.readers: set[Reader] = set()
+        self.head: RunHead | None = None
+        """The answer of the store that came last. None before the first one."""
+        self.window: Window | None = None
+        """There is one as soon as there is a head."""
+        self.failed = False
+        """Whether the log that it followed is no more: the run was removed, or started anew."""
+        self.used_at = now
+        self._store = store
+        self._work = work
+        self._framing: Framing | None = None
+        self._asked = 0
+        self._answered = 0
+        self._asking = asyncio.Lock()
+        self._waking = False
+        self._pages: deque[Block] = deque(maxlen=PAGES_KEPT)
+        self._page_events = PAGE_EVENTS
+        self._reading: dict[int, asyncio.Task[Block]] = {}
+        self._poll_s = poll_s
+        self._heal_s = heal_s
+        self._driven_here = False
+        self._changed_at = self._asked_at = now
+
+    @property
+    def closed(self) -> bool:
+        """Whether no event will follow those that are known."""
+        return self.head is not None and self.head.closed
+
+    def holds(self, position: int) -> bool:
+        """Whether everything behind this position, up to what comes next, can be had without asking the store."""
+        return self.window is not None and not self.closed and self.window.holds(position)
+
+    def publish(self, first: int, events: Sequence[bytes]) -> None:
+        """Take events that were committed; what is known already is passed over."""
+        self._driven_here = True
+        window = self.window
+        if window is None or first > window.following:
+            self.wake()  # what came before these is not known here
+        elif fresh := events[window.following - first :]:
+            window.append(fresh)
+            self._wake_readers()
+
+    def wake(self) -> None:
+        """Ask the store, soon."""
+        if not self._waking:
+            self._waking = True
+            self._work.spawn(self._look())
+
+    def look_if_due(self, now: float) -> None:
+        """Ask the store when that was long ago."""
+        if self.closed or self.failed:
+            return
+        often = self._heal_s if self._driven_here else self._poll_s
+        if now - self._asked_at >= min(max(often, (now - self._changed_at) / 8), QUIETEST * often):
+            self._asked_at = now
+            self.wake()
+
+    def let_go(self) -> None:
+        """Forget events that all readers have been given."""
+        if self.window is not None and self.readers:
+            self.window.release(min([reader.position for reader in self.readers]))
+
+    async def refresh(self) -> None:
+        """Learn how far the log goes, by an answer of the store to a question that was asked after this was called.
+
+        Those who want to know at the same time share an answer.
+        """
+        self._asked += 1
+        ticket = self._asked
+        async with self._asking:
+            if self._answered < ticket:
+                answering = self._asked
+                window = self.window
+                known = window.following if window is not None else 0
+                self._learn(await self._work.read(self._store.run_head, self.run_id), known)
+                self._answered = answering
+
+    async def page(self, position: int) -> Block:
+        """Events behind a position that the window does not hold any more, out of the store."""
+        for block in self._pages:
+            if block.first <= position + 1 < block.following:
+                return block.behind(position)
+        reading = self._reading.get(position)
+        if reading is None:
+            reading = self._reading[position] = self._work.spawn(self._read_page(position))
+        # Others may wait for the same page when this one leaves.
+        return await asyncio.shield(reading)
+
+    def fail(self) -> None:
+        """The log is no more what it was: nobody can follow it."""
+        self.failed = True
+        self._wake_readers()
+
+    def _learn(self, head: RunHead, known: int) -> None:
+        if head.following < known:
+            self.fail()
+            return
+        news = self.head is None or (head.closed, head.status) != (self.head.closed, self.head.status)
+        self.head = head
+        if self.window is None:
+            self._framing = Framing(head.run_id, head.thread_id)
+            self.window = Window(self._framing, head.following)
+        elif head.following > self.window.following:
+            self.window.jump(head.following)
+            FLOW.healed += self._driven_here
+            news = True
+        if news:
+            self._changed_at = asyncio.get_running_loop().time()
+            self._wake_readers()
+
+    async def _look(self) -> None:
+        self._waking = False
+        try:
+            await self.refresh()
+        except SeatrialError as error:
+            if error.code == "not_found":
+                self.fail()
+            else:
+                # The store is asked again when it is time; readers wait meanwhile.
+                log("feed_waits", run_id=self.run_id, code=error.code)
+
+    async def _read_page(self, position: int) -> Block:
+        try:
+            found = await self._work.read(self._store.events, self.run_id, after=position, limit=self._page_events)
+        finally:
+            del self._reading[position]
+        window = self.window
+        if self._framing is None or window is None or not found or found[0][0] != position + 1:
+            raise SeatrialError("cursor_expired", f"the events behind {position} of run {self.run_id!r} are not kept")
+        # What was committed meanwhile is not known here yet: it comes when it is.
+        block = Block(self._framing, position + 1, [event for sequence, event in found if sequence < window.following])
+        self._page_events = max(1, min(PAGE_EVENTS, PAGE_BYTES * len(block.events) // max(block.size, 1)))
+        self._pages.append(block)
+        return block
+
+    def _wake_readers(self) -> None:
+        for reader in self.readers:
+            reader.wake()

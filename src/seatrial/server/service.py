@@ -1,0 +1,324 @@
+"""The run service: runs that are asked for, and what became of them.
+
+A run goes on when whoever asked for it leaves. One that its server did not survive is ended by the next one, and one
+that another server on the same database drives is left to that server for as long as it lives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets as chance
+from collections.abc import Coroutine, Mapping
+from contextlib import AsyncExitStack, suppress
+from traceback import extract_tb
+from typing import Any, Self, TypeVar
+
+import msgspec
+
+from seatrial import wire
+from seatrial.agents.agent import Agent, BatchAgent
+from seatrial.api import CreateRun, EventPage, PushEvents, PushResult, RunPage, Thread
+from seatrial.engine.clock import Clock, SystemClock
+from seatrial.engine.redaction import Redaction
+from seatrial.errors import SeatrialError
+from seatrial.events import agui_messages as agui
+from seatrial.events import encode_event
+from seatrial.events.run_input import PROTOCOL_VERSION, RunAgentInput
+from seatrial.events.types import RunStarted, TaskStatus
+from seatrial.runs import Case, Fault, ServedRun
+from seatrial.server import asking, pages
+from seatrial.server.driving import Drive, Limits
+from seatrial.server.history import Histories
+from seatrial.server.logs import log, log_fault
+from seatrial.server.means import Means, Publishing
+from seatrial.server.patrol import Patrol
+from seatrial.server.push import Pushes
+from seatrial.store import Store
+from seatrial.store.served import Admission, Admitted
+from seatrial.suites import Secrets
+from seatrial.transcript import Note
+
+T = TypeVar("T")
+
+ENDING_S = 10.0
+"""How long the ends of runs may take to be stored when the server stops."""
+
+_CANONICAL = msgspec.json.Encoder(order="sorted")
+
+
+class RunService:
+    """Takes, carries out and shows runs. A context: it serves from its beginning to its end."""
+
+    def __init__(
+        self,
+        store: Store,
+        feeds: Publishing,
+        agents: Mapping[str, Agent],
+        *,
+        limits: Mapping[str, Limits] | None = None,
+        secrets: Secrets | None = None,
+        drain_s: float = 30.0,
+        grace_s: float = 5.0,
+        push_idle_s: float = 900.0,
+        patrol_s: float = 2.0,
+        clock: Clock | None = None,
+    ) -> None:
+        """`agents` are entered and left by the service; `limits` are theirs, where the defaults will not do.
+
+        When it ends, running runs get `drain_s` to finish. An agent that is cancelled has `grace_s` to clean up. A
+        pushed run to which nothing comes for `push_idle_s` is ended. Every `patrol_s` the service looks for runs that
+        others have left, or want cancelled.
+        """
+        for name, agent in agents.items():
+            if isinstance(agent, BatchAgent):
+                raise SeatrialError("invalid_config", f"agent {name!r} takes all cases at once, and cannot be served")
+        self._agents = dict(agents)
+        self._limits = dict(limits or {})
+        self._drain_s = drain_s
+        self._means = Means(
+            server_id=f"server-{chance.token_hex(8)}",
+            store=store,
+            feeds=feeds,
+            histories=Histories(store),
+            redaction=Redaction(secrets),
+            clock=SystemClock() if clock is None else clock,
+            grace_s=grace_s,
+            left_behind=set(),
+        )
+        self._places: dict[str, asyncio.Semaphore] = {}
+        self._pushes = Pushes(self._means)
+        self._drives: dict[str, Drive] = {}
+        self._admitting: set[str] = set()
+        self._patrol = Patrol(self._means, self._drives, self._admitting, every_s=patrol_s, push_idle_s=push_idle_s)
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._stack = AsyncExitStack()
+        self._open = False
+
+    # Its life
+
+    async def __aenter__(self) -> Self:
+        means = self._means
+        async with AsyncExitStack() as stack:
+            presence = await asyncio.to_thread(means.store.begin_serving, means.server_id, means.clock.now_ms())
+            stack.push_async_callback(asyncio.to_thread, presence.close)
+            for agent in self._agents.values():
+                await stack.enter_async_context(agent)
+            loop = asyncio.get_running_loop()
+
+            def noticed(run_id: str) -> None:
+                with suppress(RuntimeError):  # the loop is closed: nobody follows anything any more
+                    loop.call_soon_threadsafe(self._noticed, run_id)
+
+            listener = await asyncio.to_thread(means.store.listen, noticed)
+            stack.push_async_callback(asyncio.to_thread, listener.close)
+            await stack.enter_async_context(self._patrol.walking(presence))
+            self._stack = stack.pop_all()
+        self._open = True
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        self._open = False
+        try:
+            # What was broken off is not waited for.
+            await self._drain(self._drain_s if kind is None else 0.0)
+        finally:
+            await self._stack.aclose()
+
+    @property
+    def ready(self) -> bool:
+        """Whether it takes new runs."""
+        return self._open
+
+    @property
+    def agent_names(self) -> list[str]:
+        """The agents that can be asked."""
+        return list(self._agents)
+
+    @property
+    def active(self) -> int:
+        """How many runs it is carrying out, those that wait for their agent included."""
+        return len(self._drives)
+
+    # Asking
+
+    async def create(self, request: CreateRun) -> Admitted:
+        """Take a run; it is carried out, whoever waits for it or not. The same request again gives the same run."""
+        if not self._open:
+            raise SeatrialError("shutting_down", "the server takes no new runs", hint="ask again when it has restarted")
+        if not request.push and request.agent not in self._agents:
+            known = ", ".join(sorted(self._agents)) or "none"
+            raise SeatrialError("not_found", f"there is no agent {request.agent!r}", hint=f"the agents are: {known}")
+        # What was begun is finished, also when nobody waits for it any more.
+        return await asyncio.shield(self._spawn(self._admitted(request)))
+
+    async def cancel(self, run_id: str) -> ServedRun:
+        """Ask for the end of a run. One that has ended is left as it is."""
+        return await asyncio.shield(self._spawn(self._cancelled(run_id)))
+
+    async def push(self, run_id: str, pushed: PushEvents) -> PushResult:
+        """Store events that an agent posts: all of them, or none."""
+        return await asyncio.shield(self._spawn(self._pushes.push(run_id, pushed)))
+
+    # Looking
+
+    async def run(self, run_id: str) -> ServedRun:
+        """One run."""
+        return await asyncio.to_thread(self._means.store.served_run, run_id)
+
+    async def runs(
+        self,
+        *,
+        agent: str | None = None,
+        thread_id: str | None = None,
+        statuses: frozenset[TaskStatus] | None = None,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> RunPage:
+        """A page of runs, the newest first."""
+        runs, following = await asyncio.to_thread(
+            self._means.store.served_runs,
+            agent=agent,
+            thread_id=thread_id,
+            statuses=statuses,
+            before=before,
+            limit=limit,
+        )
+        return RunPage(runs=runs, next=following)
+
+    async def thread(self, thread_id: str) -> Thread:
+        """A conversation: its runs, and what they add up to."""
+        return await asyncio.to_thread(pages.thread, self._means.store, self._means.histories, thread_id)
+
+    async def events(self, run_id: str, after: int | None = None, limit: int = 1000) -> EventPage:
+        """A page of events of any run in the store, those behind `after`."""
+        return await asyncio.to_thread(pages.events, self._means.store, run_id, after, limit)
+
+    # How
+
+    async def _admitted(self, request: CreateRun) -> Admitted:
+        run_id = request.run_id or f"run-{chance.token_hex(12)}"
+        thread_id = request.thread_id or f"thread-{chance.token_hex(12)}"
+        notes: list[Note] = []
+        messages = asking.read_messages(request, run_id, notes)
+        if request.thread_id is not None and messages:
+            messages = await asyncio.to_thread(self._new_to, thread_id, messages)
+        given = asking.run_input(request, run_id, thread_id, messages)
+        try:
+            started, admission = self._admission(request, given, asking.case_of(run_id, messages))
+        except RecursionError:
+            raise wire.too_deep() from None
+        self._admitting.add(run_id)
+        try:
+            admitted = await self._means.store.admit_run(admission)
+            if admitted.created:
+                log("run_admitted", run_id=run_id, agent=request.agent)
+                if not request.push:
+                    self._start(admitted.run, given, started, notes)
+        finally:
+            self._admitting.discard(run_id)
+        return admitted
+
+    def _admission(self, request: CreateRun, given: RunAgentInput, case: Case) -> tuple[RunStarted, Admission]:
+        """The first event of a run, and what the store is asked for."""
+        redaction, now = self._means.redaction, self._means.clock.now_ms()
+        started = RunStarted(
+            thread_id=given.thread_id,
+            run_id=given.run_id,
+            protocol_version=PROTOCOL_VERSION,
+            input=msgspec.to_builtins(given),
+            timestamp=now,
+        )
+        return started, Admission(
+            run_id=given.run_id,
+            thread_id=given.thread_id,
+            agent=request.agent,
+            pushed=request.push,
+            server_id=self._means.server_id,
+            created_at=now,
+            # What else was said is in RUN_STARTED.
+            case=Case(id=case.id, instruction=redaction.text(case.instruction)),
+            input=redaction.document(wire.encode(given)),
+            first_event=redaction.document(encode_event(started)),
+            request=_CANONICAL.encode(wire.without_surrogates(msgspec.structs.replace(request, idempotency_key=None))),
+            idempotency_key=request.idempotency_key,
+            resume=request.resume,
+            status="running" if request.push else "pending",
+        )
+
+    def _new_to(self, thread_id: str, messages: list[agui.Message]) -> list[agui.Message]:
+        store = self._means.store
+        history = self._means.histories.of(thread_id, store.thread_runs(thread_id))
+        known = {message.id for message in history.messages}
+        return [message for message in messages if message.id not in known]
+
+    def _start(self, run: ServedRun, given: RunAgentInput, started: RunStarted, notes: list[Note]) -> None:
+        limits = self._limits.get(run.agent, Limits())
+        if run.agent not in self._places:
+            self._places[run.agent] = asyncio.Semaphore(limits.concurrency)
+        agent, places = self._agents[run.agent], self._places[run.agent]
+        drive = Drive(run, given, started, agent, limits.deadline_s, places, self._means, notes)
+        self._drives[run.run_id] = drive
+        self._spawn(self._driven(drive))
+
+    async def _driven(self, drive: Drive) -> None:
+        try:
+            await drive.carry_out()
+        except Exception as error:  # noqa: BLE001 (a fault of ours in one run must not be silent, nor end the others)
+            log_fault("run", type(error).__name__, extract_tb(error.__traceback__))
+        finally:
+            del self._drives[drive.run.run_id]
+
+    async def _cancelled(self, run_id: str) -> ServedRun:
+        means = self._means
+        run = await means.store.mark_run(run_id, cancel_requested=True)
+        if run.ended_at is not None:
+            return run
+        log("cancel_requested", run_id=run_id)
+        drive = self._drives.get(run_id)
+        if drive is not None:
+            drive.halt("cancelled")
+        elif run.pushed:
+            await self._pushes.cancel(run)
+            run = await self.run(run_id)
+        return run
+
+    def _noticed(self, run_id: str) -> None:
+        """Another process has changed a run."""
+        self._means.feeds.wake(run_id)
+        if run_id in self._drives:
+            self._spawn(self._look_after(run_id))
+
+    async def _look_after(self, run_id: str) -> None:
+        with suppress(SeatrialError):  # the patrol will see it
+            run = await self.run(run_id)
+            drive = self._drives.get(run_id)
+            if run.cancel_requested and drive is not None:
+                drive.halt("cancelled")
+
+    def _spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever waited for it was told, and nobody else need be
+
+    async def _drain(self, drain_s: float) -> None:
+        """Let the runs that are under way come to their end, and then bring them there."""
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(drain_s):
+                    while self._drives or self._admitting:
+                        await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+            fault = Fault("server_stopped", "the server was stopped before the run had ended")
+            for drive in list(self._drives.values()):
+                drive.halt(fault)
+            if self._tasks:
+                await asyncio.wait(self._tasks, timeout=2 * self._means.grace_s + ENDING_S)
+        finally:
+            # What is left waits for a store that is away: whoever serves it next ends these runs.
+            for task in self._tasks:
+                task.cancel()

@@ -1,0 +1,49 @@
+"""What the store has of a run's events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from seatrial.events import Event, EventReader
+from seatrial.events.order import Order
+from seatrial.store import Store
+
+EVENTS_AT_ONCE = 2000
+
+
+class StoredEvent(NamedTuple):
+    sequence: int
+    data: bytes
+    event: Event
+
+
+class StoredLog(msgspec.Struct):
+    """All events of a run, and where its log stands."""
+
+    events: list[Event]
+    order: Order
+    following: int
+    """The sequence that the next event will have."""
+
+
+def stored_events(store: Store, run_id: str, reader: EventReader | None = None) -> Iterator[StoredEvent]:
+    """The events of a run in their order, by a reader that is to know what was opened. Blocks."""
+    reader = EventReader() if reader is None else reader
+    after = -1
+    while page := store.events(run_id, after=after, limit=EVENTS_AT_ONCE):
+        for sequence, data in page:
+            yield StoredEvent(sequence, data, reader.read(data))
+        after = page[-1][0]
+
+
+def read_log(store: Store, run_id: str) -> StoredLog:
+    """Read the whole log of a run. Blocks."""
+    log = StoredLog([], Order(), 0)
+    for sequence, _, event in stored_events(store, run_id):
+        log.order.feed(event)
+        log.events.append(event)
+        log.following = sequence + 1
+    return log

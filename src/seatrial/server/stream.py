@@ -1,0 +1,82 @@
+"""The native view of a run as a stream: envelopes, KEEPALIVE and TERMINAL, in SSE or NDJSON."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator
+
+from litestar.types import ASGIApp, Receive, Scope, Send
+
+from seatrial import wire
+from seatrial.events import Cursor, RunStreamTerminal, StreamKeepalive, encode_ndjson, encode_sse, encode_sse_comment
+from seatrial.server.block import Form
+from seatrial.server.delivery import deliver
+from seatrial.server.feed import Feeds
+from seatrial.server.subscription import Subscription
+
+RETRY_MS = 2000
+"""How long a client is to wait before it comes back, when its connection breaks."""
+SPREAD_MS = 3000
+"""When a server stops, its clients come back spread over so much more."""
+
+_CONTENT_TYPES: dict[Form, bytes] = {"sse": b"text/event-stream; charset=utf-8", "ndjson": b"application/x-ndjson"}
+
+
+async def native_stream(
+    feeds: Feeds, run_id: str, *, after: int | None, tail: bool, types: frozenset[str] | None, form: Form
+) -> ASGIApp:
+    """An ASGI application that streams a run from behind a cursor to its end. Raises before anything is sent.
+
+    With `types`, only events of these types are sent. A type that the native view carries as CUSTOM can be asked for
+    by its own name, or with all CUSTOM ones.
+    """
+    subscription = await feeds.open(run_id, after=after, tail=tail)
+
+    async def stream(scope: Scope, receive: Receive, send: Send) -> None:
+        frames = _frames(subscription, form, types, feeds.keepalive_s)
+        await deliver(subscription, frames, _CONTENT_TYPES[form], scope, receive, send)
+
+    return stream
+
+
+async def _frames(
+    subscription: Subscription, form: Form, types: frozenset[str] | None, keepalive_s: float
+) -> AsyncGenerator[bytes, None]:
+    now = asyncio.get_running_loop().time
+    if form == "sse":
+        yield _retry(RETRY_MS)
+    quiet_until = now() + keepalive_s
+    while True:
+        try:
+            block = await subscription.take(quiet_until)
+            if block is None:
+                break
+            frames = block.framed(form, types)
+            if not frames and now() >= quiet_until:
+                frames = _keepalive(subscription, form)  # what is left out says nothing to the other side
+        except TimeoutError:
+            frames = _keepalive(subscription, form)
+        if frames:
+            yield frames
+            quiet_until = now() + keepalive_s
+    if subscription.status is not None:
+        yield _framed(wire.encode(RunStreamTerminal(subscription.run_id, subscription.status)), form)
+    elif subscription.interrupted and form == "sse":
+        yield _retry(RETRY_MS // 2 + random.randrange(SPREAD_MS))  # noqa: S311 (nothing to guess here)
+
+
+def _keepalive(subscription: Subscription, form: Form) -> bytes:
+    if subscription.position < 0:
+        # There is no cursor before the first event.
+        return encode_sse_comment("keepalive") if form == "sse" else b"\n"
+    cursor = Cursor(run_id=subscription.run_id, sequence=subscription.position)
+    return _framed(wire.encode(StreamKeepalive(cursor)), form)
+
+
+def _framed(data: bytes, form: Form) -> bytes:
+    return encode_sse(data) if form == "sse" else encode_ndjson(data)
+
+
+def _retry(milliseconds: int) -> bytes:
+    return b"retry: %d\n\n" % milliseconds

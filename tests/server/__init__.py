@@ -1,0 +1,1 @@
+"""Tests of the run service, and what they share."""

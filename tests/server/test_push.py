@@ -1,0 +1,374 @@
+"""Runs whose agent posts its events itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies.databases import database
+from strategies.events import as_json, events, events_of
+
+from seatrial import wire
+from seatrial.api import PushEvents, PushResult
+from seatrial.errors import SeatrialError
+from seatrial.events import types as t
+from seatrial.runs import ServedRun
+from seatrial.server.push import Pushes
+from seatrial.server.service import RunService
+from seatrial.store import Store, open_store
+from server.running import Followers, ask, ended, log_of, running, types_of, whole_log
+
+START = {"type": "TEXT_MESSAGE_START", "messageId": "m"}
+CONTENT = {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "hi"}
+END = {"type": "TEXT_MESSAGE_END", "messageId": "m"}
+
+
+async def begin(service: RunService) -> ServedRun:
+    return await ask(service, None, agent="outside", push=True)
+
+
+def finished(run: ServedRun, **fields: Any) -> dict[str, Any]:
+    return {"type": "RUN_FINISHED", "threadId": run.thread_id, "runId": run.run_id, **fields}
+
+
+async def push(service: RunService, run: ServedRun, *events: dict[str, Any], **fields: Any) -> PushResult:
+    return await service.push(run.run_id, PushEvents(events=list(events), **fields))
+
+
+async def refusal(service: RunService, run: ServedRun, *events: dict[str, Any], **fields: Any) -> SeatrialError:
+    with pytest.raises(SeatrialError) as error:
+        await push(service, run, *events, **fields)
+    return error.value
+
+
+def test_pushed_events_are_stored_published_and_end_the_run(store: Store) -> None:
+    async def scenario() -> None:
+        feeds = Followers(store)
+        async with running(store, feeds=feeds) as service:
+            run = await begin(service)
+            assert (run.status, run.server_id) == ("running", None)
+            assert (await push(service, run, START, CONTENT)).sequences == [1, 2]
+            result = await push(service, run, END, finished(run))
+            assert (result.sequences, result.head, result.notes) == ([3, 4], 4, [])
+            run = await service.run(run.run_id)
+        assert run.status == "completed"
+        whole_log(store, run.run_id)
+        assert feeds.published[run.run_id] == [data for _, data in store.events(run.run_id)]
+        assert feeds.over == [run.run_id]
+        reading = store.run(run.run_id).reading
+        assert reading is not None
+        assert "hi" in str(reading.transcript.messages)
+
+    asyncio.run(scenario())
+
+
+def test_events_are_stored_as_they_were_pushed(store: Store) -> None:
+    async def scenario() -> None:
+        async with running(store) as service:
+            run = await begin(service)
+            await push(service, run, {**START, "eventId": "e1", "createdAt": "2026-01-01T00:00:00Z"})
+        assert wire.decode(store.events(run.run_id)[1][1]) == {
+            **START,
+            "eventId": "e1",
+            "createdAt": "2026-01-01T00:00:00Z",
+        }
+
+    asyncio.run(scenario())
+
+
+def test_an_event_with_a_known_id_is_not_stored_again(store: Store) -> None:
+    async def scenario() -> None:
+        async with running(store) as service:
+            run = await begin(service)
+            batch = [{**START, "eventId": "a"}, {**CONTENT, "eventId": "b"}]
+            assert (await push(service, run, *batch, first=1)).sequences == [1, 2]
+            assert (await push(service, run, *batch, first=1)).sequences == [1, 2], "the answer was lost"
+            more = await push(service, run, *batch, {**CONTENT, "eventId": "c"}, {**CONTENT, "eventId": "c"})
+            assert more.sequences == [1, 2, 3, 3]
+            error = await refusal(service, run, {**END, "eventId": "b"})
+            assert (error.code, error.pointer, error.details) == ("idempotency_conflict", "/events/0", {"index": 0})
+        # A server that never saw the run knows the ids from its log.
+        async with running(store) as service:
+            assert (await push(service, run, *batch)).sequences == [1, 2]
+        assert len(log_of(store, run.run_id)) == 4
+
+    asyncio.run(scenario())
+
+
+def test_a_batch_with_one_event_that_may_not_come_is_refused_as_a_whole(store: Store) -> None:
+    async def scenario() -> None:
+        async with running(store) as service:
+            run = await begin(service)
+            error = await refusal(service, run, START, CONTENT, {**END, "messageId": "other"})
+            assert (error.code, error.pointer) == ("event_refused", "/events/2")
+            assert error.details == {"index": 2, "rule": "not_open"}
+            assert len(log_of(store, run.run_id)) == 1
+            assert (await push(service, run, START)).sequences == [1], "nothing of it is remembered"
+            error = await refusal(service, run, finished(run))
+            assert error.details == {"index": 0, "rule": "left_open"}
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("event", "at"),
+    [
+        ({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "a", "timestamp": "noon"}, "/events/1/timestamp"),
+        ({"type": "TEXT_MESSAGE_CONTENT", "delta": "a"}, "/events/1/messageId"),
+        ({"type": "TOOL_CALL_START", "toolCallId": "c"}, "/events/1/toolCallName"),
+        ({"type": "STATE_DELTA", "delta": 5}, "/events/1"),
+        ({"type": 5}, "/events/1"),
+        ({"messageId": "m"}, "/events/1"),
+        ({**CONTENT, "eventId": ""}, "/events/1/eventId"),
+        ({**CONTENT, "eventId": "x" * 257}, "/events/1/eventId"),
+        ({"type": "RUN_FINISHED", "threadId": "another", "runId": "another"}, "/events/1"),
+    ],
+)
+def test_an_event_with_a_malformed_field_is_refused_and_the_pointer_says_where(
+    store: Store, event: dict[str, Any], at: str
+) -> None:
+    async def scenario() -> None:
+        async with running(store) as service:
+            run = await begin(service)
+            error = await refusal(service, run, START, event)
+        assert (error.code, error.pointer) == ("event_refused", at)
+        assert len(log_of(store, run.run_id)) == 1
+
+    asyncio.run(scenario())
+
+
+def test_what_can_be_mended_is_mended_with_a_note(store: Store) -> None:
+    async def scenario() -> None:
+        async with running(store) as service:
+            run = await begin(service)
+            result = await push(
+                service,
+                run,
+                {"type": "RUN_STARTED", "threadId": run.thread_id, "runId": run.run_id},
+                {**START, "rawEvent": None},
+                {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "content": "generic"},
+                {"type": "FROM_THE_FUTURE", "eventId": "f1", "value": 1},
+                {"type": "THINKING_START", "title": "hm"},
+            )
+            again = await push(service, run, {"type": "FROM_THE_FUTURE", "eventId": "f1", "value": 1})
+        assert result.sequences == [None, 1, 2, 3, 4]
+        assert again.sequences == [3]
+        assert [(note.code, note.pointer) for note in result.notes] == [
+            ("run_started_dropped", "/events/0"),
+            ("event_field_dropped", "/events/1/rawEvent"),
+            ("event_field_mapped", "/events/2/delta"),
+            ("unknown_event_type", "/events/3"),
+            ("legacy_event", "/events/4/type"),
+            ("event_field_dropped", "/events/4/title"),
+        ]
+        assert types_of(log_of(store, run.run_id))[3:] == ["RAW", "REASONING_START"]
+
+    asyncio.run(scenario())
+
+
+def test_the_first_sequence_must_be_the_one_that_was_expected(store: Store) -> None:
+    async def scenario() -> None:
+        async with running(store) as service:
+            run = await begin(service)
+            for first in (0, 2):
+                error = await refusal(service, run, START, first=first)
+                assert (error.code, error.details) == ("sequence_conflict", {"head": 0})
+            assert (await push(service, run, START, first=1)).head == 1
+
+    asyncio.run(scenario())
+
+
+def test_a_run_that_has_ended_takes_nothing_but_what_it_has(store: Store) -> None:
+    async def scenario() -> None:
+        async with running(store) as service:
+            run = await begin(service)
+            last = {**finished(run), "eventId": "end"}
+            result = await push(service, run, last, {"type": "RUN_ERROR", "message": "no"})
+            assert result.sequences == [1, None]
+            assert [note.code for note in result.notes] == ["second_terminal"]
+            assert (await push(service, run, last)).sequences == [1]
+            late = await push(service, run, {"type": "RUN_ERROR", "message": "no"})
+            assert (late.sequences, late.head) == ([None], 1)
+            assert (await refusal(service, run, START)).code == "run_ended"
+            error = await refusal(service, await begin(service), finished(run), START)
+            assert error.code == "event_refused"
+        whole_log(store, run.run_id)
+
+    asyncio.run(scenario())
+
+
+def test_nothing_may_come_behind_the_end_in_the_same_batch(store: Store) -> None:
+    async def scenario() -> None:
+        async with running(store) as service:
+            run = await begin(service)
+            error = await refusal(service, run, finished(run), START)
+            assert (error.code, error.details) == ("event_refused", {"index": 1, "rule": "run_already_finished"})
+            assert (await service.run(run.run_id)).status == "running"
+
+    asyncio.run(scenario())
+
+
+def test_a_pushed_interrupt_and_a_pushed_error_set_the_status(store: Store) -> None:
+    async def scenario() -> None:
+        async with running(store) as service:
+            asks = await begin(service)
+            interrupt = {"type": "interrupt", "interrupts": [{"id": "i", "reason": "confirmation"}]}
+            await push(service, asks, finished(asks, outcome=interrupt))
+            fails = await begin(service)
+            await push(service, fails, START, {"type": "RUN_ERROR", "message": "no", "code": "quota"})
+            asks, fails = await service.run(asks.run_id), await service.run(fails.run_id)
+        assert (asks.status, [interrupt.id for interrupt in asks.interrupts]) == ("input_required", ["i"])
+        assert (fails.status, fails.error_code) == ("failed", "quota")
+
+    asyncio.run(scenario())
+
+
+def test_a_pushed_run_is_cancelled_by_whoever_is_asked(store: Store) -> None:
+    async def scenario() -> None:
+        async with running(store) as service:
+            run = await begin(service)
+            await push(service, run, START)
+            run = await service.cancel(run.run_id)
+            assert run.status == "cancelled"
+            assert (await refusal(service, run, CONTENT)).code == "run_ended"
+        assert types_of(whole_log(store, run.run_id))[-2:] == ["TEXT_MESSAGE_END", "RUN_FINISHED"]
+
+    asyncio.run(scenario())
+
+
+def test_a_pushed_run_that_goes_silent_is_ended_and_one_that_does_not_is_not(store: Store) -> None:
+    async def scenario() -> None:
+        async with running(store, push_idle_s=0.4) as service:
+            silent, lively = await begin(service), await begin(service)
+            await push(service, silent, START)
+            await push(service, lively, START)
+            async with asyncio.timeout(10):
+                while (await service.run(silent.run_id)).ended_at is None:
+                    await push(service, lively, CONTENT)
+                    await asyncio.sleep(0.02)
+            assert (await service.run(lively.run_id)).status == "running"
+            silent = await service.run(silent.run_id)
+        assert (silent.status, silent.error_code) == ("failed", "push_timeout")
+        assert types_of(whole_log(store, silent.run_id))[-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
+
+    asyncio.run(scenario())
+
+
+def test_pushed_runs_outlive_their_server(store: Store) -> None:
+    async def scenario() -> None:
+        async with running(store) as service:
+            run = await begin(service)
+            await push(service, run, START)
+        async with running(store) as service:
+            assert (await push(service, run, END, finished(run), first=2)).sequences == [2, 3]
+        whole_log(store, run.run_id)
+
+    asyncio.run(scenario())
+
+
+def test_events_of_a_run_that_a_server_drives_cannot_be_pushed(store: Store) -> None:
+    async def scenario() -> None:
+        async with running(store, {"agent": lambda prompt: "ok"}) as service:
+            run = await ask(service)
+            assert (await refusal(service, run, START)).code == "conflict"
+            await ended(service, run.run_id)
+            with pytest.raises(SeatrialError) as error:
+                await service.push("nobody", PushEvents(events=[START]))
+        assert error.value.code == "not_found"
+
+    asyncio.run(scenario())
+
+
+def test_pushes_at_the_same_time_all_have_their_place(store: Store) -> None:
+    async def scenario() -> None:
+        async with running(store) as service:
+            run = await begin(service)
+            custom = {"type": "CUSTOM", "name": "n", "value": 0}
+            results = await asyncio.gather(*[push(service, run, custom, custom) for _ in range(20)])
+        assert sorted(sequence or 0 for result in results for sequence in result.sequences) == list(range(1, 41))
+
+    asyncio.run(scenario())
+
+
+def test_what_is_forgotten_of_a_run_is_read_again(store: Store) -> None:
+    async def scenario() -> None:
+        async with running(store) as service:
+            service._pushes = Pushes(service._means, runs=2, event_ids=3)
+            runs = [await begin(service) for _ in range(4)]
+            for number in range(3):
+                for run in runs:
+                    event = {"type": "CUSTOM", "name": "n", "value": 0, "eventId": f"e{number}"}
+                    for _ in range(2):
+                        assert (await push(service, run, event)).sequences == [number + 1]
+            assert len(service._pushes._known) <= 2
+
+    asyncio.run(scenario())
+
+
+@pytest.fixture
+def postgres(postgres_server: str) -> Iterator[str]:
+    with database(postgres_server) as url:
+        yield url
+
+
+def test_two_servers_take_events_of_one_run(postgres: str) -> None:
+    async def scenario() -> None:
+        with open_store(postgres) as here, open_store(postgres) as there:
+            async with running(here) as one, running(there) as two:
+                run = await begin(one)
+                for number in range(10):
+                    event = {"type": "CUSTOM", "name": "n", "value": number, "eventId": f"e{number}"}
+                    results = await asyncio.gather(push(one, run, event), push(two, run, event))
+                    assert [result.sequences for result in results] == [[number + 1], [number + 1]]
+                await asyncio.gather(
+                    *[push(server, run, {"type": "CUSTOM", "name": "x", "value": 0}) for server in (one, two) * 3]
+                )
+                assert (await push(two, run, finished(run))).sequences == [17]
+                assert (await refusal(one, run, START)).code == "run_ended"
+            whole_log(here, run.run_id)
+
+    asyncio.run(scenario())
+
+
+batches = st.lists(
+    st.lists(
+        st.one_of(events(), events_of(t.TextMessageChunk), events_of(t.TextMessageStart), events_of(t.TextMessageEnd)),
+        min_size=1,
+        max_size=6,
+    ),
+    max_size=8,
+)
+
+
+@settings(max_examples=60)
+@given(batches=batches)
+def test_whatever_is_pushed_the_log_is_legal_and_without_gaps(batches: list[list[t.Event]], shared: Store) -> None:
+    async def scenario() -> None:
+        async with running(shared) as service:
+            run = await begin(service)
+            for batch in batches:
+                bodies = [as_json(event) for event in batch]
+                for body in bodies:
+                    if body["type"] == "RUN_FINISHED":
+                        body.update(threadId=run.thread_id, runId=run.run_id)
+                before = len(log_of(shared, run.run_id))
+                refused: SeatrialError | None = None
+                result = None
+                try:
+                    result = await push(service, run, *bodies)
+                except SeatrialError as error:
+                    refused = error
+                after = len(log_of(shared, run.run_id))
+                if result is not None:
+                    assert result.head == after - 1
+                if refused is not None:
+                    assert refused.code in ("event_refused", "run_ended", "idempotency_conflict")
+                    assert after == before
+            await service.cancel(run.run_id)
+        whole_log(shared, run.run_id)
+
+    asyncio.run(scenario())
