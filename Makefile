@@ -6,13 +6,14 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test check tests bench schemas clean
+.PHONY: help demo test check tests soak bench schemas node clean
 
 help:
 	@echo "make demo     the commands on bundled samples, then a suite on bundled agents"
 	@echo "make test     format, lint, types, layers and all tests (what CI runs)"
 	@echo "make check    only format, lint, types and layers"
 	@echo "make tests    only the tests"
+	@echo "make soak     the fault tests of the run service at their full size (about a quarter of an hour)"
 	@echo "make bench    measure against the peers; writes bench/RESULTS.md"
 	@echo "make schemas  generate schemas/ and the generated parts of docs/"
 	@echo "make clean    remove the virtual environments and caches"
@@ -36,8 +37,17 @@ check: $(BIN)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --cache-dir .cache/import-linter
 
-tests: $(BIN)/.dev
+tests: $(BIN)/.dev node
 	$(BIN)/python -m pytest -n 2
+
+soak: $(BIN)/.dev
+	$(BIN)/python -m pytest tests/faults --soak -v
+
+# For the tests with the real AG-UI client, which is a program for Node.
+node:
+	@command -v node >/dev/null && command -v npm >/dev/null \
+	|| { apt-get update -q && apt-get install -y -q --no-install-recommends nodejs npm; } \
+	|| { echo "the tests need Node and npm: install them, or run make as a user who may" >&2; exit 1; }
 
 demo: $(BIN)/.dev
 	$(BIN)/python scripts/demo.py

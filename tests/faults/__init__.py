@@ -1,0 +1,1 @@
+"""Faults that tests of several packages put between two programs."""
