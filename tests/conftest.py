@@ -5,6 +5,7 @@ Property tests have no deadline, since the machine may be busy, and in CI the sa
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 import warnings
@@ -28,6 +29,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def soaking(request: pytest.FixtureRequest) -> bool:
     """Whether fault tests are to run at their full size."""
     return bool(request.config.getoption("--soak"))
+
+
+@pytest.fixture
+def logs_as_before() -> Iterator[None]:
+    """Leaves the logs as they were, where a test makes them those of a server."""
+    loggers = [logging.getLogger(name) for name in ("seatrial.server", "uvicorn", "uvicorn.error", "asyncio")]
+    before = [(each, each.handlers, each.level, each.propagate) for each in loggers]
+    yield
+    for each, handlers, level, propagate in before:
+        each.handlers = handlers
+        each.setLevel(level)
+        each.propagate = propagate
 
 
 @pytest.fixture(scope="session")

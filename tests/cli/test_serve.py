@@ -20,6 +20,8 @@ import pytest
 from seatrial.cli import main
 from seatrial.store import open_store
 
+pytestmark = pytest.mark.usefixtures("logs_as_before")
+
 SEATRIAL = str(Path(sys.executable).with_name("seatrial"))
 AGENTS = """
 import asyncio

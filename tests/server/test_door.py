@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import logging
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -22,7 +21,7 @@ from seatrial.server import carrier
 from seatrial.server.access import Keys
 from seatrial.server.door import Door
 from seatrial.server.limits import MAX_HEAD_BYTES
-from seatrial.server.logs import logger, start_logging
+from seatrial.server.logs import start_logging
 from seatrial.server.metrics import Metrics
 from seatrial.server.settings import ServerSettings
 from seatrial.store import Store, open_store
@@ -334,10 +333,10 @@ def test_requests_are_counted_by_route_and_status_and_never_by_what_they_name(st
     assert "evil" not in text
 
 
+@pytest.mark.usefixtures("logs_as_before")
 def test_a_request_is_logged_once_without_its_key_query_or_body(store: Store) -> None:
     _, secret = store.add_key("ci", ["run"], now=NOW)
     stream = io.StringIO()
-    before = (logger.handlers, logger.level, logger.propagate)
     start_logging("json", stream)
 
     async def scenario() -> None:
@@ -346,15 +345,7 @@ def test_a_request_is_logged_once_without_its_key_query_or_body(store: Store) ->
             async with client.post("/v1/x?token=in-the-query", data=b"in the body", headers=headers) as response:
                 assert response.status == 200
 
-    try:
-        asyncio.run(scenario())
-    finally:
-        logger.handlers, level, logger.propagate = before
-        logger.setLevel(level)
-        for name in ("uvicorn", "uvicorn.error", "asyncio"):
-            logging.getLogger(name).handlers = []
-            logging.getLogger(name).setLevel(logging.NOTSET)
-            logging.getLogger(name).propagate = True
+    asyncio.run(scenario())
     (line,) = stream.getvalue().splitlines()
     said: dict[str, Any] = json.loads(line)
     assert (said["event"], said["method"], said["status"]) == ("request", "POST", 200)

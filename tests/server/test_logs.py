@@ -5,24 +5,13 @@ from __future__ import annotations
 import io
 import json
 import logging
-from collections.abc import Iterator
 
 import pytest
 
-from seatrial.server.logs import log, logger, start_logging
-
-FOREIGN = ("uvicorn", "uvicorn.error", "asyncio")
+from seatrial.server.logs import log, start_logging
 
 
-@pytest.fixture(autouse=True)
-def _as_before() -> Iterator[None]:
-    loggers = [logger, *map(logging.getLogger, FOREIGN)]
-    before = [(each, each.handlers, each.level, each.propagate) for each in loggers]
-    yield
-    for each, handlers, level, propagate in before:
-        each.handlers = handlers
-        each.setLevel(level)
-        each.propagate = propagate
+pytestmark = pytest.mark.usefixtures("logs_as_before")
 
 
 def test_a_json_line_is_one_object_with_its_fields() -> None:

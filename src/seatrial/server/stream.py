@@ -15,7 +15,7 @@ from seatrial.server.delivery import deliver
 from seatrial.server.feed import Feeds
 from seatrial.server.subscription import Subscription
 
-RETRY_MS = 2000
+RETRY_MS = 500
 """How long a client is to wait before it comes back, when its connection breaks."""
 SPREAD_MS = 3000
 """When a server stops, its clients come back spread over so much more."""
@@ -63,7 +63,7 @@ async def _frames(
     if subscription.status is not None:
         yield _framed(wire.encode(RunStreamTerminal(subscription.run_id, subscription.status)), form)
     elif subscription.interrupted and form == "sse":
-        yield _retry(RETRY_MS // 2 + random.randrange(SPREAD_MS))  # noqa: S311 (nothing to guess here)
+        yield _retry(RETRY_MS + random.randrange(SPREAD_MS))  # noqa: S311 (nothing to guess here)
 
 
 def _keepalive(subscription: Subscription, form: Form) -> bytes:
