@@ -17,7 +17,7 @@ from itertools import accumulate
 
 from bench.stream_events import FIRST, RUN, frames
 
-HINT = b"retry: 2000\n\n"
+HINT = b"retry: 500\n\n"
 
 _REQUEST = f"GET /v1/runs/{RUN}/stream?after={FIRST - 1} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
 

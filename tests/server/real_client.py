@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import filecmp
 import hashlib
 import shutil
 import subprocess
@@ -42,7 +43,9 @@ def installed() -> Path:
     with (HOME / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # test processes that run side by side install it once
         for name in ("package.json", "package-lock.json", "driver.mjs"):
-            shutil.copyfile(SOURCE / name, HOME / name)
+            # Not again: a client that another test process has just started may be reading it.
+            if not (HOME / name).exists() or not filecmp.cmp(SOURCE / name, HOME / name, shallow=False):
+                shutil.copyfile(SOURCE / name, HOME / name)
         if not ready.exists() or ready.read_text() != wanted:
             done = subprocess.run(
                 ["npm", "ci", "--no-audit", "--no-fund"], cwd=HOME, capture_output=True, text=True, check=False

@@ -392,7 +392,7 @@ def test_a_server_that_stops_is_no_success_for_the_real_client(store: Store) -> 
 
         async with served(app) as url:
             clients = asyncio.create_task(following(joining(url, "x1")))
-            while not feeds.subscribers:
+            while not feeds.subscribers and not clients.done():
                 await asyncio.sleep(0.01)
             await feeds.close()
             (held,) = await clients

@@ -63,13 +63,6 @@ class Order:
                 events.append(t.SubagentError(subagent_run_id=subagent, message=error))
         return events
 
-    def copy(self) -> Order:
-        """One that goes on from here on its own. What it costs depends on how many items there were, not events."""
-        twin = Order()
-        twin._expander.return_to(self._expander.lanes)
-        twin._verifier = self._verifier.copy()
-        return twin
-
     def _taken_from_another(self, event: t.Event) -> Fault | None:
         """The fault of an event that ends, or gives to another agent, what the chunks of a lane are building."""
         if isinstance(event, t.ToolCallResult):

@@ -131,15 +131,6 @@ class Verifier:
         """Whether the last run that started has ended."""
         return self._phase in (_Phase.FINISHED, _Phase.ERRORED)
 
-    def copy(self) -> Verifier:
-        """One that goes on from here on its own."""
-        twin = Verifier()
-        for name, value in vars(self).items():
-            if name != "checks":
-                setattr(twin, name, value.copy() if isinstance(value, dict | set | list) else value)
-        twin._steps = {owner: names.copy() for owner, names in self._steps.items()}
-        return twin
-
     def reopen(self, ended: t.TextMessageEnd | t.ToolCallEnd | t.ReasoningMessageEnd) -> None:
         """Take back an end that was the last thing to happen to its item."""
         if isinstance(ended, t.ToolCallEnd):

@@ -124,7 +124,10 @@ def bare_messages(messages: list[agui.Message]) -> list[dict[str, Any]]:
     for message, value in zip(messages, values, strict=True):
         if isinstance(message, agui.ToolMessage | agui.ReasoningMessage):
             value.pop("name", None)
-        if type(value.get("content")) is list:
+        if isinstance(message, agui.ActivityMessage):
+            if type(message.content) is not dict:  # a patch may make anything of it
+                value["content"] = {}
+        elif type(value.get("content")) is list:
             value["content"] = _parts(value["content"])
     return values
 

@@ -135,7 +135,7 @@ class Standing:
         prelude += [t.MessagesSnapshot(messages=[*messages, *ghosts]), *self._starts()]
         if ghosts:
             prelude.append(t.MessagesSnapshot(messages=messages))
-        return prelude
+        return prelude + _contents_of_no_snapshot(folded.messages)
 
     def _run_started(self, run_id: str, thread_id: str) -> t.Event:
         started = self._started
@@ -174,6 +174,19 @@ class Standing:
             elif kind in ("text", "reasoning") and item not in drafts.by_id and (kind == "text" or item not in ghosts):
                 ghosts[item] = _stand_in(item, owner)
         return list(ghosts.values())
+
+
+def _contents_of_no_snapshot(messages: list[agui.Message]) -> list[t.Event]:
+    """Patches to what the patches of agents have made of activities: in a snapshot it has to be an object."""
+    return [
+        t.ActivityDelta(
+            message_id=message.id,
+            activity_type=message.activity_type,
+            patch=[{"op": "replace", "path": "", "value": message.content}],
+        )
+        for message in messages
+        if isinstance(message, agui.ActivityMessage) and type(message.content) is not dict
+    ]
 
 
 def _item(event: Any, kind: str, field: str) -> tuple[str, str, Owner]:

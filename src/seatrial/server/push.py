@@ -56,9 +56,8 @@ _REFUSED = frozenset({EVENT_UNREADABLE, EVENT_UNTYPED, EVENT_FIELD_MISSING})
 class Batch(msgspec.Struct):
     """Pushed events that may be stored."""
 
-    order: Order
-    """Where the log stands behind them."""
     following: int
+    """The sequence that the next event will have."""
     sequences: list[int | None] = []
     events: list[Event] = []
     """Those that are new, without the terminal one."""
@@ -100,9 +99,12 @@ class PushedRun:
             self.following = sequence + 1
         self.stale = False
 
-    def batch(self, pushed: PushEvents, redaction: Redaction) -> Batch:
-        """What there is to store of pushed events. Raises `SeatrialError`, and changes nothing, when one is refused."""
-        batch = Batch(self._order.copy(), self.following)
+    def fill(self, batch: Batch, pushed: PushEvents, redaction: Redaction) -> None:
+        """Find out what there is to store of pushed events. Raises `SeatrialError` when one is refused.
+
+        What was put into the batch has then come, as far as the order of the log knows: unless all of it is stored,
+        the run has to be loaded again. (A copy of the order would cost with every push what the whole run holds.)
+        """
         for index, value in enumerate(pushed.events):
             event = self._read(value, index, batch.notes)
             batch.sequences.append(self._place(event, index, batch, redaction))
@@ -113,12 +115,12 @@ class PushedRun:
                 f"the first of these events has the sequence {first}, and not {pushed.first}",
                 details={"head": self.following - 1},
             )
-        return batch
 
     def take(self, batch: Batch) -> None:
         """A batch was stored."""
-        self._order, self.following = batch.order, batch.following
+        self.following = batch.following
         self.ids.update(batch.ids)
+        self.stale = False
 
     def _read(self, value: dict[str, Any], index: int, notes: list[Note]) -> Event:
         reader = self._reader
@@ -154,14 +156,14 @@ class PushedRun:
                     )
                 return known[0]
         terminal = event if isinstance(event, RunFinished | RunError) else None
-        if terminal is not None and (self.ended or batch.terminal is not None):
+        if terminal is not None and self.ended:
             batch.notes.append(_note(SECOND_TERMINAL, index, f"{name_of(event)} came after the run had ended"))
             return None
-        if self.ended:
+        if self.ended and batch.terminal is None:
             raise SeatrialError("run_ended", f"run {self.run.run_id} has ended, and takes no more events")
         if isinstance(event, RunFinished) and (event.thread_id, event.run_id) != (self.run.thread_id, self.run.run_id):
             raise refused(index, "RUN_FINISHED names another run or thread", "run_ids_disagree")
-        fault = batch.order.feed(event)
+        fault = self._order.feed(event)
         if fault is not None:
             raise refused(index, fault.message, fault.code)
         sequence = batch.following
@@ -200,10 +202,7 @@ class Pushes:
             for _ in range(TRIES):
                 if known.stale:
                     await asyncio.to_thread(known.load, self._means)
-                if len(pushed.events) > AT_ONCE:
-                    batch = await asyncio.to_thread(known.batch, pushed, self._means.redaction)
-                else:
-                    batch = known.batch(pushed, self._means.redaction)
+                batch = await self._filled(known, pushed)
                 if not batch.data or await self._stored(known, batch):
                     known.take(batch)
                     self._remember(known)
@@ -221,11 +220,23 @@ class Pushes:
                     raise
         raise SeatrialError("sequence_conflict", "events are pushed to this run all the time", hint="cancel again")
 
+    async def _filled(self, known: PushedRun, pushed: PushEvents) -> Batch:
+        # Should this be interrupted, nobody knows what the order of the log has taken, or what was stored.
+        known.stale = True
+        batch = Batch(known.following)
+        try:
+            if len(pushed.events) > AT_ONCE:
+                await asyncio.to_thread(known.fill, batch, pushed, self._means.redaction)
+            else:
+                known.fill(batch, pushed, self._means.redaction)
+        except SeatrialError:
+            known.stale = bool(batch.data)
+            raise
+        return batch
+
     async def _stored(self, known: PushedRun, batch: Batch) -> bool:
         """Store a batch; False when another server was quicker."""
         means, run = self._means, known.run
-        # Should this be interrupted, nobody knows whether it was stored.
-        known.stale = True
         try:
             if batch.terminal is not None:
                 ending = await asyncio.to_thread(self._ending, run, batch, batch.terminal, known.following)
@@ -238,7 +249,6 @@ class Pushes:
             if error.code not in LOST:
                 raise
             return False
-        known.stale = not stored
         return stored
 
     def _ending(self, run: ServedRun, batch: Batch, terminal: Terminal, first: int) -> Ending:
