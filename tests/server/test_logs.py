@@ -10,7 +10,6 @@ import pytest
 
 from seatrial.server.logs import log, start_logging
 
-
 pytestmark = pytest.mark.usefixtures("logs_as_before")
 
 

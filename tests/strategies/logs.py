@@ -55,7 +55,7 @@ def logs(draw: st.DrawFn) -> list[t.Event]:
     started = t.RunStarted(thread_id="t1", run_id="r1")
     for event in [started, *draw(_SOME), *([] if end is None else [end])]:
         _aim(event, verifier)
-        before = copy.deepcopy(expander), verifier.copy()
+        before = copy.deepcopy((expander, verifier))
         parts = expander.feed(event, 0)
         if isinstance(parts, Violation) or any(verifier.feed(part, 0) for part in parts):
             expander, verifier = before
