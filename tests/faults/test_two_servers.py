@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from faults.serving import Server, frames, stored_envelopes
 from strategies.databases import database
 
+from faults.serving import Server, frames, stored_envelopes
 from seatrial.store import open_store
 
 
