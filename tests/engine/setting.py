@@ -110,7 +110,7 @@ def a_suite(cases: int = 3, *, agents: Iterable[str] = ("crew",), **fields: Any)
     """A suite of cases `case-0`, `case-1`, ... that are passed with the word `ok`."""
     given: dict[str, Any] = {
         "name": "harbour",
-        "agents": {name: PythonConfig(target="crew:answer") for name in agents},
+        "agents": {name: PythonConfig(target="nobody_on_board:answer") for name in agents},
         "cases": [Case(id=f"case-{number}", instruction=f"Task {number}") for number in range(cases)],
         "graders": [{"kind": "contains", "value": "ok"}],
         "retry": NO_WAIT,

@@ -318,9 +318,9 @@ def test_a_server_that_stops_while_its_store_is_away_leaves_its_runs_to_the_next
             await says_all(service, impatient, run.run_id)
             with locked(tmp_path):
                 await stack.aclose()
-        assert impatient.served_run(run.run_id).status == "running"
         async with running(impatient):
-            assert impatient.served_run(run.run_id).error_code == "server_restarted"
+            # What the first one had handed over may be written as soon as the store is back; or else never.
+            assert impatient.served_run(run.run_id).error_code in ("server_restarted", "server_stopped")
         whole_log(impatient, run.run_id)
 
     asyncio.run(scenario())
