@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: help demo test check tests soak bench schemas node clean
 
 help:
-	@echo "make demo     the commands on bundled samples, then a suite on bundled agents"
+	@echo "make demo     the commands on bundled samples, a suite on bundled agents, a server that is killed"
 	@echo "make test     format, lint, types, layers and all tests (what CI runs)"
 	@echo "make check    only format, lint, types and layers"
 	@echo "make tests    only the tests"

@@ -1,15 +1,19 @@
-"""The tour of `make demo`: the real commands on bundled samples, then on bundled agents; each shown before it runs."""
+"""The tour of `make demo`: the real commands on samples, bundled agents and a server; each shown before it runs."""
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+
+from seatrial.client import SyncClient
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = Path(".cache/demo")
@@ -56,18 +60,63 @@ def main() -> int:
     surprises += not ran_as_expected(
         "Is it better, and how sure can we be?", "seatrial compare before after --fail-on regression", 0, store
     )
+    surprises += not survives_a_killed_server(store)
     print(f"\nThe report: {ROOT / OUTPUT / 'report.html'}")
     print("Next: README.md, docs/, `seatrial init`, `seatrial --help`.")
     return 1 if surprises else 0
 
 
+def survives_a_killed_server(store: Mapping[str, str]) -> bool:
+    """Follow a run whose server is killed in the middle of it, and say whether all of it came."""
+    show("A run is followed while its server is killed and started again: nothing is missing, nothing comes twice")
+    with serving(store) as url:
+        with SyncClient(url) as client:
+            run_id = client.create_run("storyteller", push=True).run_id
+            client.push(run_id, [{"type": "TEXT_MESSAGE_START", "messageId": "m1", "role": "assistant"}])
+        print(f"$ seatrial tail {run_id}", flush=True)
+        tail = subprocess.Popen([program("seatrial"), "tail", run_id, "--url", url])  # noqa: S603
+        tell(url, run_id, "Out of the harbour, ", "round the lighthouse, ")
+        time.sleep(2)
+    print("  (the server is killed, and started again)", flush=True)
+    with serving(store, port=url.rpartition(":")[2]):
+        tell(url, run_id, "and back.")
+        with SyncClient(url) as client:
+            thread_id = client.run(run_id).thread_id
+            end = {"type": "RUN_FINISHED", "threadId": thread_id, "runId": run_id}
+            client.push(run_id, [{"type": "TEXT_MESSAGE_END", "messageId": "m1"}, end])
+            try:
+                code = tail.wait(timeout=60)
+            finally:
+                tail.kill()
+            said = [message.get("content") for message in client.thread(thread_id).messages]
+    print(f"(exit code {code})", flush=True)
+    return code == 0 and said == ["Out of the harbour, round the lighthouse, and back."]
+
+
+def tell(url: str, run_id: str, *words: str) -> None:
+    """Push text of the storyteller's message."""
+    with SyncClient(url) as client:
+        for delta in words:
+            client.push(run_id, [{"type": "TEXT_MESSAGE_CONTENT", "messageId": "m1", "delta": delta}])
+
+
+def show(title: str) -> None:
+    """A headline."""
+    print(f"\n\x1b[1m{title}\x1b[0m" if sys.stdout.isatty() else f"\n## {title}")
+
+
+def program(name: str) -> Path:
+    """A program of this virtual environment."""
+    return Path(sys.executable).with_name(name)
+
+
 def ran_as_expected(title: str, command: str, expected: int, variables: Mapping[str, str] | None = None) -> bool:
     """Show a command, run it, and say whether it ended with this code."""
-    print(f"\n\x1b[1m{title}\x1b[0m" if sys.stdout.isatty() else f"\n## {title}")
+    show(title)
     print(f"$ {command}", flush=True)
-    program, *arguments = shlex.split(command)
+    name, *arguments = shlex.split(command)
     ended = subprocess.run(  # noqa: S603
-        [Path(sys.executable).with_name(program), *arguments],
+        [program(name), *arguments],
         cwd=ROOT,
         env={**os.environ, **(variables or {})},
         check=False,
@@ -85,6 +134,25 @@ def listening(module: str, *arguments: str) -> Iterator[str]:
     with subprocess.Popen(command, cwd=ROOT / "examples", stdout=subprocess.PIPE, text=True) as server:  # noqa: S603
         try:
             yield (server.stdout.readline() if server.stdout is not None else "").strip()
+        finally:
+            server.kill()
+
+
+@contextmanager
+def serving(store: Mapping[str, str], port: str = "0") -> Iterator[str]:
+    """`seatrial serve` without agents of its own, killed at the end of the block; gives its address."""
+    command = ["serve", "--port", port, "--json"]
+    print(f"$ seatrial {' '.join(command)}", flush=True)
+    with subprocess.Popen(  # noqa: S603
+        [program("seatrial"), *command],
+        cwd=ROOT,
+        env={**os.environ, **store},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as server:
+        try:
+            yield json.loads(server.stdout.readline() if server.stdout is not None else "")["url"]
         finally:
             server.kill()
 

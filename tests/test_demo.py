@@ -26,6 +26,7 @@ def test_the_demo_ends_as_expected_with_passes_failures_and_one_error() -> None:
     page = Path(ran.stdout.split("The report: ")[1].splitlines()[0])
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert "3 became better, 0 worse" in ran.stdout
+    assert "assistant and back." in ran.stdout
 
 
 def test_a_server_of_the_demo_ends_with_its_block_also_after_an_error() -> None:
