@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
 import aiohttp
 
 from seatrial.agents.excerpt import MAX_DETAIL, excerpt
+from seatrial.retry_after import retry_after_s
 from seatrial.runs import Fault
 from seatrial.world.grant import RunGrant
-
-MAX_RETRY_AFTER_S = 86_400.0
 
 _BY_STATUS = {
     401: "auth_failed",
@@ -72,21 +69,6 @@ def transport_fault(
     if isinstance(error, aiohttp.ClientResponseError):
         return Fault("transport_error", "the agent's answer is not HTTP", detail=told(error.message))
     return Fault("transport_error", "the connection to the agent failed", detail=told(_reason(error)))
-
-
-def retry_after_s(text: str | None) -> float | None:
-    """The seconds that a `Retry-After` asks for: a number, or a date."""
-    if text is None:
-        return None
-    try:
-        seconds = float(text)
-    except ValueError:
-        try:
-            date = parsedate_to_datetime(text)
-        except (ValueError, OverflowError):
-            return None
-        seconds = ((date if date.tzinfo else date.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds()
-    return min(max(seconds, 0.0), MAX_RETRY_AFTER_S) if seconds == seconds else None
 
 
 def _reason(error: BaseException) -> str:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from seatrial import wire
 from seatrial.errors import ERROR_CODES, SeatrialError
+from seatrial.retry_after import retry_after_s
 
 MAX_REFUSAL_BYTES = 64 * 1024
 """As much of an answer as is looked at."""
 MAX_TEXT = 500
 MAX_DETAILS = 16
 MAX_NAME = 64
-MAX_RETRY_AFTER_S = 86_400.0
 
 _STANDARD = frozenset({"type", "title", "status", "instance", "code", "detail", "hint", "pointer"})
 
@@ -41,21 +39,6 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> AttemptErro
         message = f"the service answered {status}, and redirects are not followed: name the final address"
         return AttemptError(SeatrialError("service_failed", message), may_pass=False)
     return AttemptError(_error(status, body), may_pass=may_pass, wait_s=wait_s)
-
-
-def retry_after_s(text: str | None) -> float | None:
-    """The seconds that a `Retry-After` asks for: a number, or a date."""
-    if text is None:
-        return None
-    try:
-        seconds = float(text)
-    except ValueError:
-        try:
-            date = parsedate_to_datetime(text)
-        except (ValueError, OverflowError):
-            return None
-        seconds = ((date if date.tzinfo else date.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds()
-    return min(max(seconds, 0.0), MAX_RETRY_AFTER_S) if seconds == seconds else None
 
 
 def _error(status: int, body: bytes) -> SeatrialError:

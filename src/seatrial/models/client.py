@@ -12,6 +12,7 @@ from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.graders.chat_model import ChatMessage, Completion
 from seatrial.models.config import ModelConfig
+from seatrial.retry_after import retry_after_s
 
 if TYPE_CHECKING:
     import aiohttp
@@ -132,7 +133,7 @@ class ModelClient:
                     raise _FaultError(
                         f"the model's endpoint answered {response.status}: {told}",
                         retryable=response.status in _RETRYABLE,
-                        wait_s=_seconds(response.headers.get("Retry-After")),
+                        wait_s=retry_after_s(response.headers.get("Retry-After")),
                     )
         except TimeoutError:
             raise _FaultError(f"the model did not answer within {self._config.timeout_s:g} s", retryable=True) from None
@@ -193,10 +194,3 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
             raise _FaultError(f"the answer is larger than {MAX_RESPONSE // 2**20} MiB", retryable=False)
         chunks.append(chunk)
     return b"".join(chunks)
-
-
-def _seconds(header: str | None) -> float | None:
-    try:
-        return max(float(header), 0.0) if header else None
-    except ValueError:
-        return None  # a date; our own waits will do
