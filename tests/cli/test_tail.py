@@ -73,6 +73,16 @@ def test_a_run_that_cannot_be_followed_is_exit_code_3(place: Place, capsys: pyte
     assert capsys.readouterr().err == "seatrial: there is no run \\x1b[31m [not_found]\n"
 
 
+def test_a_service_that_never_answers_is_not_waited_for_long(
+    place: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("seatrial.cli.tail.FIRST_TRIES", 2)
+    assert tail(place, "--url", "http://127.0.0.1:1") == 3
+    told = capsys.readouterr().err
+    assert told.count("trying again") == 1
+    assert "is that where the service is?" in told
+
+
 @pytest.mark.parametrize("options", [["--after", "-1"], ["--after", "x"], ["--key", "k"]])
 def test_a_wrong_command_line_is_exit_code_2(place: Place, options: list[str]) -> None:
     assert tail(place, *options) == 2

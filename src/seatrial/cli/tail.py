@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 URL_VARIABLE = "SEATRIAL_URL"
 KEY_VARIABLE = "SEATRIAL_KEY"
+FIRST_TRIES = 6
+"""Before anything has come, the address may be wrong: then there is no point in minutes of patience."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -63,6 +65,7 @@ class _View:
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.position: int | None = args.after
+        self._tries_left: int | None = FIRST_TRIES
         self._lines: EventLines | None = None
         if not args.json:
             from seatrial.cli.event_lines import EventLines
@@ -76,12 +79,18 @@ class _View:
             sys.stdout.buffer.write(data + b"\n")
             sys.stdout.buffer.flush()
         self.position = envelope.sequence
+        self._tries_left = None
 
     def end_line(self) -> None:
         if self._lines is not None:
             self._lines.end_line()
 
     def lost(self, error: SeatrialError, wait_s: float) -> None:
+        if self._tries_left is not None:
+            self._tries_left -= 1
+            if not self._tries_left:
+                hint = "is that where the service is? `--url` names another place, `seatrial serve` starts one"
+                raise SeatrialError(error.code, error.message, hint=hint)
         self.end_line()
         print(f"seatrial: {printable(error.message)}; trying again in {wait_s:.1f} s", file=sys.stderr)
 
