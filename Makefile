@@ -13,7 +13,7 @@ help:
 	@echo "make test     format, lint, types, layers and all tests (what CI runs)"
 	@echo "make check    only format, lint, types and layers"
 	@echo "make tests    only the tests"
-	@echo "make soak     the fault tests of the run service at their full size (about a quarter of an hour)"
+	@echo "make soak     the fault tests of the run service at their full size (about five minutes)"
 	@echo "make bench    measure against the peers; writes bench/RESULTS.md"
 	@echo "make schemas  generate schemas/ and the generated parts of docs/"
 	@echo "make clean    remove the virtual environments and caches"
