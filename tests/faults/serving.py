@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -12,6 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +43,16 @@ SUITE = {"agents": {"talker": {"kind": "python", "target": "fault_crew:talk", "c
 
 
 def free_port() -> int:
-    """A port that nobody listens on; a server that is started again must find its subscribers at the same one."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that nobody listens on; a server that is started again must find its subscribers at the same one.
+
+    It is below those that the system gives to connections: one of them could have it before the server does.
+    """
+    for port in random.sample(range(20_000, 30_000), 50):
+        with socket.socket() as probe, suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("there is no free port")
 
 
 class Server:
