@@ -17,8 +17,10 @@ from seatrial.server.subscription import Subscription
 
 RETRY_MS = 500
 """How long a client is to wait before it comes back, when its connection breaks."""
+LEAVING_MS = 1000
+"""The same when the server stops: another one has to be there first."""
 SPREAD_MS = 3000
-"""When a server stops, its clients come back spread over so much more."""
+"""And clients come back spread over so much more."""
 
 _CONTENT_TYPES: dict[Form, bytes] = {"sse": b"text/event-stream; charset=utf-8", "ndjson": b"application/x-ndjson"}
 
@@ -63,7 +65,7 @@ async def _frames(
     if subscription.status is not None:
         yield _framed(wire.encode(RunStreamTerminal(subscription.run_id, subscription.status)), form)
     elif subscription.interrupted and form == "sse":
-        yield _retry(RETRY_MS + random.randrange(SPREAD_MS))  # noqa: S311 (nothing to guess here)
+        yield _retry(LEAVING_MS + random.randrange(SPREAD_MS))  # noqa: S311 (nothing to guess here)
 
 
 def _keepalive(subscription: Subscription, form: Form) -> bytes:
