@@ -1,4 +1,4 @@
-"""What all tests share: how property tests run, how large fault tests are, and a PostgreSQL server.
+"""What all tests share: how property tests run, how large fault tests are, an empty store and a PostgreSQL server.
 
 Property tests have no deadline, since the machine may be busy, and in CI the same examples every time.
 """
@@ -15,6 +15,8 @@ from pathlib import Path
 import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
+
+from seatrial.store import open_store
 
 settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("local"), derandomize=True)
@@ -41,6 +43,14 @@ def logs_as_before() -> Iterator[None]:
         each.handlers = handlers
         each.setLevel(level)
         each.propagate = propagate
+
+
+@pytest.fixture(scope="session")
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file that is an empty store: copying it is quicker than making one."""
+    path = tmp_path_factory.mktemp("empty") / "store.db"
+    open_store(path).close()
+    return path
 
 
 @pytest.fixture(scope="session")

@@ -11,14 +11,6 @@ import pytest
 from seatrial.store import Store, open_store
 
 
-@pytest.fixture(scope="session")
-def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file that is an empty store: copying it is quicker than making one."""
-    path = tmp_path_factory.mktemp("empty") / "store.db"
-    open_store(path).close()
-    return path
-
-
 @pytest.fixture
 def store(empty_store: Path, tmp_path: Path) -> Iterator[Store]:
     """An empty store."""

@@ -30,19 +30,11 @@ def postgres_url(postgres_store: str) -> str:
     return postgres_store
 
 
-@pytest.fixture(scope="session")
-def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file that is an empty store: copying it is quicker than making one."""
-    path = tmp_path_factory.mktemp("template") / "store.db"
-    open_store(path).close()
-    return path
-
-
 @pytest.fixture(params=["sqlite", "postgres"])
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Where an empty store is: of both kinds, one after the other."""
     if request.param == "sqlite":
-        return str(shutil.copy(request.getfixturevalue("sqlite_template"), tmp_path / "store.db"))
+        return str(shutil.copy(request.getfixturevalue("empty_store"), tmp_path / "store.db"))
     url: str = request.getfixturevalue("postgres_url")
     return url
 
