@@ -7,6 +7,7 @@ import itertools
 import random
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -466,6 +467,34 @@ def test_when_the_server_stops_everything_that_waits_ends_without_a_status(store
         assert unread.interrupted
         with refused("shutting_down"):
             await feeds.open(RUN, after=0)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("answer_s", [0.0, 0.3])
+def test_when_the_server_stops_whoever_follows_a_run_that_has_just_ended_is_told_so(
+    store: Store, monkeypatch: pytest.MonkeyPatch, answer_s: float
+) -> None:
+    heads = store.run_head
+
+    def slowly(run_id: str) -> RunHead:
+        time.sleep(answer_s)
+        return heads(run_id)
+
+    async def scenario() -> None:
+        feeds = Feeds(store)
+        run = Driven(store, feeds)
+        await run.say(1)
+        subscription = await feeds.open(RUN, after=0)
+        reading = asyncio.create_task(followed(subscription))
+        reading.add_done_callback(lambda _: subscription.close())
+        await asyncio.sleep(0.01)
+        monkeypatch.setattr(store, "run_head", slowly)
+        await run.end(2)
+        await feeds.close()
+        assert await reading == numbered(run.events, 0)
+        assert subscription.status == "completed"
+        assert not subscription.interrupted
 
     asyncio.run(scenario())
 

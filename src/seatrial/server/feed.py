@@ -98,13 +98,21 @@ class Feeds:
         return Subscription(run_id, _position(feed.head, after, tail), self._feed)
 
     async def close(self) -> None:
-        """End every stream, with a hint to come back; those that do not take it in time are cut off."""
+        """End every stream: at its end where the run has ended, elsewhere with a hint to come back.
+
+        Those that do not take it in time are cut off.
+        """
         self._stopping = True
-        for reader in self._readers():
-            reader.interrupt()
-        end = asyncio.get_running_loop().time() + LEAVING_S
-        while self.subscribers and asyncio.get_running_loop().time() < end:
-            await asyncio.sleep(0.01)
+        if self._ticking is not None:
+            self._ticking.cancel()
+        if self._tasks:
+            # A run that ended a moment ago may not be known to have: the store has been asked, and is about to answer.
+            await asyncio.wait(self._tasks, timeout=LEAVING_S)
+        for feed in self._feeds.values():
+            if not feed.closed:
+                for reader in feed.readers:
+                    reader.interrupt()
+        await self._all_left(LEAVING_S)
         for reader in self._readers():
             reader.cut_off()
         self._feeds.clear()
@@ -159,6 +167,12 @@ class Feeds:
                     self._drop_unread(feed)
             for reader in self._readers():
                 reader.tick(now, self._send_timeout_s)
+
+    async def _all_left(self, within_s: float) -> None:
+        now = asyncio.get_running_loop().time
+        end = now() + within_s
+        while self.subscribers and now() < end:
+            await asyncio.sleep(0.01)
 
     def _readers(self) -> list[Reader]:
         return [reader for feed in self._feeds.values() for reader in feed.readers]
