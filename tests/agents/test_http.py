@@ -22,8 +22,8 @@ from aiohttp import web
 from agents.setting import Handler, Talk, a_case, a_request, ask, ask_with_events, error_class, serving, talking
 from seatrial.agents.agent import Reply, RunRequest
 from seatrial.agents.config import HttpConfig, SubAgent
-from seatrial.agents.endpoint import is_public
 from seatrial.agents.http import HttpAgent
+from seatrial.agents.pool import is_public
 from seatrial.errors import SeatrialError
 from seatrial.events.types import CustomEvent
 from seatrial.world.proxy import ToolProxy

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import io
-import ipaddress
-import socket
+from base64 import b64encode
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
-from typing import Self, TypeAlias
+from typing import Self
 
-import aiohttp
 import msgspec
 import yarl
 
 from seatrial._version import __version__
 from seatrial.agents.config import EndpointRule
-from seatrial.agents.http_faults import status_fault, transport_fault
+from seatrial.agents.excerpt import MAX_DETAIL
+from seatrial.agents.exchange import Response
+from seatrial.agents.http_faults import ExchangeError, status_fault
+from seatrial.agents.pool import Pool
+from seatrial.agents.unpacking import ENCODINGS
 from seatrial.errors import SeatrialError
 from seatrial.runs import Fault
 from seatrial.world.grant import RunGrant
-
-KEEPALIVE_S = 4.0
-"""Shorter than the 5 s after which common servers close: a request must not meet a connection that is going away."""
-_LARGE = 1 << 20
-
-IpAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class Answer(msgspec.Struct):
@@ -60,103 +54,93 @@ class Endpoint:
         _check_headers(headers)
         if self._url.user is not None and any(name.lower() == "authorization" for name in headers):
             raise SeatrialError("invalid_config", "there are credentials in the agent's address and in a header too")
-        self._headers = {"User-Agent": f"seatrial/{__version__}", **headers}
+        self._headers = {
+            "Host": self._url.host_port_subcomponent or "",
+            "User-Agent": f"seatrial/{__version__}",
+            "Accept": "*/*",
+            "Accept-Encoding": ENCODINGS,
+            **_credentials(self._url),
+            **headers,
+        }
         self._connect_s = connect_s
         self._read_s = read_s
         self._max_bytes = max_bytes
         self._public = rule == "public"
-        self._refused: str | None = None
-        """An address that the rule forbids and that the host name led to."""
-        self._session: aiohttp.ClientSession | None = None
+        self._common: dict[tuple[str, ...], str] = {}
+        self._pool: Pool | None = None
 
     async def __aenter__(self) -> Self:
-        connector = aiohttp.TCPConnector(
-            # How many runs go on at once is the engine's to say.
-            limit=0,
-            keepalive_timeout=KEEPALIVE_S,
-            socket_factory=self._public_socket if self._public else None,
-        )
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers=self._headers,
-            timeout=aiohttp.ClientTimeout(total=None, connect=self._connect_s, sock_read=self._read_s),
-        )
+        self._pool = Pool(self._url, connect_s=self._connect_s, read_s=self._read_s, public=self._public)
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
-        if self._session is not None:
-            await self._session.close()
+        if self._pool is not None:
+            await self._pool.close()
 
     async def post(self, body: bytes, headers: Mapping[str, str], grant: RunGrant | None = None) -> Answer | Fault:
         """Send and take the whole answer, up to the limit. The token of a grant is kept out of faults."""
         try:
-            async with self.open("POST", body, headers) as response:
-                received = await self._read(response)
-                if isinstance(received, Fault):
-                    # What the status says weighs more than the length of the page that came with it.
-                    received = status_fault(response.status, response.headers, b"") or received
-                    received.http_status = response.status
-                    return received
-                fault = status_fault(response.status, response.headers, received)
-                return Answer(response.status, received, response.content_type, fault)
-        except (aiohttp.ClientError, OSError) as error:
-            return self.fault(error, grant)
+            response = await self.ask("POST", body, headers)
+        except ExchangeError as error:
+            return told(error.fault, grant)
+        failure: Fault | None = None
+        try:
+            received = await response.whole(self._max_bytes)
+        except ExchangeError as error:
+            received, failure = None, told(error.fault, grant)
+        finally:
+            response.close()
+        fault = status_fault(response.status, response.retry_after, received or b"")
+        if received is not None:
+            return Answer(response.status, received, response.content_type, fault)
+        # What the status says weighs more than what is wrong with the page that came with it.
+        fault = fault or failure or self.too_large()
+        fault.http_status = response.status
+        return fault
 
-    def open(
-        self, method: str, body: bytes | None, headers: Mapping[str, str]
-    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
-        """Send; the answer is read by the caller, who turns what is raised into a fault with `fault`."""
-        if self._session is None:
+    async def ask(self, method: str, body: bytes | None, headers: Mapping[str, str]) -> Response:
+        """Send, and wait for the head of the answer; the caller closes it. Raises `ExchangeError`."""
+        if self._pool is None:
             raise RuntimeError("the endpoint was not entered")
-        # aiohttp sends large bytes in one go, and warns of it; a file it sends in pieces.
-        data = io.BytesIO(body) if body is not None and len(body) > _LARGE else body
-        return self._session.request(method, self._url, data=data, headers=headers, allow_redirects=False)
-
-    def fault(self, error: aiohttp.ClientError | OSError, grant: RunGrant | None = None) -> Fault:
-        """The fault that a failed exchange is."""
-        if self._refused is not None and isinstance(error, aiohttp.ClientConnectorError):
-            return Fault("endpoint_refused", f"`endpoint_rule: public` forbids the agent's address {self._refused}")
-        return transport_fault(error, self._connect_s, self._read_s, grant)
+        head = self._head(method, body, headers)
+        connection = await self._pool.connection()
+        response = connection.ask(head, body)
+        try:
+            await response.begin()
+        except BaseException:
+            response.close()
+            raise
+        return response
 
     def too_large(self) -> Fault:
         """The fault of an answer beyond the limit."""
         return Fault("response_too_large", f"the answer is larger than {self._max_bytes:,} bytes")
 
-    async def _read(self, response: aiohttp.ClientResponse) -> bytes | Fault:
-        length = response.content_length
-        if length is not None and length > self._max_bytes:
-            response.close()
-            return self.too_large()
-        parts: list[bytes] = []
-        size = 0
-        # Unpacked piece by piece: what is counted is what a compressed answer becomes.
-        while part := await response.content.readany():
-            size += len(part)
-            if size > self._max_bytes:
-                response.close()
-                return self.too_large()
-            parts.append(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
-
-    def _public_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
-        """Makes the socket for an address that was resolved; here the rule cannot be got around by DNS."""
-        family, kind, protocol, _, where = address
-        if not is_public(ipaddress.ip_address(str(where[0]).partition("%")[0])):
-            self._refused = str(where[0])
-            raise OSError(f"{where[0]} is not a public address")
-        return socket.socket(family, kind, protocol)
+    def _head(self, method: str, body: bytes | None, headers: Mapping[str, str]) -> bytes:
+        # Much of it is the same for every run.
+        kind = (method, *headers)
+        common = self._common.get(kind)
+        if common is None:
+            names = {name.lower() for name in headers}
+            kept = [f"{name}: {value}" for name, value in self._headers.items() if name.lower() not in names]
+            common = self._common[kind] = "\r\n".join([f"{method} {self._url.raw_path_qs} HTTP/1.1", *kept])
+        lines = [common, *[f"{name}: {value}" for name, value in headers.items()]]
+        if body is not None:
+            lines.append(f"Content-Length: {len(body)}")
+        head = "\r\n".join(lines) + "\r\n\r\n"
+        if "\0" in head or not head.count("\r") == head.count("\n") == common.count("\n") + len(lines) + 1:
+            # An agent has a say in some of them: the place in a stream, for one.
+            raise ExchangeError(Fault("agent_bad_response", "a header of the next request would not be one line"))
+        return head.encode("utf-8", "replace")
 
 
-def is_public(address: IpAddress) -> bool:
-    """Whether an address belongs to the public internet, also when it is wrapped in an IPv6 one."""
-    if isinstance(address, ipaddress.IPv6Address):
-        inner = address.ipv4_mapped or address.sixtofour or (address.teredo and address.teredo[1])
-        if inner is None and address in _NAT64:
-            inner = ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
-        if inner is not None:
-            return is_public(inner)
-    return address.is_global and not address.is_multicast
+def told(fault: Fault, grant: RunGrant | None = None) -> Fault:
+    """A fault of an exchange as it may be shown: without the token of a grant, and not too long."""
+    if fault.detail is not None:
+        # Before it is cut: a part of a token must not stay either.
+        detail = fault.detail if grant is None else grant.redact_text(fault.detail)
+        fault.detail = detail[:MAX_DETAIL]
+    return fault
 
 
 def checked_url(text: str, name: str) -> yarl.URL:
@@ -180,4 +164,7 @@ def _check_headers(headers: Mapping[str, str]) -> None:
             )
 
 
-_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+def _credentials(url: yarl.URL) -> dict[str, str]:
+    if url.user is None:
+        return {}
+    return {"Authorization": f"Basic {b64encode(f'{url.user}:{url.password or str()}'.encode()).decode()}"}

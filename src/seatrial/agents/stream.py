@@ -8,15 +8,15 @@ configured so and every event so far told where it stands.
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from typing import Self
-
-import aiohttp
 
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.config import StreamConfig
-from seatrial.agents.endpoint import Endpoint
+from seatrial.agents.endpoint import Endpoint, told
 from seatrial.agents.excerpt import MAX_DETAIL
-from seatrial.agents.http_faults import status_fault
+from seatrial.agents.exchange import Response
+from seatrial.agents.http_faults import ExchangeError, status_fault
 from seatrial.agents.limit import time_limit
 from seatrial.agents.run_input import encode_input, run_input
 from seatrial.agents.streamed import StreamedRun
@@ -116,21 +116,21 @@ class _Conversation:
     async def _connect(self, method: str, body: bytes | None, headers: dict[str, str]) -> Fault | None:
         """Read one connection to its end; None when the server closed it in order."""
         try:
-            async with self._endpoint.open(method, body, {**_ACCEPT, **headers}) as response:
+            with closing(await self._endpoint.ask(method, body, {**_ACCEPT, **headers})) as response:
                 if self._status is None:
                     self._status = response.status
                 if not 200 <= response.status < 300:
-                    head = await response.content.read(MAX_DETAIL * 4)
+                    head = await response.some()
                     if not self._run.events:
-                        self._refusal = head
-                    return status_fault(response.status, response.headers, head)
+                        self._refusal = head[: MAX_DETAIL * 4]
+                    return status_fault(response.status, response.retry_after, head)
                 return await self._read(response)
-        except (aiohttp.ClientError, OSError) as error:
-            return self._endpoint.fault(error)
+        except ExchangeError as error:
+            return told(error.fault)
 
-    async def _read(self, response: aiohttp.ClientResponse) -> Fault | None:
+    async def _read(self, response: Response) -> Fault | None:
         while not self._run.ended:
-            chunk = await response.content.readany()
+            chunk = await response.some()
             if not chunk:
                 return None
             if (fault := self._take(chunk)) is not None:
@@ -138,10 +138,10 @@ class _Conversation:
         if not self._run.closed:
             try:
                 async with asyncio.timeout(LINGER_S):
-                    while chunk := await response.content.readany():
+                    while chunk := await response.some():
                         if (fault := self._take(chunk)) is not None:
                             return fault
-            except (TimeoutError, aiohttp.ClientError):
+            except (TimeoutError, ExchangeError):
                 pass  # the run is over, however its connection ends
         return None
 

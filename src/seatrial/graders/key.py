@@ -7,7 +7,7 @@ grader is called and how much it weighs are no part of it: they do not change wh
 
 from __future__ import annotations
 
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from operator import attrgetter
 
 import msgspec
@@ -35,12 +35,13 @@ def content_digest(subject: Subject) -> bytes | None:
         None if reading is None else [reading.format, reading.transcript, reading.notes, reading.trace],
         _what_the_case_says(case),
     ]
-    hash_ = blake2b(digest_size=16)
+    # Most processors have an instruction for SHA-256: with a long answer it is several times faster than BLAKE2.
+    hash_ = sha256()
     try:
         feed(hash_, wire.encode(content))
     except (TypeError, ValueError, OverflowError, SeatrialError):
         return None
-    return hash_.digest()
+    return hash_.digest()[:16]
 
 
 def configuration_digest(grader: Grader) -> bytes:
