@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from strategies import records
-from strategies.databases import mounted_disk
+from strategies.databases import mounted_disk, small_database
 from strategies.recorder import expected
 
 from seatrial.errors import SeatrialError
@@ -139,6 +139,26 @@ def test_a_full_disk_is_reported_and_the_store_goes_on_when_there_is_room(small_
     with open_store(small_disk / "store.db") as store:
         assert len(store.done_keys("exp-1")) == count + 1
         assert store.run("run-crew-case-3-0").body == random.Random(3).randbytes(50_000)
+
+
+def test_a_full_disk_of_a_database_server_is_reported_and_the_store_goes_on_when_there_is_room(
+    postgres_server: str,
+) -> None:
+    with small_database(postgres_server, 24) as (url, disk):
+        ballast = disk / "ballast"
+        with open_store(url) as store:
+            store.create_experiment(records.experiment(), records.cases(1000))
+            ballast.write_bytes(b"x" * 5_000_000)
+            count, error = fill(store, 0)
+            assert error.code == "store_full"
+            assert "No space left" in error.message
+            assert "make room" in (error.hint or "")
+            assert len(store.done_keys("exp-1")) == count
+            ballast.unlink()
+            assert store.record_run(records.run(count)).wait()
+        with open_store(url) as store:
+            assert len(store.done_keys("exp-1")) == count + 1
+            assert store.run("run-crew-case-3-0").body == random.Random(3).randbytes(50_000)
 
 
 def test_a_file_that_may_not_grow_is_reported_like_a_full_disk(tmp_path: Path) -> None:
