@@ -290,14 +290,15 @@ def test_a_head_that_does_not_arrive_is_given_up(store: Store, monkeypatch: pyte
     asyncio.run(scenario())
 
 
-def test_a_stream_ends_with_its_key(store: Store) -> None:
-    key, secret = store.add_key("ci", ["read"], now=NOW)
-    _, other = store.add_key("other", ["read"], now=NOW)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_stream_ends_with_its_key(store: Store, method: str) -> None:
+    key, secret = store.add_key("ci", ["run"], now=NOW)
+    _, other = store.add_key("other", ["run"], now=NOW)
 
     async def scenario() -> None:
         async with guarded(store, ttl_s=0.0) as (_, client, keys):
-            stream = await client.get("/stream", headers={"Authorization": f"Bearer {secret}"})
-            left = await client.get("/stream", headers={"Authorization": f"Bearer {other}"})
+            stream = await client.request(method, "/stream", headers={"Authorization": f"Bearer {secret}"})
+            left = await client.request(method, "/stream", headers={"Authorization": f"Bearer {other}"})
             assert await stream.content.readany() == b"data: 1\n\n"
             assert await left.content.readany() == b"data: 1\n\n"
             await asyncio.to_thread(store.revoke_key, key.key_id, NOW)

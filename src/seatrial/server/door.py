@@ -90,8 +90,10 @@ class Door:
             return await self._app(scope, receive, passage.send)
         key = await self._admit(passage)
         if scope["method"] in BODIES:
-            body = await read_body(receive, passage.declared_length(), self._settings.max_body_bytes)
-            return await self._app(scope, _Replayed(body, receive), passage.send)
+            receive = _Replayed(
+                await read_body(receive, passage.declared_length(), self._settings.max_body_bytes), receive
+            )
+        # What answers a POST may be a stream, too.
         with self._keys.holding(key, passage.abort):
             return await self._app(scope, receive, passage.send)
 
