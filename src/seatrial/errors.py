@@ -42,6 +42,7 @@ ERROR_CODES: dict[str, str] = {
     "rate_limited": "A key has used up its requests for now.",
     "cursor_ahead": "A cursor names an event that the run does not have yet.",
     "cursor_expired": "A cursor names an event whose successors are not kept any more.",
+    "agent_busy": "As many runs wait for the agent as may; ask again later.",
     "thread_busy": "The thread has an active run; a thread has one at a time.",
     "resume_refused": "The thread's open interrupts are not answered, or answered in a way that they do not allow.",
     "idempotency_conflict": "The idempotency key or event id was used for something else before.",

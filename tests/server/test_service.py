@@ -127,6 +127,36 @@ def test_a_run_is_pending_until_its_agent_has_a_place_for_it(store: Store) -> No
     asyncio.run(scenario())
 
 
+def test_an_agent_that_too_many_runs_wait_for_takes_no_more_until_some_have_ended(store: Store) -> None:
+    door = asyncio.Event()
+
+    async def agent(instruction: str) -> str:
+        await door.wait()
+        return "done"
+
+    async def scenario() -> None:
+        limits = {"agent": Limits(concurrency=1, waiting=2)}
+        async with running(store, {"agent": agent, "other": lambda prompt: "hello"}, limits=limits) as service:
+            runs = [await ask(service, run_id=f"r{number}", idempotency_key=f"k{number}") for number in range(2)]
+            # What makes no run takes no place.
+            for _ in range(5):
+                assert (await ask(service, run_id="r0", idempotency_key="k0")).run_id == "r0"
+                with pytest.raises(SeatrialError, check=lambda error: error.code == "conflict"):
+                    await ask(service, run_id="r1", idempotency_key="other")
+            runs.append(await ask(service))
+            with pytest.raises(SeatrialError, check=lambda error: error.code == "agent_busy"):
+                await ask(service)
+            assert (await ended(service, (await ask(service, agent="other")).run_id)).status == "completed"
+            door.set()
+            for run in runs:
+                assert (await ended(service, run.run_id)).status == "completed"
+            again = [await ask(service) for _ in range(3)]
+            for run in again:
+                assert (await ended(service, run.run_id)).status == "completed"
+
+    asyncio.run(scenario())
+
+
 def test_a_run_goes_on_when_whoever_asked_for_it_leaves_while_it_is_admitted(store: Store) -> None:
     async def scenario() -> None:
         async with running(store, {"agent": lambda prompt: "hello"}) as service:

@@ -46,6 +46,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     concurrency: int = 16
     """How many of them go on at once; the others wait, and are `pending`."""
+    waiting: int = 1000
+    """How many may wait; further ones are refused."""
     deadline_s: float | None = 300.0
     """How long each of them may take, from when the agent is called."""
 

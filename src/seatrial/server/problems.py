@@ -44,6 +44,7 @@ STATUSES: dict[str, int] = {
     "event_refused": 422,
     "rate_limited": 429,
     "internal_error": 500,
+    "agent_busy": 503,
     "shutting_down": 503,
     "store_full": 503,
     "store_unavailable": 503,

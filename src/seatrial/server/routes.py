@@ -62,6 +62,7 @@ _PUSH_EVENTS = msgspec.json.Decoder(PushEvents)
         problems=(
             "not_found",
             "conflict",
+            "agent_busy",
             "thread_busy",
             "resume_refused",
             "idempotency_conflict",
@@ -238,7 +239,7 @@ async def join_agui(
         body=RunAgentInput,
         streams={SSE: "One bare AG-UI event in each frame; keepalives are comments"},
         bare=True,
-        problems=("not_found", "conflict", "thread_busy", "resume_refused", "too_large", "shutting_down"),
+        problems=("not_found", "conflict", "agent_busy", "thread_busy", "resume_refused", "too_large", "shutting_down"),
     ).opt,
 )
 async def run_agui(

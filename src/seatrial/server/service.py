@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets as chance
+from collections import Counter
 from collections.abc import Coroutine, Mapping
 from contextlib import AsyncExitStack, suppress
 from traceback import extract_tb
@@ -89,6 +90,8 @@ class RunService:
         self._pushes = Pushes(self._means)
         self._drives: dict[str, Drive] = {}
         self._admitting: set[str] = set()
+        self._asked_of: Counter[str] = Counter()
+        """How many runs each agent has here, those that wait or are being admitted included."""
         self._patrol = Patrol(self._means, self._drives, self._admitting, every_s=patrol_s, push_idle_s=push_idle_s)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stack = AsyncExitStack()
@@ -196,6 +199,26 @@ class RunService:
     # How
 
     async def _admitted(self, request: CreateRun) -> Admitted:
+        if request.push:
+            return await self._admit(request)
+        agent, limits = request.agent, self._limits_of(request.agent)
+        if self._asked_of[agent] >= limits.concurrency + limits.waiting:
+            raise SeatrialError(
+                "agent_busy",
+                f"{limits.concurrency} runs of agent {agent!r} go on, and {limits.waiting} wait",
+                hint="ask again when some of them have ended",
+            )
+        self._asked_of[agent] += 1
+        started = False
+        try:
+            admitted = await self._admit(request)
+            started = admitted.created
+        finally:
+            if not started:
+                self._asked_of[agent] -= 1
+        return admitted
+
+    async def _admit(self, request: CreateRun) -> Admitted:
         run_id = request.run_id or f"run-{chance.token_hex(12)}"
         thread_id = request.thread_id or f"thread-{chance.token_hex(12)}"
         notes: list[Note] = []
@@ -252,13 +275,16 @@ class RunService:
         return [message for message in messages if message.id not in known]
 
     def _start(self, run: ServedRun, given: RunAgentInput, started: RunStarted, notes: list[Note]) -> None:
-        limits = self._limits.get(run.agent, Limits())
+        limits = self._limits_of(run.agent)
         if run.agent not in self._places:
             self._places[run.agent] = asyncio.Semaphore(limits.concurrency)
         agent, places = self._agents[run.agent], self._places[run.agent]
         drive = Drive(run, given, started, agent, limits.deadline_s, places, self._means, notes)
         self._drives[run.run_id] = drive
         self._spawn(self._driven(drive))
+
+    def _limits_of(self, agent: str) -> Limits:
+        return self._limits.get(agent, Limits())
 
     async def _driven(self, drive: Drive) -> None:
         try:
@@ -267,6 +293,7 @@ class RunService:
             log_fault("run", type(error).__name__, extract_tb(error.__traceback__))
         finally:
             del self._drives[drive.run.run_id]
+            self._asked_of[drive.run.agent] -= 1
 
     async def _cancelled(self, run_id: str) -> ServedRun:
         means = self._means
