@@ -408,6 +408,28 @@ def test_another_method_is_told_which_ones_there_are(store: Store) -> None:
     with_server(store, scenario)
 
 
+def test_figures_tell_how_long_commits_take(store: Store) -> None:
+    def figures(text: str) -> dict[str, float]:
+        lines = [line.rsplit(" ", 1) for line in text.splitlines() if line.startswith("seatrial_append_seconds_")]
+        return {name.removeprefix("seatrial_append_seconds_"): float(value) for name, value in lines}
+
+    async def scenario(client: aiohttp.ClientSession) -> None:
+        async with client.get("/metrics") as response:
+            before = figures(await response.text())
+        run_id = (await created(client, agent="anybody", push=True))["runId"]
+        event = {"type": "CUSTOM", "name": "sail", "value": "set"}
+        async with client.post(f"/v1/runs/{run_id}/events", json={"events": [event]}) as response:
+            assert response.status == 200
+        async with client.get("/metrics") as response:
+            after = figures(await response.text())
+        assert after["count"] == after['bucket{le="+Inf"}'] == before["count"] + 1
+        assert before["sum"] < after["sum"] < before["sum"] + 30
+        buckets = [value for name, value in after.items() if name.startswith("bucket")]
+        assert buckets == sorted(buckets)
+
+    with_server(store, scenario)
+
+
 def test_probes_and_figures_tell_how_the_server_is(store: Store) -> None:
     async def scenario(client: aiohttp.ClientSession) -> None:
         await ended(client, (await created(client))["runId"])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from time import perf_counter
 from typing import Any, Protocol
 
 import msgspec
 
 from seatrial.engine.clock import Clock
 from seatrial.engine.redaction import Redaction
+from seatrial.server.flow import FLOW
 from seatrial.server.history import Histories
 from seatrial.store import Store
 
@@ -40,3 +42,10 @@ class Means(msgspec.Struct, kw_only=True):
     """How long an agent has to clean up when it is not waited for any longer."""
     left_behind: set[asyncio.Task[Any]]
     """Agents that took longer than that."""
+
+    async def append(self, run_id: str, events: Sequence[bytes], first: int) -> None:
+        """Commit events of a run, and give them to those who follow it; `first` is the sequence of the first."""
+        begun = perf_counter()
+        await self.store.append_events(run_id, events, first=first)
+        FLOW.committed(perf_counter() - begun)
+        self.feeds.publish(run_id, first, events)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from seatrial.server.flow import FLOW
+from seatrial.server.flow import FLOW, SECONDS
 from seatrial.server.logs import occurrences
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
-_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
@@ -40,7 +40,7 @@ class Metrics:
             "seatrial_http_response_start_seconds",
             "From a request to the start of its response",
             ["route"],
-            buckets=_SECONDS,
+            buckets=SECONDS,
             registry=self.registry,
         )
         self.registry.register(_Standing(gauges or {}))
@@ -72,6 +72,14 @@ class _Standing(Collector):
             ("seatrial_feed_heals", "Wake-ups that were missed and made up for", FLOW.healed),
         ):
             yield CounterMetricFamily(name, meaning, total)
+        counts = list(accumulate(FLOW.commit_counts))
+        bounds = [*map(str, SECONDS), "+Inf"]
+        yield HistogramMetricFamily(
+            "seatrial_append_seconds",
+            "From handing events of a run to the store to their commit",
+            buckets=list(zip(bounds, counts, strict=True)),
+            sum_value=FLOW.commit_s,
+        )
         happened = CounterMetricFamily(
             "seatrial_occurrences", "What the log has lines of, but for requests", labels=["event", "status"]
         )

@@ -242,8 +242,7 @@ class Pushes:
                 ending = await asyncio.to_thread(self._ending, run, batch, batch.terminal, known.following)
                 stored = await store_end(means, run, ending)
             else:
-                await means.store.append_events(run.run_id, batch.data, first=known.following)
-                means.feeds.publish(run.run_id, known.following, batch.data)
+                await means.append(run.run_id, batch.data, known.following)
                 stored = True
         except SeatrialError as error:
             if error.code not in LOST:

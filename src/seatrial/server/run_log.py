@@ -101,13 +101,12 @@ class RunLog:
             events, first = self.pending, self.stored
             self.pending, self._pending_bytes = [], 0
             try:
-                await self._means.store.append_events(self._run.run_id, events, first=first)
+                await self._means.append(self._run.run_id, events, first)
             except SeatrialError as error:
                 self.failure = error
                 self._on_fault(Fault("recording_failed", f"the run's events could not be stored: {error.message}"))
                 return
             self.stored += len(events)
-            self._means.feeds.publish(self._run.run_id, first, events)
 
     def close(self) -> None:
         """Take nothing more from the agent, and let `flush` end with what is on its way now."""
