@@ -8,13 +8,14 @@ import socket
 import ssl
 import tracemalloc
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 import trustme
+import uvloop
 import yarl
 from aiohttp import web
 from hypothesis import given
@@ -28,6 +29,22 @@ from seatrial.agents.pool import KEEPALIVE_S, Pool
 from seatrial.runs import Fault
 
 T = TypeVar("T")
+
+_loops: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
+    "asyncio": asyncio.new_event_loop,
+    "uvloop": uvloop.new_event_loop,  # which `seatrial serve` runs on
+}
+
+
+@pytest.fixture(autouse=True, scope="module", params=_loops)
+def _on_each_loop(request: pytest.FixtureRequest) -> None:
+    _loops["chosen"] = _loops[request.param]
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    with asyncio.Runner(loop_factory=_loops["chosen"]) as runner:
+        return runner.run(main)
+
 
 MAX_BYTES = 4 * 2**20
 BODY = b'{"final_response": "Done."}'
@@ -86,7 +103,7 @@ def asked(agent: Agent, times: int = 1, **options: Any) -> list[Answer | Fault]:
         async with agent.at() as url, an_endpoint(url, **options) as endpoint:
             return [await endpoint.post(b"{}", {}) for _ in range(times)]
 
-    return asyncio.run(play())
+    return run(play())
 
 
 def answered(*pieces: bytes, close: bool = False) -> bytes:
@@ -120,7 +137,7 @@ def test_a_request_is_written_as_it_should_be() -> None:
             await endpoint.post(b'{"a":1}', {"X-Run": "2", "accept": "application/json"})
         return agent
 
-    agent = asyncio.run(play())
+    agent = run(play())
     line, *fields = agent.requests[0].partition(b"\r\n\r\n")[0].decode().split("\r\n")
     headers = dict([field.split(": ", 1) for field in fields])
     host = headers.pop("Host")
@@ -147,7 +164,7 @@ def test_an_address_of_ipv6_is_reached_and_named() -> None:
             assert isinstance(await endpoint.post(b"{}", {}), Answer)
         return agent.requests[0]
 
-    assert b"\r\nHost: [::1]:" in asyncio.run(play())
+    assert b"\r\nHost: [::1]:" in run(play())
 
 
 @pytest.mark.parametrize("value", ["a\r\nX-Other: b", "a\nb", "a\rb", "a\0b"])
@@ -159,7 +176,7 @@ def test_no_header_becomes_two(value: str) -> None:
                 await endpoint.ask("GET", None, {"Last-Event-ID": value})
         return agent, failure.value.fault
 
-    agent, fault = asyncio.run(play())
+    agent, fault = run(play())
     assert (fault.error_class, fault.retryable) == ("agent_bad_response", False)
     assert not agent.requests
 
@@ -186,7 +203,7 @@ def test_an_answer_is_the_same_wherever_it_is_cut(answer: bytes) -> None:
                 assert (got.status, got.body, got.content_type) == (200, BODY, "application/json")
         assert agent.connections == 1
 
-    asyncio.run(play())
+    run(play())
 
 
 @given(parts=st.lists(st.binary(min_size=1, max_size=300), max_size=8), cuts=st.lists(st.integers(1, 400), max_size=8))
@@ -245,7 +262,7 @@ def test_a_connection_that_is_reset_is_a_transport_error() -> None:
         async with talking(talk) as url, an_endpoint(url) as endpoint:
             return await endpoint.post(b"{}", {})
 
-    fault = asyncio.run(play())
+    fault = run(play())
     assert isinstance(fault, Fault)
     assert fault.error_class == "transport_error"
 
@@ -281,7 +298,7 @@ def test_a_byte_at_a_time_takes_no_more_memory_than_the_answer_may() -> None:
         assert isinstance(answer, Answer)
         return answer.body, peak
 
-    body, peak = asyncio.run(play())
+    body, peak = run(play())
     assert body == b"ab" * 1_000_000
     assert peak < 32 * 2**20
 
@@ -381,7 +398,7 @@ def then(disturb: Callable[[Agent], Awaitable[None]]) -> tuple[list[Answer | Fau
             await disturb(agent)
             return [first, await endpoint.post(b"{}", {})], agent.connections
 
-    return asyncio.run(play())
+    return run(play())
 
 
 async def _closed(agent: Agent) -> None:
@@ -427,7 +444,7 @@ def test_an_answer_that_comes_before_the_request_is_sent_counts_and_ends_the_con
         async with talking(talk) as url, an_endpoint(url) as endpoint:
             return [await endpoint.post(b"x" * 32 * 2**20, {}) for _ in range(2)]
 
-    assert [type(answer) for answer in asyncio.run(play())] == [Answer, Answer]
+    assert [type(answer) for answer in run(play())] == [Answer, Answer]
     assert connections == 2
 
 
@@ -442,7 +459,7 @@ def test_a_response_that_is_left_early_ends_its_connection() -> None:
             response.close()  # once more does nothing
             return agent.connections
 
-    assert asyncio.run(play()) == 2
+    assert run(play()) == 2
 
 
 def test_an_agent_has_to_wait_for_a_reader_that_takes_nothing() -> None:
@@ -469,7 +486,7 @@ def test_an_agent_has_to_wait_for_a_reader_that_takes_nothing() -> None:
                 assert await response.some()
                 return held
 
-    held = asyncio.run(play())
+    held = run(play())
     assert exchange.HELD_BYTES < held <= exchange.HELD_BYTES + exchange.BUFFER_BYTES
     assert sent < 64 * 2**20
 
@@ -486,7 +503,7 @@ def test_silence_is_counted_from_the_last_byte_and_anew_for_each_request() -> No
             answers.append(await endpoint.post(b"{}", {}))
             return answers
 
-    *answers, fault = asyncio.run(play())
+    *answers, fault = run(play())
     assert [type(answer) for answer in answers] == [Answer, Answer]
     assert isinstance(fault, Fault)
     assert (fault.error_class, fault.http_status) == ("agent_timeout", 200)
@@ -497,7 +514,7 @@ def test_silence_is_counted_from_the_last_byte_and_anew_for_each_request() -> No
 
 
 class Names:
-    """Counts how often a name was asked for."""
+    """Answers in the place of the system's resolver, which uvloop has in C, and counts how often."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
@@ -580,7 +597,7 @@ def over_tls(certificate: trustme.LeafCert, host: str) -> Answer | Fault:
             assert agent.connections == isinstance(answers[0], Answer)
             return answers[0]
 
-    return asyncio.run(play())
+    return run(play())
 
 
 def test_an_agent_behind_tls_is_reached(authority: trustme.CA) -> None:
@@ -613,4 +630,4 @@ def test_many_exchanges_at_once_do_not_mix() -> None:
             answers = await asyncio.gather(*[endpoint.post(body, {}) for body in bodies])
             assert [answer.body for answer in answers if isinstance(answer, Answer)] == bodies
 
-    asyncio.run(play())
+    run(play())

@@ -12,7 +12,9 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -124,6 +126,46 @@ def test_the_agents_of_a_suite_are_served_with_its_variables_and_without_its_sec
     assert any(line["event"] == "request" and line.get("of") == run_id for line in lines)
     for hidden in ("ahoy", "the-secret-word"):
         assert hidden not in server.log
+
+
+class Shop(BaseHTTPRequestHandler):
+    """An agent behind HTTP."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        task = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        answer = json.dumps({"final_response": f"sold to {task['input']['user_instruction']}"}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_every_kind_of_agent_that_takes_one_case_at_a_time_can_be_served(suite: Path, tmp_path: Path) -> None:
+    shop = ThreadingHTTPServer(("127.0.0.1", 0), Shop)
+    Thread(target=shop.serve_forever, daemon=True).start()
+    (tmp_path / "second").mkdir()
+    with running(suite.parent, suite.name) as first:
+        (tmp_path / "second" / "b.suite.yaml").write_text(f"""
+agents:
+  shop: {{kind: http, endpoint_url: "http://127.0.0.1:{shop.server_port}/"}}
+  relay: {{kind: stream, url: "{first.url}/v1/agents/greeter/ag-ui"}}
+  program: {{kind: cli, command: ["echo", "heard {{PROMPT}}"]}}
+""")
+        with running(tmp_path / "second", "b.suite.yaml") as second:
+            for agent, expected in (("shop", "sold to ann"), ("relay", "you said ann, and"), ("program", "heard ann")):
+                runs = [second.start(agent, "ann") for _ in range(3)]
+                for run_id in runs:
+                    with opened(second, f"/v1/runs/{run_id}/stream") as stream:
+                        text = stream.read().decode()
+                    assert expected in text
+                    assert '"status":"completed"' in text
+    shop.shutdown()
+    shop.server_close()
 
 
 def test_without_a_suite_runs_can_be_pushed(tmp_path: Path) -> None:

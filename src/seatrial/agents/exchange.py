@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import cast
 
 import httptools
 
@@ -248,9 +249,8 @@ class Connection(asyncio.BufferedProtocol):
     # What the event loop tells
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if not isinstance(transport, asyncio.Transport):
-            raise TypeError(f"not a stream: {transport!r}")
-        self._transport = transport
+        # That of uvloop is one in all but its class.
+        self._transport = cast("asyncio.Transport", transport)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._buffer
