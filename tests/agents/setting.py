@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeAlias
 
 from aiohttp import web
@@ -86,9 +86,9 @@ async def talking(talk: Talk) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/dispatch"
 
 
-def unused_port() -> int:
-    """A port that nobody listens on."""
+@contextmanager
+def unused_port() -> Iterator[int]:
+    """A port that nobody listens on, nor anybody else can have meanwhile."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+        yield probe.getsockname()[1]

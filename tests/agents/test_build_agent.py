@@ -40,4 +40,4 @@ assert "asyncio" not in sys.modules
 build_agent("a", PythonConfig(target="mine:agent"), directory=Path({str(tmp_path)!r}))
 assert "aiohttp" not in sys.modules
 """
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=20)
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)

@@ -8,12 +8,13 @@ import sys
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from strategies.unhurried import UnhurriedLoop, run_unhurried
 
 from agents.setting import a_case, a_request, error_class
 from agents.test_process import wait_until_dead
@@ -57,7 +58,9 @@ def requests(*ids: str, **fields: Any) -> list[RunRequest]:
     return [a_request(a_case(case_id, f"do {case_id}", **fields), run_id=f"run-{case_id}") for case_id in ids]
 
 
-def batched(agent: CliBatchAgent, asked: Iterable[RunRequest]) -> dict[str, Reply]:
+def batched(
+    agent: CliBatchAgent, asked: Iterable[RunRequest], begun: Callable[[], bool] | None = None
+) -> dict[str, Reply]:
     """The replies by run id; every request has exactly one."""
     replies: dict[str, Reply] = {}
 
@@ -67,7 +70,7 @@ def batched(agent: CliBatchAgent, asked: Iterable[RunRequest]) -> dict[str, Repl
                 assert request.run_id not in replies
                 replies[request.run_id] = reply
 
-    asyncio.run(play())
+    run_unhurried(play(), begun)
     return replies
 
 
@@ -210,28 +213,46 @@ def test_a_line_beyond_the_limit_costs_nothing_but_itself(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("files", [True, False])
 def test_a_program_that_falls_silent_is_ended(tmp_path: Path, temporary: Path, files: bool) -> None:
-    script = f"say('a'); open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(60)"
-    replies = batched(an_agent(tmp_path, script, files=files, timeout_s=0.4), requests("a", "b"))
+    pid = tmp_path / "pid"
+    script = f"say('a'); print(os.getpid(), file=open({str(pid)!r}, 'w'), flush=True); time.sleep(60)"
+    agent = an_agent(tmp_path, script, files=files, timeout_s=0.4)
+    replies = batched(agent, requests("a", "b"), begun=lambda: pid.exists() and pid.read_text().endswith("\n"))
     assert answers(replies) == {"run-a": "answer to a", "run-b": "agent_timeout"}
-    wait_until_dead(int((tmp_path / "pid").read_text()))
+    wait_until_dead(int(pid.read_text()))
     assert list(temporary.iterdir()) == []
 
 
 def test_a_program_that_goes_on_after_its_last_line_is_ended(tmp_path: Path) -> None:
-    replies = batched(
-        an_agent(tmp_path, "say('a'); out.close(); os.close(1); time.sleep(60)", files=False, timeout_s=0.3),
-        requests("a", "b"),
-    )
+    closed = tmp_path / "closed"
+    script = f"say('a'); out.close(); os.close(1); open({str(closed)!r}, 'w'); time.sleep(60)"
+    replies = batched(an_agent(tmp_path, script, files=False, timeout_s=0.3), requests("a", "b"), begun=closed.exists)
     assert answers(replies) == {"run-a": "answer to a", "run-b": "agent_timeout"}
 
 
 def test_a_deadline_counts_from_line_to_line(tmp_path: Path) -> None:
-    script = "for case in cases: time.sleep(0.15); say(case['id'])"
+    """The program is as quick as it can; the clock says that each of its lines took the most of what it may."""
+    script = f"""
+for case in cases:
+    say(case['id'])
+    while not os.path.exists(os.path.join({str(tmp_path)!r}, case['id'])): time.sleep(0.005)
+"""
     asked = requests("a", "b", "c", "d")
     for request in asked:
-        request.timeout_s = 0.5
-    replies = batched(an_agent(tmp_path, script, timeout_s=None), asked)
-    assert set(answers(replies).values()) == {f"answer to {n}" for n in "abcd"}
+        request.timeout_s = 60.0
+
+    async def play() -> list[str]:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, UnhurriedLoop)
+        came = []
+        async with an_agent(tmp_path, script, timeout_s=None) as agent:
+            async for request, reply in agent.run_batch(asked):
+                assert reply.fault is None
+                came.append(request.case.id)
+                loop.call_later(0, loop.skip, 40.0)  # when the next line is waited for
+                loop.call_later(1, (tmp_path / request.case.id).touch)
+        return came
+
+    assert run_unhurried(play()) == ["a", "b", "c", "d"]
 
 
 @pytest.mark.parametrize(("command", "fault"), [("/no/such/program", "agent_exit"), ("/bin/false", "agent_batch_died")])

@@ -18,6 +18,7 @@ import aiohttp
 import msgspec
 import pytest
 from aiohttp import web
+from strategies.unhurried import run_unhurried
 
 from agents.setting import Handler, Talk, a_case, a_request, ask, ask_with_events, error_class, serving, talking
 from seatrial.agents.agent import Reply, RunRequest
@@ -53,7 +54,7 @@ def replied(handler: Handler, request: RunRequest | None = None, **config: Any) 
         async with serving(handler) as url, ToolProxy() as proxy, an_agent(url, proxy, **config) as agent:
             return await ask(agent, request)
 
-    return asyncio.run(play())
+    return run_unhurried(play())
 
 
 def talked(talk: Talk, request: RunRequest | None = None, **config: Any) -> Reply:
@@ -61,7 +62,7 @@ def talked(talk: Talk, request: RunRequest | None = None, **config: Any) -> Repl
         async with talking(talk) as url, ToolProxy() as proxy, an_agent(url, proxy, **config) as agent:
             return await ask(agent, request)
 
-    return asyncio.run(play())
+    return run_unhurried(play())
 
 
 class Dispatched:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from strategies.unhurried import run_unhurried
 
 from agents.setting import Handler, a_case, a_request, ask_with_events, error_class, serving, talking, unused_port
 from seatrial.agents.agent import Reply, RunRequest
@@ -80,7 +81,7 @@ def run(
         ):
             return await ask_with_events(agent, request)
 
-    return asyncio.run(play())
+    return run_unhurried(play())
 
 
 def text_of(reply: Reply) -> str | None:
@@ -198,7 +199,7 @@ def test_events_are_handed_on_as_they_come() -> None:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         await response.write(sse(START))
-        await asyncio.wait_for(first.wait(), 5)
+        await asyncio.wait_for(first.wait(), 30)
         for event in WHOLE[1:]:
             await response.write(sse(event))
         return response
@@ -209,7 +210,7 @@ def test_events_are_handed_on_as_they_come() -> None:
 
     async def play() -> None:
         async with serving(handler) as url, StreamAgent(StreamConfig(url=url), connect_s=5.0, read_s=None) as agent:
-            reply = await agent.run(a_request(), emit)
+            reply = await agent.run(a_request(timeout_s=60.0), emit)
             assert reply.fault is None
 
     asyncio.run(play())
@@ -361,12 +362,13 @@ def test_the_deadline_ends_a_stream_and_what_came_is_kept() -> None:
 
 
 def test_nobody_listens() -> None:
-    async def play() -> Reply:
-        config = StreamConfig(url=f"http://127.0.0.1:{unused_port()}/", resume=True)
+    async def play(port: int) -> Reply:
+        config = StreamConfig(url=f"http://127.0.0.1:{port}/", resume=True)
         async with StreamAgent(config, connect_s=5.0, read_s=None) as agent:
             return (await ask_with_events(agent))[0]
 
-    reply = asyncio.run(play())
+    with unused_port() as port:
+        reply = asyncio.run(play(port))
     assert error_class(reply) == "agent_unreachable"
     assert reply.body is None
 

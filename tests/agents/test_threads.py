@@ -35,7 +35,7 @@ def test_as_many_calls_go_on_at_once_as_are_made() -> None:
     async def play() -> None:
         threads = Threads()
         barrier = threading.Barrier(40)
-        await asyncio.gather(*[threads.call(lambda: barrier.wait(5)) for _ in range(40)])
+        await asyncio.gather(*[threads.call(lambda: barrier.wait(60)) for _ in range(40)])
         threads.close()
 
     asyncio.run(play())
@@ -45,7 +45,7 @@ def test_a_call_that_nobody_waits_for_any_more_does_not_block_others() -> None:
     async def play() -> None:
         threads = Threads()
         release = threading.Event()
-        hanging = asyncio.ensure_future(threads.call(lambda: release.wait(5)))
+        hanging = asyncio.ensure_future(threads.call(lambda: release.wait(60)))
         await asyncio.sleep(0.05)
         hanging.cancel()
         assert await threads.call(lambda: "free") == "free"
@@ -63,7 +63,7 @@ def test_a_call_that_ends_after_the_loop_is_closed_harms_nobody() -> None:
 
     async def play() -> None:
         threads = Threads()
-        hanging = asyncio.ensure_future(threads.call(lambda: release.wait(5)))
+        hanging = asyncio.ensure_future(threads.call(lambda: release.wait(60)))
         await asyncio.sleep(0.05)
         hanging.cancel()
         threads.close()
@@ -71,5 +71,5 @@ def test_a_call_that_ends_after_the_loop_is_closed_harms_nobody() -> None:
     asyncio.run(play())
     (left,) = set(threading.enumerate()) - before
     release.set()
-    left.join(5)
+    left.join(60)
     assert not left.is_alive()

@@ -120,7 +120,7 @@ def test_the_program_of_an_experiment_ends_when_the_experiment_is_killed(tmp_pat
     run = [sys.executable, "-c", "from seatrial.cli import main; raise SystemExit(main())", "run", "s.suite.yaml"]
     with subprocess.Popen([*run, "--quiet", "--store", "runs.db"], cwd=tmp_path) as seatrial:
         started = tmp_path / "started"
-        end = time.monotonic() + 20
+        end = time.monotonic() + 120
         while not (started.exists() and started.read_text().endswith("\n")):
             assert time.monotonic() < end
             time.sleep(0.01)

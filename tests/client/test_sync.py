@@ -152,5 +152,5 @@ def test_ctrl_c_interrupts_the_wait_and_the_program_ends_without_a_sound(place: 
     assert [process.stdout.readline(), process.stdout.readline()] == ["0\n", "1\n"]
     time.sleep(0.1)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (0, "left behind 1\n", "")

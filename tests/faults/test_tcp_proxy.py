@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import pytest
+from strategies.unhurried import run_unhurried
 
 from faults.tcp_proxy import Conduct, TcpProxy, one_after_the_other
 
@@ -28,7 +29,7 @@ def through(conduct: Conduct, work: Callable[[TcpProxy], Awaitable[T]]) -> T:
         async with server, TcpProxy(server.sockets[0].getsockname()[1], lambda _: conduct) as proxy:
             return await work(proxy)
 
-    return asyncio.run(play())
+    return run_unhurried(play())
 
 
 async def exchanged(proxy: TcpProxy) -> bytes:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from strategies.unhurried import run_unhurried
 
 from seatrial.errors import SeatrialError
 from seatrial.graders import Completion
@@ -69,7 +70,7 @@ class Endpoint:
             async with self.client(**config) as model:
                 return await model.complete(MESSAGES, schema=schema)
 
-        return asyncio.run(asked())
+        return run_unhurried(asked())
 
     def refusal(self, **config: Any) -> SeatrialError:
         with pytest.raises(SeatrialError) as caught:
