@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from strategies import records
 
@@ -61,7 +61,14 @@ class Driven:
             self._feeds.ended(self.run_id)
 
 
-async def followed(subscription: Subscription, patience_s: float = 10.0) -> list[tuple[int, bytes]]:
+async def until(true: Callable[[], bool], patience_s: float = 60.0) -> None:
+    """Wait for something that happens by itself."""
+    async with asyncio.timeout(patience_s):
+        while not true():
+            await asyncio.sleep(0.005)
+
+
+async def followed(subscription: Subscription, patience_s: float = 60.0) -> list[tuple[int, bytes]]:
     """Everything that a subscription gives until its end."""
     taken: list[tuple[int, bytes]] = []
     async with asyncio.timeout(patience_s):
@@ -71,7 +78,7 @@ async def followed(subscription: Subscription, patience_s: float = 10.0) -> list
     return taken
 
 
-async def taken(subscription: Subscription, count: int, patience_s: float = 10.0) -> list[tuple[int, bytes]]:
+async def taken(subscription: Subscription, count: int, patience_s: float = 60.0) -> list[tuple[int, bytes]]:
     """So many events, or more when they come together."""
     events: list[tuple[int, bytes]] = []
     async with asyncio.timeout(patience_s):

@@ -70,13 +70,13 @@ async def ask(service: RunService, text: str | None = "Hello.", agent: str = "ag
     return (await service.create(CreateRun(agent=agent, input=given, **fields))).run
 
 
-async def ended(service: RunService, run_id: str, timeout_s: float = 10.0) -> ServedRun:
+async def ended(service: RunService, run_id: str, timeout_s: float = 60.0) -> ServedRun:
     """The run, once it has ended."""
     return await until(service, run_id, lambda run: run.ended_at is not None, timeout_s)
 
 
 async def until(
-    service: RunService, run_id: str, is_so: Callable[[ServedRun], bool], timeout_s: float = 10.0
+    service: RunService, run_id: str, is_so: Callable[[ServedRun], bool], timeout_s: float = 60.0
 ) -> ServedRun:
     """The run, once something is true of it."""
     async with asyncio.timeout(timeout_s):

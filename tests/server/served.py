@@ -29,7 +29,7 @@ async def served(app: Callable[..., Any]) -> AsyncIterator[str]:
             yield url_of(listening)
 
 
-async def raw(url: str, request: bytes, *, timeout_s: float = 5.0) -> bytes:
+async def raw(url: str, request: bytes, *, timeout_s: float = 30.0) -> bytes:
     """Everything that the server answers to these bytes until it closes the connection, or says nothing more."""
     host, _, port = url.removeprefix("http://").partition(":")
     reader, writer = await asyncio.open_connection(host, int(port))

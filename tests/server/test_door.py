@@ -272,18 +272,18 @@ def test_a_head_that_is_too_large_is_refused_whole_or_not(store: Store) -> None:
 
 
 def test_a_head_that_does_not_arrive_is_given_up(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seatrial.server.protocol.HEAD_PATIENCE_S", 0.1)
+    monkeypatch.setattr("seatrial.server.protocol.HEAD_PATIENCE_S", 1.0)
 
     async def scenario() -> None:
         async with guarded(store) as (url, client, _):
             began = time.monotonic()
             assert await raw(url, b"") == b""
             assert await raw(url, b"GET / HTTP/1.1\r\nhost: ") == b""
-            assert time.monotonic() - began < 2
+            assert time.monotonic() - began < 30
             # A request that is being answered, and a connection between two requests, are no such heads.
             async with client.get("/v1/x") as response:
                 await response.read()
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(1.5)
             async with client.get("/v1/x") as response:
                 assert response.status == 200
 

@@ -76,7 +76,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     thread = threading.Thread(target=lambda: asyncio.run(whole(tmp_path_factory.mktemp("openapi") / "api.db")))
     thread.start()
     try:
-        assert ready.wait(30)
+        assert ready.wait(120)
         yield told[0]
     finally:
         leave.set()
@@ -87,7 +87,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 def test_whatever_is_sent_the_answer_is_one_of_the_document(case: Case, url: str) -> None:
     _aim(case)
-    response = case.call(base_url=url, timeout=20)
+    response = case.call(base_url=url, timeout=60)
     case.validate_response(response, checks=CHECKS)
 
 

