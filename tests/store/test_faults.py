@@ -28,6 +28,8 @@ def recorder(where: str, process: str, first: int, last: int) -> subprocess.Pope
         [sys.executable, "-m", "strategies.recorder", where, process, str(first), str(last)],
         env={**os.environ, "PYTHONPATH": str(TESTS)},
         stdout=subprocess.PIPE,
+        # It gets no further than a few hundred cases ahead of whoever is to read what it says.
+        pipesize=4096,
         text=True,
     )
 
@@ -57,7 +59,7 @@ def check_whole(store: Store) -> set[int]:
 
 
 def test_a_killed_process_leaves_whole_runs_and_all_that_it_was_told_are_stored(where: str) -> None:
-    count = 2000
+    count = 2500
     with open_store(where) as store:
         store.create_experiment(records.experiment(), records.cases(count))
     dice = random.Random(7)

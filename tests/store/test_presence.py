@@ -14,6 +14,7 @@ from strategies.served import NOW, admission
 
 from seatrial.errors import SeatrialError
 from seatrial.store import Store, open_store
+from seatrial.store.presence import Presence
 
 SERVER = """
 import sys
@@ -27,7 +28,7 @@ print("serving", flush=True)
 sys.stdin.read()
 """
 CUT_OFF_OTHERS = """
-    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid()
 """
 
@@ -44,6 +45,14 @@ def server(where: str, server_id: str) -> subprocess.Popen[str]:
     assert process.stdout is not None
     assert process.stdout.readline() == "serving\n"
     return process
+
+
+def until_dead(presence: Presence, server_id: str) -> None:
+    """Wait until a server is seen to be gone: the database takes a moment to notice that nobody is connected."""
+    deadline = time.monotonic() + 60
+    while presence.dead([server_id]) != {server_id}:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def test_a_sqlite_file_has_one_server_at_a_time(tmp_path: Path) -> None:
@@ -78,10 +87,8 @@ def test_a_killed_server_is_dead_and_its_runs_are_known(where: str) -> None:
         process.kill()
         process.communicate()
         presence = store.begin_serving("next", NOW)
-        deadline = time.monotonic() + 10
-        while presence.dead(["killed", "next"]) != {"killed"}:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        until_dead(presence, "killed")
+        assert presence.dead(["killed", "next"]) == {"killed"}
         assert [run.run_id for run in store.active_runs("killed")] == ["left"]
         presence.close()
 
@@ -92,7 +99,7 @@ def test_servers_of_one_postgresql_see_each_other(postgres_url: str) -> None:
         presence = store.begin_serving("own", NOW)
         assert presence.dead(["own", "other", "never"]) == {"never"}
         process.communicate("")
-        assert presence.dead(["other"]) == {"other"}
+        until_dead(presence, "other")
         with open_store(postgres_url) as twin, pytest.raises(SeatrialError) as caught:
             twin.begin_serving("own", NOW)
         assert caught.value.code == "conflict"

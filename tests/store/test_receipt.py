@@ -16,7 +16,7 @@ from seatrial.store.receipt import Receipt, keep
 def test_a_receipt_gives_its_value_to_all_who_wait() -> None:
     receipt: Receipt[int] = Receipt()
     got: list[int] = []
-    threads = [threading.Thread(target=lambda: got.append(receipt.wait(10))) for _ in range(3)]
+    threads = [threading.Thread(target=lambda: got.append(receipt.wait(60))) for _ in range(3)]
     for thread in threads:
         thread.start()
     keep([(receipt, 7)])
@@ -71,7 +71,7 @@ def test_a_receipt_that_is_kept_while_somebody_begins_to_wait_is_not_missed() ->
 
         thread = threading.Thread(target=settle)
         thread.start()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(90):
             assert sum([await receipt for receipt in receipts]) == 3000
         thread.join()
 
@@ -147,6 +147,6 @@ def test_waiting_takes_no_longer_than_the_write() -> None:
     timer = threading.Timer(0.05, keep, args=([(receipt, 1)],))
     timer.start()
     started = time.monotonic()
-    assert receipt.wait(10) == 1
-    assert time.monotonic() - started < 5
+    assert receipt.wait(60) == 1
+    assert time.monotonic() - started < 30
     timer.join()

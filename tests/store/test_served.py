@@ -108,19 +108,16 @@ def test_the_head_and_the_tail_of_a_long_run_cost_what_those_of_a_short_one_do(s
         receipt = serving.append_events("long", [event] * 20)
     receipt.wait()
 
-    def tail(run_id: str) -> float:
-        best = 1.0
-        for _ in range(20):
+    best = {"short": 1.0, "long": 1.0}
+    for _ in range(50):  # in turns: what else the machine does can make a try slower, but none faster
+        for run_id in best:
             begun = time.perf_counter()
             head = serving.run_head(run_id)
             events = serving.events(run_id, after=head.following - 3)
-            best = min(best, time.perf_counter() - begun)
+            best[run_id] = min(best[run_id], time.perf_counter() - begun)
             assert [sequence for sequence, _ in events] == [head.following - 2, head.following - 1]
-        return best
-
-    short, long = tail("short"), tail("long")
     assert serving.run_head("long").following == count + 1
-    assert long < 3 * short + 0.001
+    assert best["long"] < 3 * best["short"] + 0.001
 
 
 def test_a_reader_sees_a_whole_beginning_of_the_log_while_another_process_writes(serving: Store, where: str) -> None:

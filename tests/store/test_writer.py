@@ -23,7 +23,7 @@ from seatrial.store.transaction import Operation, Transaction
 from seatrial.store.writer import Writer
 
 CUT_OFF_OTHERS = """
-    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid()
 """
 
@@ -39,7 +39,7 @@ class Marked(Operation[int]):
     def run(self, to: Transaction) -> int:
         self.tries += 1
         if self.gate is not None:
-            self.gate.wait(10)
+            self.gate.wait(60)
         if self.error is not None:
             raise self.error
         return self.tries
@@ -113,9 +113,9 @@ def test_a_fault_of_ours_leaves_nobody_waiting(path: Path) -> None:
     receipts += [writer.submit(Marked()) for _ in range(300)]
     gate.set()
     with pytest.raises(SeatrialError, match="bug"):
-        receipts[1].wait(10)
+        receipts[1].wait(60)
     with pytest.raises(SeatrialError, match="bug"):
-        receipts[-1].wait(10)
+        receipts[-1].wait(60)
     with pytest.raises(SeatrialError, match="bug"):
         writer.submit(Marked())
     writer.close()
@@ -156,7 +156,7 @@ def test_what_is_submitted_while_the_writer_closes_is_written_or_refused(path: P
         threads = [threading.Thread(target=submit) for _ in range(3)]
         for thread in threads:
             thread.start()
-        begun.wait(10)
+        begun.wait(60)
         writer.close()
         for thread in threads:
             thread.join()
