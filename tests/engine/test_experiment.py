@@ -184,7 +184,7 @@ def test_a_stop_does_not_wait_for_runs_that_wait(store: Store) -> None:
     suite = a_suite(5, concurrency=2, retry=Retry(attempts=3, first_wait_s=100, longest_wait_s=100))
 
     async def in_time() -> None:
-        await asyncio.wait_for(asyncio.to_thread(scene), 5)
+        await asyncio.wait_for(asyncio.to_thread(scene), 90)
 
     def scene() -> None:
         experiment, tally = run_suite(store, suite, {"crew": Scripted(answer)}, stop=stop)

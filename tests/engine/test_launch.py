@@ -126,7 +126,7 @@ HANGS = "import sys, time; time.sleep(30)"
 
 def test_the_deadline_of_a_run_and_the_timeout_of_an_agent_are_told_apart(store: Store) -> None:
     hangs = ["python3", "-c", HANGS]
-    suite = a_suite(1, retry=Retry(attempts=1), timeouts=Timeouts(run_s=0.4))
+    suite = a_suite(1, retry=Retry(attempts=1), timeouts=Timeouts(run_s=2))
     suite.agents = {"deadline": CliConfig(command=hangs), "timeout": CliConfig(command=hangs, timeout_s=0.2)}
     assert carry_out(store, suite) == ["deadline_exceeded", "agent_timeout"]
 

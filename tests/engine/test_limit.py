@@ -85,7 +85,7 @@ def test_the_place_of_one_who_was_cancelled_while_waiting_goes_to_the_next(given
         else:
             first.cancel()
             limit.release(ticket)
-        await asyncio.wait_for(second, 1)
+        await asyncio.wait_for(second, 60)
         assert limit.active == 1
 
     asyncio.run(scene())

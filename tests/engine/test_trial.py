@@ -157,31 +157,35 @@ def test_the_deadline_of_a_case_counts_before_the_agents_and_that_before_the_sui
 
 
 def test_the_deadline_is_for_all_attempts_together(store: Store) -> None:
-    agent = Scripted(lambda request, emit: _later(refused()))
-    suite = a_suite(1, timeouts=Timeouts(run_s=0.2), retry=Retry(attempts=50, first_wait_s=0.04, longest_wait_s=0.04))
-    experiment, _ = run_suite(store, suite, {"crew": agent})
+    clock = TestClock()
+
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        clock.passed_s += 10
+        return refused()
+
+    agent = Scripted(answer)
+    suite = a_suite(1, timeouts=Timeouts(run_s=55), retry=Retry(attempts=50, first_wait_s=0.001, longest_wait_s=0.001))
+    experiment, _ = run_suite(store, suite, {"crew": agent}, clock=clock)
     run = only_run(store, experiment)
-    assert 2 <= len(run.attempts) < 10
-    assert [request.timeout_s for request in agent.asked] == sorted(
-        [request.timeout_s or 0 for request in agent.asked], reverse=True
-    )
+    assert [round(request.timeout_s or 0) for request in agent.asked] == [55, 45, 35, 25, 15, 5]
+    assert len(run.attempts) == 6
     assert run.fault is not None
     assert run.fault.error_class == "agent_5xx", "why it never answered, and not that time ran out"
 
 
-async def _later(reply: Reply) -> Reply:
-    return reply
-
-
 def test_waiting_for_a_place_is_not_taken_from_the_deadline(store: Store) -> None:
+    clock = TestClock()
+
     async def answer(request: RunRequest, emit: Emit) -> Reply:
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0)
+        clock.passed_s += 50
         return read_returned("ok")
 
     agent = Scripted(answer)
-    run_suite(store, a_suite(4, agents=["crew", "mate"], concurrency=1), {"crew": agent, "mate": agent})
+    suite = a_suite(4, agents=["crew", "mate"], concurrency=1)
+    run_suite(store, suite, {"crew": agent, "mate": agent}, clock=clock)
     assert agent.most_active == 1
-    assert min(request.timeout_s or 0 for request in agent.asked) > 299.99
+    assert [round(request.timeout_s or 0) for request in agent.asked] == [300] * 8
 
 
 def test_an_agent_that_is_given_too_much_gets_less_at_once(store: Store) -> None:
@@ -226,7 +230,7 @@ def test_events_of_the_agent_are_stored_while_it_runs(store: Store) -> None:
 
     async def answer(request: RunRequest, emit: Emit) -> Reply:
         emit(TextMessageChunk(message_id="m", delta="o"))
-        for _ in range(100):
+        for _ in range(3000):
             await asyncio.sleep(0.02)
             seen[:] = [sequence for sequence, _ in store.events(request.run_id)] if _begun(store, request) else []
             if seen:
