@@ -134,7 +134,7 @@ def test_ctrl_c_leaves_the_run_and_says_how_to_go_on(place: Place) -> None:
     assert process.stdout is not None
     shown = [json.loads(process.stdout.readline())["sequence"] for _ in range(4)]
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=60)
     assert (shown, out, process.returncode) == ([0, 1, 2, 3], "", 130)
     assert err == "follow it further with\n  seatrial tail run-1 --after 3 --json\nseatrial: interrupted\n"
     assert {request.method for request in place.service.requests} == {"GET"}
@@ -147,7 +147,7 @@ def test_text_is_shown_as_it_comes(place: Place) -> None:
     assert process.stdout.readline() == "     0  run started thread t\n"
     assert process.stdout.readline() == "     2  assistant né 0\n"
     place.portal.run(place.service.append(*EVENTS[3:], status="completed"))
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=60)
     assert (out.splitlines()[-1], err, process.returncode) == ("     5  run finished", "run-1: completed\n", 0)
 
 
@@ -157,7 +157,7 @@ def test_a_reader_that_goes_away_is_no_error(place: Place) -> None:
     assert process.stdout is not None
     process.stdout.readline()
     process.stdout.close()
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     assert process.stderr is not None
     assert process.stderr.read() == ""
     process.stderr.close()

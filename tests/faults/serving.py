@@ -22,7 +22,7 @@ from seatrial.events.envelope import envelope_bytes
 from seatrial.store import Store
 
 PROGRAM = Path(sys.executable).with_name("seatrial")
-READY_S = 60.0
+READY_S = 180.0
 
 AGENTS = '''
 import asyncio
@@ -105,7 +105,7 @@ class Server:
         deadline = time.monotonic() + READY_S
         while time.monotonic() < deadline:
             try:
-                with urllib.request.urlopen(f"{self.url}/readyz", timeout=5):
+                with urllib.request.urlopen(f"{self.url}/readyz", timeout=30):
                     return
             except OSError:  # an HTTP error is one, too
                 pass
@@ -118,9 +118,9 @@ class Server:
         """End it as a power cut would."""
         if self._process is not None and self._process.poll() is None:
             os.kill(self._process.pid, signal.SIGKILL)
-            self._process.wait(10)
+            self._process.wait(60)
 
-    def stop(self, timeout_s: float = 30.0) -> int:
+    def stop(self, timeout_s: float = 90.0) -> int:
         """Ask it to end; the exit code."""
         assert self._process is not None
         self._process.terminate()
@@ -147,7 +147,7 @@ class Server:
         assert status == 202, run
         return str(run["runId"])
 
-    def wait_ended(self, run_id: str, timeout_s: float = 60.0) -> dict[str, Any]:
+    def wait_ended(self, run_id: str, timeout_s: float = 180.0) -> dict[str, Any]:
         """The run, once it has ended."""
         deadline = time.monotonic() + timeout_s
         while True:
@@ -163,7 +163,7 @@ class Server:
         connection = socket.socket()
         if receive_buffer is not None:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        connection.settimeout(60)
+        connection.settimeout(120)
         connection.connect(("127.0.0.1", self.port))
         lines = [f"GET {path} HTTP/1.1", f"Host: 127.0.0.1:{self.port}"]
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]

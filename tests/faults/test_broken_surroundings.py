@@ -126,7 +126,7 @@ def test_a_clock_that_jumps_breaks_no_run_and_no_stream(tmp_path: Path) -> None:
 
 def test_a_subscriber_that_reads_one_byte_a_second_does_not_slow_the_others(tmp_path: Path, soaking: bool) -> None:
     words = 20_000 if soaking else 6_000
-    options = ["--send-timeout-s", "1"]
+    options = ["--send-timeout-s", "3"]
     with Server(tmp_path, str(tmp_path / "store.db"), options=options) as server:
         run_id = server.begin_talk(words, 0.0001)
         slow = [server.connect(f"/v1/runs/{run_id}/stream", receive_buffer=4096) for _ in range(20)]
@@ -144,7 +144,7 @@ def test_a_subscriber_that_reads_one_byte_a_second_does_not_slow_the_others(tmp_
             assert status == "completed"
             assert sequences == list(range(words + 6))
             assert rss_megabytes(server.pid) < 200
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 120
             while (subscribers := metric(server, "seatrial_subscribers")) > 0 and time.monotonic() < deadline:
                 time.sleep(0.2)
             assert subscribers == 0, "those who hardly read are still connected"
