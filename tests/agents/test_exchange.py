@@ -20,6 +20,7 @@ import yarl
 from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies.unhurried import run_unhurried
 
 from agents.setting import serving, talking
 from seatrial.agents import exchange, pool
@@ -486,7 +487,7 @@ def test_an_agent_has_to_wait_for_a_reader_that_takes_nothing() -> None:
                 assert await response.some()
                 return held
 
-    held = run(play())
+    held = run_unhurried(play())
     assert exchange.HELD_BYTES < held <= exchange.HELD_BYTES + exchange.BUFFER_BYTES
     assert sent < 64 * 2**20
 
@@ -503,7 +504,7 @@ def test_silence_is_counted_from_the_last_byte_and_anew_for_each_request() -> No
             answers.append(await endpoint.post(b"{}", {}))
             return answers
 
-    *answers, fault = run(play())
+    *answers, fault = run_unhurried(play())
     assert [type(answer) for answer in answers] == [Answer, Answer]
     assert isinstance(fault, Fault)
     assert (fault.error_class, fault.http_status) == ("agent_timeout", 200)
