@@ -92,11 +92,20 @@ def chat_turns(*, native: bool) -> st.SearchStrategy[list[AssistantBlock]]:
 
 
 def block_turns() -> st.SearchStrategy[list[AssistantBlock]]:
-    """Blocks in any order, as Anthropic's messages hold them; details that follow each other are one block."""
+    """Blocks in any order, as Anthropic's messages hold them.
+
+    Details that follow each other are one block, and nothing that is signed is said without a signature, too.
+    """
+
+    def holds(blocks: list[AssistantBlock]) -> bool:
+        if any({type(one), type(two)} == {ReasoningDetailsBlock} for one, two in pairwise(blocks)):
+            return False
+        details = [detail for block in blocks if isinstance(block, ReasoningDetailsBlock) for detail in block.details]
+        signed = {json.loads(bytes(detail)).get("text") for detail in details}
+        return not any(isinstance(block, ReasoningBlock) and block.text in signed for block in blocks)
+
     block = st.one_of(spoken(talk()), st.builds(ReasoningBlock, texts()), signed_details(), calls())
-    return st.lists(block, max_size=5).filter(
-        lambda blocks: all({type(one), type(two)} != {ReasoningDetailsBlock} for one, two in pairwise(blocks))
-    )
+    return st.lists(block, max_size=5).filter(holds)
 
 
 def any_turns() -> st.SearchStrategy[list[AssistantBlock]]:
