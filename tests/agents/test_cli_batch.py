@@ -18,6 +18,7 @@ from strategies.unhurried import UnhurriedLoop, run_unhurried
 
 from agents.setting import a_case, a_request, error_class
 from agents.test_process import wait_until_dead
+from seatrial.agents import process
 from seatrial.agents.agent import BatchAgent, Reply, RunRequest
 from seatrial.agents.cli_batch import CliBatchAgent
 from seatrial.agents.config import CliConfig
@@ -93,6 +94,22 @@ def test_every_case_is_answered_in_whatever_order(tmp_path: Path, temporary: Pat
     assert replies["run-a"].body == b'{"id": "a", "text": "answer to a"}'
     assert agent.notes == []
     assert list(temporary.iterdir()) == []
+
+
+def test_a_batch_that_is_read_slowly_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "DRAIN_S", 0.05)
+    agent = an_agent(tmp_path, "for case in cases: say(case['id'], text='x' * 1000)", files=False)
+
+    async def play() -> list[str | None]:
+        faults: list[str | None] = []
+        async with agent:
+            async for _, reply in agent.run_batch(requests(*map(str, range(600)))):
+                if len(faults) % 100 == 0:
+                    await asyncio.sleep(0.2)
+                faults.append(error_class(reply))
+        return faults
+
+    assert run_unhurried(play()) == [None] * 600
 
 
 def test_each_line_has_id_prompt_files_and_input(tmp_path: Path) -> None:

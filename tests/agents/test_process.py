@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from strategies.unhurried import run_unhurried
 
+from seatrial.agents import process as process_module
 from seatrial.agents.process import GRACE_S, MAX_LOG_BYTES, Process
 
 PYTHON = [sys.executable, "-I", "-S", "-c"]
@@ -127,6 +128,27 @@ def test_a_program_whose_output_nobody_reads_has_to_wait() -> None:
         return process.ended
 
     assert not running("import os\nwhile True: os.write(1, b'x' * 65536)", scenario)
+
+
+@every_way_of_waiting
+@pytest.mark.parametrize("size", [10, 350_000, 610_000])
+def test_nothing_is_lost_when_it_is_read_long_after_the_program_has_ended(
+    monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(process_module, "DRAIN_S", 0.05)
+    monkeypatch.setattr(process_module, "LOOK_AGAIN_S", 0.01)
+
+    async def scenario(process: Process) -> int:
+        count = 0
+        while True:
+            await asyncio.sleep(0.3)
+            part = await process.read()
+            if not part:
+                assert await process.wait() == 0
+                return count
+            count += len(part)
+
+    assert running(f"import sys; sys.stdout.write('x' * {size})", scenario) == size
 
 
 @every_way_of_waiting

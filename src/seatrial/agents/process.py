@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import IO, Self
+from typing import IO, Self, cast
 
 from seatrial.agents.watchdog import Watchdog
 
@@ -18,6 +19,8 @@ GRACE_S = 2.0
 """Between SIGTERM and SIGKILL."""
 DRAIN_S = 1.0
 """How long output is waited for when the program has ended, and something that left its group holds the pipe."""
+LOOK_AGAIN_S = 0.1
+"""Then, how often it is looked whether what the program wrote has been read."""
 MAX_LOG_BYTES = 16 * 1024
 MAX_LOG_LINES = 20
 READ_BYTES = 256 * 1024
@@ -44,7 +47,7 @@ class Process:
         self._has_output = has_output
         self._watchdog = watchdog
         self._loop = asyncio.get_running_loop()
-        self._output = asyncio.StreamReader(READ_BYTES)
+        self._output = _Output()
         self._log = _Log()
         self._transports: list[asyncio.ReadTransport] = []
         self._popen: subprocess.Popen[bytes] | None = None
@@ -70,7 +73,7 @@ class Process:
         self._watch(popen)
         try:
             if self._has_output:
-                await self._connect(asyncio.StreamReaderProtocol(self._output), popen.stdout)
+                await self._connect(self._output, popen.stdout)
             await self._connect(self._log, popen.stderr if self._has_output else popen.stdout)
         except BaseException:
             await self.__aexit__()
@@ -97,7 +100,7 @@ class Process:
 
     async def read(self) -> bytes:
         """The next bytes of its output, b"" at the end. A program whose output nobody reads has to wait."""
-        return await self._output.read(READ_BYTES)
+        return await self._output.read()
 
     async def wait(self) -> int:
         """Wait for the program itself to end: its exit code, negative for a signal."""
@@ -123,6 +126,13 @@ class Process:
     async def _connect(self, protocol: asyncio.BaseProtocol, pipe: IO[bytes] | None) -> None:
         transport, _ = await self._loop.connect_read_pipe(lambda: protocol, pipe)
         self._transports.append(transport)
+
+    def _close_pipes_when_read(self) -> None:
+        # Whoever reads may take longer than the program did to write.
+        if self._has_output and self._output.unread:
+            self._hang_up = self._loop.call_later(LOOK_AGAIN_S, self._close_pipes_when_read)
+        else:
+            self._close_pipes()
 
     def _close_pipes(self) -> None:
         for transport in self._transports:
@@ -162,7 +172,7 @@ class Process:
             self._watchdog.release(self._popen.pid)
         self._exit.set_result(self._popen.wait())
         # Something that left the group may hold the pipes.
-        self._hang_up = self._loop.call_later(DRAIN_S, self._close_pipes)
+        self._hang_up = self._loop.call_later(DRAIN_S, self._close_pipes_when_read)
 
 
 def _wait_for_end(popen: subprocess.Popen[bytes]) -> None:
@@ -172,6 +182,60 @@ def _wait_for_end(popen: subprocess.Popen[bytes]) -> None:
             os.waitid(os.P_PID, popen.pid, os.WEXITED | os.WNOWAIT)
     else:
         popen.wait()
+
+
+def _is_readable(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+class _Output(asyncio.Protocol):
+    """What a program writes, until it is read."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._held = 0
+        self._paused = False
+        self._closed = False
+        self._news = asyncio.Event()
+        self._transport: asyncio.ReadTransport | None = None
+
+    @property
+    def unread(self) -> bool:
+        """Whether there is something that was not read, here or in the pipe."""
+        if self._closed or self._transport is None:
+            return bool(self._parts)
+        return bool(self._parts) or _is_readable(self._transport.get_extra_info("pipe").fileno())
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # That of uvloop is one in all but its class.
+        self._transport = cast("asyncio.ReadTransport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._parts.append(data)
+        self._held += len(data)
+        if self._held > READ_BYTES and not self._paused and self._transport is not None:
+            self._paused = True
+            self._transport.pause_reading()
+        self._news.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._closed = True
+        self._news.set()
+
+    async def read(self) -> bytes:
+        """What has come, as soon as something has; b"" at the end."""
+        while not self._parts and not self._closed:
+            self._news.clear()
+            await self._news.wait()
+        data = b"".join(self._parts)
+        self._parts.clear()
+        self._held = 0
+        if self._paused and not self._closed and self._transport is not None:
+            self._paused = False
+            self._transport.resume_reading()
+        return data
 
 
 class _Log(asyncio.Protocol):
