@@ -116,5 +116,8 @@ class Recorder:
             if event.timestamp is UNSET:
                 event.timestamp = now
         # All of them or, when one cannot be encoded, none.
-        self._pending += [self._redaction.document(encode_event(event)) for event in events]
+        encoded = [encode_event(event) for event in events]
+        if self._redaction.active:
+            encoded = [self._redaction.document(document) for document in encoded]
+        self._pending += encoded
         self._open = not isinstance(events[-1], (RunFinished, RunError))

@@ -15,6 +15,7 @@ from seatrial.engine.limit import AdaptiveLimit
 from seatrial.engine.recorder import Recorder
 from seatrial.engine.redaction import Redaction
 from seatrial.engine.stop import Stop
+from seatrial.engine.watch import Watch
 from seatrial.errors import SeatrialError
 from seatrial.runs import Attempt, Case, Fault, Run, RunKey, RunStatus
 from seatrial.store import Receipt, Store, address
@@ -85,6 +86,7 @@ class TrialRunner:
         self._redaction = redaction
         self._places = places
         self._stop = Stop() if stop is None else stop
+        self._watch = Watch()
 
     async def carry_out(self, trial: Trial) -> Finished:
         """Run a trial to its end. Raises `StopRequestedError` when a stop comes while no attempt is under way."""
@@ -180,7 +182,7 @@ class TrialRunner:
         if left_s is not None and left_s <= 0:
             return Reply(fault=_out_of_time(trial))
         try:
-            async with asyncio.timeout(None if left_s is None else left_s + GRACE_S) as timer:
+            with self._watch.after(None if left_s is None else left_s + GRACE_S) as overtime:
                 return self._redaction.reply(await self.agent.run(request, recorder.emit))
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
@@ -188,7 +190,7 @@ class TrialRunner:
                 raise
             return Reply(fault=internal_fault(error, self._redaction))
         except Exception as error:  # noqa: BLE001 (a fault of ours in one run must not end the others)
-            if isinstance(error, TimeoutError) and timer.expired():
+            if isinstance(error, TimeoutError) and overtime.expired:
                 return Reply(fault=_out_of_time(trial))
             return Reply(fault=internal_fault(error, self._redaction))
 

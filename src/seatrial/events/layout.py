@@ -75,22 +75,25 @@ class AssistantParts:
         texts: list[str] = []
         native: list[AssistantBlock] = []
         for block in blocks:
-            if isinstance(block, TextBlock):
+            if type(block) is TextBlock:
                 texts.append(block.text)
                 self.layout.append(("text", len(block.text)))
-            elif isinstance(block, ThinkingBlock):
+            elif type(block) is ThinkingBlock:
                 texts.append(weave_thought(block.text))
                 self.layout.append(("thinking", len(block.text)))
-            elif isinstance(block, ToolCall):
+            elif type(block) is ToolCall:
                 self.calls.append(block)
                 self.layout.append(("call", 0))
-            elif isinstance(block, ReasoningDetailsBlock) and self._details_have_text():
+            elif type(block) is ReasoningDetailsBlock:
                 native.append(block)
-                self.reasoning[-1] = (self.reasoning[-1][0], block)
-            else:
+                if self._details_have_text():
+                    self.reasoning[-1] = (self.reasoning[-1][0], block)
+                else:
+                    self.reasoning.append((None, block))
+                    self.layout.append(("reasoning", 0))
+            elif type(block) is ReasoningBlock:
                 native.append(block)
-                text, details = (block, None) if isinstance(block, ReasoningBlock) else (None, block)
-                self.reasoning.append((text, details))
+                self.reasoning.append((block, None))
                 self.layout.append(("reasoning", 0))
         self.text = "".join(texts)
         self.is_plain = [*native, *spoken(self.text)[0], *self.calls] == list(blocks)

@@ -101,7 +101,7 @@ R = TypeVar("R", bound=msgspec.Struct)
 
 def as_metadata(remainder: msgspec.Struct) -> dict[str, Any] | UnsetType:
     """The metadata that carries it; UNSET when there is nothing to carry."""
-    if remainder == nothing(type(remainder)):  # as almost always
+    if remainder == _NOTHING[type(remainder)]:  # as almost always
         return UNSET
     return {KEY: wire.decode(wire.encode(remainder))}
 
@@ -119,13 +119,14 @@ def remainder(metadata: Any, kind: type[R], at: int, notes: list[Note]) -> R:
 
 def nothing(kind: type[R]) -> R:
     """An empty remainder of that kind: always the same one, which nobody may change."""
-    empty = _NOTHING.get(kind)
-    if empty is None:
-        empty = _NOTHING[kind] = kind()
-    return cast("R", empty)
+    return cast("R", _NOTHING[kind])
 
 
-_NOTHING: dict[type, msgspec.Struct] = {}
+_KINDS: tuple[type[msgspec.Struct], ...] = (
+    *(MessageRemainder, UserRemainder, AssistantRemainder, ToolRemainder, CustomRemainder),
+    *(ImageRemainder, ReasoningRemainder, CallRemainder, RunRemainder),
+)
+_NOTHING = {kind: kind() for kind in _KINDS}
 
 
 def ignored(at: int, why: str) -> Note:

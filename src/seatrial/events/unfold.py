@@ -101,17 +101,19 @@ class _Unfolding:
 
     def take(self, message: Message, position: int) -> None:
         message_id = f"{self._prefix}-m{position}"
-        if isinstance(message, ToolResultMessage):
+        if type(message) is ToolResultMessage:
             self._result(message, message_id, position)
             return
-        if isinstance(message, AssistantMessage):
+        if type(message) is AssistantMessage:
             self._assistant(message, message_id, is_last=position == self._last)
-        elif isinstance(message, UserMessage):
+        elif type(message) is UserMessage:
             self._user(message, message_id)
-        elif isinstance(message, SystemMessage):
-            self._text(message_id, "system", message.content, message, MessageRemainder())
-        else:
+        elif type(message) is SystemMessage:
+            self._text(message_id, "system", message.content, message, None)
+        elif type(message) is CustomMessage:
             self._custom(message, message_id)
+        else:
+            raise TypeError(f"a {type(message).__name__} is no message")
         self._head = message_id
 
     def _text(
@@ -120,17 +122,21 @@ class _Unfolding:
         role: t.TextRole,
         content: str,
         message: SystemMessage | UserMessage | AssistantMessage,
-        rest: MessageRemainder,
+        rest: MessageRemainder | None,
     ) -> None:
-        timestamp = _timestamp(message, rest)
+        timestamp: int | UnsetType = UNSET
+        if message.timestamp is not None:
+            rest = MessageRemainder() if rest is None else rest
+            timestamp = _timestamp(message, rest)
+        metadata = UNSET if rest is None else as_metadata(rest)
         self.events.append(t.TextMessageStart(message_id=message_id, role=role, timestamp=timestamp))
         if content:
             self.events.append(t.TextMessageContent(message_id=message_id, delta=content))
-        self.events.append(t.TextMessageEnd(message_id=message_id, metadata=as_metadata(rest)))
+        self.events.append(t.TextMessageEnd(message_id=message_id, metadata=metadata))
 
     def _user(self, message: UserMessage, message_id: str) -> None:
         if isinstance(message.content, str):
-            self._text(message_id, "user", message.content, message, UserRemainder())
+            self._text(message_id, "user", message.content, message, None)
         else:
             text, layout = user_text(message.content)
             self._text(message_id, "user", text, message, UserRemainder(blocks=layout))
@@ -336,7 +342,7 @@ def _opaque_item(detail: msgspec.Raw) -> str | None:
 
 def _result_content(blocks: list[ToolResultBlock]) -> str | list[agui.Part]:
     """One text as a string, anything else as parts."""
-    if len(blocks) == 1 and isinstance(blocks[0], TextBlock):
+    if len(blocks) == 1 and type(blocks[0]) is TextBlock:
         return blocks[0].text
     return [
         {"type": "text", "text": block.text} if isinstance(block, TextBlock) else _image_part(block) for block in blocks

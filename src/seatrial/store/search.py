@@ -49,28 +49,22 @@ class Hit(msgspec.Struct, frozen=True):
 
 def pieces(reading: Reading | None, steps: list[Step]) -> Iterator[tuple[str, str]]:
     """(pointer, text) of everything in a run that can be searched for, in order."""
-    if reading is not None:
-        transcript = reading.transcript
-        for index, message in enumerate(transcript.messages):
-            if text := _message_text(message, with_calls=not steps):
-                yield f"/messages/{index}", text[:MAX_PIECE]
-        if transcript.answer:
-            yield "/answer", transcript.answer[:MAX_PIECE]
-    for index, step in enumerate(steps):
-        yield f"/steps/{index}", _step_text(step)[:MAX_PIECE]
+    for pointer, text in zip(_pointers(reading, steps), _texts(reading, steps), strict=True):
+        if text:
+            yield pointer, text
 
 
 def indexed_text(reading: Reading | None, steps: list[Step]) -> str:
     """The text of a run as the index has it."""
     taken: list[str] = []
     left = MAX_TEXT
-    for _, text in pieces(reading, steps):
-        if len(text) >= left:
-            taken.append(text[:left])
-            break
-        taken.append(text)
-        left -= len(text) + 1
-    text = "\n".join(taken)
+    for text in _texts(reading, steps):
+        if text:
+            taken.append(text)
+            left -= len(text) + 1
+            if left < 0:
+                break
+    text = "\n".join(taken)[:MAX_TEXT]
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
@@ -89,12 +83,31 @@ def snippet(found: list[Phrase], parts: Iterator[tuple[str, str]]) -> tuple[str,
     return pointer, text[: _BEFORE + _AFTER], ()
 
 
+def _pointers(reading: Reading | None, steps: list[Step]) -> Iterator[str]:
+    """Where each of `_texts` is."""
+    if reading is not None:
+        yield from (f"/messages/{index}" for index in range(len(reading.transcript.messages)))
+        yield "/answer"
+    yield from (f"/steps/{index}" for index in range(len(steps)))
+
+
+def _texts(reading: Reading | None, steps: list[Step]) -> Iterator[str]:
+    """The text of every message, of the answer and of every step; empty where there is none."""
+    if reading is not None:
+        transcript = reading.transcript
+        for message in transcript.messages:
+            yield _message_text(message, with_calls=not steps)[:MAX_PIECE]
+        yield (transcript.answer or "")[:MAX_PIECE]
+    for step in steps:
+        yield _step_text(step)[:MAX_PIECE]
+
+
 def _message_text(message: Message, with_calls: bool) -> str:
-    if isinstance(message, AssistantMessage):
+    if type(message) is AssistantMessage:
         return "\n".join([text for block in message.content if (text := _block_text(block, with_calls))])
-    if isinstance(message, (UserMessage, ToolResultMessage)):
+    if type(message) is UserMessage or type(message) is ToolResultMessage:
         return message.plain_text()
-    return message.content if isinstance(message, SystemMessage) else ""
+    return message.content if type(message) is SystemMessage else ""
 
 
 def _block_text(block: AssistantBlock, with_calls: bool) -> str:
