@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+import zlib
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.store.bodies import PACK_FROM, address, digest, pack, unpack
+from seatrial.errors import SeatrialError
+from seatrial.store.bodies import PACK_FROM, Packer, address, digest, pack, unpack
 
 
 @given(st.binary(max_size=200), st.integers(0, 200))
@@ -18,10 +21,30 @@ def test_what_is_packed_comes_back(part: bytes, times: int) -> None:
 def test_only_what_shrinks_is_compressed() -> None:
     assert pack(b"a" * (PACK_FROM - 1)) == (0, b"a" * (PACK_FROM - 1))
     packed, data = pack(b"a" * PACK_FROM)
-    assert packed == 1
+    assert packed == 2
     assert len(data) < 100
     noise = random.Random(1).randbytes(PACK_FROM)
     assert pack(noise) == (0, noise)
+
+
+@given(st.lists(st.tuples(st.binary(max_size=200), st.integers(0, 200)), max_size=8))
+def test_what_is_packed_together_comes_back_each_by_itself(parts: list[tuple[bytes, int]]) -> None:
+    packer = Packer()
+    for _ in range(2):  # it is used again and again
+        documents = [(part * times, packer.add(part * times)) for part, times in parts]
+        packer.pack()
+        for data, document in documents:
+            assert unpack(document.packed, document.data) == data
+            assert len(document.data) <= len(data)
+
+
+def test_what_earlier_versions_packed_is_read() -> None:
+    assert unpack(1, zlib.compress(b"a" * PACK_FROM)) == b"a" * PACK_FROM
+
+
+def test_what_no_version_packed_is_refused() -> None:
+    with pytest.raises(SeatrialError, match="packed in an unknown way: 3"):
+        unpack(3, b"a")
 
 
 def test_an_address_is_the_sha_256_of_the_bytes() -> None:

@@ -19,6 +19,7 @@ from strategies import records
 
 from seatrial.errors import SeatrialError
 from seatrial.store import inserts, open_store, schema
+from seatrial.store.bodies import Packer
 from seatrial.store.dialect import Dialect
 from seatrial.store.open import _dialect, migrate
 from seatrial.store.recording import RecordRun
@@ -120,7 +121,7 @@ def test_a_store_of_the_first_version_is_brought_up_to_date_and_its_runs_are_sea
             old.add(inserts.CASE, 1, position, f"case-{position}", 0, b'{"id":"x","instruction":""}')
             run = records.run(position, said=("Where?", f"Behind bollard b{position}."))
             operation = RecordRun(run, 1, [], 0, [], replace=False)
-            operation.prepare()
+            operation.prepare(Packer())
             operation._record._text = ""  # there was nothing to put it in
             operation.run(old)
         old.flush()

@@ -21,7 +21,7 @@ from seatrial.events.types import Interrupt
 from seatrial.runs import Run, RunKey, ServedRun
 from seatrial.store import inserts, rows, served
 from seatrial.store.appending import EventRow, add_events, divided, joined
-from seatrial.store.bodies import address, digest, pack
+from seatrial.store.bodies import Document, Packer, address, digest
 from seatrial.store.schema import runs, served_runs
 from seatrial.store.served import Admission, Admitted
 from seatrial.store.transaction import SMALL, Operation, Transaction
@@ -74,16 +74,17 @@ class AdmitRun(Operation[Admitted]):
             ),
             None,
         )
-        self._packed_case: tuple[int, bytes] = (0, b"")
-        self._input: tuple[object, ...] = ()
+        self._input = b""
+        self._packed_input = self._packed_case = Document(b"")
         self._tried = False
         self.size = SMALL + len(self._case) + len(admission.input) + len(self._event)
 
-    def prepare(self) -> None:
-        self._events = divided(self._event, 1)
-        self._packed_case = pack(self._case)
+    def prepare(self, packer: Packer) -> None:
+        self._events = divided(self._event, 1, packer)
+        self._packed_case = packer.add(self._case)
         given = self._admission.input
-        self._input = (digest(address(given)), len(given), *pack(given))
+        self._input = digest(address(given))
+        self._packed_input = packer.add(given)
 
     def run(self, to: Transaction) -> Admitted | SeatrialError:
         admission = self._admission
@@ -139,8 +140,9 @@ class AdmitRun(Operation[Admitted]):
         number = to.new_run()
         run_id, agent = admission.run_id, admission.agent
         # Each server has one experiment for all its runs; a run's integer is a place in it that no other case has.
-        to.add(inserts.CASE, self._experiment, number, run_id, *self._packed_case)
-        to.add(inserts.BODY, *self._input)
+        case, given = self._packed_case, self._packed_input
+        to.add(inserts.CASE, self._experiment, number, run_id, case.packed, case.data)
+        to.add(inserts.BODY, self._input, len(admission.input), given.packed, given.data)
         to.add(inserts.RUN, number, run_id, self._experiment, run_id, agent, 0, *self._values)
         add_events(to, number, 0, self._events)
         to.add(
@@ -159,7 +161,7 @@ class AdmitRun(Operation[Admitted]):
             self._resume,
             0,
             0,
-            self._input[0],
+            self._input,
             b"{}",
         )
         to.live[run_id] = (number, 1)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from seatrial.errors import SeatrialError
 from seatrial.store import schema
-from seatrial.store.bodies import PACK_FROM, pack
+from seatrial.store.bodies import PACK_FROM, Document, Packer
 from seatrial.store.rows import UNFINISHED, no_run
 from seatrial.store.transaction import SMALL, Transaction
 
@@ -20,8 +20,8 @@ MAX_EVENT_BYTES_A_ROW = 64 * 1024
 
 _LINE_BREAK = 10  # an integer is looked for several times faster than bytes are
 
-EventRow: TypeAlias = tuple[int, int, int, bytes]
-"""Offset of the first event, count, and the lines of the events: packed or not, and as bytes."""
+EventRow: TypeAlias = tuple[int, int, Document]
+"""Offset of the first event, count, and the lines of the events."""
 
 
 class AppendEvents(msgspec.Struct, eq=False, gc=False):
@@ -44,8 +44,8 @@ class AppendEvents(msgspec.Struct, eq=False, gc=False):
     """The sequence that they were given in the last transaction."""
     unsure: bool = False
 
-    def prepare(self) -> None:
-        self.rows = divided(self.lines, self.count)
+    def prepare(self, packer: Packer) -> None:
+        self.rows = divided(self.lines, self.count, packer)
 
     def run(self, to: Transaction) -> int | SeatrialError:
         run_id, expected = self.run_id, self.expected
@@ -72,7 +72,7 @@ class AppendEvents(msgspec.Struct, eq=False, gc=False):
         found = find(to, run_id)
         if found is None:
             return no_run(run_id)
-        stored = self.rows if self.rows is not None else [(0, 1, 0, self.lines)]
+        stored = self.rows if self.rows is not None else [(0, 1, Document(self.lines))]
         # The same events may stand there because another process appended them, so being there is not enough.
         if self.unsure and self.tried is not None and are_at(to, found.id, self.tried, stored):
             return self.tried + self.count - 1  # the commit that broke off went through
@@ -104,38 +104,40 @@ def joined(events: Sequence[bytes]) -> bytes:
     return b"\n".join(events)
 
 
-def divided(lines: bytes, count: int) -> list[EventRow]:
-    """The rows for so many lines: compressed, and several when they are too much for one."""
+def divided(lines: bytes, count: int, packer: Packer) -> list[EventRow]:
+    """The rows for so many lines: to be compressed, and several when they are too much for one."""
     if len(lines) <= MAX_EVENT_BYTES_A_ROW and count <= MAX_EVENTS_A_ROW:
-        return [(0, count, *pack(lines))] if count else []
+        return [(0, count, packer.add(lines))] if count else []
     events = lines.split(b"\n")
     found: list[EventRow] = []
     start = size = 0
     for index, event in enumerate(events):
         if index > start and (size + len(event) > MAX_EVENT_BYTES_A_ROW or index - start == MAX_EVENTS_A_ROW):
-            found.append((start, index - start, *pack(b"\n".join(events[start:index]))))
+            found.append((start, index - start, packer.add(b"\n".join(events[start:index]))))
             start, size = index, 0
         size += len(event)
-    found.append((start, count - start, *pack(b"\n".join(events[start:]))))
+    found.append((start, count - start, packer.add(b"\n".join(events[start:]))))
     return found
 
 
 def add_events(to: Transaction, number: int, first: int, divided: list[EventRow]) -> None:
     """Gather rows of events, the first of them with this sequence."""
-    for offset, count, packed, data in divided:
-        to.events.extend((number, first + offset, count, packed, data))
+    for offset, count, document in divided:
+        to.events.extend((number, first + offset, count, document.packed, document.data))
 
 
 def are_at(to: Transaction, number: int, first: int, divided: list[EventRow]) -> bool:
     """Whether just these rows of events are stored from this sequence on."""
     table = schema.events
-    following = first + sum([count for _, count, _, _ in divided])
+    following = first + sum([count for _, count, _ in divided])
     stored = to.execute(
         sa.select(table.c.first, table.c.count, table.c.packed, table.c.data)
         .where(table.c.run == number, table.c.first >= first, table.c.first < following)
         .order_by(table.c.first)
     ).all()
-    return [tuple(row) for row in stored] == [(first + offset, *row) for offset, *row in divided]
+    return [tuple(row) for row in stored] == [
+        (first + offset, count, document.packed, document.data) for offset, count, document in divided
+    ]
 
 
 def find(to: Transaction, run_id: str) -> sa.Row[Any] | None:

@@ -10,6 +10,7 @@ from seatrial.errors import SeatrialError
 from seatrial.runs import RunKey, ServedRun
 from seatrial.store import rows, served
 from seatrial.store.appending import find, following, sequence_conflict
+from seatrial.store.bodies import Packer
 from seatrial.store.recording import Record
 from seatrial.store.schema import events, runs, served_runs
 from seatrial.store.served import Ending, ServedData
@@ -36,8 +37,8 @@ class EndRun(Operation[bool]):
         self._tried = False
         self.size = self._record.size + len(self._data)
 
-    def prepare(self) -> None:
-        self._record.prepare()
+    def prepare(self, packer: Packer) -> None:
+        self._record.prepare(packer)
 
     def run(self, to: Transaction) -> bool | SeatrialError:
         ending = self._ending

@@ -15,7 +15,7 @@ from seatrial._version import __version__
 from seatrial.errors import SeatrialError
 from seatrial.runs import Case, Experiment, Grade, Verdict
 from seatrial.store import inserts, rows, schema
-from seatrial.store.bodies import pack, unpack
+from seatrial.store.bodies import Document, Packer, pack, unpack
 from seatrial.store.transaction import Operation, Transaction
 from seatrial.transcript import Note
 
@@ -93,18 +93,15 @@ class AddCases(Operation[None]):
         self._experiment = experiment
         self._first = first
         self._cases = [(rows.identifier("id", case.id), rows.encode(case)) for case in cases]
-        self._ready: list[tuple[object, ...]] = []
+        self._packed: list[Document] = []
         self.size = sum([len(document) for _, document in self._cases])
 
-    def prepare(self) -> None:
-        self._ready = [
-            (self._experiment, position, case_id, *pack(document))
-            for position, (case_id, document) in enumerate(self._cases, self._first)
-        ]
+    def prepare(self, packer: Packer) -> None:
+        self._packed = [packer.add(document) for _, document in self._cases]
 
     def run(self, to: Transaction) -> None:
-        for row in self._ready:
-            to.add(inserts.CASE, *row)
+        for position, ((case_id, _), case) in enumerate(zip(self._cases, self._packed, strict=True), self._first):
+            to.add(inserts.CASE, self._experiment, position, case_id, case.packed, case.data)
 
 
 class MarkExperiment(Operation[None]):

@@ -11,7 +11,7 @@ from seatrial.errors import SeatrialError
 from seatrial.runs import Attempt, Run, RunKey
 from seatrial.store import inserts, rows, schema
 from seatrial.store.appending import EventRow, add_events, are_at, divided, find, following, joined
-from seatrial.store.bodies import address, digest, pack
+from seatrial.store.bodies import Document, Packer, address, digest
 from seatrial.store.search import indexed_text
 from seatrial.store.transaction import SMALL, Operation, Transaction
 
@@ -75,16 +75,16 @@ class Record:
         self._reading = rows.reading_json(reading) if reading is not None else None
         self._text = indexed_text(reading, run.steps)
         self._bodies = whole
-        self._packed_reading: tuple[int, bytes] | None = None
-        self._packed_bodies: list[tuple[object, ...]] = []
+        self._packed_reading: Document | None = None
+        self._packed_bodies: list[tuple[bytes, int, Document]] = []
         self.size = SMALL + sum([len(data) for _, data in whole]) + len(self._reading or b"") + len(self._lines)
 
-    def prepare(self) -> None:
-        """Compress what is large."""
-        self._events = divided(self._lines, self._count)
-        self._packed_bodies = [(hash_, len(data), *pack(data)) for hash_, data in self._bodies]
+    def prepare(self, packer: Packer) -> None:
+        """Have compressed what is large."""
+        self._events = divided(self._lines, self._count, packer)
+        self._packed_bodies = [(hash_, len(data), packer.add(data)) for hash_, data in self._bodies]
         if self._reading is not None:
-            self._packed_reading = pack(self._reading)
+            self._packed_reading = packer.add(self._reading)
 
     def add(self, to: Transaction, number: int, experiment: int, first: int, begun: bool) -> None:
         """Gather all rows; the events from the sequence `first` on."""
@@ -101,10 +101,10 @@ class Record:
             add(inserts.NOTE, number, *row)
         for row in self._verdicts:
             add(inserts.VERDICT, number, 0, *row)
-        for row in self._packed_bodies:
-            add(inserts.BODY, *row)
-        if self._packed_reading is not None:
-            add(inserts.READING, number, *self._packed_reading)
+        for hash_, size, body in self._packed_bodies:
+            add(inserts.BODY, hash_, size, body.packed, body.data)
+        if (reading := self._packed_reading) is not None:
+            add(inserts.READING, number, reading.packed, reading.data)
         if self._text:
             to.index(number, self._text)
         add_events(to, number, first, self._events)
@@ -133,8 +133,8 @@ class RecordRun(Operation[bool]):
         self._first = first
         self.size = self._record.size
 
-    def prepare(self) -> None:
-        self._record.prepare()
+    def prepare(self, packer: Packer) -> None:
+        self._record.prepare(packer)
 
     def run(self, to: Transaction) -> bool:
         run_id, key = self._record.run_id, self._record.key
@@ -169,20 +169,20 @@ class RecordAttempt(Operation[None]):
         self._run_id = run_id
         self._values = rows.attempt_values(attempt)
         self._body = body
-        self._packed: tuple[object, ...] | None = None
+        self._packed: Document | None = None
         self.size = SMALL + len(body or b"")
 
-    def prepare(self) -> None:
+    def prepare(self, packer: Packer) -> None:
         if self._body is not None:
-            self._packed = (digest(address(self._body)), len(self._body), *pack(self._body))
+            self._packed = packer.add(self._body)
 
     def run(self, to: Transaction) -> SeatrialError | None:
         known = to.live.get(self._run_id) or find(to, self._run_id)
         if known is None:
             return rows.no_run(self._run_id)
         to.add(inserts.KNOWN_ATTEMPT, known[0], *self._values)
-        if self._packed is not None:
-            to.add(inserts.BODY, *self._packed)
+        if self._body is not None and (packed := self._packed) is not None:
+            to.add(inserts.BODY, digest(address(self._body)), len(self._body), packed.packed, packed.data)
         return None
 
 

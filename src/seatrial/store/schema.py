@@ -1,7 +1,7 @@
 """The tables of a store, the same on SQLite and PostgreSQL.
 
 What a query asks for has a column; the whole of each thing is beside it as JSON in `data`, so that a new field of a
-step or a verdict needs no migration. Large JSON is compressed where `packed` is 1 (see `bodies`).
+step or a verdict needs no migration. Large JSON is compressed where `packed` is not 0 (see `bodies`).
 
 Runs and experiments have their text ids, and small integers that the other tables refer to: the children of a run
 stay next to each other on disk, and an index entry is a few bytes. Integers of runs are never used again, because the
@@ -15,7 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-REVISIONS = ("0001", "0002", "0003")
+REVISIONS = ("0001", "0002", "0003", "0004")
 """Every version of the schema, oldest first; the last is what this code reads and writes."""
 VERSION_TABLE = "seatrial_version"
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 import sqlalchemy as sa
 
 from seatrial.errors import SeatrialError
+from seatrial.store.bodies import Packer
 from seatrial.store.dialect import Dialect
 from seatrial.store.inserts import ALL, EVENTS, Insert
 
@@ -84,8 +85,8 @@ class Operation(Protocol[T]):
     unsure: bool = False
     """Whether a commit of it broke off, and may have gone through all the same; the writer says so."""
 
-    def prepare(self) -> None:
-        """What can be done before the transaction, such as compressing; called once, by the writer."""
+    def prepare(self, packer: Packer) -> None:
+        """What can be done before the transaction; called once, by the writer, which then has the packer pack."""
         return
 
     def run(self, to: Transaction) -> T | SeatrialError:

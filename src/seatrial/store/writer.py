@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from seatrial.errors import SeatrialError
+from seatrial.store.bodies import Packer
 from seatrial.store.dialect import Dialect
 from seatrial.store.receipt import Receipt, keep
 from seatrial.store.transaction import Operation, Transaction
@@ -58,6 +59,7 @@ class Writer:
         self._closed: SeatrialError | None = None
         self._connection: sa.Connection | None = None
         self._live: dict[str, tuple[int, int]] = {}
+        self._packer = Packer()
 
     def submit(self, operation: Operation[T]) -> Receipt[T]:
         """Queue an operation. Operations of one thread are written in the order in which it submitted them."""
@@ -132,7 +134,8 @@ class Writer:
         operations = [operation for operation, _ in group]
         for operation in operations:
             if not operation.ready:
-                operation.prepare()
+                operation.prepare(self._packer)
+        self._packer.pack()
         values: list[object] = []
         try:
             try:
