@@ -19,6 +19,7 @@ from seatrial.agents.limit import time_limit
 from seatrial.agents.returned import read_returned
 from seatrial.agents.streamed import StreamedRun
 from seatrial.agents.threads import Threads
+from seatrial.agents.watch import Watch
 from seatrial.errors import SeatrialError
 from seatrial.events import encode_event
 from seatrial.events.types import BaseEvent, RunStarted, TextMessageChunk
@@ -50,6 +51,7 @@ class PythonAgent:
         self._proxy = proxy if self._calling.needs_grant else None
         self._timeout_s = timeout_s
         self._threads: Threads | None = None
+        self._watch = Watch()
 
     async def __aenter__(self) -> Self:
         self._threads = Threads()
@@ -74,7 +76,7 @@ class PythonAgent:
         stream: StreamedRun | None = None
         fault: Fault | None = None
         try:
-            async with asyncio.timeout(limit.seconds) as timer:
+            with self._watch.limit(limit.seconds) as timer:
                 value = await self._call(request, grant)
                 if hasattr(value, "__anext__") or hasattr(value, "__next__"):
                     stream = StreamedRun(
@@ -85,7 +87,7 @@ class PythonAgent:
                         fault.message = grant.redact_text(fault.message)
         except TimeoutError as error:
             # The function may raise one of its own.
-            fault = limit.fault() if timer.expired() else exception_fault(error, grant)
+            fault = limit.fault() if timer.expired else exception_fault(error, grant)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is not None and task.cancelling():

@@ -10,12 +10,12 @@ from pathlib import Path
 import msgspec
 
 from seatrial.agents.agent import Agent, Reply, RunRequest
+from seatrial.agents.watch import Watch
 from seatrial.engine.clock import Clock
 from seatrial.engine.limit import AdaptiveLimit
 from seatrial.engine.recorder import Recorder
 from seatrial.engine.redaction import Redaction
 from seatrial.engine.stop import Stop
-from seatrial.engine.watch import Watch
 from seatrial.errors import SeatrialError
 from seatrial.runs import Attempt, Case, Fault, Run, RunKey, RunStatus
 from seatrial.store import Receipt, Store, address
@@ -182,7 +182,7 @@ class TrialRunner:
         if left_s is not None and left_s <= 0:
             return Reply(fault=_out_of_time(trial))
         try:
-            with self._watch.after(None if left_s is None else left_s + GRACE_S) as overtime:
+            with self._watch.limit(None if left_s is None else left_s + GRACE_S) as limit:
                 return self._redaction.reply(await self.agent.run(request, recorder.emit))
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
@@ -190,7 +190,7 @@ class TrialRunner:
                 raise
             return Reply(fault=internal_fault(error, self._redaction))
         except Exception as error:  # noqa: BLE001 (a fault of ours in one run must not end the others)
-            if isinstance(error, TimeoutError) and overtime.expired:
+            if isinstance(error, TimeoutError) and limit.expired:
                 return Reply(fault=_out_of_time(trial))
             return Reply(fault=internal_fault(error, self._redaction))
 

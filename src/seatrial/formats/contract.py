@@ -54,11 +54,12 @@ def check(
             f"unknown response contract: response_mode {response_mode!r}, strictness {strictness!r}",
             hint="response_mode is thin or rich, strictness is soft or strict",
         )
-    sent = not any(note.code in (MESSAGES_MISSING, MESSAGES_INVALID) for note in reading.notes)
-    gradeable = sent and any(
-        type(message) is AssistantMessage and message.plain_text() for message in reading.transcript.messages
-    )
     notes = reading.notes
+    sent = not (notes and any(note.code in (MESSAGES_MISSING, MESSAGES_INVALID) for note in notes))
+    # From the end, where the answer is.
+    gradeable = sent and any(
+        type(message) is AssistantMessage and message.plain_text() for message in reversed(reading.transcript.messages)
+    )
     if response_mode == "thin":
         notes = [note for note in notes if note.code != MESSAGES_MISSING]
     elif response_mode == "rich" and sent and not gradeable:

@@ -90,7 +90,7 @@ def case_page(connection: sa.Connection, experiment: int, first: int, limit: int
         .where(cases.c.experiment == experiment, cases.c.position >= first)
         .order_by(cases.c.position)
         .limit(limit)
-    )
+    ).all()
     return [wire.decode(unpack(*row), rows.CASE) for row in found]
 
 

@@ -66,7 +66,7 @@ def run_page(
     """Runs in the order of the suite's cases, then by agent and trial; those behind the run `after`."""
     columns = [runs.c[field] for field in RunSummary.__struct_fields__ if field != "key"]
     query = sa.select(runs.c.agent, runs.c.case_id, runs.c.trial, *columns)
-    found = connection.execute(_page(query, experiment, where, after, limit))
+    found = connection.execute(_page(query, experiment, where, after, limit)).all()
     return [RunSummary(RunKey(agent, case_id, trial), *values) for agent, case_id, trial, *values in found]
 
 

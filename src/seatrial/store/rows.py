@@ -64,14 +64,15 @@ RUN_DATA = msgspec.json.Decoder(RunData)
 STEP = msgspec.json.Decoder(Step)
 SUITE = msgspec.json.Decoder(dict[str, Any])
 VERDICT = msgspec.json.Decoder(Verdict)
+_encode = msgspec.json.Encoder().encode
 
 
 def encode(value: object) -> bytes:
     """JSON of a value of ours; `unstorable` when something in it is not JSON."""
     try:
-        return wire.encode(value)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise SeatrialError("unstorable", f"{type(value).__name__} has a part that is not JSON: {error}") from None
+        return _encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return _encode_mended(value)
 
 
 def identifier(kind: str, text: str) -> str:
@@ -169,6 +170,13 @@ def verdict_values(position: int, verdict: Verdict) -> tuple[object, ...]:
 def no_run(run_id: str) -> SeatrialError:
     """The error for a run that is not there."""
     return SeatrialError("not_found", f"there is no run {run_id!r} in the store")
+
+
+def _encode_mended(value: object) -> bytes:
+    try:
+        return wire.encode(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise SeatrialError("unstorable", f"{type(value).__name__} has a part that is not JSON: {error}") from None
 
 
 def _number(value: float | None) -> float | None:

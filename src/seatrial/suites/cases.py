@@ -75,12 +75,16 @@ def checked_cases(
                 here.add(("from",), f"{quoted(entry.source)} is not `package.module:function`")
             continue
         for case, place in cases:
+            taken = places.get(case.id)
+            if taken is None:
+                places[case.id] = place
+                if not (case.world or case.graders or case.files):
+                    yield case  # as most are, and there are many
+                    continue
             told = here if case is entry else problems.at(place)
-            if case.id in places:
-                told.add(("id",), f"the id `{case.id}` is taken", f"by a case in {places[case.id]}")
-                continue
-            places[case.id] = place
-            if _is_sound(case, directory, kinds, told, import_graders):
+            if taken is not None:
+                told.add(("id",), f"the id `{case.id}` is taken", f"by a case in {taken}")
+            elif _is_sound(case, directory, kinds, told, import_graders):
                 yield case
 
 
@@ -123,7 +127,8 @@ def _read(
                 value = {"id": f"{stem}-{record.number}", **value}
             case = value if isinstance(value, Case) else fit(value, Case, (), problems.at(record.place))
             if case is not None:
-                case.files = [os.path.join(folder, file) for file in case.files]
+                if case.files:
+                    case.files = [os.path.join(folder, file) for file in case.files]
                 yield case, record.place
     except SeatrialError as error:
         problems.add(("from",), error.message, error.hint)
