@@ -215,6 +215,9 @@ FUNCTIONS = {
     ),
     "def make(": "`MODULE` cannot be imported: SyntaxError: '(' was never closed (MODULE.py, line 1)",
     "def make(): return []": "there are no cases in `MODULE:make`",
+    "def make(): return [{'id': 'a', 'instruction': 'x'}, {'id': 'a', 'instruction': 'y'}]": (
+        "the id `a` is taken (by a case in shop.suite.yaml:3:5)"
+    ),
     "def make(): return [3]": "this must be a mapping, not a whole number",
     "def make(): return [object()]": "this must be a mapping, not something of type `object`",
     "def make(): return [{'instruction': 'x', 'expected': object()}]": (

@@ -49,22 +49,17 @@ class Hit(msgspec.Struct, frozen=True):
 
 def pieces(reading: Reading | None, steps: list[Step]) -> Iterator[tuple[str, str]]:
     """(pointer, text) of everything in a run that can be searched for, in order."""
-    for pointer, text in zip(_pointers(reading, steps), _texts(reading, steps), strict=True):
-        if text:
-            yield pointer, text
+    messages = () if reading is None else range(len(reading.transcript.messages))
+    places = [f"/messages/{index}" for index in messages]
+    if reading is not None:
+        places.append("/answer")
+    places += [f"/steps/{index}" for index in range(len(steps))]
+    return ((place, text) for place, text in zip(places, _texts(reading, steps), strict=True) if text)
 
 
 def indexed_text(reading: Reading | None, steps: list[Step]) -> str:
     """The text of a run as the index has it."""
-    taken: list[str] = []
-    left = MAX_TEXT
-    for text in _texts(reading, steps):
-        if text:
-            taken.append(text)
-            left -= len(text) + 1
-            if left < 0:
-                break
-    text = "\n".join(taken)[:MAX_TEXT]
+    text = "\n".join([text for text in _texts(reading, steps) if text])[:MAX_TEXT]
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
@@ -83,23 +78,14 @@ def snippet(found: list[Phrase], parts: Iterator[tuple[str, str]]) -> tuple[str,
     return pointer, text[: _BEFORE + _AFTER], ()
 
 
-def _pointers(reading: Reading | None, steps: list[Step]) -> Iterator[str]:
-    """Where each of `_texts` is."""
-    if reading is not None:
-        yield from (f"/messages/{index}" for index in range(len(reading.transcript.messages)))
-        yield "/answer"
-    yield from (f"/steps/{index}" for index in range(len(steps)))
-
-
-def _texts(reading: Reading | None, steps: list[Step]) -> Iterator[str]:
+def _texts(reading: Reading | None, steps: list[Step]) -> list[str]:
     """The text of every message, of the answer and of every step; empty where there is none."""
+    texts: list[str] = []
     if reading is not None:
         transcript = reading.transcript
-        for message in transcript.messages:
-            yield _message_text(message, with_calls=not steps)[:MAX_PIECE]
-        yield (transcript.answer or "")[:MAX_PIECE]
-    for step in steps:
-        yield _step_text(step)[:MAX_PIECE]
+        texts = [_message_text(message, not steps)[:MAX_PIECE] for message in transcript.messages]
+        texts.append((transcript.answer or "")[:MAX_PIECE])
+    return texts + [_step_text(step)[:MAX_PIECE] for step in steps]
 
 
 def _message_text(message: Message, with_calls: bool) -> str:
@@ -111,9 +97,9 @@ def _message_text(message: Message, with_calls: bool) -> str:
 
 
 def _block_text(block: AssistantBlock, with_calls: bool) -> str:
-    if isinstance(block, (TextBlock, ThinkingBlock, ReasoningBlock)):
+    if type(block) is TextBlock or type(block) is ThinkingBlock or type(block) is ReasoningBlock:
         return block.text
-    if with_calls and isinstance(block, ToolCall):
+    if with_calls and type(block) is ToolCall:
         return f"{block.name} {_scalars(block.arguments)}"
     return ""
 
