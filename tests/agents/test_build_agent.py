@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.agents import build_agent
+from seatrial.agents import build_agent, needs_proxy
 from seatrial.agents.agent import BatchAgent
-from seatrial.agents.config import AgentConfig, CliConfig, HttpConfig, ReplayConfig, StreamConfig
+from seatrial.agents.config import AgentConfig, CliConfig, HttpConfig, PythonConfig, ReplayConfig, StreamConfig
 
 
 @pytest.mark.parametrize(
@@ -34,10 +34,35 @@ def test_a_function_needs_no_http(tmp_path: Path) -> None:
     script = f"""
 import sys
 from pathlib import Path
-from seatrial.agents import build_agent
+from seatrial.agents import build_agent, needs_proxy
 from seatrial.agents.config import PythonConfig
 assert "asyncio" not in sys.modules
 build_agent("a", PythonConfig(target="mine:agent"), directory=Path({str(tmp_path)!r}))
 assert "aiohttp" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
+
+
+FUNCTIONS = """
+def plain(instruction): ...
+async def calls_tools(instruction, *, proxy_url, run_token): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("config", "needed"),
+    [
+        (HttpConfig(endpoint_url="http://127.0.0.1:1/"), True),
+        (PythonConfig(target="crew_for_proxy:plain"), False),
+        (PythonConfig(target="crew_for_proxy:calls_tools"), True),
+        (StreamConfig(url="http://127.0.0.1:1/"), False),
+        (CliConfig(command=["true"]), False),
+    ],
+)
+def test_the_proxy_is_there_for_those_who_are_told_of_it(config: AgentConfig, needed: bool, tmp_path: Path) -> None:
+    Path(tmp_path, "crew_for_proxy.py").write_text(FUNCTIONS)
+    try:
+        assert needs_proxy(config, tmp_path) is needed
+    finally:
+        sys.modules.pop("crew_for_proxy", None)
+        sys.path[:] = [folder for folder in sys.path if folder != str(tmp_path)]

@@ -12,7 +12,17 @@ if TYPE_CHECKING:
     from seatrial.agents.replay import StoredRuns
     from seatrial.world.proxy import ToolProxy
 
-__all__ = ["build_agent"]
+__all__ = ["build_agent", "needs_proxy"]
+
+
+def needs_proxy(config: AgentConfig, directory: Path) -> bool:
+    """Whether the agent of a configuration is told where the tool proxy is."""
+    if isinstance(config, PythonConfig):
+        from seatrial.agents.calling import Calling
+        from seatrial.target import load_target
+
+        return Calling(load_target(config.target, directory), directory).needs_grant
+    return isinstance(config, HttpConfig)
 
 
 def build_agent(

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from seatrial._version import __version__
-from seatrial.agents import build_agent
+from seatrial.agents import build_agent, needs_proxy
 from seatrial.agents.agent import Agent, BatchAgent
-from seatrial.agents.config import HttpConfig, PythonConfig
 from seatrial.engine.clock import Clock, SystemClock
 from seatrial.engine.experiment import ExperimentRunner, Observer, Tally
 from seatrial.engine.garbage import rare_collections
@@ -157,22 +156,23 @@ async def built_agents(
     suite: Suite, store: Store, variables: Mapping[str, str], stack: AsyncExitStack
 ) -> dict[str, Agent | BatchAgent]:
     """The agents of a suite by name, not entered yet; their tool proxy is open for as long as the stack is."""
+    configs = {name: resolve_agent(config, variables) for name, config in suite.agents.items()}
     proxy: ToolProxy | None = None
-    if any(isinstance(config, HttpConfig | PythonConfig) for config in suite.agents.values()):
-        from seatrial.world.proxy import ToolProxy
+    if any(needs_proxy(config, suite.directory) for config in configs.values()):
+        from seatrial.world.proxy import ToolProxy  # brings an HTTP server with it
 
         proxy = await stack.enter_async_context(ToolProxy())
     return {
         name: build_agent(
             name,
-            resolve_agent(config, variables),
+            config,
             directory=suite.directory,
             proxy=proxy,
             connect_s=suite.timeouts.connect_s,
             read_s=suite.timeouts.read_s,
             stored_runs=StoredRuns(store),
         )
-        for name, config in suite.agents.items()
+        for name, config in configs.items()
     }
 
 
