@@ -38,6 +38,14 @@ def test_what_is_packed_together_comes_back_each_by_itself(parts: list[tuple[byt
             assert len(document.data) <= len(data)
 
 
+def test_what_cannot_be_packed_by_one_call_is_packed_by_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seatrial.store.bodies._TOGETHER", False)
+    packer = Packer()
+    documents = [packer.add(letter * PACK_FROM) for letter in (b"a", b"b")]
+    packer.pack()
+    assert [(d.packed, unpack(d.packed, d.data)) for d in documents] == [(2, b"a" * PACK_FROM), (2, b"b" * PACK_FROM)]
+
+
 def test_what_earlier_versions_packed_is_read() -> None:
     assert unpack(1, zlib.compress(b"a" * PACK_FROM)) == b"a" * PACK_FROM
 

@@ -11,7 +11,7 @@ import threading
 import zlib
 
 import msgspec
-from zstandard import ZstdCompressor, ZstdDecompressor
+from zstandard import ZstdCompressor, ZstdDecompressor, backend_features
 
 from seatrial.errors import SeatrialError
 from seatrial.hashing import feed
@@ -22,6 +22,7 @@ PACK_FROM = 2048
 _PLAIN, _ZLIB, _ZSTD = range(3)
 """What `packed` says. Stores of earlier versions have zlib's."""
 _LEVEL = 1  # of a few kilobytes of text it saves as much as the default level, in less time
+_TOGETHER = "multi_compress_to_buffer" in backend_features  # not on PyPy
 
 _of_thread = threading.local()
 
@@ -51,7 +52,7 @@ class Packer:
         """Compress all that were added since the last time."""
         large, self._large = self._large, []
         whole: list[bytes | bytearray | memoryview] = [document.data for document in large]
-        if len(whole) > 1:
+        if len(whole) > 1 and _TOGETHER:
             segments = self._compressor.multi_compress_to_buffer(whole)
             packed = [segments[index].tobytes() for index in range(len(segments))]
         else:
