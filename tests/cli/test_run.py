@@ -46,7 +46,7 @@ async def stream(instruction, case_id):
 
 async def large(instruction):
     import random
-    return "ok " + random.Random(instruction).randbytes(20_000).hex()
+    return "ok " + random.Random(instruction).randbytes(30_000).hex()
 """.replace("\\\\n", "\\n")
 
 
