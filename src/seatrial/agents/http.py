@@ -14,7 +14,7 @@ from seatrial.agents.dispatch import PING, envelope, run_headers
 from seatrial.agents.endpoint import Answer, Endpoint, checked_url
 from seatrial.agents.excerpt import excerpt
 from seatrial.agents.limit import time_limit
-from seatrial.agents.watch import Watch
+from seatrial.agents.shared_timer import SharedTimer
 from seatrial.errors import SeatrialError
 from seatrial.formats import agent_response, contract
 from seatrial.runs import Fault
@@ -52,7 +52,7 @@ class HttpAgent:
         self._config = config
         self._agent_id = name if config.agent_id is None else config.agent_id
         self._proxy = proxy
-        self._watch = Watch()
+        self._timer = SharedTimer()
         self._proxy_url: str | None = None
         """What the agent is told in the place of the address that the proxy listens on."""
         if config.proxy_url is not None:
@@ -71,7 +71,7 @@ class HttpAgent:
         limit = time_limit(request)
         grant = self._proxy.open_run(request.run_id, emit)
         try:
-            with self._watch.limit(limit.seconds):
+            with self._timer.timeout(limit.seconds):
                 return await self._dispatch(request, grant)
         except TimeoutError:
             return Reply(fault=limit.fault())

@@ -17,9 +17,9 @@ from seatrial.agents.config import PythonConfig
 from seatrial.agents.exception import exception_fault
 from seatrial.agents.limit import time_limit
 from seatrial.agents.returned import read_returned
+from seatrial.agents.shared_timer import SharedTimer
 from seatrial.agents.streamed import StreamedRun
 from seatrial.agents.threads import Threads
-from seatrial.agents.watch import Watch
 from seatrial.errors import SeatrialError
 from seatrial.events import encode_event
 from seatrial.events.types import BaseEvent, RunStarted, TextMessageChunk
@@ -51,7 +51,7 @@ class PythonAgent:
         self._proxy = proxy if self._calling.needs_grant else None
         self._timeout_s = timeout_s
         self._threads: Threads | None = None
-        self._watch = Watch()
+        self._timer = SharedTimer()
 
     async def __aenter__(self) -> Self:
         self._threads = Threads()
@@ -76,7 +76,7 @@ class PythonAgent:
         stream: StreamedRun | None = None
         fault: Fault | None = None
         try:
-            with self._watch.limit(limit.seconds) as timer:
+            with self._timer.timeout(limit.seconds) as timeout:
                 value = await self._call(request, grant)
                 if hasattr(value, "__anext__") or hasattr(value, "__next__"):
                     stream = StreamedRun(
@@ -87,7 +87,7 @@ class PythonAgent:
                         fault.message = grant.redact_text(fault.message)
         except TimeoutError as error:
             # The function may raise one of its own.
-            fault = limit.fault() if timer.expired else exception_fault(error, grant)
+            fault = limit.fault() if timeout.expired else exception_fault(error, grant)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is not None and task.cancelling():

@@ -19,8 +19,8 @@ from seatrial.agents.exchange import Response
 from seatrial.agents.http_faults import ExchangeError, status_fault
 from seatrial.agents.limit import time_limit
 from seatrial.agents.run_input import encode_input, run_input
+from seatrial.agents.shared_timer import SharedTimer
 from seatrial.agents.streamed import StreamedRun
-from seatrial.agents.watch import Watch
 from seatrial.errors import SeatrialError
 from seatrial.runs import Fault
 
@@ -48,7 +48,7 @@ class StreamAgent:
             max_bytes=config.max_response_bytes,
         )
         self._config = config
-        self._watch = Watch()
+        self._timer = SharedTimer()
 
     async def __aenter__(self) -> Self:
         await self._endpoint.__aenter__()
@@ -65,7 +65,7 @@ class StreamAgent:
             return Reply(fault=Fault("internal_error", f"the case cannot be sent: {error}"))
         conversation = _Conversation(self._endpoint, self._config, StreamedRun(emit, _FORMATS[self._config.format]))
         try:
-            with self._watch.limit(limit.seconds):
+            with self._timer.timeout(limit.seconds):
                 fault = await conversation.hold(body)
         except TimeoutError:
             fault = limit.fault()

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from seatrial.agents.agent import Agent, Reply, RunRequest
-from seatrial.agents.watch import Watch
+from seatrial.agents.shared_timer import SharedTimer
 from seatrial.engine.clock import Clock
 from seatrial.engine.limit import AdaptiveLimit
 from seatrial.engine.recorder import Recorder
@@ -86,7 +86,7 @@ class TrialRunner:
         self._redaction = redaction
         self._places = places
         self._stop = Stop() if stop is None else stop
-        self._watch = Watch()
+        self._timer = SharedTimer()
 
     async def carry_out(self, trial: Trial) -> Finished:
         """Run a trial to its end. Raises `StopRequestedError` when a stop comes while no attempt is under way."""
@@ -182,7 +182,7 @@ class TrialRunner:
         if left_s is not None and left_s <= 0:
             return Reply(fault=_out_of_time(trial))
         try:
-            with self._watch.limit(None if left_s is None else left_s + GRACE_S) as limit:
+            with self._timer.timeout(None if left_s is None else left_s + GRACE_S) as timeout:
                 return self._redaction.reply(await self.agent.run(request, recorder.emit))
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
@@ -190,7 +190,7 @@ class TrialRunner:
                 raise
             return Reply(fault=internal_fault(error, self._redaction))
         except Exception as error:  # noqa: BLE001 (a fault of ours in one run must not end the others)
-            if isinstance(error, TimeoutError) and limit.expired:
+            if isinstance(error, TimeoutError) and timeout.expired:
                 return Reply(fault=_out_of_time(trial))
             return Reply(fault=internal_fault(error, self._redaction))
 

@@ -169,11 +169,13 @@ class RecordAttempt(Operation[None]):
         self._run_id = run_id
         self._values = rows.attempt_values(attempt)
         self._body = body
+        self._hash = b""
         self._packed: Document | None = None
         self.size = SMALL + len(body or b"")
 
     def prepare(self, packer: Packer) -> None:
         if self._body is not None:
+            self._hash = digest(address(self._body))
             self._packed = packer.add(self._body)
 
     def run(self, to: Transaction) -> SeatrialError | None:
@@ -182,7 +184,7 @@ class RecordAttempt(Operation[None]):
             return rows.no_run(self._run_id)
         to.add(inserts.KNOWN_ATTEMPT, known[0], *self._values)
         if self._body is not None and (packed := self._packed) is not None:
-            to.add(inserts.BODY, digest(address(self._body)), len(self._body), packed.packed, packed.data)
+            to.add(inserts.BODY, self._hash, len(self._body), packed.packed, packed.data)
         return None
 
 

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 from strategies.unhurried import run_unhurried
 
-from seatrial.agents.watch import Watch
+from seatrial.agents.shared_timer import SharedTimer
 
 
 def test_what_is_late_is_cut_off() -> None:
     async def scene() -> float:
-        watch = Watch()
+        timer = SharedTimer()
         loop = asyncio.get_running_loop()
         begun = loop.time()
-        with pytest.raises(TimeoutError), watch.limit(0.05) as limit:
+        with pytest.raises(TimeoutError), timer.timeout(0.05) as timeout:
             await asyncio.sleep(60)
-        assert limit.expired
+        assert timeout.expired
         task = asyncio.current_task()
         assert task is not None
         assert not task.cancelling()
@@ -30,26 +30,26 @@ def test_what_is_late_is_cut_off() -> None:
 
 
 def test_each_has_its_own_end() -> None:
-    async def wait(watch: Watch, end_s: float | None, wait_s: float) -> str:
+    async def wait(timer: SharedTimer, end_s: float | None, wait_s: float) -> str:
         try:
-            with watch.limit(end_s):
+            with timer.timeout(end_s):
                 await asyncio.sleep(wait_s)
         except TimeoutError:
             return "cut off"
         return "done"
 
     async def scene() -> list[str]:
-        watch = Watch()
+        timer = SharedTimer()
         ends: list[tuple[float | None, float]] = [(60, 0.1), (0.2, 60), (0.1, 60), (None, 0.3), (0.1, 0.05), (0, 60)]
-        together = await asyncio.gather(*[wait(watch, end_s, wait_s) for end_s, wait_s in ends])
-        return [*together, await wait(watch, 0.1, 60)]
+        together = await asyncio.gather(*[wait(timer, end_s, wait_s) for end_s, wait_s in ends])
+        return [*together, await wait(timer, 0.1, 60)]
 
     assert run_unhurried(scene()) == ["done", "cut off", "cut off", "done", "done", "cut off", "cut off"]
 
 
 def test_one_timer_is_enough_for_many() -> None:
     async def scene() -> int:
-        watch = Watch()
+        timer = SharedTimer()
         loop = asyncio.get_running_loop()
         timers = 0
         call_at = loop.call_at
@@ -62,7 +62,7 @@ def test_one_timer_is_enough_for_many() -> None:
         loop.call_at = counted  # type: ignore[method-assign, assignment]
 
         async def work() -> None:
-            with watch.limit(60):
+            with timer.timeout(60):
                 await asyncio.sleep(0)
 
         await asyncio.gather(*[work() for _ in range(100)])
@@ -71,13 +71,13 @@ def test_one_timer_is_enough_for_many() -> None:
     assert run_unhurried(scene()) == 1
 
 
-def test_a_watch_goes_on_in_another_loop() -> None:
-    watch = Watch()
+def test_it_goes_on_in_another_loop() -> None:
+    timer = SharedTimer()
 
     async def scene(end_s: float) -> bool:
-        with suppress(TimeoutError), watch.limit(end_s) as limit:
+        with suppress(TimeoutError), timer.timeout(end_s) as timeout:
             await asyncio.sleep(0.1)
-        return limit.expired
+        return timeout.expired
 
     assert not run_unhurried(scene(5))
     assert run_unhurried(scene(0.05))
@@ -86,10 +86,10 @@ def test_a_watch_goes_on_in_another_loop() -> None:
 
 def test_a_task_that_somebody_else_cancels_is_cancelled() -> None:
     async def scene() -> None:
-        watch = Watch()
+        timer = SharedTimer()
 
         async def work(end_s: float) -> None:
-            with watch.limit(end_s):
+            with timer.timeout(end_s):
                 await asyncio.sleep(60)
 
         task = asyncio.create_task(work(60))
@@ -101,7 +101,7 @@ def test_a_task_that_somebody_else_cancels_is_cancelled() -> None:
         task = asyncio.create_task(work(60))
         await asyncio.sleep(0.01)
         loop = asyncio.get_running_loop()
-        watch._look(loop, loop.time() + 60)
+        timer._look(loop, loop.time() + 60)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -111,12 +111,12 @@ def test_a_task_that_somebody_else_cancels_is_cancelled() -> None:
 
 def test_who_does_not_heed_it_goes_on_and_is_marked() -> None:
     async def scene() -> None:
-        watch = Watch()
-        with watch.limit(0.01) as limit:
+        timer = SharedTimer()
+        with timer.timeout(0.01) as timeout:
             with pytest.raises(asyncio.CancelledError):
                 await asyncio.sleep(60)
             await asyncio.sleep(0.1)  # it is cancelled once
-        assert limit.expired
+        assert timeout.expired
         task = asyncio.current_task()
         assert task is not None
         assert not task.cancelling()
@@ -126,8 +126,8 @@ def test_who_does_not_heed_it_goes_on_and_is_marked() -> None:
 
 def test_an_error_of_its_own_stays_what_it_is() -> None:
     async def scene() -> None:
-        watch = Watch()
-        with pytest.raises(ValueError, match="mine"), watch.limit(60):
+        timer = SharedTimer()
+        with pytest.raises(ValueError, match="mine"), timer.timeout(60):
             raise ValueError("mine")
 
     run_unhurried(scene())

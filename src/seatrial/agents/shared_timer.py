@@ -1,6 +1,6 @@
 """Time limits of very many runs, nearly all of which end long before.
 
-`asyncio.timeout` sets a timer for each of them and takes it back again. A watch has one timer, for whatever ends first.
+`asyncio.timeout` sets a timer for each of them and takes it back. This is one timer, set for whatever ends first.
 """
 
 from __future__ import annotations
@@ -11,29 +11,29 @@ from types import TracebackType
 from typing import Any, Self
 
 
-class Watch:
+class SharedTimer:
     """Cancels tasks whose time is over. For one event loop at a time."""
 
     def __init__(self) -> None:
-        self._limits: set[Limit] = set()
+        self._timeouts: set[Timeout] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._due = inf
-        """When the timer goes off: not later than the first of the limits."""
+        """When the timer goes off: not later than the first of the timeouts."""
 
-    def limit(self, seconds: float | None) -> Limit:
+    def timeout(self, seconds: float | None) -> Timeout:
         """A context whose task is cancelled after so many seconds, and which then raises `TimeoutError`."""
-        return Limit(self, seconds)
+        return Timeout(self, seconds)
 
-    def _add(self, limit: Limit) -> None:
+    def _add(self, timeout: Timeout) -> None:
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop, self._timer, self._due = loop, None, inf
-            self._limits.clear()
-        limit.end = loop.time() + limit.seconds
-        self._limits.add(limit)
-        if limit.end < self._due:
-            self._set_timer(loop, limit.end)
+            self._timeouts.clear()
+        timeout.end = loop.time() + timeout.seconds
+        self._timeouts.add(timeout)
+        if timeout.end < self._due:
+            self._set_timer(loop, timeout.end)
 
     def _set_timer(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
         if self._timer is not None:
@@ -44,26 +44,26 @@ class Watch:
     def _look(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
         self._timer, self._due = None, inf
         now = max(due, loop.time())  # a loop may be early by the resolution of its clock
-        for limit in self._limits:
-            if limit.end <= now:
-                limit.expire()
+        for timeout in self._timeouts:
+            if timeout.end <= now:
+                timeout.expire()
         # Most that were there when the timer was set have gone, so the next time is far off.
-        if left := [limit.end for limit in self._limits if not limit.expired]:
+        if left := [timeout.end for timeout in self._timeouts if not timeout.expired]:
             self._set_timer(loop, min(left))
 
 
-class Limit:
+class Timeout:
     """One task's time, as `asyncio.timeout` has it."""
 
-    __slots__ = ("_cancelling", "_task", "_watch", "end", "expired", "seconds")
+    __slots__ = ("_cancelling", "_shared", "_task", "end", "expired", "seconds")
 
-    def __init__(self, watch: Watch, seconds: float | None) -> None:
+    def __init__(self, shared: SharedTimer, seconds: float | None) -> None:
         self.seconds = inf if seconds is None else seconds
         self.end = inf
         """On the loop's clock."""
         self.expired = False
         """Whether the task was cancelled because its time was over."""
-        self._watch = watch
+        self._shared = shared
         self._task: asyncio.Task[Any] | None = None
         self._cancelling = 0
 
@@ -71,16 +71,16 @@ class Limit:
         if self.seconds != inf:
             task = asyncio.current_task()
             if task is None:
-                raise RuntimeError("only a task has a time limit")
+                raise RuntimeError("only a task can be timed out")
             self._task = task
             self._cancelling = task.cancelling()
-            self._watch._add(self)
+            self._shared._add(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._watch._limits.discard(self)
+        self._shared._timeouts.discard(self)
         # When somebody else has cancelled the task, too, it is cancelled.
         if self.expired and self._task is not None:
             cancelling = self._task.uncancel()
