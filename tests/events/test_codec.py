@@ -5,10 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from strategies.events import events
 
 from seatrial.errors import SeatrialError
-from seatrial.events import decode_event, encode_event, from_native, to_native
+from seatrial.events import decode_event, encode_event, encode_events, from_native, to_native
 from seatrial.events import types as t
 from seatrial.events.codec import CARRIED_TYPES, EVENT_TYPES, native_bytes
 from seatrial.events.types import Event
@@ -52,6 +53,17 @@ NAMES = [
 def test_all_types_are_there() -> None:
     assert sorted(EVENT_TYPES) == sorted(NAMES)
     assert len(NAMES) == 31
+
+
+@given(st.lists(events(), max_size=5))
+def test_many_events_are_written_like_each_of_them(some: list[Event]) -> None:
+    assert encode_events(some) == [encode_event(event) for event in some]
+
+
+@pytest.mark.parametrize("odd", [msgspec.Raw(b'{\n"a": 1}'), "a lone surrogate: \ud800"])
+def test_an_event_that_is_not_one_line_as_it_is_leaves_the_others_alone(odd: object) -> None:
+    some: list[Event] = [t.StepStarted(step_name="a"), t.RawEvent(event=odd), t.StepFinished(step_name="a")]
+    assert encode_events(some) == [encode_event(event) for event in some]
 
 
 @given(events())

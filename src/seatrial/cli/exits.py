@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping
 
 PASSED = 0
 FAILED = 1
@@ -24,8 +23,8 @@ def interrupted_exit(interrupt: KeyboardInterrupt) -> int:
     return 128 + (interrupt.number if isinstance(interrupt, StoppedBySignal) else signal.SIGINT)
 
 
-def exit_of(outcomes: Mapping[str, int], *, complete: bool = True) -> int:
+def exit_of(*, failed: int, errored: int, complete: bool = True) -> int:
     """How a command on many runs ends: 1 when any failed, 3 when something could not be run, else 0."""
-    if outcomes.get("failed"):
+    if failed:
         return FAILED
-    return COULD_NOT_RUN if outcomes.get("errored") or not complete else PASSED
+    return COULD_NOT_RUN if errored or not complete else PASSED

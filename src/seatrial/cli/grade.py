@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         told = ", ".join(f"{count} {word}" for word, count in sorted(done.outcomes.items()))
         print(f"{experiment.experiment_id}: {told}")
         print(f"{done.changed} runs changed; {done.computed} verdicts computed, {done.reused} known already")
-    return exit_of(done.outcomes)
+    return exit_of(failed=done.outcomes["failed"], errored=done.outcomes["errored"])
 
 
 async def _graded(experiment: Experiment, suite: Suite, cases: Iterable[Case], store: Store) -> Regrading:

@@ -12,6 +12,7 @@ from typing import NoReturn, Protocol
 from seatrial._version import __version__
 from seatrial.cli.exits import COULD_NOT_RUN, USAGE, interrupted_exit
 from seatrial.errors import SeatrialError
+from seatrial.garbage import rare_collections
 
 COMMANDS: dict[str, str] = {
     "init": "write a first suite and agent, which run as they are",
@@ -50,10 +51,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if name not in COMMANDS:
             return _without_command(arguments)
-        command: Command = importlib.import_module(f"seatrial.cli.{name}")
-        parser = _Parser(prog=f"seatrial {name}", description=_sentence(COMMANDS[name]), formatter_class=_Help)
-        command.configure(parser)
-        return command.run(parser.parse_args(arguments[1:]))
+        with rare_collections():
+            command: Command = importlib.import_module(f"seatrial.cli.{name}")
+            parser = _Parser(prog=f"seatrial {name}", description=_sentence(COMMANDS[name]), formatter_class=_Help)
+            command.configure(parser)
+            return command.run(parser.parse_args(arguments[1:]))
     except SeatrialError as error:
         _complain(error)
         return USAGE if error.code in ("usage", "invalid_config", "invalid_suite", "unknown_format") else COULD_NOT_RUN

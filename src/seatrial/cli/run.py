@@ -9,7 +9,6 @@ import os
 import shlex
 import signal
 import sys
-from collections import Counter
 from collections.abc import Collection
 
 from seatrial.cli.exits import StoppedBySignal, exit_of
@@ -75,10 +74,8 @@ def run(args: argparse.Namespace) -> int:
             print(f"{form}: {path}", file=told)
         if tally.stop_reason is not None:
             print(f"stopped: {tally.stop_reason}; go on with\n  {_resume_command(args, experiment)}", file=told)
-        outcomes: Counter[str] = Counter()
-        for counts in store.agent_counts(experiment.experiment_id):
-            outcomes.update(counts.outcomes)
-        return exit_of(outcomes, complete=tally.stop_reason is None)
+        summary = report.summary
+        return exit_of(failed=summary.failed, errored=summary.errored, complete=tally.stop_reason is None)
 
 
 def _suite(args: argparse.Namespace) -> Suite:

@@ -16,7 +16,7 @@ from msgspec import UNSET
 from seatrial.engine.clock import Clock
 from seatrial.engine.redaction import Redaction
 from seatrial.errors import SeatrialError
-from seatrial.events import encode_event, unfold
+from seatrial.events import encode_events, unfold
 from seatrial.events.deltas import Deltas
 from seatrial.events.types import Event, RunError, RunFinished, RunStarted
 from seatrial.runs import Fault
@@ -116,7 +116,7 @@ class Recorder:
             if event.timestamp is UNSET:
                 event.timestamp = now
         # All of them or, when one cannot be encoded, none.
-        encoded = [encode_event(event) for event in events]
+        encoded = encode_events(events)
         if self._redaction.active:
             encoded = [self._redaction.document(document) for document in encoded]
         self._pending += encoded

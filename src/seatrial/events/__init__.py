@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from seatrial.lazy import attach
 
 if TYPE_CHECKING:
-    from seatrial.events.codec import decode_event, encode_event, from_native, to_native
+    from seatrial.events.codec import decode_event, encode_event, encode_events, from_native, to_native
     from seatrial.events.envelope import (
         Cursor,
         RunStreamTerminal,
@@ -68,6 +68,7 @@ __all__ = [
     "cursor_text",
     "decode_event",
     "encode_event",
+    "encode_events",
     "encode_ndjson",
     "encode_sse",
     "encode_sse_comment",
@@ -96,6 +97,7 @@ __getattr__ = attach(
         "codec": (
             "decode_event",
             "encode_event",
+            "encode_events",
             "from_native",
             "to_native",
         ),

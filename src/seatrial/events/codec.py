@@ -6,6 +6,7 @@ with their type as the name (`to_native`), and become themselves again on readin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -22,7 +23,8 @@ CARRIED_TYPES = {"ACTIVITY_DELTA", "SUBAGENT_STARTED", "SUBAGENT_FINISHED", "SUB
 
 _CARRIED_CLASSES = frozenset({EVENT_TYPES[name] for name in CARRIED_TYPES})
 _CARRIED_BEGINNINGS = tuple([b'{"type":"%b"' % name.encode() for name in sorted(CARRIED_TYPES)])
-_encode = msgspec.json.Encoder().encode
+_ENCODER = msgspec.json.Encoder()
+_encode = _ENCODER.encode
 # What any event may carry stays at the top of a CUSTOM event, where readers of the native view look for it.
 _COMMON = dict(zip(t.BaseEvent.__struct_fields__, t.BaseEvent.__struct_encode_fields__, strict=True))
 
@@ -39,6 +41,16 @@ def encode_event(event: t.Event) -> bytes:
         return _encode(event)
     except (UnicodeEncodeError, RecursionError):
         return wire.encode(event)  # which mends what can be mended, and else says what is wrong
+
+
+def encode_events(events: Sequence[t.Event]) -> list[bytes]:
+    """All of these events, each as `encode_event` writes it, in less time."""
+    try:
+        lines = _ENCODER.encode_lines(events).split(b"\n")
+    except (UnicodeEncodeError, RecursionError):
+        lines = []
+    # Behind the last line break is nothing. A raw value of an event may have line breaks of its own.
+    return lines[:-1] if len(lines) == len(events) + 1 else [encode_event(event) for event in events]
 
 
 def decode_event(data: bytes) -> t.Event:

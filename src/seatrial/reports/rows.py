@@ -97,6 +97,11 @@ class Cell(msgspec.Struct, gc=False):
     """The first run that passed, failed, errored: examples to look at."""
 
     @property
+    def runs(self) -> int:
+        """All runs that were counted."""
+        return self.passed + self.failed + self.errored + self.other
+
+    @property
     def graded(self) -> int:
         """Runs that say something of the agent."""
         return self.passed + self.failed
@@ -133,6 +138,15 @@ class Cell(msgspec.Struct, gc=False):
         if row.score is not None and row.outcome in ("passed", "failed"):
             self.score_sum += row.score
             self.scored += 1
+
+    def join(self, other: Cell) -> None:
+        """Count what another cell has counted; the examples stay."""
+        self.passed += other.passed
+        self.failed += other.failed
+        self.errored += other.errored
+        self.other += other.other
+        self.score_sum += other.score_sum
+        self.scored += other.scored
 
 
 class Rows(Protocol):

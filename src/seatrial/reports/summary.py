@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from itertools import groupby
 from operator import attrgetter
@@ -80,17 +80,17 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 def summarise(rows: Iterable[RunRow]) -> Summary:
     """Add up. Rows of one case must follow each other."""
-    sums: dict[str, _Sum] = {}
+    sums: defaultdict[str, _Sum] = defaultdict(_Sum)
     flaky: list[FlakyCase] = []
     flaky_cases = cases = trials = 0
     for case_id, some in groupby(rows, attrgetter("case_id")):
         cases += 1
-        cells: dict[str, Cell] = {}
+        cells: defaultdict[str, Cell] = defaultdict(Cell)
         for row in some:
-            sums.setdefault(row.agent, _Sum()).add(row)
-            cells.setdefault(row.agent, Cell()).add(row)
+            sums[row.agent].add(row)
+            cells[row.agent].add(row)
         for agent, cell in cells.items():
-            trials = max(trials, cell.graded + cell.errored + cell.other)
+            trials = max(trials, cell.runs)
             sums[agent].close(cell)
             if cell.flaky:
                 flaky_cases += 1
@@ -124,7 +124,6 @@ class _Sum:
         self.duration_ms = 0.0
 
     def add(self, row: RunRow) -> None:
-        self.total.add(row)
         if row.error_class is not None:
             self.error_classes[row.error_class] += 1
         if row.duration_ms is not None:
@@ -140,7 +139,8 @@ class _Sum:
         self.output_tokens += row.output_tokens or 0
 
     def close(self, cell: Cell) -> None:
-        """All runs of a case have been added."""
+        """All runs of a case have been added, to this cell, too."""
+        self.total.join(cell)
         self.flaky += cell.flaky
         if cell.graded:
             self.tallies[cell.graded, cell.passed] += 1
@@ -150,7 +150,7 @@ class _Sum:
         durations = sorted(self.durations)
         return AgentSummary(
             agent=agent,
-            runs=total.graded + total.errored + total.other,
+            runs=total.runs,
             passed=total.passed,
             failed=total.failed,
             errored=total.errored,

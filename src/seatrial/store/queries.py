@@ -32,7 +32,7 @@ class RunFilter(msgspec.Struct, frozen=True):
     cases: frozenset[str] = frozenset()
 
 
-class RunSummary(msgspec.Struct, frozen=True):
+class RunSummary(msgspec.Struct, frozen=True, gc=False):
     """A run as a line of a table."""
 
     key: RunKey

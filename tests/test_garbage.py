@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from seatrial.engine.garbage import NEW_OBJECTS, rare_collections
+from seatrial.garbage import NEW_OBJECTS, rare_collections
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def test_two_experiments_that_overlap_leave_the_threshold_as_it_was() -> None:
     assert gc.get_threshold() == (700, 10, 10)
 
 
-@pytest.mark.parametrize("own", [0, 50_000])
+@pytest.mark.parametrize("own", [0, NEW_OBJECTS])
 def test_a_collector_that_is_off_or_rarer_still_stays_as_it_is(own: int) -> None:
     gc.set_threshold(own, 10, 10)
     with rare_collections():
