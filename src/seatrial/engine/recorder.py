@@ -7,7 +7,7 @@ answers costs no timer, and its events are stored with the run.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
@@ -82,8 +82,8 @@ class Recorder:
         """End the run: with the events of the transcript, unless the agent streamed its own."""
         self._put_rest()
         if transcript is not None:
-            started, *events = unfold(transcript, thread_id=self.thread_id, run_id=self.run_id)
-            self._put(*(events if self._open else [started, *events]))
+            events = unfold(transcript, thread_id=self.thread_id, run_id=self.run_id, timestamp=self._clock.now_ms())
+            self._write(events[1:] if self._open else events)
         elif self._open:
             self._put(RunFinished(thread_id=self.thread_id, run_id=self.run_id))
 
@@ -115,6 +115,9 @@ class Recorder:
         for event in events:
             if event.timestamp is UNSET:
                 event.timestamp = now
+        self._write(events)
+
+    def _write(self, events: Sequence[Event]) -> None:
         # All of them or, when one cannot be encoded, none.
         encoded = encode_events(events)
         if self._redaction.active:

@@ -20,7 +20,7 @@ from seatrial.errors import SeatrialError
 from seatrial.runs import Attempt, Case, Fault, Run, RunKey, RunStatus
 from seatrial.store import Receipt, Store, address
 from seatrial.suites import Retry
-from seatrial.trajectory import extract
+from seatrial.trajectory import find_steps
 
 GRACE_S = 10.0
 """Agents end by themselves at the deadline, and bring what there is; one that does not is cut off so much later."""
@@ -250,11 +250,11 @@ def _run(place: Place, reply: Reply, attempts: list[Attempt], redaction: Redacti
         fault=reply.fault,
     )
     if reply.reading is not None:
-        trajectory = extract(reply.reading, trace_file=reply.trace_file)
-        run.steps = redaction.steps(trajectory.steps)
-        run.steps_source = trajectory.source
-        if trajectory.notes:
-            reply.reading.notes = [*reply.reading.notes, *trajectory.notes]
+        found = find_steps(reply.reading, trace_file=reply.trace_file)
+        run.steps = redaction.steps(found.steps)
+        run.steps_source = found.source
+        if found.notes:
+            reply.reading.notes = [*reply.reading.notes, *found.notes]
     return run
 
 

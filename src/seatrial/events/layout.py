@@ -72,19 +72,23 @@ class AssistantParts:
         """One for each reasoning message: its text, its details, or both."""
         self.calls: list[ToolCall] = []
         self.layout: AssistantLayout = []
+        self.text = ""
         texts: list[str] = []
         native: list[AssistantBlock] = []
+        in_order = True
         for block in blocks:
             if type(block) is TextBlock:
+                in_order = in_order and not texts and not self.calls and block.text != ""
                 texts.append(block.text)
                 self.layout.append(("text", len(block.text)))
-            elif type(block) is ThinkingBlock:
-                texts.append(weave_thought(block.text))
-                self.layout.append(("thinking", len(block.text)))
             elif type(block) is ToolCall:
                 self.calls.append(block)
                 self.layout.append(("call", 0))
+            elif type(block) is ThinkingBlock:
+                texts.append(weave_thought(block.text))
+                self.layout.append(("thinking", len(block.text)))
             elif type(block) is ReasoningDetailsBlock:
+                in_order = in_order and not texts and not self.calls
                 native.append(block)
                 if self._details_have_text():
                     self.reasoning[-1] = (self.reasoning[-1][0], block)
@@ -92,12 +96,16 @@ class AssistantParts:
                     self.reasoning.append((None, block))
                     self.layout.append(("reasoning", 0))
             elif type(block) is ReasoningBlock:
+                in_order = in_order and not texts and not self.calls
                 native.append(block)
                 self.reasoning.append((block, None))
                 self.layout.append(("reasoning", 0))
-        self.text = "".join(texts)
-        self.is_plain = [*native, *spoken(self.text)[0], *self.calls] == list(blocks)
+        if texts:
+            self.text = texts[0] if len(texts) == 1 else "".join(texts)
+        self.is_plain = in_order
         """Whether the parts give the blocks without the layout: reasoning, then what was said, then the calls."""
+        if "<" in self.text:  # there may be a thought in it
+            self.is_plain = [*native, *spoken(self.text)[0], *self.calls] == list(blocks)
 
     def _details_have_text(self) -> bool:
         """Whether the block before is a reasoning text that the details can share a message with.

@@ -70,12 +70,21 @@ MAX_ID = 256
 _MAX_SAFE = 2**53 - 1
 
 
-def unfold(transcript: Transcript, *, thread_id: str, run_id: str) -> list[t.Event]:
-    """A run of the agent whose fold is the transcript. Ids have 1 to 256 characters."""
+def unfold(transcript: Transcript, *, thread_id: str, run_id: str, timestamp: int | UnsetType = UNSET) -> list[t.Event]:
+    """A run of the agent whose fold is the transcript. Ids have 1 to 256 characters.
+
+    `timestamp` is for the events that the transcript has none for.
+    """
     identity = transcript.identity
     parent = UNSET if identity is None or identity.parent_run_id is None else identity.parent_run_id
-    started = t.RunStarted(thread_id=thread_id, run_id=run_id, protocol_version=PROTOCOL_VERSION, parent_run_id=parent)
-    unfolding = _Unfolding(transcript, run_id)
+    started = t.RunStarted(
+        thread_id=thread_id,
+        run_id=run_id,
+        protocol_version=PROTOCOL_VERSION,
+        parent_run_id=parent,
+        timestamp=timestamp,
+    )
+    unfolding = _Unfolding(transcript, run_id, timestamp)
     unfolding.events.append(started)
     for position, message in enumerate(transcript.messages):
         unfolding.take(message, position)
@@ -86,8 +95,9 @@ def unfold(transcript: Transcript, *, thread_id: str, run_id: str) -> list[t.Eve
 class _Unfolding:
     """The events so far, and the ids in them."""
 
-    def __init__(self, transcript: Transcript, run_id: str) -> None:
+    def __init__(self, transcript: Transcript, run_id: str, timestamp: int | UnsetType) -> None:
         self.events: list[t.Event] = []
+        self._now = timestamp
         self._last = len(transcript.messages) - 1
         # Long run ids are cut so that the ids made of them stay within the limit.
         self._prefix = run_id[:200]
@@ -124,15 +134,16 @@ class _Unfolding:
         message: SystemMessage | UserMessage | AssistantMessage,
         rest: MessageRemainder | None,
     ) -> None:
-        timestamp: int | UnsetType = UNSET
+        now = begun = self._now
         if message.timestamp is not None:
             rest = MessageRemainder() if rest is None else rest
-            timestamp = _timestamp(message, rest)
+            begun = _timestamp(message, rest, now)
         metadata = UNSET if rest is None else as_metadata(rest)
-        self.events.append(t.TextMessageStart(message_id=message_id, role=role, timestamp=timestamp))
+        events = self.events
+        events.append(t.TextMessageStart(message_id=message_id, role=role, timestamp=begun))
         if content:
-            self.events.append(t.TextMessageContent(message_id=message_id, delta=content))
-        self.events.append(t.TextMessageEnd(message_id=message_id, metadata=metadata))
+            events.append(t.TextMessageContent(message_id=message_id, delta=content, timestamp=now))
+        events.append(t.TextMessageEnd(message_id=message_id, metadata=metadata, timestamp=now))
 
     def _user(self, message: UserMessage, message_id: str) -> None:
         if isinstance(message.content, str):
@@ -145,28 +156,32 @@ class _Unfolding:
         parts = AssistantParts(message.content)
         for index, (text, details) in enumerate(parts.reasoning):
             self._reasoning(f"{message_id}-r{index}", text, details)
-        rest = AssistantRemainder(usage=message.usage)
-        if not parts.is_plain:
-            rest.blocks = parts.layout
-        # How the run ends tells how its last message ended.
-        if not (is_last and (_failed(message) or _aborted(message))):
-            rest.error_message = message.error_message
-            if message.stop_reason is not default_stop_reason(bool(parts.calls)):
-                rest.stop_reason = message.stop_reason
+        rest: AssistantRemainder | None = None
+        as_usual = message.stop_reason is default_stop_reason(bool(parts.calls))
+        if not (as_usual and parts.is_plain and message.usage is None and message.error_message is None):
+            rest = AssistantRemainder(usage=message.usage)
+            if not parts.is_plain:
+                rest.blocks = parts.layout
+            # How the run ends tells how its last message ended.
+            if not (is_last and (_failed(message) or _aborted(message))):
+                rest.error_message = message.error_message
+                if not as_usual:
+                    rest.stop_reason = message.stop_reason
         self._text(message_id, "assistant", parts.text, message, rest)
         for call in parts.calls:
             self._call(call, message_id)
 
     def _reasoning(self, message_id: str, text: ReasoningBlock | None, details: ReasoningDetailsBlock | None) -> None:
         value, marked = _encrypted(details) if details is not None else (UNSET, False)
-        self.events.append(t.ReasoningMessageStart(message_id=message_id))
+        now = self._now
+        self.events.append(t.ReasoningMessageStart(message_id=message_id, timestamp=now))
         if text is not None and text.text:
-            self.events.append(t.ReasoningMessageContent(message_id=message_id, delta=text.text))
+            self.events.append(t.ReasoningMessageContent(message_id=message_id, delta=text.text, timestamp=now))
         metadata = as_metadata(ReasoningRemainder(details=marked))
-        self.events.append(t.ReasoningMessageEnd(message_id=message_id, metadata=metadata))
+        self.events.append(t.ReasoningMessageEnd(message_id=message_id, metadata=metadata, timestamp=now))
         if value is not UNSET:
             self.events.append(
-                t.ReasoningEncryptedValue(subtype="message", entity_id=message_id, encrypted_value=value)
+                t.ReasoningEncryptedValue(subtype="message", entity_id=message_id, encrypted_value=value, timestamp=now)
             )
 
     def _call(self, call: ToolCall, message_id: str) -> None:
@@ -177,12 +192,17 @@ class _Unfolding:
         self._calls.setdefault(call.id, deque()).append(_Call(wire_id, call.name, message_id))
         metadata = UNSET if wire_id == call.id else as_metadata(CallRemainder(call.id))
         text = _argument_text(call.arguments)
+        now = self._now
         self.events += [
             t.ToolCallStart(
-                tool_call_id=wire_id, tool_call_name=call.name, parent_message_id=message_id, metadata=metadata
+                tool_call_id=wire_id,
+                tool_call_name=call.name,
+                parent_message_id=message_id,
+                metadata=metadata,
+                timestamp=now,
             ),
-            t.ToolCallArgs(tool_call_id=wire_id, delta=text),
-            t.ToolCallEnd(tool_call_id=wire_id),
+            t.ToolCallArgs(tool_call_id=wire_id, delta=text, timestamp=now),
+            t.ToolCallEnd(tool_call_id=wire_id, timestamp=now),
         ]
 
     @cached_property
@@ -222,7 +242,7 @@ class _Unfolding:
                 message_id=message_id,
                 tool_call_id=wire_id,
                 content=_result_content(message.content),
-                timestamp=_timestamp(message, rest),
+                timestamp=_timestamp(message, rest, self._now),
                 metadata=as_metadata(rest),
             )
         )
@@ -234,7 +254,7 @@ class _Unfolding:
                 message_id=message_id,
                 activity_type=message.kind,
                 content={"value": message.payload} if rest.wrapped else message.payload,
-                timestamp=_timestamp(message, rest),
+                timestamp=_timestamp(message, rest, self._now),
                 metadata=as_metadata(rest),
             )
         )
@@ -264,7 +284,9 @@ def _end(transcript: Transcript, started: t.RunStarted) -> t.RunFinished | t.Run
     last = transcript.messages[-1] if transcript.messages else None
     if isinstance(last, AssistantMessage) and _failed(last):
         rest.answer = transcript.answer
-        return t.RunError(message=last.error_message or "", usage=usage, metadata=as_metadata(rest))
+        return t.RunError(
+            message=last.error_message or "", usage=usage, metadata=as_metadata(rest), timestamp=started.timestamp
+        )
     outcome: t.RunOutcome | UnsetType = UNSET
     result: Any = UNSET
     if isinstance(last, AssistantMessage) and _aborted(last):
@@ -279,6 +301,7 @@ def _end(transcript: Transcript, started: t.RunStarted) -> t.RunFinished | t.Run
         outcome=outcome,
         usage=usage,
         metadata=as_metadata(rest),
+        timestamp=started.timestamp,
     )
 
 
@@ -290,14 +313,14 @@ def _aborted(message: AssistantMessage) -> bool:
     return message.stop_reason is StopReason.ABORTED and message.error_message is None
 
 
-def _timestamp(message: Message, rest: MessageRemainder) -> int | UnsetType:
+def _timestamp(message: Message, rest: MessageRemainder, now: int | UnsetType) -> int | UnsetType:
     """The timestamp of the event; one that an event cannot have goes into the remainder."""
     if message.timestamp is None:
-        return UNSET
+        return now
     if message.timestamp <= _MAX_SAFE:
         return message.timestamp
     rest.timestamp = message.timestamp
-    return UNSET
+    return now
 
 
 def _token_usage(usage: Usage) -> t.TokenUsage:

@@ -22,7 +22,7 @@ from seatrial.server.means import Means
 from seatrial.server.stored_log import read_log
 from seatrial.store import Store, address
 from seatrial.store.served import Ending
-from seatrial.trajectory import extract
+from seatrial.trajectory import find_steps
 from seatrial.transcript import Note
 
 Terminal: TypeAlias = t.RunFinished | t.RunError
@@ -125,14 +125,14 @@ class Record(msgspec.Struct, kw_only=True):
         )
         if reply.reading is not None:
             try:
-                trajectory = extract(reply.reading, trace_file=reply.trace_file)
+                found = find_steps(reply.reading, trace_file=reply.trace_file)
             except Exception as error:  # noqa: BLE001 (what an agent sent must not keep its run from ending)
                 run.fault = attempt.fault = self.fault or internal_fault(error, redaction)
                 return run
             run.reading = reply.reading
-            run.reading.notes = [*run.reading.notes, *self.notes, *trajectory.notes]
-            run.steps = redaction.steps(trajectory.steps)
-            run.steps_source = trajectory.source
+            run.reading.notes = [*run.reading.notes, *self.notes, *found.notes]
+            run.steps = redaction.steps(found.steps)
+            run.steps_source = found.source
         return run
 
 

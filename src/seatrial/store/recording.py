@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import count
 from typing import Any
 
 import sqlalchemy as sa
@@ -67,17 +68,19 @@ class Record:
         elif run.attempts and run.attempts[-1].body_hash is not None:
             last = digest(run.attempts[-1].body_hash)
         self._values = rows.run_values(run, last)
-        self._attempts = [rows.attempt_values(attempt) for attempt in run.attempts]
-        self._steps = [rows.step_values(position, step) for position, step in enumerate(run.steps)]
-        self._verdicts = [rows.verdict_values(position, verdict) for position, verdict in enumerate(run.verdicts)]
+        self._attempts = list(map(rows.attempt_values, run.attempts))
+        self._steps = list(map(rows.step_values, count(), run.steps))
+        self._verdicts = list(map(rows.verdict_values, count(), run.verdicts))
         reading = run.reading
-        self._notes = [rows.note_values(*note) for note in enumerate(reading.notes)] if reading is not None else []
+        self._notes = list(map(rows.note_values, count(), reading.notes)) if reading is not None else []
         self._reading = rows.reading_json(reading) if reading is not None else None
         self._text = indexed_text(reading, run.steps)
         self._bodies = whole
         self._packed_reading: Document | None = None
         self._packed_bodies: list[tuple[bytes, int, Document]] = []
-        self.size = SMALL + sum([len(data) for _, data in whole]) + len(self._reading or b"") + len(self._lines)
+        self.size = SMALL + len(self._lines) + len(self._reading or b"")
+        for _, data in whole:
+            self.size += len(data)
 
     def prepare(self, packer: Packer) -> None:
         """Have compressed what is large."""

@@ -13,15 +13,13 @@ from seatrial.store.phrases import Phrase, pattern
 from seatrial.trajectory.step import Step
 from seatrial.transcript import (
     AssistantBlock,
-    AssistantMessage,
+    CustomMessage,
+    ImageBlock,
     Message,
     ReasoningBlock,
-    SystemMessage,
     TextBlock,
     ThinkingBlock,
     ToolCall,
-    ToolResultMessage,
-    UserMessage,
 )
 
 MAX_PIECE = 20_000
@@ -83,20 +81,25 @@ def _texts(reading: Reading | None, steps: list[Step]) -> list[str]:
     texts: list[str] = []
     if reading is not None:
         transcript = reading.transcript
-        texts = [_message_text(message, not steps)[:MAX_PIECE] for message in transcript.messages]
-        texts.append((transcript.answer or "")[:MAX_PIECE])
+        with_calls = not steps
+        texts = [_message_text(message, with_calls)[:MAX_PIECE] for message in transcript.messages]
+        answer = (transcript.answer or "")[:MAX_PIECE]
+        # A message has said it already, as a rule.
+        texts.append("" if answer in texts else answer)
     return texts + [_step_text(step)[:MAX_PIECE] for step in steps]
 
 
 def _message_text(message: Message, with_calls: bool) -> str:
-    if type(message) is AssistantMessage:
-        return "\n".join([text for block in message.content if (text := _block_text(block, with_calls))])
-    if type(message) is UserMessage or type(message) is ToolResultMessage:
-        return message.plain_text()
-    return message.content if type(message) is SystemMessage else ""
+    if isinstance(message, CustomMessage):
+        return ""
+    content = message.content
+    if isinstance(content, str):
+        return content
+    texts = [_block_text(block, with_calls) for block in content]
+    return texts[0] if len(texts) == 1 else "\n".join([text for text in texts if text])
 
 
-def _block_text(block: AssistantBlock, with_calls: bool) -> str:
+def _block_text(block: AssistantBlock | ImageBlock, with_calls: bool) -> str:
     if type(block) is TextBlock or type(block) is ThinkingBlock or type(block) is ReasoningBlock:
         return block.text
     if with_calls and type(block) is ToolCall:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from seatrial.trajectory.batch import LineResult, match_line, match_lines
     from seatrial.trajectory.comparison import Aligned, Parting, RunDiff, compare
     from seatrial.trajectory.expectation import MODES, Expectation, Mode, compile_expectation, expectation_from_steps
-    from seatrial.trajectory.extraction import extract, resolve_trace_ref
+    from seatrial.trajectory.extraction import FoundSteps, extract, find_steps, resolve_trace_ref
     from seatrial.trajectory.given import steps_given
     from seatrial.trajectory.matching import match, match_trajectory
     from seatrial.trajectory.messages import match_messages
@@ -37,6 +37,7 @@ __all__ = [
     "Difference",
     "Divergence",
     "Expectation",
+    "FoundSteps",
     "LineResult",
     "MatchResult",
     "Mismatch",
@@ -55,6 +56,7 @@ __all__ = [
     "duration",
     "expectation_from_steps",
     "extract",
+    "find_steps",
     "match",
     "match_line",
     "match_lines",
@@ -92,7 +94,9 @@ __getattr__ = attach(
             "expectation_from_steps",
         ),
         "extraction": (
+            "FoundSteps",
             "extract",
+            "find_steps",
             "resolve_trace_ref",
         ),
         "given": ("steps_given",),

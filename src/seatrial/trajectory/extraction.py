@@ -6,6 +6,8 @@ import posixpath
 from collections import Counter
 from collections.abc import Iterable
 
+import msgspec
+
 from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading, TraceEvent
@@ -35,6 +37,17 @@ TRACE_REF_NOT_READ = note_code(
 )
 
 
+class FoundSteps(msgspec.Struct, gc=False):
+    """The steps of a run, not added up yet; the fields are those of `Trajectory`."""
+
+    source: Source
+    steps: list[Step]
+    notes: list[Note]
+    others: dict[Source, list[Step]]
+    trace: list[TraceEvent] | None
+    """The trace, in the record or in the file beside it."""
+
+
 def extract(
     reading: Reading,
     *,
@@ -43,6 +56,22 @@ def extract(
     prefer: Source | None = None,
     trace_file: bytes | Note | None = None,
 ) -> Trajectory:
+    """The trajectory of a run: its steps (see `find_steps`), and what they add up to."""
+    found = find_steps(reading, observed=observed, had_proxy=had_proxy, prefer=prefer, trace_file=trace_file)
+    model_calls = [event.type for event in found.trace or ()].count("model_step")
+    if not model_calls:
+        model_calls = [type(message) for message in reading.transcript.messages].count(AssistantMessage)
+    return Trajectory(found.source, found.steps, summarise(found.steps, model_calls), found.notes, found.others)
+
+
+def find_steps(
+    reading: Reading,
+    *,
+    observed: list[Step] | None = None,
+    had_proxy: bool = False,
+    prefer: Source | None = None,
+    trace_file: bytes | Note | None = None,
+) -> FoundSteps:
     """The steps of a run, from the first source that exists: observed, trace, trace_ref, then events or messages.
 
     `trace_file` is the content of the file that `trace_ref` names, or the note that says why it cannot be had (see
@@ -63,6 +92,8 @@ def extract(
     if reading.events is not None and (streamed := steps_from_events(reading.events)):
         found["events"] = streamed
     said = steps_from_transcript(reading.transcript.messages, reading.calls)
+    if not found and prefer is None:
+        return FoundSteps("messages", said, notes, found, trace)  # as almost always
     if said or "events" not in found:
         found["messages"] = said
     counts = next(source for source, steps in found.items() if steps or source != "observed")
@@ -72,11 +103,7 @@ def extract(
         else:
             notes.append(Note(PREFERRED_SOURCE_ABSENT, "", f"there are no {prefer} steps; the {counts} count"))
     notes += _contradictions(found, counts)
-    model_calls = sum(event.type == "model_step" for event in trace or ()) or sum(
-        type(message) is AssistantMessage for message in reading.transcript.messages
-    )
-    steps = found.pop(counts)
-    return Trajectory(counts, steps, summarise(steps, model_calls), notes, found)
+    return FoundSteps(counts, found.pop(counts), notes, found, trace)
 
 
 def resolve_trace_ref(ref: str, directory: str, roots: Iterable[str] = ()) -> str | Note:
