@@ -120,6 +120,18 @@ def test_no_more_runs_go_on_at_once_than_the_suite_and_the_agent_allow(store: St
     assert most == 5
 
 
+def test_an_agent_that_is_alone_has_no_more_runs_at_once_than_the_suite_allows(store: Store) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        await asyncio.sleep(0.001)
+        return read_returned("ok")
+
+    crew = Scripted(answer)
+    suite = a_suite(20, concurrency=3)
+    suite.agents = {"crew": PythonConfig(target="a:b", concurrency=9)}
+    run_suite(store, suite, {"crew": crew})
+    assert crew.most_active == 3
+
+
 def test_going_on_runs_only_what_is_missing_and_nothing_twice(store: Store) -> None:
     stop = Stop()
 

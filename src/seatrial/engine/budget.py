@@ -14,6 +14,8 @@ class Spending:
         self.budget = budget
         self.cost_usd = 0.0
         self.tokens = 0
+        self.limited = budget != Budget()
+        """Whether there is anything that can be used up."""
         self._counts_tokens = budget.tokens is not None
 
     def add(self, run: Run) -> None:

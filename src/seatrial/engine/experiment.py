@@ -124,7 +124,8 @@ class ExperimentRunner:
         return Tally(len(done), self._outcomes, reason, self._outbox.elsewhere, self._notes)
 
     async def _carry_out(self, missing: Mapping[str, Iterator[Trial]]) -> None:
-        places = asyncio.Semaphore(self.suite.concurrency)
+        # An agent that is alone has its own limit, and needs no other.
+        places = asyncio.Semaphore(self.suite.concurrency) if len(missing) > 1 else None
         try:
             async with AsyncExitStack() as stack:
                 for name in missing:
@@ -172,7 +173,7 @@ class ExperimentRunner:
 
     def _check_budget(self) -> None:
         """Ask for a stop when the budget is used up."""
-        if self.stop.reason is None:
+        if self._spending.limited and self.stop.reason is None:
             exceeded = self._spending.exceeded(self._clock.monotonic_s() - self._begun)
             if exceeded is not None:
                 self.stop.request(exceeded)
@@ -183,10 +184,15 @@ class ExperimentRunner:
         self._left_out = True
 
     def _start_workers(
-        self, group: asyncio.TaskGroup, name: str, agent: Agent, trials: Iterator[Trial], places: asyncio.Semaphore
+        self,
+        group: asyncio.TaskGroup,
+        name: str,
+        agent: Agent,
+        trials: Iterator[Trial],
+        places: asyncio.Semaphore | None,
     ) -> None:
         config = self.suite.agents[name]
-        concurrency = config.concurrency or self.suite.concurrency
+        concurrency = min(config.concurrency or self.suite.concurrency, self.suite.concurrency)
         runner = TrialRunner(
             agent,
             AdaptiveLimit(concurrency),

@@ -17,9 +17,9 @@ from seatrial.agents import build_agent, needs_proxy
 from seatrial.agents.agent import Agent, BatchAgent
 from seatrial.engine.clock import Clock, SystemClock
 from seatrial.engine.experiment import ExperimentRunner, Observer, Tally
-from seatrial.garbage import rare_collections
 from seatrial.engine.stop import Stop
 from seatrial.errors import SeatrialError
+from seatrial.garbage import rare_collections
 from seatrial.graders import GradingPlan, Surroundings
 from seatrial.runs import Case, Experiment, Run, RunKey
 from seatrial.store import Outcome, RunFilter, Store

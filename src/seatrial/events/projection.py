@@ -140,7 +140,7 @@ def total_usage(usages: Sequence[t.TokenUsage]) -> Usage | None:
 
 def default_stop_reason(has_calls: bool) -> StopReason:
     """The stop reason of a message that ended well."""
-    return StopReason.TOOL_USE if has_calls else StopReason.END_TURN
+    return _TOOL_USE if has_calls else _END_TURN
 
 
 def encrypted_details(data: str, item_id: str | None = None) -> ReasoningDetailsBlock:
@@ -415,3 +415,6 @@ def _fields(rest: msgspec.Struct) -> list[tuple[str, Any]]:
 
 
 _DETAILS = msgspec.json.Decoder(list[msgspec.Raw])
+# Looking a member up in its enumeration takes as long as making the message that it is for.
+_TOOL_USE = StopReason.TOOL_USE
+_END_TURN = StopReason.END_TURN

@@ -68,6 +68,7 @@ from seatrial.transcript.arguments import detect_unparsed, parse_arguments
 
 MAX_ID = 256
 _MAX_SAFE = 2**53 - 1
+_ABORTED = StopReason.ABORTED  # which it takes long to look up
 
 
 def unfold(transcript: Transcript, *, thread_id: str, run_id: str, timestamp: int | UnsetType = UNSET) -> list[t.Event]:
@@ -306,11 +307,11 @@ def _end(transcript: Transcript, started: t.RunStarted) -> t.RunFinished | t.Run
 
 
 def _failed(message: AssistantMessage) -> bool:
-    return message.stop_reason is StopReason.ERROR and message.error_message is not None
+    return message.error_message is not None and message.stop_reason is StopReason.ERROR
 
 
 def _aborted(message: AssistantMessage) -> bool:
-    return message.stop_reason is StopReason.ABORTED and message.error_message is None
+    return message.error_message is None and message.stop_reason is _ABORTED
 
 
 def _timestamp(message: Message, rest: MessageRemainder, now: int | UnsetType) -> int | UnsetType:

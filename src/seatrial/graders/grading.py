@@ -73,20 +73,18 @@ def grade_run(
         return _without_answer(subject, graders, threshold)
     content = content_digest(subject)
     found: list[Verdict | Awaitable[Verdict]] = []
-    keys = [grader.key(content, surroundings) for grader in graders]
-    waits = False
-    for grader, key in zip(graders, keys, strict=True):
+    keys: list[str] = []
+    for grader in graders:
+        key = grader.key(content, surroundings)
+        keys.append(key)
         known = earlier.get(key) if earlier and key else None
         # What could not run may run now.
         if known is not None and known.judgement in ("passed", "failed"):
             found.append(grader.adopt(known))
-            continue
-        verdict = grader.judge(subject, surroundings)
-        waits = waits or not isinstance(verdict, Verdict)
-        found.append(verdict)
-    if waits:
-        return _graded_later(found, keys, threshold)
-    return _graded([verdict for verdict in found if isinstance(verdict, Verdict)], keys, threshold)
+        else:
+            found.append(grader.judge(subject, surroundings))
+    verdicts = [verdict for verdict in found if isinstance(verdict, Verdict)]
+    return _graded(verdicts, keys, threshold) if len(verdicts) == len(found) else _graded_later(found, keys, threshold)
 
 
 def conclude(verdicts: Sequence[Verdict], threshold: float | None = None) -> Grade:
@@ -94,6 +92,8 @@ def conclude(verdicts: Sequence[Verdict], threshold: float | None = None) -> Gra
     weighted = weighted_score(verdicts)
     score = None if weighted is None else weighted.value
     grade = Grade(judgement="passed", score=score, threshold=threshold)
+    if threshold is None and _all_pass(verdicts):
+        return grade
     judged = [verdict for verdict in verdicts if verdict.judgement != "skipped"]
     required = [verdict for verdict in judged if verdict.required]
     failed = _names(required, "failed")
@@ -121,6 +121,16 @@ def conclude(verdicts: Sequence[Verdict], threshold: float | None = None) -> Gra
     if judged and len(judged) < len(verdicts):
         grade.reasons.append(f"skipped: {_names(verdicts, 'skipped')}")
     return grade
+
+
+def _all_pass(verdicts: Sequence[Verdict]) -> bool:
+    """Whether every verdict is a pass, and one of them had to be."""
+    required = False
+    for verdict in verdicts:
+        if verdict.judgement != "passed":
+            return False
+        required = required or verdict.required
+    return required
 
 
 def _names(verdicts: Sequence[Verdict], judgement: Judgement) -> str:

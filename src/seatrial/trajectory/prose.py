@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from msgspec import UNSET
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
-from seatrial.trajectory.expectation import Expectation
+from seatrial.trajectory.expectation import Expectation, Mode
 from seatrial.trajectory.result import MatchResult
 
 MAX_NAMES = 8
@@ -78,11 +79,16 @@ def _expected(expectation: Expectation) -> str:
                 limits.append(f"at most {times(bound.most)}" if bound.most else "never")
             bounds.append(f"{bound.tool} {' and '.join(limits)}")
         return f"Expected {_listed(bounds, len(bounds))}."
-    size = len(expectation.tools)
+    return _expected_calls(expectation.mode, len(expectation.tools), tuple(expectation.tools[:MAX_NAMES]))
+
+
+@lru_cache(maxsize=1024)
+def _expected_calls(mode: Mode, size: int, first: tuple[str, ...]) -> str:
+    """Kept: many runs are held against the same few expectations."""
     if not size:
         return "Expected no calls."
-    before, after = _EXPECTED[expectation.mode]
-    return f"Expected {before}{calls(size)}{after}: {_listed(expectation.tools, size)}."
+    before, after = _EXPECTED[mode]
+    return f"Expected {before}{calls(size)}{after}: {_listed(first, size)}."
 
 
 def _happened(called: Sequence[str], kept: Sequence[int]) -> str:
