@@ -97,11 +97,10 @@ def append(run_id: str, events: Sequence[bytes], first: int | None) -> AppendEve
 
 def joined(events: Sequence[bytes]) -> bytes:
     """Events as lines, one each."""
-    lines = b"\n".join(events)
-    if lines.count(b"\n") >= len(events) > 0:
+    if _LINE_BREAK in b"".join(events):
         # Inside JSON it is white space: a space says the same, and keeps each event on its own line.
-        lines = b"\n".join([event.replace(b"\n", b" ") for event in events])
-    return lines
+        events = [event.replace(b"\n", b" ") for event in events]
+    return b"\n".join(events)
 
 
 def divided(lines: bytes, count: int, packer: Packer) -> list[EventRow]:

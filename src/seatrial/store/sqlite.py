@@ -34,6 +34,11 @@ _ROWS_AT_ONCE = (256, 128, 64, 32, 16, 8, 4, 2, 1)
 _words = sa.Table("words", sa.MetaData(), sa.Column("rowid", sa.Integer), sa.Column("text", sa.Text))
 _WORDS = Insert(_words)
 
+# Of every value that is not a number or a text, Python asks how it is to be adapted. For bytes and None nobody says,
+# which it takes longer to find out than it takes to store them: so somebody says that they stay as they are.
+sqlite3.register_adapter(bytes, bytes)
+sqlite3.register_adapter(type(None), {None: None}.__getitem__)
+
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 # The latter two are what a write past a limit or a quota comes back as.
 _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
