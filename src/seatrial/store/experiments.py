@@ -18,6 +18,12 @@ _NEWEST_FIRST = (experiments.c.created_at.desc(), experiments.c.id.desc())
 _COMPLETE = experiments.c.cases.is_not(None)
 
 
+CASES_AT_ONCE = 500
+MAX_CASES_AT_ONCE = 20_000
+CASE_BYTES_AT_ONCE = 4 << 20
+"""What is read of the cases before one is asked for, as it is stored; up to `CASES_AT_ONCE` more in any case."""
+
+
 class ExperimentSummary(msgspec.Struct, frozen=True):
     """An experiment without its suite."""
 
@@ -83,15 +89,30 @@ def case_count(connection: sa.Connection, experiment: int) -> int:
     return int(connection.execute(sa.select(experiments.c.cases).where(experiments.c.id == experiment)).scalar() or 0)
 
 
-def case_page(connection: sa.Connection, experiment: int, first: int, limit: int) -> list[Case]:
-    """Cases in the order of the suite, from the position `first` on."""
-    found = connection.execute(
+def case_page(connection: sa.Connection, experiment: int, first: int) -> list[tuple[int, bytes]]:
+    """The documents of cases in the order of the suite, from the position `first` on; not all, but none at the end.
+
+    As many as are light: SQLite's driver gives up Python's lock for every row, and beside a busy writer it takes longer
+    to have it back than to read the row. So rows are best read before there is anything to write.
+    """
+    found = connection.execution_options(stream_results=True).execute(
         sa.select(cases.c.packed, cases.c.data)
         .where(cases.c.experiment == experiment, cases.c.position >= first)
         .order_by(cases.c.position)
-        .limit(limit)
-    ).all()
-    return [wire.decode(unpack(*row), rows.CASE) for row in found]
+        .limit(MAX_CASES_AT_ONCE)
+    )
+    page: list[tuple[int, bytes]] = []
+    size = 0
+    while size < CASE_BYTES_AT_ONCE and (some := found.fetchmany(CASES_AT_ONCE)):
+        page += [(packed, data) for packed, data in some]
+        size += sum([len(data) for _, data in some])
+    found.close()
+    return page
+
+
+def case_of(document: tuple[int, bytes]) -> Case:
+    """The case of a document."""
+    return wire.decode(unpack(*document), rows.CASE)
 
 
 def case(connection: sa.Connection, experiment: int, case_id: str) -> Case:
@@ -100,7 +121,7 @@ def case(connection: sa.Connection, experiment: int, case_id: str) -> Case:
     found = connection.execute(query.where(cases.c.experiment == experiment, cases.c.case_id == case_id)).first()
     if found is None:
         raise SeatrialError("not_found", f"the experiment has no case {case_id!r}")
-    return wire.decode(unpack(*found), rows.CASE)
+    return case_of((found.packed, found.data))
 
 
 def _begun_with(connection: sa.Connection, start: str) -> sa.Row[tuple[object, ...]] | None:

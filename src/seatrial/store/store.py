@@ -29,7 +29,6 @@ from seatrial.store.served import Admission, Admitted, Ending
 from seatrial.store.writer import PATIENCE_S, Writer
 from seatrial.transcript import Note
 
-CASES_AT_ONCE = 500
 RUNS_AT_ONCE = 200
 
 _ALL = RunFilter()
@@ -76,7 +75,7 @@ class Store:
         count = 0
         before: Receipt[None] | None = None
         remaining = iter(cases)
-        while some := list(islice(remaining, CASES_AT_ONCE)):
+        while some := list(islice(remaining, experiments.CASES_AT_ONCE)):
             receipt = self._writer.submit(operations.AddCases(number, count, some))
             count += len(some)
             if before is not None:
@@ -310,10 +309,10 @@ class Store:
         first = 0
         while True:
             with self._reading() as connection:
-                page = experiments.case_page(connection, number, first, CASES_AT_ONCE)
-            yield from page
-            if len(page) < CASES_AT_ONCE:
+                page = experiments.case_page(connection, number, first)
+            if not page:
                 return
+            yield from map(experiments.case_of, page)
             first += len(page)
 
     def case(self, experiment_id: str, case_id: str) -> Case:
