@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -217,6 +218,17 @@ def test_an_equal_run_and_configuration_have_an_equal_key() -> None:
 )
 def test_whatever_may_change_a_verdict_changes_its_key(other: Subject, grader: dict[str, Any]) -> None:
     assert verdict(other, grader).key != verdict(subject("done"), YES).key
+
+
+def test_the_address_of_a_body_stands_for_what_was_read_from_it() -> None:
+    def key(sent: bytes) -> str:
+        graded = subject("done", attempt_ms=[1.0])
+        graded.run.attempts[-1].body_hash = sha256(sent).hexdigest()
+        return verdict(graded, YES).key
+
+    assert key(b"done") == key(b"done")
+    assert key(b"done") != key(b"done.")
+    assert key(b"done") != verdict(subject("done", attempt_ms=[1.0]), YES).key
 
 
 def test_a_new_version_of_a_grader_changes_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,9 @@
 The key of a verdict is made of the run's content (status, fault, transcript, notes, trace, steps, durations), of what
 the case says, of the grader's kind, version and configuration, and of the model's name where one is asked. What a
 grader is called and how much it weighs are no part of it: they do not change what is found.
+
+Where the body was kept that the transcript was read from, its content address stands for the transcript: a run is read
+once, and to write and hash a long answer yet again would cost as much as the rest of the grading.
 """
 
 from __future__ import annotations
@@ -27,13 +30,14 @@ _what_the_case_says = attrgetter(
 
 def content_digest(subject: Subject) -> bytes | None:
     """The content of a run and its case; None when a part of it is not JSON, and no two are known to be equal."""
-    run, case = subject.run, subject.case
-    reading = run.reading
+    run, reading = subject.run, subject.run.reading
+    body = run.attempts[-1].body_hash if run.attempts else None
     content = [
-        [run.status, run.fault, run.steps, run.steps_source, run.duration_ms, run.metadata],
+        [run.status, run.fault, run.steps, run.steps_source, run.duration_ms, run.metadata, body],
         [attempt.duration_ms for attempt in run.attempts],
-        None if reading is None else [reading.format, reading.transcript, reading.notes, reading.trace],
-        _what_the_case_says(case),
+        None if reading is None else [reading.format, reading.notes, reading.trace],
+        reading.transcript if reading is not None and body is None else None,
+        _what_the_case_says(subject.case),
     ]
     # Most processors have an instruction for SHA-256: with a long answer it is several times faster than BLAKE2.
     hash_ = sha256()
