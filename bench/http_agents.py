@@ -26,7 +26,7 @@ from seatrial.suites import load_suite
 
 CALLS = 10_000
 AT_ONCE = 1000
-ROUNDS = 3
+ROUNDS = 7
 
 
 def measure() -> list[Figure]:

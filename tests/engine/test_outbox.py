@@ -11,7 +11,7 @@ from engine.setting import Scripted, a_suite, only_run, run_suite, runs_of, say_
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.returned import read_returned
 from seatrial.engine import recorder
-from seatrial.engine.outbox import MAX_UNCONFIRMED, Outbox
+from seatrial.engine.outbox import MAX_UNCONFIRMED, TOGETHER, Outbox
 from seatrial.engine.trial import Finished
 from seatrial.errors import SeatrialError
 from seatrial.events.types import TextMessageChunk
@@ -94,6 +94,41 @@ def test_never_more_runs_wait_for_their_commit_than_allowed(store: Store) -> Non
 
     asyncio.run(scene())
     assert len(store.done_keys("exp-1")) == count
+
+
+def test_runs_that_end_in_one_turn_of_the_event_loop_go_to_the_store_together(store: Store) -> None:
+    store.create_experiment(records.experiment(), records.cases(TOGETHER + 3))
+
+    async def scene() -> None:
+        outbox = Outbox(store)
+        for number in range(3):
+            await outbox.put(Finished(records.run(number), [], 0, []))
+        assert len(outbox._waiting) == 0
+        await asyncio.sleep(0)
+        assert len(outbox._waiting) == 3
+        for number in range(3, 3 + TOGETHER):
+            await outbox.put(Finished(records.run(number), [], 0, []))
+        assert not outbox._gathered
+        await outbox.empty()
+
+    asyncio.run(scene())
+    assert len(store.done_keys("exp-1")) == TOGETHER + 3
+
+
+def test_a_store_that_takes_nothing_more_is_told_of_by_the_next_run_and_at_the_end(store: Store) -> None:
+    store.create_experiment(records.experiment(), records.cases(3))
+
+    async def scene() -> None:
+        outbox = Outbox(store)
+        await outbox.put(Finished(records.run(0), [], 0, []))
+        store.close()
+        await asyncio.sleep(0)
+        with pytest.raises(SeatrialError, match="closed"):
+            await outbox.put(Finished(records.run(1), [], 0, []))
+        with pytest.raises(SeatrialError, match="closed"):
+            await outbox.empty()
+
+    asyncio.run(scene())
 
 
 def test_two_processes_at_one_store_do_not_disturb_each_other(empty_store: Path, tmp_path: Path) -> None:
