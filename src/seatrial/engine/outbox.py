@@ -60,11 +60,12 @@ class Outbox:
 
     def _send(self) -> None:
         gathered, self._gathered = self._gathered, []
-        try:
-            for finished in gathered:
+        for finished in gathered:
+            try:
                 self._waiting.append((self._sent(finished), finished))
-        except Exception as error:  # noqa: BLE001 (for whoever comes next: the event loop would only print it)
-            self._failure = error
+            except Exception as error:  # noqa: BLE001 (for whoever comes next: the event loop would only print it)
+                # The others are sent all the same: what has been run is not to be run again.
+                self._failure = self._failure or error
 
     def _check_failure(self) -> None:
         if self._failure is not None:

@@ -12,7 +12,7 @@ from seatrial.agents.agent import Reply
 from seatrial.engine.redaction import Redaction
 from seatrial.engine.trial import internal_fault
 from seatrial.errors import SeatrialError
-from seatrial.events import Event, encode_event
+from seatrial.events import Event, encode_events
 from seatrial.events import types as t
 from seatrial.events.order import Order
 from seatrial.formats.agui import NAME, reading_of
@@ -61,7 +61,7 @@ def last_events(order: Order, terminal: Terminal, now: int) -> list[bytes]:
         if event.timestamp is UNSET:
             event.timestamp = now
         order.feed(event)
-    return [encode_event(event) for event in events]
+    return encode_events(events)
 
 
 def reply_of_log(events: list[Event]) -> Reply:
