@@ -95,7 +95,7 @@ class Growing(msgspec.Struct, frozen=True):
         return (many - few) / (self.many - self.few)
 
 
-def race_growing(contenders: dict[str, Growing], *, rounds: int = 3) -> Race:
+def race_growing(contenders: dict[str, Growing], *, rounds: int = 5) -> Race:
     """CPU time of one case more, for each program and all processes that it starts."""
     samples: dict[str, list[float]] = {name: [] for name in contenders}
     for turn in range(rounds):

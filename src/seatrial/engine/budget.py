@@ -20,6 +20,8 @@ class Spending:
 
     def add(self, run: Run) -> None:
         """Count a finished run."""
+        if not self.limited:
+            return
         if run.reading is not None:
             self.cost_usd += run.reading.transcript.cost_usd or 0.0
             if self._counts_tokens:

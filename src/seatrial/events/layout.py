@@ -71,51 +71,59 @@ class AssistantParts:
         self.reasoning: list[tuple[ReasoningBlock | None, ReasoningDetailsBlock | None]] = []
         """One for each reasoning message: its text, its details, or both."""
         self.calls: list[ToolCall] = []
-        self.layout: AssistantLayout = []
-        self.text = ""
+        calls = self.calls
         texts: list[str] = []
-        native: list[AssistantBlock] = []
         in_order = True
+        before: AssistantBlock | None = None
         for block in blocks:
             if type(block) is TextBlock:
-                in_order = in_order and not texts and not self.calls and block.text != ""
+                in_order = in_order and not texts and not calls and block.text != ""
                 texts.append(block.text)
-                self.layout.append(("text", len(block.text)))
             elif type(block) is ToolCall:
-                self.calls.append(block)
-                self.layout.append(("call", 0))
+                calls.append(block)
             elif type(block) is ThinkingBlock:
                 texts.append(weave_thought(block.text))
-                self.layout.append(("thinking", len(block.text)))
-            elif type(block) is ReasoningDetailsBlock:
-                in_order = in_order and not texts and not self.calls
-                native.append(block)
-                if self._details_have_text():
-                    self.reasoning[-1] = (self.reasoning[-1][0], block)
-                else:
-                    self.reasoning.append((None, block))
-                    self.layout.append(("reasoning", 0))
-            elif type(block) is ReasoningBlock:
-                in_order = in_order and not texts and not self.calls
-                native.append(block)
-                self.reasoning.append((block, None))
-                self.layout.append(("reasoning", 0))
-        if texts:
-            self.text = texts[0] if len(texts) == 1 else "".join(texts)
+            else:
+                in_order = in_order and not texts and not calls
+                if type(block) is ReasoningBlock:
+                    self.reasoning.append((block, None))
+                elif type(block) is ReasoningDetailsBlock:
+                    text = _text_with_details(before)
+                    if text is not None:
+                        self.reasoning.pop()
+                    self.reasoning.append((text, block))
+            before = block
+        self.text = "".join(texts)
         self.is_plain = in_order
-        """Whether the parts give the blocks without the layout: reasoning, then what was said, then the calls."""
+        """Whether the parts give the blocks without a layout: reasoning, then what was said, then the calls."""
         if "<" in self.text:  # there may be a thought in it
-            self.is_plain = [*native, *spoken(self.text)[0], *self.calls] == list(blocks)
+            native = [block for block in blocks if isinstance(block, ReasoningBlock | ReasoningDetailsBlock)]
+            self.is_plain = [*native, *spoken(self.text)[0], *calls] == list(blocks)
 
-    def _details_have_text(self) -> bool:
-        """Whether the block before is a reasoning text that the details can share a message with.
 
-        An empty text cannot: a message with details and no text has no reasoning block.
-        """
-        if not self.layout or self.layout[-1][0] != "reasoning":
-            return False
-        text, details = self.reasoning[-1]
-        return details is None and text is not None and text.text != ""
+def assistant_layout(blocks: Sequence[AssistantBlock]) -> AssistantLayout:
+    """Which of the parts of an assistant message came when."""
+    layout: AssistantLayout = []
+    before: AssistantBlock | None = None
+    for block in blocks:
+        if type(block) is TextBlock:
+            layout.append(("text", len(block.text)))
+        elif type(block) is ThinkingBlock:
+            layout.append(("thinking", len(block.text)))
+        elif type(block) is ToolCall:
+            layout.append(("call", 0))
+        elif type(block) is ReasoningBlock or _text_with_details(before) is None:
+            layout.append(("reasoning", 0))
+        before = block
+    return layout
+
+
+def _text_with_details(before: AssistantBlock | None) -> ReasoningBlock | None:
+    """The block in front of reasoning details, if it is a reasoning text that they share a message with.
+
+    An empty text cannot: a message with details and no text has no reasoning block.
+    """
+    return before if type(before) is ReasoningBlock and before.text != "" else None
 
 
 def assistant_blocks(

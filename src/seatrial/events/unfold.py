@@ -26,7 +26,7 @@ from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.events import agui_messages as agui
 from seatrial.events import types as t
-from seatrial.events.layout import AssistantParts, user_text
+from seatrial.events.layout import AssistantParts, assistant_layout, user_text
 from seatrial.events.projection import (
     default_stop_reason,
     encrypted_details,
@@ -87,8 +87,7 @@ def unfold(transcript: Transcript, *, thread_id: str, run_id: str, timestamp: in
     )
     unfolding = _Unfolding(transcript, run_id, timestamp)
     unfolding.events.append(started)
-    for position, message in enumerate(transcript.messages):
-        unfolding.take(message, position)
+    unfolding.take(transcript.messages)
     unfolding.events.append(_end(transcript, started))
     return unfolding.events
 
@@ -99,7 +98,6 @@ class _Unfolding:
     def __init__(self, transcript: Transcript, run_id: str, timestamp: int | UnsetType) -> None:
         self.events: list[t.Event] = []
         self._now = timestamp
-        self._last = len(transcript.messages) - 1
         # Long run ids are cut so that the ids made of them stay within the limit.
         self._prefix = run_id[:200]
         self._messages = transcript.messages
@@ -110,22 +108,22 @@ class _Unfolding:
         self._head = ""
         """Id of the last message that is no tool result: only behind that one does the next result come last."""
 
-    def take(self, message: Message, position: int) -> None:
-        message_id = f"{self._prefix}-m{position}"
-        if type(message) is ToolResultMessage:
-            self._result(message, message_id, position)
-            return
-        if type(message) is AssistantMessage:
-            self._assistant(message, message_id, is_last=position == self._last)
-        elif type(message) is UserMessage:
-            self._user(message, message_id)
-        elif type(message) is SystemMessage:
-            self._text(message_id, "system", message.content, message, None)
-        elif type(message) is CustomMessage:
-            self._custom(message, message_id)
-        else:
-            raise TypeError(f"a {type(message).__name__} is no message")
-        self._head = message_id
+    def take(self, messages: list[Message]) -> None:
+        prefix, last = self._prefix, len(messages) - 1
+        for position, message in enumerate(messages):
+            message_id = f"{prefix}-m{position}"
+            if type(message) is AssistantMessage:
+                self._assistant(message, message_id, is_last=position == last)
+            elif type(message) is ToolResultMessage:
+                self._result(message, message_id, position)
+            elif type(message) is UserMessage:
+                self._user(message, message_id)
+            elif type(message) is SystemMessage:
+                self._text(message_id, "system", message.content, message, None)
+            elif type(message) is CustomMessage:
+                self._custom(message, message_id)
+            else:
+                raise TypeError(f"a {type(message).__name__} is no message")
 
     def _text(
         self,
@@ -140,6 +138,7 @@ class _Unfolding:
             rest = MessageRemainder() if rest is None else rest
             begun = _timestamp(message, rest, now)
         metadata = UNSET if rest is None else as_metadata(rest)
+        self._head = message_id
         events = self.events
         events.append(t.TextMessageStart(message_id=message_id, role=role, timestamp=begun))
         if content:
@@ -162,7 +161,7 @@ class _Unfolding:
         if not (as_usual and parts.is_plain and message.usage is None and message.error_message is None):
             rest = AssistantRemainder(usage=message.usage)
             if not parts.is_plain:
-                rest.blocks = parts.layout
+                rest.blocks = assistant_layout(message.content)
             # How the run ends tells how its last message ended.
             if not (is_last and (_failed(message) or _aborted(message))):
                 rest.error_message = message.error_message
@@ -249,6 +248,7 @@ class _Unfolding:
         )
 
     def _custom(self, message: CustomMessage, message_id: str) -> None:
+        self._head = message_id
         rest = CustomRemainder(wrapped=type(message.payload) is not dict)
         self.events.append(
             t.ActivitySnapshot(
@@ -274,8 +274,9 @@ def _end(transcript: Transcript, started: t.RunStarted) -> t.RunFinished | t.Run
     rest = RunRemainder(cost_usd=transcript.cost_usd, duration_ms=transcript.duration_ms)
     if transcript.metadata:
         rest.metadata = transcript.metadata
-    if transcript.identity != identity_of(started):
-        rest.identity = transcript.identity
+    identity = transcript.identity
+    if identity is None or identity != identity_of(started):
+        rest.identity = identity
     usage: list[t.TokenUsage] | UnsetType = UNSET
     if transcript.usage is not None:
         usage = [_token_usage(transcript.usage)]

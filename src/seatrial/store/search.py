@@ -95,8 +95,9 @@ def _message_text(message: Message, with_calls: bool) -> str:
     content = message.content
     if isinstance(content, str):
         return content
-    texts = [_block_text(block, with_calls) for block in content]
-    return texts[0] if len(texts) == 1 else "\n".join([text for text in texts if text])
+    if len(content) == 1:
+        return _block_text(content[0], with_calls)
+    return "\n".join([text for block in content if (text := _block_text(block, with_calls))])
 
 
 def _block_text(block: AssistantBlock | ImageBlock, with_calls: bool) -> str:

@@ -34,18 +34,20 @@ def steps_from_transcript(messages: Iterable[Message], facts: Mapping[str, CallF
     open_calls: dict[str, deque[Step]] = {}
     for message in messages:
         if type(message) is AssistantMessage:
+            made = [block for block in message.content if type(block) is ToolCall]
+            if not made:
+                continue
             turn: dict[str, deque[Step]] = {}
             usage = message.usage
             tokens = None if usage is None else usage.input_tokens + usage.output_tokens
-            for block in message.content:
-                if type(block) is ToolCall:
-                    step = _called(len(steps), "messages", block.name, block.arguments, block.id)
-                    step.started_at = message.timestamp
-                    step.tokens, tokens = tokens, None
-                    if block.id in facts:
-                        _add_facts(step, facts[block.id])
-                    turn.setdefault(block.id, deque()).append(step)
-                    steps.append(step)
+            for call in made:
+                step = _called(len(steps), "messages", call.name, call.arguments, call.id)
+                step.started_at = message.timestamp
+                step.tokens, tokens = tokens, None
+                if call.id in facts:
+                    _add_facts(step, facts[call.id])
+                turn.setdefault(call.id, deque()).append(step)
+                steps.append(step)
             open_calls |= turn
         elif type(message) is ToolResultMessage and (calls := open_calls.get(message.tool_call_id)) is not None:
             _answer(_next_of(calls), _result(message), message.is_error, message.timestamp)
@@ -238,8 +240,8 @@ def _called(index: int, source: Source, name: str, arguments: Any, call_id: str 
     step = Step(index, name, arguments, call_id, source, "unknown")
     if call_id is not None and call_id.startswith(GENERATED_ID_PREFIX):
         step.id = None
-    if type(arguments) is dict:
-        _set_arguments(step, arguments, detect_unparsed(arguments) is not None)
+    if (unparsed := detect_unparsed(arguments)) is not None:
+        step.arguments, step.arguments_text = None, unparsed[1]
     return step
 
 
@@ -285,11 +287,14 @@ def _result(message: ToolResultMessage) -> Any:
     """The value that a tool gave: as such where the reader kept it, else its text, else its blocks."""
     if message.details is not None:
         return message.details
-    if not message.content:
+    content = message.content
+    if not content:
         return None
-    if all(type(block) is TextBlock for block in message.content):
+    if len(content) == 1 and type(content[0]) is TextBlock:  # as almost always
+        return content[0].text
+    if all(type(block) is TextBlock for block in content):
         return message.plain_text()
-    return msgspec.to_builtins(message.content)
+    return msgspec.to_builtins(content)
 
 
 def _content(content: str | list[dict[str, Any]]) -> Any:
