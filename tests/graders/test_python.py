@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -82,3 +83,14 @@ def test_a_function_that_takes_too_long_is_errored(tmp_path: Path) -> None:
     found = judged(tmp_path, body, timeout_s=0.05)
     assert found.judgement == "errored"
     assert "longer than 0.05 s" in found.reasons[0]
+
+
+def test_a_function_that_never_returns_is_not_waited_for(tmp_path: Path) -> None:
+    body = "import threading\nrelease = threading.Event()\nleft = []\n"
+    (tmp_path / "endless_check.py").write_text(body + "def check(subject): left.append(release.wait(20))", "utf-8")
+    grader = {"kind": "python", "target": "endless_check:check", "timeout_s": 0.05}
+    found = verdict(subject(), grader, directory=tmp_path)
+    assert "longer than 0.05 s" in found.reasons[0]
+    checks = sys.modules["endless_check"]
+    assert checks.left == []  # it is still there, and nobody is
+    checks.release.set()

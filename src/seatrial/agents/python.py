@@ -19,12 +19,12 @@ from seatrial.agents.limit import time_limit
 from seatrial.agents.returned import read_returned
 from seatrial.agents.shared_timer import SharedTimer
 from seatrial.agents.streamed import StreamedRun
-from seatrial.agents.threads import Threads
 from seatrial.errors import SeatrialError
 from seatrial.events import encode_event
 from seatrial.events.types import BaseEvent, RunStarted, TextMessageChunk
 from seatrial.runs import Fault
 from seatrial.target import load_target
+from seatrial.threads import Threads
 
 if TYPE_CHECKING:
     # Brings an HTTP server with it, which most functions have no use for.

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import traceback
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -15,6 +16,7 @@ from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings, errored
 from seatrial.graders.reported import finding_of
 from seatrial.target import load_target
+from seatrial.threads import Threads
 
 _MAX_TRACEBACK = 4000
 
@@ -65,6 +67,10 @@ class Python(Grader):
     async def _call(self, function: Callable[..., Any], subject: Subject) -> Any:
         if inspect.iscoroutinefunction(function):
             return await function(subject, **self.arguments)
-        said = await asyncio.to_thread(function, subject, **self.arguments)
+        threads = Threads()
+        try:
+            said = await threads.call(partial(function, subject, **self.arguments))
+        finally:
+            threads.close()
         # What a plain function gives may still be a coroutine: `functools.partial`, a callable object.
         return await said if isinstance(said, Awaitable) else said

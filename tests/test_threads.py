@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from seatrial.agents.threads import Threads
+from seatrial.threads import Threads
 
 
 def test_results_and_exceptions_come_back() -> None:

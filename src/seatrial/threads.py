@@ -1,6 +1,6 @@
 """Threads for functions that block.
 
-Not the threads of an executor: those are waited for when the process ends, and a function under test may never return.
+Not the threads of an executor: those are waited for when the process ends, and a function of others may never return.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Threads:
             self._idle -= 1
         else:
             self._started += 1
-            threading.Thread(target=self._work, name=f"seatrial-agent-{self._started}", daemon=True).start()
+            threading.Thread(target=self._work, name=f"seatrial-call-{self._started}", daemon=True).start()
         context = copy_context()
         self._jobs.put((lambda: context.run(function), future))
         return await future
