@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from seatrial.errors import SeatrialError
+from seatrial.whole_file import whole_file
 
 MAX_DOCUMENT_BYTES = 512 * 1024 * 1024
 """A document is read whole; a larger one is refused instead of filling the memory."""
@@ -52,14 +52,8 @@ def write_document(name: str | None, data: bytes) -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return
-    target = Path(name)
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        part.write_bytes(data)
-        part.replace(target)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise SeatrialError("unwritable_file", f"{name} cannot be written: {error.strerror}") from None
+    with whole_file(Path(name)) as file:
+        file.write(data)
 
 
 @contextmanager

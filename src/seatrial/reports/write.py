@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -17,6 +16,7 @@ from seatrial.reports.markdown import markdown_report
 from seatrial.reports.report import Report, report_on
 from seatrial.reports.stored import stored
 from seatrial.store import Store
+from seatrial.whole_file import whole_file
 
 Form: TypeAlias = Literal["html", "junit", "ctrf", "markdown", "csv", "json"]
 
@@ -41,14 +41,9 @@ def write_reports(store: Store, experiment_id: str, targets: Mapping[Form, Path]
 
 def write_pieces(path: Path, pieces: Iterable[str]) -> None:
     """Write text to a file that is replaced only when all of it is there."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with part.open("w", encoding="utf-8", newline="") as file:
-                file.writelines(pieces)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise SeatrialError("unwritable_file", f"{path} cannot be written: {error.strerror}") from None
+        raise SeatrialError("unwritable_file", f"{path.parent} cannot be made: {error.strerror}") from None
+    with whole_file(path) as file:
+        file.writelines(piece.encode() for piece in pieces)
