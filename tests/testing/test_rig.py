@@ -12,7 +12,7 @@ from seatrial.engine import create_experiment
 from seatrial.errors import SeatrialError
 from seatrial.runs import Case, Run
 from seatrial.store import open_store
-from seatrial.suites import AgentConfig, CliConfig, PythonConfig, Suite
+from seatrial.suites import AgentConfig, CliConfig, HttpConfig, PythonConfig, Suite
 from seatrial.testing.rig import Rig
 
 BATCH = """
@@ -79,3 +79,32 @@ def test_a_trial_that_is_run_again_counts_as_it_came_out_last(tmp_path: Path, mo
     with open_store(tmp_path / "runs.db") as store:
         (row,) = store.runs(store.resolve_experiment("shop").experiment_id)
         assert answers([store.run(row.run_id)]) == ["2"]
+
+
+def test_no_secret_that_a_grader_tells_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = (
+        "def answer(prompt): return prompt\ndef check(subject): return {'passed': False, 'reason': 'it is tr0ub4dor'}\n"
+    )
+    (tmp_path / "telling.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    variables = {"SHOP_TOKEN": "tr0ub4dor"}
+    case = Case(id="one", instruction="1")
+    suite = Suite(
+        name="shop",
+        agents={
+            "mine": PythonConfig(target="telling:answer"),
+            "shop": HttpConfig(endpoint_url="http://127.0.0.1:9/", auth_credential_value="${SHOP_TOKEN}"),
+        },
+        graders=[{"kind": "python", "target": "telling:check"}],
+        cases=[case],
+        file=tmp_path / "shop.suite.yaml",
+    )
+
+    async def play() -> Run:
+        with open_store(tmp_path / "runs.db") as store:
+            experiment = create_experiment(store, suite, variables=variables)
+            async with Rig(suite, experiment.experiment_id, store, variables) as rig:
+                return store.run((await rig.run("mine", case, 0)).run_id)
+
+    (verdict,) = asyncio.run(play()).verdicts
+    assert verdict.reasons == ["it is ${SHOP_TOKEN}"]

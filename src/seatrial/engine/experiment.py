@@ -17,14 +17,15 @@ from seatrial.agents.agent import Agent, BatchAgent
 from seatrial.engine.batch import BatchRunner
 from seatrial.engine.budget import Spending
 from seatrial.engine.clock import Clock, SystemClock
+from seatrial.engine.grading import grade
 from seatrial.engine.limit import AdaptiveLimit
 from seatrial.engine.outbox import Outbox
 from seatrial.engine.redaction import Redaction
 from seatrial.engine.stop import Stop, StopRequestedError
 from seatrial.engine.trial import Finished, Trial, TrialRunner
 from seatrial.errors import SeatrialError
-from seatrial.graders import GradingPlan, Subject, Surroundings
-from seatrial.runs import Case, Experiment, Grade, Run, RunKey
+from seatrial.graders import GradingPlan, Surroundings
+from seatrial.runs import Case, Experiment, Run, RunKey
 from seatrial.store import Store
 from seatrial.suites import Secrets, Suite
 from seatrial.transcript import Note
@@ -243,15 +244,9 @@ class ExperimentRunner:
     async def _settle(self, case: Case, finished: Finished) -> None:
         """Grade a run and hand it to the store."""
         run = finished.run
-        try:
-            graded = self._plan.grade(Subject(run, case), self._surroundings)
-            verdicts, grade = graded if isinstance(graded, tuple) else await graded
-            run.verdicts, run.grade = self._redaction.graded(verdicts, grade)
-        except Exception as error:  # noqa: BLE001 (a fault of ours in grading must not lose the run)
-            told = self._redaction.text(f"{type(error).__name__}: {error}")
-            run.grade = Grade(judgement="errored", reasons=[f"could not be graded: {told}"])
+        given = await grade(run, case, self._plan, self._surroundings, self._redaction)
         self._spending.add(run)
-        self._outcomes[run.grade.judgement] += 1
+        self._outcomes[given.judgement] += 1
         await self._outbox.put(finished)
         if self._observer is not None:
             self._observer.finished(run)

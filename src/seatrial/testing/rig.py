@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, aclosing
 from typing import Any, Self
 
@@ -15,11 +15,12 @@ from seatrial.agents.config import HttpConfig, PythonConfig
 from seatrial.agents.python import PythonAgent
 from seatrial.engine import surroundings
 from seatrial.engine.clock import SystemClock
+from seatrial.engine.grading import grade
 from seatrial.engine.launch import StoredRuns
 from seatrial.engine.limit import AdaptiveLimit
 from seatrial.engine.redaction import Redaction
 from seatrial.engine.trial import Trial, TrialRunner
-from seatrial.graders import GradingPlan, Subject, Surroundings
+from seatrial.graders import GradingPlan, Surroundings
 from seatrial.runs import Case, Fault, Run, RunKey
 from seatrial.store import Store
 from seatrial.suites import AgentConfig, Suite, resolve_agent
@@ -81,8 +82,7 @@ class Rig:
             )
         )
         run = finished.run
-        graded = self._plan.grade(Subject(run, case), self._surroundings)
-        run.verdicts, run.grade = await graded if isinstance(graded, Awaitable) else graded
+        await grade(run, case, self._plan, self._surroundings, self._redaction)
         # A test that is run again in the same session counts as it came out last.
         await self._store.record_run(
             run, events=finished.events, first=finished.first_event, bodies=finished.earlier_bodies, replace=True
