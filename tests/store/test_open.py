@@ -67,7 +67,12 @@ def test_what_is_no_address_is_refused(where: str) -> None:
 
 
 def test_passwords_are_not_repeated() -> None:
-    for where in ("postgresql://user:s3cret@127.0.0.1:1/db", "postgresq://user:s3cret@h/db", "mysql://u:s3cret@h/d"):
+    for where in (
+        "postgresql://user:s3cret@127.0.0.1:1/db",
+        "postgresql://127.0.0.1:1/db?user=user&password=s3cret&sslpassword=s3cret",
+        "postgresq://user:s3cret@h/db",
+        "mysql://u:s3cret@h/d",
+    ):
         with pytest.raises(SeatrialError) as caught:
             open_store(where)
         assert "s3cret" not in str(caught.value)

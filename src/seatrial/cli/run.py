@@ -21,6 +21,7 @@ from seatrial.errors import SeatrialError
 from seatrial.reports import FORMS, terminal_summary, write_reports
 from seatrial.runs import Experiment
 from seatrial.store import Store
+from seatrial.store.location import shown
 from seatrial.suites import Suite, load_suite, read_cases
 
 _STOPPING = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
@@ -166,4 +167,4 @@ def _shown(store: str) -> str:
         return store
     from sqlalchemy import make_url
 
-    return make_url(store).render_as_string(hide_password=True)
+    return shown(make_url(store))

@@ -19,6 +19,7 @@ from seatrial.errors import SeatrialError
 from seatrial.store import notices, schema
 from seatrial.store.dialect import Failure
 from seatrial.store.inserts import ALL, Insert
+from seatrial.store.location import shown
 from seatrial.store.notices import Callback, Listener
 from seatrial.store.phrases import MAX_WORD, WORD, Phrase
 from seatrial.store.postgres_notices import CHANNEL, SessionListener
@@ -49,7 +50,7 @@ class Postgres:
     reading: sa.Engine
 
     def __init__(self, url: sa.URL) -> None:
-        self.name = url.render_as_string(hide_password=True)
+        self.name = shown(url)
         self._engine = sa.create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
         # What is read in several queries is read as of one moment.
         self.reading = self._engine.execution_options(isolation_level="REPEATABLE READ")
