@@ -156,6 +156,13 @@ def test_a_key_that_comes_back_is_in_no_answer_however_it_is_written() -> None:
     assert error == """the model's endpoint answered 401: {"error": "bad key ***"}"""
 
 
+def test_no_part_of_a_key_stays_where_a_complaint_is_cut() -> None:
+    complaint = f"{'x' * 290} {KEY}"
+    assert KEY[:3] not in str(Endpoint(web.Response(status=401, text=complaint)).refusal())
+    refused = {"choices": [{"message": {"refusal": complaint}}]}
+    assert KEY[:3] not in str(Endpoint(web.json_response(refused)).refusal())
+
+
 async def hang(request: web.Request) -> web.StreamResponse:
     await asyncio.sleep(30)
     return web.Response()

@@ -129,7 +129,8 @@ class ModelClient:
             async with self._session.post(url, data=body, allow_redirects=False) as response:
                 data = await _read(response)
                 if response.status != 200:
-                    told = data[:_MAX_TOLD].decode("utf-8", "replace").strip()
+                    # Before it is cut: a part of the key must not stay either.
+                    told = self._redacted(data.decode("utf-8", "replace")).strip()[:_MAX_TOLD]
                     raise _FaultError(
                         f"the model's endpoint answered {response.status}: {told}",
                         retryable=response.status in _RETRYABLE,
@@ -153,7 +154,7 @@ class ModelClient:
         choice = response.choices[0] if response.choices else None
         if choice is None or not choice.message.content:
             refusal = choice.message.refusal if choice is not None else None
-            why = f": it refused: {refusal[:_MAX_TOLD]}" if refusal else ""
+            why = f": it refused: {self._redacted(refusal)[:_MAX_TOLD]}" if refusal else ""
             raise _FaultError(f"the model gave no text{why}", retryable=False)
         if choice.finish_reason == "length":
             raise _FaultError("the model's answer was cut off at its length limit", retryable=False)
