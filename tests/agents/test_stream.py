@@ -329,6 +329,18 @@ def test_a_refusal_is_told_by_its_status(status: int, expected: str) -> None:
     assert events == []
 
 
+def test_a_refusal_that_breaks_off_is_still_told_by_its_status() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 10\r\n\r\n")
+
+    async def play() -> Reply:
+        async with talking(talk) as url, StreamAgent(StreamConfig(url=url), connect_s=5.0, read_s=None) as agent:
+            return (await ask_with_events(agent))[0]
+
+    reply = run_unhurried(play())
+    assert (error_class(reply), reply.http_status) == ("auth_failed", 401)
+
+
 def test_a_frame_or_a_stream_beyond_the_limit_is_cut_off() -> None:
     endless = (sse({**TEXT[1], "delta": "x" * 1000}) for _ in range(100_000))
     reply, _ = run(

@@ -8,7 +8,7 @@ configured so and every event so far told where it stands.
 from __future__ import annotations
 
 import asyncio
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Self
 
 from seatrial.agents.agent import Emit, Reply, RunRequest
@@ -122,7 +122,10 @@ class _Conversation:
                 if self._status is None:
                     self._status = response.status
                 if not 200 <= response.status < 300:
-                    head = await response.some()
+                    # What the status says weighs more than what is wrong with the page that came with it.
+                    head = b""
+                    with suppress(ExchangeError):
+                        head = await response.some()
                     if not self._run.events:
                         self._refusal = head[: MAX_DETAIL * 4]
                     return status_fault(response.status, response.retry_after, head)
