@@ -156,6 +156,20 @@ def test_a_request_is_written_as_it_should_be() -> None:
     assert agent.requests[0].endswith(b'\r\n\r\n{"a":1}')
 
 
+def test_a_header_is_sent_once_however_its_name_is_written() -> None:
+    async def play() -> bytes:
+        agent = Agent(WHOLE)
+        async with agent.at() as url, an_endpoint(url, {"host": "shop.test", "user-agent": "me"}) as endpoint:
+            await endpoint.post(b"{}", {"HOST": "other.test"})
+        return agent.requests[0]
+
+    lines = run(play()).decode().lower().split("\r\n")
+    assert [line for line in lines if line.startswith(("host:", "user-agent:"))] == [
+        "user-agent: me",
+        "host: other.test",
+    ]
+
+
 def test_an_address_of_ipv6_is_reached_and_named() -> None:
     async def play() -> bytes:
         agent = Agent(WHOLE)

@@ -128,6 +128,17 @@ def test_the_headers_repeat_what_is_not_secret_and_carry_the_token() -> None:
     assert headers["User-Agent"].startswith("seatrial/")
 
 
+def test_the_credential_is_sent_once_however_its_header_is_written() -> None:
+    sent: list[str] = []
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        sent.extend(request.headers.getall("Authorization"))
+        return web.json_response(ANSWER)
+
+    replied(handler, auth_credential_value="Bearer k-1", headers={"authorization": "Bearer k-2"})
+    assert sent == ["Bearer k-1"]
+
+
 def test_the_configured_proxy_address_and_agent_id_are_told_instead() -> None:
     dispatched = Dispatched()
     replied(dispatched.handle, proxy_url="http://host.docker.internal:9/p", agent_id=7)

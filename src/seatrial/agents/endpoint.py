@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Self
 
 import msgspec
@@ -54,14 +54,14 @@ class Endpoint:
         _check_headers(headers)
         if self._url.user is not None and any(name.lower() == "authorization" for name in headers):
             raise SeatrialError("invalid_config", "there are credentials in the agent's address and in a header too")
-        self._headers = {
+        usual = {
             "Host": self._url.host_port_subcomponent or "",
             "User-Agent": f"seatrial/{__version__}",
             "Accept": "*/*",
             "Accept-Encoding": ENCODINGS,
             **_credentials(self._url),
-            **headers,
         }
+        self._headers = merged(usual, headers)
         self._connect_s = connect_s
         self._read_s = read_s
         self._max_bytes = max_bytes
@@ -121,8 +121,7 @@ class Endpoint:
         kind = (method, *headers)
         common = self._common.get(kind)
         if common is None:
-            names = {name.lower() for name in headers}
-            kept = [f"{name}: {value}" for name, value in self._headers.items() if name.lower() not in names]
+            kept = [f"{name}: {value}" for name, value in without(self._headers, headers).items()]
             common = self._common[kind] = "\r\n".join([f"{method} {self._url.raw_path_qs} HTTP/1.1", *kept])
         lines = [common, *[f"{name}: {value}" for name, value in headers.items()]]
         if body is not None:
@@ -152,6 +151,17 @@ def checked_url(text: str, name: str) -> yarl.URL:
     if url.scheme not in ("http", "https") or not url.host:
         raise SeatrialError("invalid_config", f"{name} must be an http or https URL")
     return url
+
+
+def merged(headers: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
+    """Headers with others beside or instead of them, each once: the case of a name does not matter."""
+    return {**without(headers, others), **others}
+
+
+def without(headers: Mapping[str, str], others: Iterable[str]) -> dict[str, str]:
+    """Headers without those that are among the others, however they are written."""
+    names = {name.lower() for name in others}
+    return {name: value for name, value in headers.items() if name.lower() not in names}
 
 
 def _check_headers(headers: Mapping[str, str]) -> None:

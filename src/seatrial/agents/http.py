@@ -11,7 +11,7 @@ from seatrial import wire
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.config import HttpConfig
 from seatrial.agents.dispatch import PING, envelope, run_headers
-from seatrial.agents.endpoint import Answer, Endpoint, checked_url
+from seatrial.agents.endpoint import Answer, Endpoint, checked_url, merged
 from seatrial.agents.excerpt import excerpt
 from seatrial.agents.limit import time_limit
 from seatrial.agents.shared_timer import SharedTimer
@@ -38,9 +38,9 @@ class HttpAgent:
     def __init__(
         self, name: str, config: HttpConfig, *, proxy: ToolProxy | None, connect_s: float, read_s: float | None
     ) -> None:
-        headers = dict(config.headers)
+        headers = config.headers
         if config.auth_credential_value is not None:
-            headers[config.auth_header_name] = config.auth_credential_value
+            headers = merged(headers, {config.auth_header_name: config.auth_credential_value})
         self._endpoint = Endpoint(
             config.endpoint_url,
             headers,
