@@ -83,4 +83,18 @@ def test_an_agent_that_streams_is_ready_only_where_somebody_listens(capsys: pyte
         assert doctor(text) == 0
         assert f"shop: ok, somebody listens at 127.0.0.1:{port}" in capsys.readouterr().out
     assert doctor(text) == 3
-    assert f"shop: not ready, nobody listens at 127.0.0.1:{port}" in capsys.readouterr().out
+    assert f"shop: not ready, 127.0.0.1:{port}: no connection to the agent" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("agent", "told"),
+    [
+        ("url: 'https://127.0.0.1:9/', endpoint_rule: public", "forbids the agent's address 127.0.0.1"),
+        (f"url: 'http://{'a' * 70}.test/'", "the agent's host name cannot be resolved"),
+    ],
+)
+def test_an_agent_that_streams_is_reached_as_a_run_would(
+    agent: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert doctor(f"agents: {{shop: {{kind: stream, {agent}}}}}\n{GRADER}\ncases: [{{instruction: hi}}]\n") == 3
+    assert told in capsys.readouterr().out

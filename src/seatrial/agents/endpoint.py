@@ -112,6 +112,17 @@ class Endpoint:
             raise
         return response
 
+    async def reach(self) -> Fault | None:
+        """Connect and no more; the fault where that cannot be done."""
+        if self._pool is None:
+            raise RuntimeError("the endpoint was not entered")
+        try:
+            connection = await self._pool.connection()
+        except ExchangeError as error:
+            return told(error.fault)
+        connection.abort()
+        return None
+
     def too_large(self) -> Fault:
         """The fault of an answer beyond the limit."""
         return Fault("response_too_large", f"the answer is larger than {self._max_bytes:,} bytes")

@@ -71,6 +71,10 @@ class StreamAgent:
             fault = limit.fault()
         return conversation.reply(fault)
 
+    async def reach(self) -> Fault | None:
+        """Why there is no connection to the agent; None when there is one. No request is sent: it would start a run."""
+        return await self._endpoint.reach()
+
 
 class _Conversation:
     """The connections of one run, one after the other."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
 import msgspec
+import yarl
 
 from seatrial.agents import build_agent
 from seatrial.agents.config import AgentConfig, StreamConfig
 from seatrial.agents.endpoint import checked_url
 from seatrial.agents.http import HttpAgent
+from seatrial.agents.stream import StreamAgent
 from seatrial.errors import SeatrialError
 from seatrial.suites import Suite, resolve_agent
 from seatrial.world.proxy import ToolProxy
@@ -55,8 +56,8 @@ async def _check(
             await stack.enter_async_context(agent)
             if isinstance(agent, HttpAgent):
                 await _probe(agent, checkup)
-            elif isinstance(resolved, StreamConfig):
-                await _knock(resolved, resolved.connect_timeout_s or suite.timeouts.connect_s, checkup)
+            elif isinstance(agent, StreamAgent) and isinstance(resolved, StreamConfig):
+                await _knock(agent, checked_url(resolved.url, "the agent's address"), checkup)
     except SeatrialError as error:
         checkup.ok, checkup.message = False, str(error)
     checkup.message = secrets.redact(checkup.message)
@@ -72,18 +73,12 @@ async def _probe(agent: HttpAgent, checkup: Checkup) -> None:
         checkup.message += f"; {outbound.message}"
 
 
-async def _knock(config: StreamConfig, connect_s: float, checkup: Checkup) -> None:
-    """Connect and no more: a stream has no request that starts no run."""
-    url = checked_url(config.url, "the agent's address")
+async def _knock(agent: StreamAgent, url: yarl.URL, checkup: Checkup) -> None:
     where = f"{url.host}:{url.port}"
     begun = time.monotonic()
-    try:
-        async with asyncio.timeout(connect_s):
-            _, writer = await asyncio.open_connection(url.host, url.port)
-    except TimeoutError:
-        checkup.ok, checkup.message = False, f"no connection to {where} within {connect_s:g} s"
-    except OSError as error:
-        checkup.ok, checkup.message = False, f"nobody listens at {where}: {error.strerror or error}"
-    else:
-        writer.close()
+    fault = await agent.reach()
+    if fault is None:
         checkup.message = f"somebody listens at {where} ({(time.monotonic() - begun) * 1000:.0f} ms)"
+    else:
+        detail = f" ({fault.detail})" if fault.detail else ""
+        checkup.ok, checkup.message = False, f"{where}: {fault.message}{detail}"
