@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable
 
 import msgspec
 
+from seatrial.engine.outbox import MAX_UNCONFIRMED
 from seatrial.engine.redaction import Redaction
 from seatrial.graders import GradingPlan, Subject, Surroundings
 from seatrial.runs import Case, Run
@@ -37,7 +38,7 @@ async def regrade(
     cases: Iterable[Case] = (),
     secrets: Secrets | None = None,
 ) -> Regrading:
-    """Grade every run of an experiment that has ended; earlier verdicts stay known.
+    """Grade every run of an experiment that has ended; earlier verdicts stay known. Raises what the store fails with.
 
     What `cases` say of how they are graded counts before what was stored with the runs.
     """
@@ -47,7 +48,7 @@ async def regrade(
     for case in cases:
         if (asked := known_cases.get(case.id)) is not None:
             known_cases[case.id] = _graded_as(asked, case)
-    receipt: Receipt[None] | None = None
+    unconfirmed: deque[Receipt[None]] = deque()
     for run in store.whole_runs(experiment_id):
         if run.status in ("pending", "running", "cancelled"):
             continue
@@ -62,11 +63,13 @@ async def regrade(
         if run.grade is None or grade.judgement != run.grade.judgement:
             done.changed += 1
         if verdicts != run.verdicts or grade != run.grade:
-            receipt = store.record_verdicts(run.run_id, verdicts, grade)
+            unconfirmed.append(store.record_verdicts(run.run_id, verdicts, grade))
         run.verdicts, run.grade = verdicts, grade
         if finished is not None:
             finished(run)
-    if receipt is not None:
+        while len(unconfirmed) > MAX_UNCONFIRMED or (unconfirmed and unconfirmed[0].done):
+            await unconfirmed.popleft()
+    for receipt in unconfirmed:
         await receipt
     return done
 
