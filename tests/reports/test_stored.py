@@ -11,8 +11,8 @@ from strategies.reported import HOSTILE, hostile_report
 from seatrial.errors import SeatrialError
 from seatrial.reports import FORMS, report_on, stored, write_pieces, write_reports
 from seatrial.reports.stored import DETAILS_AT_ONCE
-from seatrial.runs import Fault
-from seatrial.store import Store, open_store
+from seatrial.runs import Fault, Run
+from seatrial.store import RunFilter, Store, open_store
 
 
 @pytest.fixture
@@ -56,6 +56,27 @@ def test_only_runs_that_did_not_pass_have_details_and_only_when_asked(store: Sto
             assert row.detail.message == "trajectory: 1 of 1 calls"
             assert row.detail.instruction == f"Do the task number {row.case_id.removeprefix('case-')}."
             assert row.detail.speech[0].text == "Where is my order?"
+
+
+def test_each_run_is_read_once_for_its_details_however_many_pages_its_case_has(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trials = 2 * DETAILS_AT_ONCE + 1
+    for trial in range(3, trials):
+        store.record_run(records.run(5, agent="crew", trial=trial, judgement="failed"))
+    store.finish_experiment("exp-1", finished_at=records.CREATED_AT + 1000).wait()
+    whole_runs = store.whole_runs
+    read: list[str] = []
+
+    def counted(experiment_id: str, where: RunFilter) -> Iterator[Run]:
+        for run in whole_runs(experiment_id, where):
+            read.append(run.run_id)
+            yield run
+
+    monkeypatch.setattr(store, "whole_runs", counted)
+    rows = list(stored(store, store.resolve_experiment("exp-1")).rows(agent="crew", detailed=True))
+    assert sorted(read) == sorted(row.run_id for row in rows if row.detail is not None)
+    assert len(read) > 2 * DETAILS_AT_ONCE
 
 
 def test_the_summary_is_what_the_store_counts(store: Store) -> None:

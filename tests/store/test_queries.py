@@ -47,7 +47,7 @@ def test_pages_put_together_are_the_whole(crowded: Store, limit: int) -> None:
     assert pages == [run.key for run in crowded.runs("exp-1")]
 
 
-def test_runs_are_filtered_by_outcome_agent_and_case(crowded: Store) -> None:
+def test_runs_are_filtered_by_outcome_agent_and_id(crowded: Store) -> None:
     def found(where: RunFilter) -> set[tuple[str, str]]:
         return {(run.key.case_id, run.key.agent) for run in crowded.runs("exp-1", where)}
 
@@ -56,7 +56,8 @@ def test_runs_are_filtered_by_outcome_agent_and_case(crowded: Store) -> None:
         ("äpfel", "zeta"),
         ("Apple", "zeta"),
     }
-    assert found(RunFilter(cases=frozenset({"pear", "nope"}))) == {("pear", "Alpha"), ("pear", "zeta")}
+    pears = {run.run_id for run in crowded.runs("exp-1") if run.key.case_id == "pear"}
+    assert found(RunFilter(run_ids=frozenset({*pears, "nope"}))) == {("pear", "Alpha"), ("pear", "zeta")}
     assert found(RunFilter(agents=frozenset({"nope"}))) == set()
 
 

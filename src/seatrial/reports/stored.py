@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import get_args
 
 from seatrial.reports.detail import detail_of
 from seatrial.reports.rows import RunDetail, RunRow, Source
 from seatrial.runs import Experiment
-from seatrial.store import Outcome, RunFilter, RunSummary, Store
+from seatrial.store import RunFilter, RunSummary, Store
 
 RUNS_AT_ONCE = 500
 DETAILS_AT_ONCE = 100
 """Runs whose transcripts are in memory together."""
-
-_NOT_PASSED: frozenset[Outcome] = frozenset(get_args(Outcome)) - {"passed"}
 
 
 def stored(store: Store, experiment: Experiment) -> Source:
@@ -34,16 +31,12 @@ def stored(store: Store, experiment: Experiment) -> Source:
 
 
 def _detailed(store: Store, experiment: Experiment, page: list[RunSummary]) -> Iterator[RunRow]:
-    wanted = {summary.run_id: summary for summary in page if summary.outcome != "passed"}
+    wanted = {summary.run_id: summary.key.case_id for summary in page if summary.outcome != "passed"}
     details = {}
     if wanted:
-        case_ids = {summary.key.case_id for summary in wanted.values()}
-        cases = {case_id: store.case(experiment.experiment_id, case_id) for case_id in case_ids}
-        where = RunFilter(outcomes=_NOT_PASSED, cases=frozenset(case_ids))
-        for run in store.whole_runs(experiment.experiment_id, where):
-            # The first and the last case of a page may have runs on other pages.
-            if run.run_id in wanted:
-                details[run.run_id] = detail_of(run, cases[run.key.case_id], experiment.suite)
+        cases = {case_id: store.case(experiment.experiment_id, case_id) for case_id in set(wanted.values())}
+        for run in store.whole_runs(experiment.experiment_id, RunFilter(run_ids=frozenset(wanted))):
+            details[run.run_id] = detail_of(run, cases[run.key.case_id], experiment.suite)
     for summary in page:
         yield _row(summary, details.get(summary.run_id))
 

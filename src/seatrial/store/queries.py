@@ -29,7 +29,7 @@ class RunFilter(msgspec.Struct, frozen=True):
 
     outcomes: frozenset[Outcome] = frozenset()
     agents: frozenset[str] = frozenset()
-    cases: frozenset[str] = frozenset()
+    run_ids: frozenset[str] = frozenset()
 
 
 class RunSummary(msgspec.Struct, frozen=True, gc=False):
@@ -154,7 +154,7 @@ def _page(query: sa.Select[Any], experiment: int, where: RunFilter, after: RunKe
     for column, wanted in (
         (runs.c.outcome, where.outcomes),
         (runs.c.agent, where.agents),
-        (runs.c.case_id, where.cases),
+        (runs.c.run_id, where.run_ids),
     ):
         if wanted:
             query = query.where(column.in_(sorted(wanted)))
