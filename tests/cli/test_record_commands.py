@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -200,6 +201,15 @@ def test_steps_reads_a_trace_file_only_from_below_the_record(seatrial: Any, tmp_
         shown = seatrial("steps", record, "--json").json()
         assert [step["name"] for step in shown["steps"]] == names, ref
         assert ("trace_ref_not_read" in [note["code"] for note in shown["notes"]]) == (not names)
+
+
+def test_a_trace_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "trace.json")
+    record = tmp_path / "record.json"
+    record.write_text(json.dumps({"text": "done", "trace_ref": "trace.json"}))
+    program = Path(sys.executable).with_name("seatrial")
+    ran = subprocess.run([program, "steps", record], capture_output=True, text=True, timeout=60, check=True)
+    assert "trace_ref_not_read at /trace_ref: it is not a regular file" in ran.stderr
 
 
 def test_match_exits_by_the_worst_line_and_still_writes_the_good_ones(seatrial: Any, tmp_path: Path) -> None:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 
 from seatrial import formats, wire
+from seatrial.agents.output import read_trace_file
 from seatrial.cli.exits import PASSED
 from seatrial.cli.files import read_document
 from seatrial.cli.terminal import one_line, print_notes
-from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading
-from seatrial.trajectory import extract, resolve_trace_ref
+from seatrial.trajectory import extract
 from seatrial.transcript import Note
 
 
@@ -60,16 +59,5 @@ def run(args: argparse.Namespace) -> int:
 
 def _trace_file(reading: Reading, name: str) -> bytes | Note | None:
     """What `trace_ref` names, read only from below the directory of the record."""
-    if reading.trace_ref is None or reading.trace is not None:
-        return None
-    directory = str(Path.cwd() if name == "-" else Path(name).resolve().parent)
-    path = resolve_trace_ref(reading.trace_ref, directory)
-    if isinstance(path, Note):
-        return path
-    try:
-        # A link must not lead out of the directory either.
-        if not os.path.realpath(path).startswith(os.path.realpath(directory) + os.sep):
-            return Note("trace_ref_not_read", "/trace_ref", "the file lies outside of the record's directory")
-        return read_document(path)
-    except SeatrialError as error:
-        return Note("trace_ref_not_read", "/trace_ref", error.message)
+    directory = Path.cwd() if name == "-" else Path(name).resolve().parent
+    return read_trace_file(reading, str(directory), ())
