@@ -7,7 +7,7 @@ import msgspec
 from seatrial.api import EventPage, Thread
 from seatrial.errors import SeatrialError
 from seatrial.events import envelope_bytes, envelope_head
-from seatrial.events.codec import native_bytes
+from seatrial.server.block import native_event
 from seatrial.server.history import Histories
 from seatrial.store import Store
 
@@ -44,7 +44,7 @@ def events(store: Store, run_id: str, after: int | None, limit: int) -> EventPag
     return EventPage(
         run_id=run_id,
         thread_id=head.thread_id,
-        events=[msgspec.Raw(envelope_bytes(start, sequence, native_bytes(data))) for sequence, data in page],
+        events=[msgspec.Raw(envelope_bytes(start, sequence, native_event(data))) for sequence, data in page],
         next=last if more else None,
         closed=head.closed and not more,
     )
