@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from seatrial.errors import SeatrialError
-from seatrial.server.negotiation import Form, chosen_form
+from seatrial.server.block import Form
+from seatrial.server.negotiation import chosen_form
 
 
 @pytest.mark.parametrize(

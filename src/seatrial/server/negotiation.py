@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-
+from seatrial.server.block import Form
 from seatrial.server.problems import RefusedError
-
-Form: TypeAlias = Literal["sse", "ndjson"]
 
 SSE = "text/event-stream"
 NDJSON = "application/x-ndjson"

@@ -133,11 +133,6 @@ class RunService:
         return self._open
 
     @property
-    def agent_names(self) -> list[str]:
-        """The agents that can be asked."""
-        return list(self._agents)
-
-    @property
     def active(self) -> int:
         """How many runs it is carrying out, those that wait for their agent included."""
         return len(self._drives)

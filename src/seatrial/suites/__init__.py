@@ -12,7 +12,7 @@ from seatrial.agents.config import (
 )
 from seatrial.models.config import ModelConfig
 from seatrial.suites.cases import read_cases
-from seatrial.suites.environment import Secrets, redact, resolve, resolve_agent
+from seatrial.suites.environment import Secrets, resolve, resolve_agent
 from seatrial.suites.graders import GraderKinds, grader_config
 from seatrial.suites.identity import case_hash, stored_form, stored_suite, suite_hash
 from seatrial.suites.load import load_suite
@@ -43,7 +43,6 @@ __all__ = [
     "grader_config",
     "load_suite",
     "read_cases",
-    "redact",
     "resolve",
     "resolve_agent",
     "stored_form",

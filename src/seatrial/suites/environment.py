@@ -96,11 +96,6 @@ class Secrets:
         return 0
 
 
-def redact(text: str, secrets: Secrets) -> str:
-    """The text with `${NAME}` in place of every secret value."""
-    return secrets.redact(text)
-
-
 def parts(text: str) -> list[Part]:
     """Plain text and references, in order. Raises `SeatrialError` for a `${` that names no variable."""
     found: list[Part] = []
