@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from engine.setting import Scripted, a_suite, only_run, refused, run_suite, runs_of, say_ok
 from seatrial import formats, wire
 from seatrial.agents.agent import Emit, Reply, RunRequest
+from seatrial.agents.excerpt import MAX_DETAIL
 from seatrial.agents.returned import read_returned
 from seatrial.agents.streamed import StreamedRun
 from seatrial.engine.redaction import SECRET_REMOVED, Redaction
@@ -25,6 +26,7 @@ from seatrial.graders import GradingPlan, Surroundings
 from seatrial.runs import Fault, Grade, Verdict
 from seatrial.store import Store
 from seatrial.suites import Secrets
+from seatrial.suites.environment import MIN_SECRET_LENGTH
 
 SECRET = 'hunter2"\\ü'
 TRACE = b'[{"type": "tool_call", "name": "dig", "input": {"where": "hunter2\\"\\\\\\u00fc"}}]'
@@ -201,6 +203,19 @@ def test_a_fault_keeps_its_status() -> None:
     fault = Fault("agent_4xx", "hunter2", detail="hunter2", http_status=429, retry_after_s=3)
     redacted = Redaction(Secrets({"KEY": "hunter2"})).fault(fault)
     assert redacted == Fault("agent_4xx", "${KEY}", detail="${KEY}", http_status=429, retry_after_s=3)
+
+
+@pytest.mark.parametrize("kept", range(MIN_SECRET_LENGTH, 23))
+def test_no_part_of_a_secret_stays_where_a_fault_was_cut(kept: int) -> None:
+    secret, filling = "hunter2-hunter3-hunter4", "." * MAX_DETAIL
+    fault = Fault("agent_5xx", f"{filling}{secret[:kept]}", detail=f"{secret[-kept:]}{filling}")
+    redacted = Redaction(Secrets({"KEY": secret})).fault(fault)
+    assert (redacted.message, redacted.detail) == (filling, filling)
+
+
+def test_a_fault_that_was_not_cut_loses_nothing() -> None:
+    fault = Fault("agent_unreachable", "no connection to the agent", detail="the agent")
+    assert Redaction(Secrets({"KEY": "agent-123"})).fault(fault) == fault
 
 
 def test_a_secret_that_a_grader_writes_is_not_stored_by_grading_nor_by_grading_again(store: Store) -> None:

@@ -11,6 +11,7 @@ import msgspec
 
 from seatrial import formats, wire
 from seatrial.agents.agent import Reply
+from seatrial.agents.excerpt import MAX_DETAIL
 from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading
 from seatrial.runs import Fault, Grade, Verdict
@@ -97,8 +98,8 @@ class Redaction:
         """A fault without secrets."""
         if self._secrets is None:
             return fault
-        detail = None if fault.detail is None else self.text(fault.detail)
-        return msgspec.structs.replace(fault, message=self.text(fault.message), detail=detail)
+        detail = None if fault.detail is None else self._perhaps_cut(fault.detail)
+        return msgspec.structs.replace(fault, message=self._perhaps_cut(fault.message), detail=detail)
 
     def reply(self, reply: Reply) -> Reply:
         """A reply without secrets in anything that is recorded of it."""
@@ -146,6 +147,12 @@ class Redaction:
             for verdict, (said, details) in zip(verdicts, clean, strict=True)
         ]
         return redacted_verdicts, msgspec.structs.replace(grade, reasons=reasons)
+
+    def _perhaps_cut(self, text: str) -> str:
+        """Text without secrets, nor parts of one where it is long enough to have been cut."""
+        if self._secrets is None or len(text) < MAX_DETAIL:
+            return self.text(text)
+        return self._secrets.redact_cut(text)
 
     def _in_pieces(self, reply: Reply) -> bool:
         """Whether a body that has no secret whole any more may have one in pieces, which reading it puts together."""

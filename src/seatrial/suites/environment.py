@@ -82,18 +82,37 @@ class Secrets:
             return text
         return self._pattern.sub(lambda match: f"${{{self._names[match.group()]}}}", text)
 
+    def redact_cut(self, text: str) -> str:
+        """The same for a text that was cut out of a longer one: no part of a value is left at its ends."""
+        text = self.redact(text)
+        begun, ended = self.begun(text), self._ended(text)
+        if begun >= MIN_SECRET_LENGTH:
+            text = text[:-begun]
+        return text[ended:] if ended >= MIN_SECRET_LENGTH else text
+
     def name_of(self, value: str) -> str | None:
         """What the secret is called that this is, whole."""
         return self._names.get(value)
 
     def begun(self, text: str) -> int:
         """How many characters at the end of a text may be the beginning of a value."""
-        longest = min(max(map(len, self._names), default=1) - 1, len(text))
-        for size in range(longest, 0, -1):
+        for size in self._sizes(text):
             end = text[-size:]
             if any(form.startswith(end) for form in self._names):
                 return size
         return 0
+
+    def _ended(self, text: str) -> int:
+        """How many characters at the beginning of a text may be the end of a value."""
+        for size in self._sizes(text):
+            start = text[:size]
+            if any(form.endswith(start) for form in self._names):
+                return size
+        return 0
+
+    def _sizes(self, text: str) -> range:
+        """How many characters of a text a part of a value may be, the most first."""
+        return range(min(max(map(len, self._names), default=1) - 1, len(text)), 0, -1)
 
 
 def parts(text: str) -> list[Part]:
