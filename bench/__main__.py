@@ -39,7 +39,9 @@ def main(names: Sequence[str]) -> int:
 
 
 def report(figures: Sequence[Figure | Level], details: Sequence[str]) -> str:
-    missed = sum(not figure.reached for figure in figures)
+    bars = [figure for figure in figures if isinstance(figure, Level) or figure.bar is not None]
+    missed = sum(not figure.reached for figure in bars)
+    counts = f"{len(bars)} bars, {missed or 'none'} missed; {len(figures) - len(bars)} figures without a bar are shown"
     paragraphs = "\n\n".join(details)
     machine = f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}"
     python = f"{platform.python_implementation()} {platform.python_version()}"
@@ -49,14 +51,15 @@ def report(figures: Sequence[Figure | Level], details: Sequence[str]) -> str:
 Written by `make bench`, which installs the peers and runs `python -m bench`. With names, as in
 `python -m bench startup`, it measures only those subjects and leaves this file alone.
 
-{len(figures)} bars, {missed or "none"} missed. Measured on {machine}; {python}; {peers}.
+{counts}. Measured on {machine}; {python}; {peers}.
 
 {markdown(figures)}
 
-Times are the best CPU time for one piece of work: one response, one match, one event, one run, one process. The
-contenders take turns in one process, a fresh one for each subject. The ratio is the median over the rounds, with the
-range that holds the middle eight tenths of them: under "at least" how many times faster Seatrial is, under "at most"
-how many times the other's time it takes.
+Times are the best CPU time for one piece of work (one response, one match, one event, one run, one process), or the
+best by the clock where a paragraph below says so. A time that stands alone is the median of its rounds, and so may be
+longer than the best one beside a peer. The contenders take turns in one process, a fresh one for each subject. The
+ratio is the median over the rounds, with the range that holds the middle eight tenths of them: under "at least" how
+many times faster Seatrial is, under "at most" how many times the other's time it takes.
 
 ## What is compared with what
 

@@ -1,6 +1,7 @@
 """**HTTP agents**: 10,000 calls, 1,000 at once, to an agent in a process of its own that sleeps 100 ms and answers with
-8 KB. Seatrial reads, grades and stores each run; the floor is a bare aiohttp loop that posts the same envelope and
-reads the body. Calls per second by the clock on the wall; the times are those of one call.
+8 KB. Seatrial reads, grades and stores each run; its suite and its cases are with the store before. The floor is a bare
+aiohttp loop that posts the instruction alone and reads the body. Calls per second by the clock on the wall; the times
+are those of one call.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """**Many runs**: the resident memory of `seatrial run` at its largest with 20,000 cases, over that with 1,000; and the
-time, by the clock on the wall, that `--resume` takes to find that nothing is left to do of 20,000 runs.
+time, by the clock on the wall, that `--resume` takes to find that nothing is left to do of 20,000 runs, the best of
+three.
 """
 
 from __future__ import annotations
