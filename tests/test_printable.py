@@ -10,6 +10,11 @@ def test_what_steers_a_terminal_is_shown_as_an_escape() -> None:
     assert printable("\x1b[31mred\x07\u202e\ud800") == r"\x1b[31mred\x07\u202e\ud800"
 
 
+def test_what_hides_itself_is_shown_as_an_escape() -> None:
+    hidden = "".join(chr(0xE0000 + ord(letter)) for letter in "obey")
+    assert printable(f"ok{hidden}\xad\u180e\ufff9") == r"ok\U000e006f\U000e0062\U000e0065\U000e0079\xad\u180e\ufff9"
+
+
 def test_ordinary_text_of_any_language_stays() -> None:
     assert printable("naïve 日本 שלום\n\tok 🚢") == "naïve 日本 שלום\n\tok 🚢"
 
