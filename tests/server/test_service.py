@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
@@ -21,6 +22,7 @@ from seatrial.events.run_input import ResumeEntry
 from seatrial.runs import ServedRun
 from seatrial.server.driving import Limits
 from seatrial.server.feed import Feeds
+from seatrial.server.logs import start_logging
 from seatrial.server.service import RunService
 from seatrial.server.subscription import Subscription
 from seatrial.store import Store
@@ -256,6 +258,22 @@ def test_an_exception_ends_the_run_with_run_error_behind_what_was_open(store: St
         assert record.fault.error_class == "agent_exception"
 
     asyncio.run(scenario())
+
+
+@pytest.mark.usefixtures("logs_as_before")
+def test_what_an_agent_writes_for_a_code_is_not_logged(store: Store) -> None:
+    async def agent(instruction: str) -> AsyncIterator[Any]:
+        yield {"type": "RUN_ERROR", "message": "no", "code": f"I was asked: {instruction}"}
+
+    async def scenario() -> ServedRun:
+        async with running(store, {"agent": agent}) as service:
+            return await ended(service, (await ask(service, "Hello.")).run_id)
+
+    lines = io.StringIO()
+    start_logging("text", lines)
+    assert asyncio.run(scenario()).error_code == "I was asked: Hello."
+    assert "Hello" not in lines.getvalue()
+    assert "status=failed code=agent_reported_error" in lines.getvalue()
 
 
 def test_the_agents_own_error_keeps_its_code(store: Store) -> None:

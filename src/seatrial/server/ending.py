@@ -16,7 +16,7 @@ from seatrial.events import Event, encode_events
 from seatrial.events import types as t
 from seatrial.events.order import Order
 from seatrial.formats.agui import NAME, reading_of
-from seatrial.runs import Attempt, Fault, Run, RunKey, ServedRun
+from seatrial.runs import FAULT_CLASSES, Attempt, Fault, Run, RunKey, ServedRun
 from seatrial.server.logs import log
 from seatrial.server.means import Means
 from seatrial.server.stored_log import read_log
@@ -38,6 +38,7 @@ _UNSTORABLE = frozenset({"unstorable", "too_deep"})
 """What it says to a record that would fit into no store."""
 _CODES = {"deadline_exceeded": "timeout"}
 """Codes of RUN_ERROR that are not the class of the fault."""
+_OUR_CODES = frozenset({*FAULT_CLASSES, *_CODES.values()})
 
 
 def run_error(fault: Fault) -> t.RunError:
@@ -162,7 +163,10 @@ async def store_end(means: Means, run: ServedRun, ending: Ending) -> bool:
     if ended:
         means.feeds.publish(run.run_id, ending.first, ending.events)
         means.feeds.ended(run.run_id)
-        log("run_ended", run_id=run.run_id, agent=run.agent, status=ending.status, code=ending.error_code)
+        code = ending.error_code
+        if code is not None and code not in _OUR_CODES:
+            code = "agent_reported_error"  # an agent may write anything there
+        log("run_ended", run_id=run.run_id, agent=run.agent, status=ending.status, code=code)
     else:
         means.feeds.wake(run.run_id)
     return ended
