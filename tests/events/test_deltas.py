@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.engine.redaction import Redaction
 from seatrial.events.deltas import Deltas
 from seatrial.events.types import (
+    CustomEvent,
     Event,
+    MessagesSnapshot,
+    RawEvent,
+    RunError,
+    StateSnapshot,
     TextMessageChunk,
     TextMessageContent,
     TextMessageEnd,
@@ -61,6 +67,22 @@ def test_what_is_held_back_comes_before_the_end_of_its_message_and_texts_do_not_
     assert [getattr(event, "delta", None) for event in said] == [
         *("a ", '{"k": "', "hungry man, ", '${KEY}"}', "hunt", None),
     ]
+
+
+@pytest.mark.parametrize("kind", [TextMessageContent, TextMessageChunk])
+def test_what_comes_in_the_midst_of_a_text_gives_no_piece_of_a_secret_away(kind: Any) -> None:
+    between: list[Event] = [RawEvent(event={})]
+    if kind is TextMessageContent:  # these would end what chunks are building
+        between += [StateSnapshot(snapshot={}), CustomEvent(name="progress", value=1)]
+    said = through([kind(message_id="m", delta="it is hun"), *between, kind(message_id="m", delta="ter2")])
+    assert "".join(getattr(event, "delta", "") for event in said) == "it is ${KEY}"
+    assert [event for event in said if event in between] == between
+
+
+@pytest.mark.parametrize("last", [RunError(message="no"), MessagesSnapshot(messages=[])])
+def test_what_is_held_back_comes_before_what_ends_every_text(last: Event) -> None:
+    said = through([TextMessageContent(message_id="m", delta="hun"), last])
+    assert [type(event) for event in said] == [TextMessageContent, type(last)]
 
 
 def test_a_first_piece_that_is_held_back_keeps_what_it_says_of_its_call() -> None:

@@ -8,13 +8,16 @@ from typing import TypeAlias
 import msgspec
 from msgspec import UNSET
 
-from seatrial.events.expand import CHUNKS
-from seatrial.events.types import Event
+from seatrial.events.expand import CHUNKS, ENDS_ALL, ENDS_NONE
+from seatrial.events.types import Event, SubagentError, SubagentFinished
 
 Split: TypeAlias = Callable[[str], tuple[str, str]]
 """Gives a text without secrets, and its end in so far as it may be the beginning of one."""
 
 _Key: TypeAlias = tuple[type, object]
+
+# After these a text may not go on. Others that are about the run (its state, a custom event) may come in its midst.
+_LAST_CALL = (*ENDS_ALL, SubagentFinished, SubagentError)
 
 
 class Deltas:
@@ -34,12 +37,12 @@ class Deltas:
         building = self._building.get(agent)
         key = _key(event, building)
         ready: list[Event] = []
-        if building is not None and key != building:
+        if building is not None and key != building and not isinstance(event, ENDS_NONE):
             del self._building[agent]
             if building in self._held:
                 ready.append(_with(*self._held.pop(building)))
         if key is None:
-            return [*ready, *self._release(_subject(event)), event]
+            return [*ready, *self._due(event), event]
         if type(event) in CHUNKS:
             self._building[agent] = key
         # What begins a message may be said in its first piece only: it is that one which goes on first.
@@ -53,10 +56,14 @@ class Deltas:
 
     def rest(self) -> list[Event]:
         """What is still held back, when nothing more comes."""
-        return self._release(None)
+        return [_with(*self._held.pop(key)) for key in list(self._held)]
 
-    def _release(self, subject: object) -> list[Event]:
-        due = [key for key in self._held if subject is None or key[1] == subject]
+    def _due(self, event: Event) -> list[Event]:
+        """What must not be held back any longer when this event comes."""
+        if isinstance(event, _LAST_CALL):
+            return self.rest()
+        subject = _subject(event)
+        due = [] if subject is None else [key for key in self._held if key[1] == subject]
         return [_with(*self._held.pop(key)) for key in due]
 
 

@@ -26,8 +26,8 @@ CHUNKS: dict[type, Kind] = {
 }
 
 # What an event other than a chunk does to the lanes; all others end the stream of their own agent.
-_ENDS_ALL = (t.RunStarted, t.RunFinished, t.RunError, t.MessagesSnapshot)
-_ENDS_NONE = (t.RawEvent, t.ActivitySnapshot, t.ActivityDelta, t.ReasoningEncryptedValue, t.SubagentStarted)
+ENDS_ALL = (t.RunStarted, t.RunFinished, t.RunError, t.MessagesSnapshot)
+ENDS_NONE = (t.RawEvent, t.ActivitySnapshot, t.ActivityDelta, t.ReasoningEncryptedValue, t.SubagentStarted)
 
 
 Established: TypeAlias = tuple[tuple[str, str | UnsetType], ...]
@@ -73,9 +73,9 @@ class Expander:
         if kind is not None:
             result = self._chunk(event, kind)  # type: ignore[arg-type]  # CHUNKS has told that it is one
             return Violation(index, *result) if isinstance(result, Fault) else result
-        if not self.lanes or isinstance(event, _ENDS_NONE):
+        if not self.lanes or isinstance(event, ENDS_NONE):
             return [event]
-        if isinstance(event, _ENDS_ALL):
+        if isinstance(event, ENDS_ALL):
             return [*[self._end(lane) for lane in list(self.lanes)], event]
         lane = event.subagent_run_id
         return [self._end(lane), event] if lane in self.lanes else [event]
