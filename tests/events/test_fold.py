@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from strategies.events import events
 from strategies.growth import growth
 
-from seatrial.events import Folded, fold
+from seatrial.events import Folded, Folding, fold
 from seatrial.events import agui_messages as agui
 from seatrial.events import types as t
 from seatrial.events.types import Event
@@ -457,6 +457,36 @@ def test_any_events_fold_and_are_left_as_they_were(stream: list[Event]) -> None:
     assert len(result.messages) == len(result.origins)
     assert stream == before
     msgspec.json.encode(result.messages)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        lambda number: t.ActivitySnapshot(message_id=f"m-{number}", activity_type="plan", content={}),
+        lambda number: t.MessagesSnapshot(messages=[]),
+    ],
+)
+def test_messages_are_not_arranged_anew_without_end(event: Callable[[int], Event]) -> None:
+    folding = Folding(rearrange_limit=30)
+    for number in range(10):
+        folding.feed(t.ReasoningMessageStart(message_id=f"m-{number}"))
+    for number in range(10):
+        folding.feed(event(number))
+    folded = folding.result()
+    assert [(note.code, note.pointer) for note in folded.notes] == [
+        ("rearranged_too_often", f"/{index}") for index in range(13, 20)
+    ]
+    assert len(folded.messages) == 10
+
+
+def test_a_snapshot_that_brings_all_messages_costs_what_it_brings() -> None:
+    folding = Folding(rearrange_limit=0)
+    snapshot = t.MessagesSnapshot(
+        messages=[{"id": f"m-{number}", "role": "user", "content": ""} for number in range(9)]
+    )
+    for _ in range(5):
+        folding.feed(snapshot)
+    assert folding.result().notes == []
 
 
 def test_a_message_of_many_deltas_costs_linear_time() -> None:

@@ -110,6 +110,8 @@ class Drafts:
         """By message id: takes the next delta. Filled as deltas come."""
         self.argument_writers: dict[str, Callable[[str], None]] = {}
         """By tool call id: takes the next piece of arguments. Filled as pieces come."""
+        self.size = 0
+        """How many messages there are."""
         self.arrange(drafts)
 
     def arrange(self, drafts: Iterable[Draft]) -> None:
@@ -118,6 +120,7 @@ class Drafts:
         self._heads = [Draft(agui.ReasoningMessage(id="", content=""), Origin(-1))]
         for index in (self.by_id, self.calls, self.callers, self.writers, self.argument_writers):
             index.clear()
+        self.size = 0
         for draft in drafts:
             draft.results = None
             self.append(draft)
@@ -127,6 +130,7 @@ class Drafts:
         if isinstance(draft.message, agui.ToolMessage):
             self._hang(draft, self._heads[-1])
             return
+        self.size += 1
         draft.position = len(self._heads)
         self._heads.append(draft)
         self.by_id.setdefault(draft.message.id, draft)
@@ -162,6 +166,7 @@ class Drafts:
         return head if len(self._heads) > 1 else None
 
     def _hang(self, draft: Draft, head: Draft) -> None:
+        self.size += 1
         message_id = draft.message.id
         draft.position = head.position
         if head.results is None:

@@ -30,9 +30,15 @@ PARENT_NOT_ASSISTANT = note_code(
 )
 PATCH_FAILED = note_code("patch_failed", "A patch does not apply; the state or activity stays as it was.")
 NOT_AN_ACTIVITY = note_code("not_an_activity", "ACTIVITY_DELTA names a message of another kind; it changes nothing.")
+REARRANGED_TOO_OFTEN = note_code(
+    "rearranged_too_often", "Events have put all messages in another order so often that this one changes nothing."
+)
 CHUNK_NOT_EXPANDED = note_code("chunk_not_expanded", "A chunk reached the fold; chunks have to be expanded first.")
 
 _AUTHORITY = "@ag-ui/client"
+
+MAX_REARRANGED = 5_000_000
+"""How many messages may be arranged anew by events that do not bring them: each such event costs what all do."""
 
 
 class Folded(msgspec.Struct):
@@ -68,7 +74,13 @@ def fold(events: Iterable[t.Event], *, messages: Iterable[agui.Message] = (), st
 class Folding:
     """The messages and the state on the way."""
 
-    def __init__(self, *, messages: Iterable[agui.Message] = (), state: Any = UNSET) -> None:
+    def __init__(
+        self,
+        *,
+        messages: Iterable[agui.Message] = (),
+        state: Any = UNSET,
+        rearrange_limit: int = MAX_REARRANGED,
+    ) -> None:
         self.notes: list[Note] = []
         self.applies: dict[type, Callable[[Any, int], None]] = {
             t.RunStarted: self._run_started,
@@ -105,6 +117,7 @@ class Folding:
         }
         """By type: what an event with this index does. `feed` is the safe way to it."""
         self._fed = 0
+        self._left_to_rearrange = rearrange_limit
         self._patcher = Patcher()
         self._state: Any = {} if state is UNSET else state
         self._owns_state = False
@@ -341,6 +354,8 @@ class Folding:
 
     def _messages_snapshot(self, event: t.MessagesSnapshot, index: int) -> None:
         read = agui.read_messages(event.messages, (index, "messages"), self.notes)
+        if not self._may_rearrange(self.drafts.size - len(read), index):
+            return
         # The last one counts where an id stands twice, and stands in for every local message with that id.
         snapshot = {message.id: message for message in read}
         survives = _survival(read, event)
@@ -378,6 +393,8 @@ class Folding:
             made = Draft(_activity(event), Origin(index, _moment(event)))
             if draft is None:
                 self.drafts.append(made)
+            elif not self._may_rearrange(self.drafts.size, index):
+                return
             else:
                 draft.finish()  # it may stand in a second place, and stays there
                 self.drafts.arrange([made if other is draft else other for other in self.drafts.in_order()])
@@ -409,6 +426,13 @@ class Folding:
             message.activity_type = event.activity_type
         else:
             self._note(PATCH_FAILED, index, problem)
+
+    def _may_rearrange(self, count: int, index: int) -> bool:
+        """Whether so many messages may be arranged anew that the event with this index does not bring."""
+        self._left_to_rearrange -= max(count, 0)
+        if self._left_to_rearrange < 0:
+            self._note(REARRANGED_TOO_OFTEN, index, f"there are {self.drafts.size} messages")
+        return self._left_to_rearrange >= 0
 
     def _note(self, code: str, index: int, message: str) -> None:
         self.notes.append(Note(code, pointer(index), message))
