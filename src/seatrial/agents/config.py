@@ -38,9 +38,9 @@ class SubAgent(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_de
     actor_id: str
     """Its label."""
     tools: list[str] = []
-    """The tools it owns."""
+    """The tools it owns; kept with the suite, not sent."""
     talks_to: list[str] = []
-    """The labels it hands over to."""
+    """The labels it hands over to; kept with the suite, not sent."""
 
 
 class AgentFields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -38,6 +38,6 @@ class Case(msgspec.Struct, omit_defaults=True, kw_only=True, forbid_unknown_fiel
     metadata: dict[str, Any] = {}
     """Whatever else should stay with the case; nobody reads it."""
     world: dict[str, Any] = {}
-    """World seed by axis name (`initial_state`, `behavior_instructions`, ...); never sent to the agent."""
+    """World seed by axis name (`initial_state`, ...); kept, never sent to the agent, and nothing acts on it yet."""
     timeout_s: Annotated[float, Meta(gt=0)] | None = None
     """The deadline of its runs; the agent's or the suite's when absent."""
