@@ -62,6 +62,16 @@ def test_arguments_reach_the_function(tmp_path: Path) -> None:
             "from seatrial.graders import Finding\ndef check(subject): return Finding(judgement='passed', score=2)",
             "from 0",
         ),
+        (
+            "from seatrial.graders import Finding\ndef check(subject): return Finding(judgement='fail')",
+            "gave no verdict: at /judgement",
+        ),
+        (
+            "from seatrial.graders import Finding\n"
+            "def check(subject): return Finding(judgement='passed', score=float('nan'))",
+            "from 0",
+        ),
+        ("def check(subject): return {'passed': True, 'details': object()}", "a part that is not JSON"),
         ("check = 3", "is not a function"),
         ("def chekc(subject): return True", "did you mean `chekc`?"),
         ("raise ValueError('at import')", "at import"),

@@ -31,9 +31,7 @@ class Report(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 def finding_of(value: Any) -> Finding:
     """A finding from `True`, a score, a mapping of `Report`'s keys, or a finding. Raises `SeatrialError`."""
     if isinstance(value, Finding):
-        if value.score is not None and not 0 <= value.score <= 1:
-            raise SeatrialError("invalid_document", f"a score is from 0 to 1, not {value.score}")
-        return value
+        return _checked(value)
     if isinstance(value, bool):
         value = {"passed": value}
     elif isinstance(value, int | float):
@@ -44,14 +42,29 @@ def finding_of(value: Any) -> Finding:
         report = msgspec.convert(value, Report)
     except msgspec.ValidationError as error:
         raise wire.invalid_document(error) from None
-    return Finding(
-        judgement=_judgement(report),
-        score=report.score,
-        reasons=report.reasons if report.reason is None else [report.reason, *report.reasons],
-        evidence=report.evidence,
-        details=report.details,
-        cost_usd=report.cost_usd,
+    return _checked(
+        Finding(
+            judgement=_judgement(report),
+            score=report.score,
+            reasons=report.reasons if report.reason is None else [report.reason, *report.reasons],
+            evidence=report.evidence,
+            details=report.details,
+            cost_usd=report.cost_usd,
+        )
     )
+
+
+def _checked(finding: Finding) -> Finding:
+    """The finding, if it is one that can be stored: a struct takes whatever it is made of, and `judgement="fail"` must
+    not pass for a pass, nor may details that are no JSON cost the whole run."""
+    try:
+        checked = wire.decode(wire.encode(finding), _FINDING)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise SeatrialError("invalid_document", f"it has a part that is not JSON: {error}") from None
+    # As it was given: JSON has no NaN, which is null there.
+    if finding.score is not None and not 0 <= finding.score <= 1:
+        raise SeatrialError("invalid_document", f"a score is from 0 to 1, not {finding.score}")
+    return checked
 
 
 def _judgement(report: Report) -> Judgement:
@@ -68,3 +81,6 @@ def _judgement(report: Report) -> Judgement:
 
 def _kind(value: Any) -> str:
     return "null" if value is None else type(value).__name__
+
+
+_FINDING = msgspec.json.Decoder(Finding)
