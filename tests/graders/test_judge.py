@@ -55,6 +55,18 @@ def test_votes_are_counted_and_scores_weighed(
     assert (found.judgement, found.score) == (judgement, score)
 
 
+@pytest.mark.parametrize(
+    ("scores", "judgement", "votes"), [((0.7, 0.7, 0), "passed", "2 of 3"), ((1, 0), "failed", "1 of 2")]
+)
+def test_a_min_score_is_for_each_vote_and_the_mean_does_not_overrule_the_majority(
+    scores: tuple[float, ...], judgement: str, votes: str
+) -> None:
+    grader = {"kind": "judge", "criteria": [{"name": "polite"}], "votes": len(scores), "min_score": 0.5}
+    found = verdict(subject(), grader, model=ScriptedModel([ballot(True, score) for score in scores]))
+    assert (found.judgement, found.details["passed"]) == (judgement, judgement == "passed")
+    assert found.reasons[0].startswith(f"{votes} votes for the run (a vote needs 0.5)")
+
+
 def test_the_verdict_is_data_as_the_contract_has_it() -> None:
     cost = [
         Completion(text='{"reasoning": "no", "outcome_met": false, "failure_mode": "task_abandoned", '

@@ -65,6 +65,8 @@ class Check(msgspec.Struct, frozen=True):
     """Whether an equal configuration finds the same in an equal run. Not so when it runs code that may have changed."""
     asks_model: bool = False
     """Whether the finding is also the model's."""
+    uses_min_score: bool = False
+    """Whether `min_score` is part of how it finds, and is not held against the score it finds."""
     parts: bytes = b""
     """For a grader of graders: the digests of what they check."""
 

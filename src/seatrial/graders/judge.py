@@ -72,7 +72,8 @@ class Judge(Grader):
                 raise SeatrialError("invalid_config", message, pointer=f"/criteria/{index}/name")
         if names and not sum(criterion.weight for criterion in self.criteria):
             raise SeatrialError("invalid_config", "no criterion weighs anything", pointer="/criteria")
-        return Check(self._find, asks_model=True)
+        # A vote is held against `min_score`, and the majority decides: their mean could overrule it.
+        return Check(self._find, asks_model=True, uses_min_score=True)
 
     async def _find(self, subject: Subject, surroundings: Surroundings) -> Finding:
         model = surroundings.model

@@ -54,7 +54,7 @@ class Prepared(msgspec.Struct, frozen=True):
         if judgement == "passed" or judgement == "failed":
             if score is None:
                 score = 1.0 if judgement == "passed" else 0.0
-            if grader.min_score is not None:
+            if grader.min_score is not None and not self.check.uses_min_score:
                 judgement = "passed" if score >= grader.min_score else "failed"
                 sign = ">=" if judgement == "passed" else "<"
                 reasons = [*reasons, f"{judgement}: score {score:.4g} {sign} min_score {grader.min_score:g}"]
