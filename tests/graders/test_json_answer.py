@@ -77,6 +77,10 @@ def test_field_accuracy_compares_every_value_of_what_is_expected() -> None:
         ({"path": "d", "value": "2025-03-01", "match": "date"}, '{"d": "2025-03-01T10:00:00"}', True),
         ({"path": "d", "value": "2025-03-01", "match": "date"}, '{"d": "2025-03-02"}', False),
         ({"path": "d", "value": "2025-03-01", "match": "date", "formats": ["%d.%m.%Y"]}, '{"d": "1.3.2025"}', True),
+        ({"path": "n", "value": 1.1, "match": "number", "abs": 0.01}, '{"n": 1.11}', True),
+        ({"path": "n", "value": 1.1, "match": "number", "rel": 0.1}, '{"n": "1.21"}', True),
+        ({"path": "n", "value": 12345678901234567891, "match": "number"}, '{"n": 12345678901234567892}', False),
+        ({"path": "n", "value": 0, "match": "number", "abs": 1e308}, '{"n": "1e999999999999999999"}', False),
         ({"path": "d", "value": "2025-03-01", "match": "date"}, '{"d": "1.3.2025"}', False),
         ({"path": "d", "value": "2025-03-01T23:30:00-02:00", "match": "date"}, '{"d": "2025-03-02"}', True),
         ({"path": "t", "value": "Jane  Doe", "match": "text"}, '{"t": " jane doe"}', True),
@@ -104,6 +108,14 @@ def test_field_accuracy_without_anything_to_compare_is_errored() -> None:
     assert verdict(subject("{}", expected={}), {"kind": "field_accuracy"}).judgement == "errored"
     by_path = {"kind": "field_accuracy", "fields": [{"path": "a"}]}
     assert verdict(subject('{"a": 1}', expected={"b": 1}), by_path).judgement == "errored"
+
+
+@pytest.mark.parametrize(("match", "wanted"), [("number", "many"), ("date", "soon"), ("text", 1)])
+def test_an_expectation_that_no_answer_could_meet_says_nothing_of_the_agent(match: str, wanted: object) -> None:
+    grader = {"kind": "field_accuracy", "fields": [{"path": "a", "match": match}]}
+    found = verdict(subject('{"a": 1}', expected={"a": wanted}), grader)
+    assert found.judgement == "errored"
+    assert f"at `a`, which is no {match}" in found.reasons[0]
 
 
 def test_an_answer_that_is_not_json_has_no_right_field() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from math import isfinite
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -87,6 +89,8 @@ class FieldAccuracy(Grader):
             wanted = value_at(expected, path) if field.value is UNSET else field.value
             if wanted is UNSET:
                 return errored(f"`expected` has nothing at `{field.path}`, and the field no `value`")
+            if _unusable(field, wanted):
+                return errored(f"`expected` has {quoted(wanted)} at `{field.path}`, which is no {field.match}")
             actual = value_at(answer, path)
             results.append(FieldResult(field.path, _fits(field, wanted, actual), wanted, actual))
         return _finding(fields, results)
@@ -120,7 +124,8 @@ def _fits(field: Field, wanted: Any, actual: Any) -> bool:
         expected, found = _number(wanted), _number(actual)
         if expected is None or found is None:
             return False
-        return abs(found - expected) <= max(field.abs or 0.0, (field.rel or 0.0) * abs(expected))
+        tolerances = Decimal(str(field.abs or 0)), Decimal(str(field.rel or 0)) * abs(expected)
+        return abs(found - expected) <= max(tolerances)
     if field.match == "date":
         day = _day(actual, field.formats)
         return day is not None and day == _day(wanted, field.formats)
@@ -134,15 +139,17 @@ def _check(field: Field, at: str) -> None:
         raise SeatrialError("invalid_config", "`abs` and `rel` are for `match: number`", pointer=at)
     if field.match != "date" and field.formats:
         raise SeatrialError("invalid_config", "`formats` are for `match: date`", pointer=f"{at}/formats")
-    if field.value is UNSET:
-        return
-    unusable = {
-        "number": _number(field.value) is None,
-        "date": _day(field.value, field.formats) is None,
-        "text": not isinstance(field.value, str),
-    }
-    if unusable.get(field.match):
+    if field.value is not UNSET and _unusable(field, field.value):
         raise SeatrialError("invalid_config", f"{quoted(field.value)} is no {field.match}", pointer=f"{at}/value")
+
+
+def _unusable(field: Field, wanted: Any) -> bool:
+    """Whether no answer could be right."""
+    if field.match == "number":
+        return _number(wanted) is None
+    if field.match == "date":
+        return _day(wanted, field.formats) is None
+    return field.match == "text" and not isinstance(wanted, str)
 
 
 def _tolerance(field: Field) -> str:
@@ -170,12 +177,14 @@ def _leaves(value: Any) -> list[str]:
     return found
 
 
-def _number(value: Any) -> float | None:
+def _number(value: Any) -> Decimal | None:
+    """As it is written: 1.11 is 0.01 away from 1.1, but the floats nearest to them are a little more."""
     try:
-        number = float(value) if isinstance(value, str) or is_number(value) else None
-    except (ValueError, OverflowError):
-        return None
-    return number if number is not None and number - number == 0 else None
+        if (isinstance(value, str) or is_number(value)) and isfinite(float(value)):
+            return Decimal(str(value))
+    except (ValueError, OverflowError, InvalidOperation):
+        pass
+    return None
 
 
 def _day(value: Any, formats: list[str]) -> date | None:
