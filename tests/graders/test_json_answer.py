@@ -20,6 +20,7 @@ from seatrial.graders import build_graders
         ("{'a': 1}", False, False),
         ('```json\n{"a": 1}\n```', False, True),
         ("```\n[1]\n```\n", False, True),
+        ('```json\r\n{"a": 1}\r\n```', False, True),
         ('Here it is:\n```json\n{"a": 1}\n```', False, False),
         ('{"a": NaN}', False, False),
         ("[" * 5000 + "]" * 5000, False, False),

@@ -10,7 +10,7 @@ from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings, errored, passed_if
 from seatrial.graders.quote import listed, quoted
 
-_FENCE = re.compile(r"\s*```[A-Za-z0-9_-]*[ \t]*\n(.*)\n?```\s*\Z", re.DOTALL)
+_FENCE = re.compile(r"\s*```[A-Za-z0-9_-]*[ \t]*\r?\n(.*)\n?```\s*\Z", re.DOTALL)
 _EVIDENCE = ["/answer"]
 _MAX_PROBLEMS = 20
 
