@@ -44,6 +44,18 @@ def test_figures_are_held_to_their_bounds(grader: dict[str, Any], passes: bool, 
 
 
 @pytest.mark.parametrize(
+    ("grader", "reason"),
+    [
+        ({"kind": "tokens", "max": 1_000_000}, "tokens: 1000001 > 1000000 allowed"),
+        ({"kind": "latency", "of": "reported", "max_ms": 1_234_567}, "latency: 1234567.8 ms > 1234567 ms allowed"),
+    ],
+)
+def test_a_large_figure_can_be_told_from_its_bound(grader: dict[str, Any], reason: str) -> None:
+    run = subject("done", usage=Usage(1_000_000, 1), reported_ms=1_234_567.8)
+    assert verdict(run, grader).reasons == [reason]
+
+
+@pytest.mark.parametrize(
     "grader",
     [
         {"kind": "latency", "max_ms": 1},

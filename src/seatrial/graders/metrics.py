@@ -34,7 +34,8 @@ class MetricGrader(Grader):
             names = [name for name in self.__struct_fields__ if name.startswith(("max", "min")) and name != "min_score"]
             raise SeatrialError("invalid_config", f"`{self.kind}` needs a bound", hint=f"give {' or '.join(names)}")
         if least is not None and most is not None and least > most:
-            raise SeatrialError("invalid_config", f"nothing is at least {least:g} and at most {most:g}")
+            message = f"nothing is at least {_figure(least)} and at most {_figure(most)}"
+            raise SeatrialError("invalid_config", message)
 
         def find(subject: Subject, surroundings: Surroundings) -> Finding:
             return self._finding(self._measure(subject), least, most)
@@ -46,12 +47,14 @@ class MetricGrader(Grader):
             say = skipped if self.when_unknown == "skip" else errored
             return say(f"{self.figure} is not known")
         if most is not None and value > most:
-            return passed_if(False, f"{self.figure}: {value:g}{self.unit} > {most:g}{self.unit} allowed")
+            return passed_if(False, f"{self.figure}: {_figure(value)}{self.unit} > {_figure(most)}{self.unit} allowed")
         if least is not None and value < least:
-            return passed_if(False, f"{self.figure}: {value:g}{self.unit} < {least:g}{self.unit} required")
-        bounds = [f"at least {least:g}"] if least is not None else []
-        bounds += [f"at most {most:g}"] if most is not None else []
-        return passed_if(True, f"{self.figure}: {value:g}{self.unit}, {' and '.join(bounds)}{self.unit}")
+            return passed_if(
+                False, f"{self.figure}: {_figure(value)}{self.unit} < {_figure(least)}{self.unit} required"
+            )
+        bounds = [f"at least {_figure(least)}"] if least is not None else []
+        bounds += [f"at most {_figure(most)}"] if most is not None else []
+        return passed_if(True, f"{self.figure}: {_figure(value)}{self.unit}, {' and '.join(bounds)}{self.unit}")
 
     @abstractmethod
     def _bounds(self) -> tuple[float | None, float | None]: ...
@@ -158,6 +161,13 @@ class ModelCalls(CountGrader):
         said = sum(type(message) is AssistantMessage for message in reading.transcript.messages)
         # An answer without a single message says nothing of how it came about.
         return traced or said or None
+
+
+def _figure(value: float) -> str:
+    """Every digit of a whole number, so that it can be told from a bound beside it; of another, what matters."""
+    if float(value).is_integer():
+        return f"{value:.0f}"
+    return f"{value:.6g}" if value < 1e5 else f"{value:.1f}"
 
 
 def _usages(subject: Subject) -> list[Usage]:
