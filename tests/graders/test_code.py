@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import sys
 import time
 from pathlib import Path
@@ -104,6 +106,27 @@ def test_a_command_that_prints_without_end_is_ended(tmp_path: Path, monkeypatch:
     found = verdict(subject(), program(tmp_path, "while True: print('x' * 10000)"), directory=tmp_path)
     assert found.judgement == "errored"
     assert "printed more than 1 MiB" in found.reasons[0]
+
+
+def test_pipes_are_let_go_of_whoever_still_holds_them(tmp_path: Path) -> None:
+    text = (
+        "import subprocess, sys\n"
+        "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(2)'], start_new_session=True)\n"
+        "print('true', flush=True)\n"
+    )
+    command = program(tmp_path, text)["command"]
+
+    async def open_files() -> list[int]:
+        counts = []
+        for _ in range(2):
+            ended = await code._run(command, b"{}", tmp_path, 0.5)
+            assert ended.problem == "took longer than 0.5 s"
+            await asyncio.sleep(0.05)
+            counts.append(len(os.listdir("/proc/self/fd")))
+        return counts
+
+    before, after = asyncio.run(open_files())
+    assert after == before
 
 
 def test_a_command_need_not_read_its_input(tmp_path: Path) -> None:

@@ -121,6 +121,9 @@ async def _run(argv: list[str], stdin: bytes, directory: Path, timeout_s: float)
     finally:
         _end_group(process.pid)
         await process.wait()
+        # What was not read to its end, or is held by somebody who left the group, stays open otherwise: asyncio has no
+        # public way to let go of it.
+        process._transport.close()  # type: ignore[attr-defined]
     return ended
 
 
