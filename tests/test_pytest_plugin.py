@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from xml.etree import ElementTree
@@ -211,6 +212,35 @@ def test_what_cannot_be_run_is_told_before_it_is(project: pytest.Pytester) -> No
         """
     )
     run(project, "test_what_cannot_be_run_is_told_before_it_is.py").assert_outcomes(passed=6)
+
+
+def test_an_error_is_told_without_what_is_in_our_variables(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.environ", {"TOKEN": "sk-1234", **os.environ})
+    project.makepyfile(
+        """
+        import asyncio
+        import pytest
+
+        def test_run(seatrial):
+            seatrial.run("good", "refund", suite="gone.suite.yaml")
+
+        def test_run_async(seatrial):
+            asyncio.run(seatrial.run_async("good", "refund", suite="gone.suite.yaml"))
+
+        @pytest.mark.seatrial("good", "refund", suite="gone.suite.yaml")
+        def test_marker(outcome):
+            pass
+        """
+    )
+    result = run(project, "--showlocals")
+    result.assert_outcomes(failed=2, errors=1)
+    result.stdout.fnmatch_lines(
+        ["*ERROR at setup of test_marker*", "*gone.suite.yaml cannot be read*", "*FAILURES*", "*SeatrialError: *"]
+    )
+    result.stdout.no_fnmatch_line("*sk-1234*")
+    result.stdout.no_fnmatch_line("*in load_suite*")
 
 
 def test_a_suite_file_is_a_test_for_each_agent_and_case(project: pytest.Pytester) -> None:

@@ -87,7 +87,15 @@ def outcome(request: pytest.FixtureRequest, seatrial: Trials) -> Outcome:
     marker = request.node.get_closest_marker("seatrial")
     if marker is None:
         raise pytest.UsageError("the fixture `outcome` needs the marker @pytest.mark.seatrial(agent, case)")
-    return seatrial.run(*marker.args, **marker.kwargs)
+    from seatrial.errors import SeatrialError
+    from seatrial.printable import printable
+
+    try:
+        return seatrial.run(*marker.args, **marker.kwargs)
+    except SeatrialError as error:
+        told = printable(str(error))
+    # Out here, where it is not told that one error came of another.
+    pytest.fail(told, pytrace=False)
 
 
 class Stage:
@@ -158,7 +166,14 @@ class Trials:
         further keys of the case, as `input={...}`) or a `Case`. With `suite`, a file beside the test, both are names
         in it. What the agent did wrong is in the outcome; an agent that cannot be reached raises `SeatrialError`.
         """
-        return _answered(self._stage.session.run(self._asked(agent, case, suite, graders, fields)))
+        __tracebackhide__ = True
+        from seatrial.errors import SeatrialError
+
+        try:
+            return _answered(self._stage.session.run(self._asked(agent, case, suite, graders, fields)))
+        except SeatrialError as error:
+            # Without the frames it came through: pytest prints what is in them, and the environment is in one.
+            raise error.with_traceback(None) from None
 
     async def run_async(
         self,
@@ -170,7 +185,13 @@ class Trials:
         **fields: Any,
     ) -> Outcome:
         """The same as `run`, for tests that are async themselves; the agent runs in a loop of its own."""
-        return _answered(await self._stage.session.run_async(self._asked(agent, case, suite, graders, fields)))
+        __tracebackhide__ = True
+        from seatrial.errors import SeatrialError
+
+        try:
+            return _answered(await self._stage.session.run_async(self._asked(agent, case, suite, graders, fields)))
+        except SeatrialError as error:
+            raise error.with_traceback(None) from None  # as above
 
     def _asked(
         self,
