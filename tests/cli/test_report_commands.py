@@ -10,6 +10,8 @@ from strategies.monday import fill
 
 from seatrial.cli.main import main
 from seatrial.cli.report import FORMS
+from seatrial.runs import Case, Experiment, Grade, Judgement, Run, RunKey
+from seatrial.store import open_store
 
 
 @pytest.fixture
@@ -75,6 +77,44 @@ def test_an_agent_can_be_named(store: str, capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().out.startswith("## <code>shop in monday</code> against")
     assert main(["compare", "monday:ghost", "tuesday", "--store", store]) == 3
     assert "no runs of an agent 'ghost'" in capsys.readouterr().err
+
+
+def test_an_agent_that_cannot_be_compared_hides_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "runs.db"
+    judgements: dict[str, dict[str, Judgement]] = {
+        "before": {"good": "passed", "down": "passed", "old": "passed"},
+        "after": {"good": "failed", "down": "errored"},
+    }
+    with open_store(path) as store:
+        for name, agents in judgements.items():
+            experiment = Experiment(experiment_id=name, name=name, suite={}, suite_hash="", created_at=0)
+            store.create_experiment(experiment, [Case(id="a", instruction="Do it.")])
+            for agent, judgement in agents.items():
+                store.record_run(
+                    Run(
+                        run_id=f"{name}-{agent}",
+                        experiment_id=name,
+                        key=RunKey(agent, "a", 0),
+                        status="errored" if judgement == "errored" else "completed",
+                        grade=Grade(judgement=judgement),
+                    )
+                ).wait()
+    options = ["--store", str(path)]
+    assert main(["compare", "before", "after", *options]) == 3
+    written = capsys.readouterr()
+    assert "regressions (1)" in written.out
+    assert written.err.splitlines() == [
+        "seatrial: old: not compared, since only 'before' has runs of it",
+        "seatrial: there is nothing to compare: no case has a graded run of 'down' on both sides "
+        "(runs that errored cannot be compared; cases are paired by their ids)",
+    ]
+    assert main(["compare", "before", "after", *options, "--fail-on", "regression"]) == 1
+    assert main(["compare", "before:down", "after", *options]) == 3
+    capsys.readouterr()
+    assert main(["compare", "before:good", "after", *options]) == 0
+    assert capsys.readouterr().err == ""
+    assert main(["compare", "before:ghost", "after", *options]) == 3
+    assert "no runs of an agent 'ghost' (one of down, good, old)" in capsys.readouterr().err
 
 
 def test_an_experiment_that_is_not_there_is_named(store: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -51,6 +51,7 @@ def test_three_cases_that_changed_may_be_chance_whatever_the_interval_says() -> 
     comparison = compared("f f f p p p p", "p p p p p p p")
     assert comparison.interval.low > 0
     assert verdict_sentence(comparison).startswith("no clear difference: +42.9 points")
+    assert "\x1b[1mno clear difference" in comparison_terminal(comparison, colour=True)
 
 
 def test_the_terminal_shows_sides_changes_and_the_calls_of_the_worst() -> None:

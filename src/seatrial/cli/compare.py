@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from seatrial.cli.exits import FAILED, PASSED
+from seatrial.cli.exits import exit_of
 from seatrial.cli.location import add_store_option, opened_store
 from seatrial.cli.terminal import printable, wants_colour
 from seatrial.errors import SeatrialError
@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--markdown", action="store_true", help="Markdown, for a CI step summary")
     parser.epilog = (
         "Without an agent, agents of the same name are compared; where each side has only one, those two.\n"
-        "exit codes: 0 compared, and --fail-on does not object; 1 it does; 3 nothing could be compared."
+        "exit codes: 0 compared, and --fail-on does not object; 1 it does; 3 some agent could not be compared."
     )
 
 
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     from seatrial.reports import comparison_markdown, comparison_terminal, gate_of, objections
 
     gate = gate_of(args.fail_on)
-    comparisons = _comparisons(args)
+    comparisons, incomparable = _comparisons(args)
     if args.json:
         sys.stdout.buffer.write(wire.encode(comparisons) + b"\n")
     else:
@@ -52,28 +52,46 @@ def run(args: argparse.Namespace) -> int:
             for found in comparisons
         ]
         sys.stdout.write("\n".join(written))
-    code = PASSED
+    objected = 0
     for found in comparisons:
         for sentence in objections(gate, found):
             print(f"seatrial: {printable(found.b.agent)}: {sentence}", file=sys.stderr)
-            code = FAILED
-    return code
+            objected += 1
+    for error in incomparable:
+        print(f"seatrial: {printable(str(error))}", file=sys.stderr)
+    return exit_of(failed=objected, errored=len(incomparable))
 
 
-def _comparisons(args: argparse.Namespace) -> list[Comparison]:
+def _comparisons(args: argparse.Namespace) -> tuple[list[Comparison], list[SeatrialError]]:
+    """Every pair of agents that can be compared, and why others cannot; raises when there is none that can."""
     from seatrial.reports import agent_pairs, compare
 
+    found: list[Comparison] = []
+    incomparable: list[SeatrialError] = []
     with opened_store(args) as store:
-        a, agents_a = _side(store, args.a)
-        b, agents_b = _side(store, args.b)
-        return [
-            compare(a, b, agent_a, agent_b, lambda run_id: store.run(run_id).steps)
-            for agent_a, agent_b in agent_pairs(agents_a, agents_b)
-        ]
+        a, agents_a, all_of_a = _side(store, args.a)
+        b, agents_b, all_of_b = _side(store, args.b)
+        pairs = agent_pairs(agents_a, agents_b)
+        for agent_a, agent_b in pairs:
+            try:
+                found.append(compare(a, b, agent_a, agent_b, lambda run_id: store.run(run_id).steps))
+            except SeatrialError as error:
+                if error.code != "empty_input":
+                    raise
+                incomparable.append(error)
+    if not found:
+        raise incomparable[0]
+    if all_of_a and all_of_b:
+        paired = {name for pair in pairs for name in pair}
+        for source, agents in ((a, agents_a), (b, agents_b)):
+            for agent in sorted(set(agents) - paired):
+                told = f"{agent}: not compared, since only {source.experiment.name!r} has runs of it"
+                print(f"seatrial: {printable(told)}", file=sys.stderr)
+    return found, incomparable
 
 
-def _side(store: Store, ref: str) -> tuple[Source, list[str]]:
-    """An experiment and those of its agents that are meant."""
+def _side(store: Store, ref: str) -> tuple[Source, list[str], bool]:
+    """An experiment, those of its agents that are meant, and whether that is all of them."""
     from seatrial.reports import stored
 
     try:
@@ -83,5 +101,11 @@ def _side(store: Store, ref: str) -> tuple[Source, list[str]]:
         if error.code != "not_found" or not name:
             raise
         experiment = store.resolve_experiment(name)
-    agents = [agent] if agent else [counts.agent for counts in store.agent_counts(experiment.experiment_id)]
-    return stored(store, experiment), agents
+    agents = [counts.agent for counts in store.agent_counts(experiment.experiment_id)]
+    if agent and agent not in agents:
+        raise SeatrialError(
+            "not_found",
+            f"the experiment {experiment.name!r} has no runs of an agent {agent!r}",
+            hint=f"one of {', '.join(agents)}" if agents else None,
+        )
+    return stored(store, experiment), [agent] if agent else agents, not agent

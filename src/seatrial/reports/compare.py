@@ -116,9 +116,10 @@ def compare(a: Source, b: Source, agent_a: str, agent_b: str, steps_of: StepsOf 
             changes.append(_change(case_id, cell_a, cell_b))
     paired = len(differences)
     if not paired:
+        which = f"{agent_a!r} on both sides" if agent_a == agent_b else f"both {agent_a!r} and {agent_b!r}"
         raise SeatrialError(
             "empty_input",
-            f"there is nothing to compare: no case has a graded run of both {agent_a!r} and {agent_b!r}",
+            f"there is nothing to compare: no case has a graded run of {which}",
             hint="runs that errored cannot be compared; cases are paired by their ids",
         )
     # Stable, so that equals stay in the order of the suite.

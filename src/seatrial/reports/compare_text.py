@@ -47,15 +47,18 @@ def comparison_markdown(comparison: Comparison) -> str:
 
 def verdict_sentence(comparison: Comparison) -> str:
     """What the figures come to: a difference only where the interval and the exact test agree that there is one."""
-    apart = comparison.interval.low > 0 or comparison.interval.high < 0
-    sure = apart and comparison.p_value < SIGNIFICANT
     word = "better" if comparison.difference > 0 else "worse"
-    head = f"b is {word}" if sure else "no clear difference"
+    head = f"b is {word}" if _sure(comparison) else "no clear difference"
     interval = f"{figures.points(comparison.interval.low)} to {figures.points(comparison.interval.high)}"
     return (
         f"{head}: {figures.points(comparison.difference)} points "
         f"(95% interval {interval}; McNemar {figures.p_value(comparison.p_value)})"
     )
+
+
+def _sure(comparison: Comparison) -> bool:
+    apart = comparison.interval.low > 0 or comparison.interval.high < 0
+    return apart and comparison.p_value < SIGNIFICANT
 
 
 def diff_lines(found: TrajectoryDiff) -> list[str]:
@@ -79,8 +82,7 @@ def _terminal(comparison: Comparison, colour: bool) -> Iterator[str]:
     yield from table(_SIDES, _sides(comparison), left=3)
     yield ""
     sentence = verdict_sentence(comparison)
-    sure = comparison.interval.low > 0 or comparison.interval.high < 0
-    tone = "bold" if not sure else "green" if comparison.difference > 0 else "red"
+    tone = "bold" if not _sure(comparison) else "green" if comparison.difference > 0 else "red"
     yield coloured(sentence, tone) if colour else sentence
     yield from _remarks(comparison)
     for title, count, changes in (
