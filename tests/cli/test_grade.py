@@ -51,6 +51,23 @@ def test_nothing_is_computed_when_nothing_changed(capsys: pytest.CaptureFixture[
     assert (done["computed"], done["reused"]) == (0, 4)
 
 
+def test_what_could_not_be_graded_is_computed_again_and_counted_so(capsys: pytest.CaptureFixture[str]) -> None:
+    write_suite("s.yaml", {"kind": "contains", "value": "good"}, {"kind": "cost", "max_usd": 1})
+    graded(capsys, "--suite", "s.yaml")
+    code, done = graded(capsys, "--suite", "s.yaml")
+    assert (code, done["outcomes"]) == (3, {"errored": 2})
+    assert (done["computed"], done["reused"]) == (2, 2)
+
+
+def test_a_run_without_an_answer_has_nothing_to_compute(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("graded_agent.py").write_text("def answer(instruction): raise ValueError")
+    sys.modules.pop("graded_agent")
+    main(["run", "s.yaml", "--quiet"])
+    capsys.readouterr()
+    _, done = graded(capsys)
+    assert (sum(done["outcomes"].values()), done["computed"], done["reused"]) == (2, 0, 0)
+
+
 def test_only_the_grader_that_changed_is_computed_and_no_agent_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
     asked = Path("asked.txt").read_text()
     write_suite("s.yaml", {"kind": "contains", "value": "d"}, {"kind": "ends_with", "value": "d"})

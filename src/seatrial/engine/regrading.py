@@ -10,7 +10,7 @@ import msgspec
 from seatrial.engine.outbox import MAX_UNCONFIRMED
 from seatrial.engine.redaction import Redaction
 from seatrial.graders import GradingPlan, Subject, Surroundings
-from seatrial.runs import Case, Run
+from seatrial.runs import Case, Run, Verdict
 from seatrial.store import Receipt, Store
 from seatrial.suites import Secrets
 
@@ -23,7 +23,7 @@ class Regrading(msgspec.Struct):
     changed: int = 0
     """Runs whose judgement is another one now."""
     computed: int = 0
-    """Verdicts that had to be computed."""
+    """Verdicts that had to be computed. On a run without an answer there is nothing to compute."""
     reused: int = 0
     """Verdicts that were known already, by their content key."""
 
@@ -52,13 +52,14 @@ async def regrade(
     for run in store.whole_runs(experiment_id):
         if run.status in ("pending", "running", "cancelled"):
             continue
-        known = store.known_verdicts(run.run_id)
+        known = {key: verdict for key, verdict in store.known_verdicts(run.run_id).items() if _final(verdict)}
         graded = plan.grade(Subject(run, known_cases[run.key.case_id]), surroundings, known)
         verdicts, grade = await graded if isinstance(graded, Awaitable) else graded
         verdicts, grade = redaction.graded(verdicts, grade)
-        reused = sum(verdict.key in known for verdict in verdicts)
-        done.reused += reused
-        done.computed += len(verdicts) - reused
+        if run.status == "completed":
+            reused = sum(verdict.key in known for verdict in verdicts)
+            done.reused += reused
+            done.computed += len(verdicts) - reused
         done.outcomes[grade.judgement] += 1
         if run.grade is None or grade.judgement != run.grade.judgement:
             done.changed += 1
@@ -72,6 +73,11 @@ async def regrade(
     for receipt in unconfirmed:
         await receipt
     return done
+
+
+def _final(verdict: Verdict) -> bool:
+    """Whether it need not be found again; what could not run may run now."""
+    return verdict.judgement in ("passed", "failed")
 
 
 def _graded_as(asked: Case, case: Case) -> Case:
