@@ -88,6 +88,9 @@ def test_a_verdict_of_another_suite_shows_no_expectation() -> None:
     run, _ = graded({"mode": "exact", "expected": [{"tool": "a"}]}, [])
     assert detail_of(run, CASE, {"graders": []}).verdicts[0].calls == []
     assert detail_of(run, CASE, {"graders": "?"}).verdicts[0].calls == []
+    for other in ({"tool": "b"}, {"tool": "a", "args": {"x": 1}, "status": "?"}):
+        config = {"kind": "tool_trajectory", "mode": "exact", "expected": [other]}
+        assert detail_of(run, CASE, {"graders": [config]}).verdicts[0].calls == []
 
 
 def test_details_that_are_no_match_are_left_alone() -> None:

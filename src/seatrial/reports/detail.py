@@ -10,6 +10,7 @@ from msgspec import UNSET
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
+from seatrial.graders import Finding, Subject, Surroundings, build_graders
 from seatrial.reports.rows import CallLine, RunDetail, SpeechLine, VerdictLine
 from seatrial.runs import Case, Run, Verdict
 from seatrial.trajectory.arguments import Difference
@@ -36,6 +37,8 @@ MAX_SPEECH = 60
 """Things said; the middle of a longer conversation is left out."""
 MAX_CALLS = 100
 MAX_REASONS = 20
+
+_RESULT = msgspec.json.Decoder(MatchResult)
 
 
 def detail_of(run: Run, case: Case, suite: dict[str, Any]) -> RunDetail:
@@ -109,7 +112,7 @@ def _verdicts(run: Run, case: Case, suite: dict[str, Any]) -> list[VerdictLine]:
     configs = [*(configured if isinstance(configured, list) else ()), *case.graders]
     expectations = [config for config in configs if config.get("kind") == "tool_trajectory"]
     trajectories = [verdict for verdict in run.verdicts if verdict.kind == "tool_trajectory"]
-    # Verdicts come in the order of the graders. After a regrading with another suite they may be others.
+    # Verdicts come in the order of the graders. After a grading with another suite they may be others.
     known = len(expectations) == len(trajectories)
     expected = dict(zip(map(id, trajectories), expectations, strict=True)) if known else {}
     return [
@@ -120,20 +123,21 @@ def _verdicts(run: Run, case: Case, suite: dict[str, Any]) -> list[VerdictLine]:
             score=verdict.score,
             required=verdict.required,
             reasons=[cut(reason) for reason in verdict.reasons[:MAX_REASONS]],
-            calls=_calls(verdict, expected[id(verdict)], run.steps) if id(verdict) in expected else [],
+            calls=_calls(verdict, expected[id(verdict)], Subject(run, case)) if id(verdict) in expected else [],
         )
         for verdict in run.verdicts
     ]
 
 
-def _calls(verdict: Verdict, config: dict[str, Any], steps: Sequence[Step]) -> list[CallLine]:
+def _calls(verdict: Verdict, config: dict[str, Any], subject: Subject) -> list[CallLine]:
     """Expected against actual, in the order of the actual calls, missing ones where they belong."""
     expected = config.get("expected")
+    steps = subject.run.steps
     try:
         result = msgspec.convert(msgspec.to_builtins(verdict.details), MatchResult)
     except msgspec.ValidationError:
         return []
-    if not isinstance(expected, list) or result.mode == "any_order":
+    if not isinstance(expected, list) or result.mode == "any_order" or result != _match(config, subject):
         return []
     wanted = [_item_text(item) for item in expected]
     matched = {pair.actual: pair.expected for pair in result.matched}
@@ -160,6 +164,17 @@ def _calls(verdict: Verdict, config: dict[str, Any], steps: Sequence[Step]) -> l
     if more := len(steps) + len(missing) - len(lines):
         lines.append((behind, CallLine("extra", None, f"… and {more:,} more calls")))
     return [line for _, line in lines]
+
+
+def _match(config: dict[str, Any], subject: Subject) -> MatchResult | None:
+    """What this expectation finds in the run; something else than the verdict when that was found by another one."""
+    try:
+        (grader,) = build_graders([config])
+        found = grader.prepare().find(subject, Surroundings())
+    except SeatrialError:
+        return None
+    # As it comes out of a store.
+    return wire.decode(wire.encode(found.details), _RESULT) if isinstance(found, Finding) else None
 
 
 def _item_text(item: Any) -> str:
