@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from strategies.reported import CREATED_AT, HOSTILE, detail, hostile_report, joined, report, row, rows_of
 
@@ -63,6 +64,12 @@ def test_a_test_tells_its_reason_its_retries_and_its_run() -> None:
     assert test["retries"] == 2
     assert test["suite"] == ["refunds", "crew"]
     assert test["extra"]["run_id"] == "run-crew-a-0"
+
+
+def test_a_traceback_of_the_agent_is_in_the_trace() -> None:
+    raised = msgspec.structs.replace(detail("it raised"), fault_detail="Traceback ...\nValueError: no")
+    (test,) = document(report([row("a", "failed", detail=raised)]))["results"]["tests"]
+    assert test["trace"].endswith("\nTraceback ...\nValueError: no")
 
 
 @pytest.mark.parametrize("text", HOSTILE)

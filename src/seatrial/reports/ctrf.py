@@ -73,11 +73,12 @@ def _test(row: RunRow, report: Report) -> dict[str, Any]:
     if row.outcome != "passed":
         test["message"] = reason(row)
         if row.detail is not None:
-            test["trace"] = "\n".join(
+            lines = [
                 f"{verdict.grader}: {verdict.judgement}: {told}"
                 for verdict in row.detail.verdicts
                 for told in verdict.reasons
-            )
+            ]
+            test["trace"] = "\n".join([*lines, row.detail.fault_detail] if row.detail.fault_detail else lines)
     test["extra"] = {
         "run_id": row.run_id,
         "agent": row.agent,
