@@ -24,7 +24,7 @@ def junit_xml(report: Report) -> Iterator[str]:
     seconds = (report.duration_ms or 0) / 1000
     yield (
         f'<testsuites name="{_attribute(report.experiment.name)}" tests="{summary.runs}" failures="{summary.failed}" '
-        f'errors="{summary.errored}" skipped="{summary.other}" time="{seconds:.3f}">\n'
+        f'errors="{summary.errored}" time="{seconds:.3f}">\n'
     )
     for agent in summary.agents:
         yield from _suite(report, agent)
