@@ -21,7 +21,7 @@ def test_the_summary_says_rate_interval_and_errors_of_each_agent() -> None:
     assert crew.split()[:7] == ["crew", "5", "3", "1", "1", "75.0%", "30.1–95.4%"]
     assert shop.split()[:6] == ["shop", "5", "5", "0", "0", "100%"]
     assert "in no rate and no score" in text
-    assert "agent_timeout  1" in text
+    assert "faults by class\n  crew  agent_timeout  1\n" in text
 
 
 def test_trials_add_pass_at_k_pass_hat_k_and_flaky_cases() -> None:

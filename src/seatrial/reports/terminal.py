@@ -49,7 +49,7 @@ def _lines(report: Report, colour: bool, listed: int) -> Iterator[str]:
         yield ""
         yield from table(*graders_table(report), left=2)
     for title, lines in (
-        ("errors by class", _error_classes(report)),
+        ("faults by class", _error_classes(report)),
         ("flaky cases", _flaky(report)),
         ("belongs to no run", _notes(report)),
     ):
