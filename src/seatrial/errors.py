@@ -92,3 +92,9 @@ class SeatrialError(Exception):
             where.append(f"at {self.pointer}")
         text = f"{', '.join(where)}: {self.message}" if where else self.message
         return f"{text} ({self.hint})" if self.hint else text
+
+
+def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """One clear error out of several, one of ours first: they have the same cause more often than not."""
+    error = (errors.subgroup(SeatrialError) or errors).exceptions[0]
+    return first_error(error) if isinstance(error, BaseExceptionGroup) else error

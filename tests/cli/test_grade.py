@@ -109,3 +109,13 @@ def test_a_case_that_the_suite_does_not_have_is_graded_as_it_was_stored(capsys: 
     write_suite("own.yaml", of_good={"id": "another"})
     _, done = graded(capsys, "--suite", "own.yaml")
     assert (done["changed"], done["reused"]) == (0, 1)
+
+
+def test_graders_that_wait_do_so_together(capsys: pytest.CaptureFixture[str]) -> None:
+    # Each of the two commands goes on when it sees that the other has begun.
+    check = "import os, time; open('begun' + str(os.getpid()), 'w').close()\n"
+    check += "while len([name for name in os.listdir() if name.startswith('begun')]) < 2: time.sleep(0.01)\n"
+    Path("check.py").write_text(check + "print('true')")
+    write_suite("s.yaml", {"kind": "code", "command": [sys.executable, "check.py"], "timeout_s": 10})
+    code, done = graded(capsys, "--suite", "s.yaml")
+    assert (code, done["outcomes"]) == (0, {"passed": 2})

@@ -72,4 +72,5 @@ async def _graded(experiment: Experiment, suite: Suite, cases: Iterable[Case], s
                 finished,
                 cases=cases,
                 secrets=suite.secrets(os.environ),
+                concurrency=suite.concurrency,
             )

@@ -23,7 +23,7 @@ from seatrial.engine.outbox import Outbox
 from seatrial.engine.redaction import Redaction
 from seatrial.engine.stop import Stop, StopRequestedError
 from seatrial.engine.trial import Finished, Trial, TrialRunner
-from seatrial.errors import SeatrialError
+from seatrial.errors import first_error
 from seatrial.graders import GradingPlan, Surroundings
 from seatrial.runs import Case, Experiment, Run, RunKey
 from seatrial.store import Store
@@ -140,8 +140,7 @@ class ExperimentRunner:
                             self._start_workers(group, name, agent, trials, places)
                 await self._outbox.empty()
         except BaseExceptionGroup as errors:
-            # One clear error; when there are several, they have the same cause more often than not.
-            raise _first(errors.subgroup(SeatrialError) or errors) from errors
+            raise first_error(errors) from errors
 
     def _missing(self, agent: str, done: Collection[RunKey]) -> Iterator[Trial]:
         """The trials of an agent that have no result yet: each case once before any case again."""
@@ -256,8 +255,3 @@ def _run_ids() -> Iterator[str]:
     """Ids for new runs: random for this execution, then counted, because an index takes those in order for less."""
     execution = uuid.uuid4().hex[:20]
     return (f"{execution}{number:012x}" for number in count())
-
-
-def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    error = errors.exceptions[0]
-    return _first(error) if isinstance(error, BaseExceptionGroup) else error

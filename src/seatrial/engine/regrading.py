@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -9,6 +10,7 @@ import msgspec
 
 from seatrial.engine.outbox import MAX_UNCONFIRMED
 from seatrial.engine.redaction import Redaction
+from seatrial.errors import first_error
 from seatrial.graders import GradingPlan, Subject, Surroundings
 from seatrial.runs import Case, Run, Verdict
 from seatrial.store import Receipt, Store
@@ -37,10 +39,12 @@ async def regrade(
     *,
     cases: Iterable[Case] = (),
     secrets: Secrets | None = None,
+    concurrency: int = 1,
 ) -> Regrading:
-    """Grade every run of an experiment that has ended; earlier verdicts stay known. Raises what the store fails with.
+    """Grade every run of an experiment that has ended, so many at once; earlier verdicts stay known.
 
-    What `cases` say of how they are graded counts before what was stored with the runs.
+    What `cases` say of how they are graded counts before what was stored with the runs. Raises what the store
+    fails with.
     """
     done = Regrading(Counter())
     redaction = Redaction(secrets)
@@ -49,27 +53,37 @@ async def regrade(
         if (asked := known_cases.get(case.id)) is not None:
             known_cases[case.id] = _graded_as(asked, case)
     unconfirmed: deque[Receipt[None]] = deque()
-    for run in store.whole_runs(experiment_id):
-        if run.status in ("pending", "running", "cancelled"):
-            continue
-        known = {key: verdict for key, verdict in store.known_verdicts(run.run_id).items() if _final(verdict)}
-        graded = plan.grade(Subject(run, known_cases[run.key.case_id]), surroundings, known)
-        verdicts, grade = await graded if isinstance(graded, Awaitable) else graded
-        verdicts, grade = redaction.graded(verdicts, grade)
-        if run.status == "completed":
-            reused = sum(verdict.key in known for verdict in verdicts)
-            done.reused += reused
-            done.computed += len(verdicts) - reused
-        done.outcomes[grade.judgement] += 1
-        if run.grade is None or grade.judgement != run.grade.judgement:
-            done.changed += 1
-        if verdicts != run.verdicts or grade != run.grade:
-            unconfirmed.append(store.record_verdicts(run.run_id, verdicts, grade))
-        run.verdicts, run.grade = verdicts, grade
-        if finished is not None:
-            finished(run)
-        while len(unconfirmed) > MAX_UNCONFIRMED or (unconfirmed and unconfirmed[0].done):
-            await unconfirmed.popleft()
+    runs = store.whole_runs(experiment_id)
+
+    async def work() -> None:
+        for run in runs:  # whoever is free takes the next one
+            if run.status in ("pending", "running", "cancelled"):
+                continue
+            known = {key: verdict for key, verdict in store.known_verdicts(run.run_id).items() if _final(verdict)}
+            graded = plan.grade(Subject(run, known_cases[run.key.case_id]), surroundings, known)
+            verdicts, grade = await graded if isinstance(graded, Awaitable) else graded
+            verdicts, grade = redaction.graded(verdicts, grade)
+            if run.status == "completed":
+                reused = sum(verdict.key in known for verdict in verdicts)
+                done.reused += reused
+                done.computed += len(verdicts) - reused
+            done.outcomes[grade.judgement] += 1
+            if run.grade is None or grade.judgement != run.grade.judgement:
+                done.changed += 1
+            if verdicts != run.verdicts or grade != run.grade:
+                unconfirmed.append(store.record_verdicts(run.run_id, verdicts, grade))
+            run.verdicts, run.grade = verdicts, grade
+            if finished is not None:
+                finished(run)
+            while len(unconfirmed) > MAX_UNCONFIRMED or (unconfirmed and unconfirmed[0].done):
+                await unconfirmed.popleft()
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(concurrency):
+                group.create_task(work())
+    except BaseExceptionGroup as errors:
+        raise first_error(errors) from errors
     for receipt in unconfirmed:
         await receipt
     return done
