@@ -117,9 +117,10 @@ def test_a_report_that_breaks_off_leaves_the_old_one(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SeatrialError, match="cannot be written") as caught:
-        write_pieces(tmp_path, ["x"])
-    assert caught.value.code == "unwritable_file"
+    for folder in (tmp_path, Path(), Path("/")):
+        with pytest.raises(SeatrialError, match="cannot be written") as caught:
+            write_pieces(folder, ["x"])
+        assert caught.value.code == "unwritable_file"
 
 
 def test_an_experiment_that_is_not_there_is_an_error(store: Store) -> None:
