@@ -34,6 +34,12 @@ def test_a_long_list_is_cut_and_counted() -> None:
     assert "… and 3 more." in text
 
 
+def test_runs_that_were_not_judged_are_counted_and_the_first_says_why() -> None:
+    text = joined(markdown_report(report([row("a"), row("b", "skipped", detail=detail("no model"))])))
+    assert "\n1 run was not judged. The first, <code>b</code>: <code>skipped&#58; no model</code>\n" in text
+    assert "not judged" not in joined(markdown_report(report(rows_of(crew="p f e"))))
+
+
 def test_agents_are_held_against_each_other_where_they_differ() -> None:
     text = joined(markdown_report(report(rows_of(crew="p f e pf", shop="p p p pp"))))
     assert "| <code>case-0</code> |" not in text

@@ -46,6 +46,13 @@ def test_a_fault_shows_the_last_line_of_what_it_left_unless_that_was_said() -> N
     assert text.endswith("  failed  crew  b\n          agent_exception: ValueError: boom\n")
 
 
+def test_runs_that_were_not_judged_are_counted_and_the_first_says_why() -> None:
+    rows = [row("a"), row("b", "skipped", detail=detail("no model is configured")), row("c", "ungraded")]
+    text = terminal_summary(report(rows))
+    assert text.endswith("\n\n2 runs were not judged. The first, crew on b: skipped: no model is configured\n")
+    assert "not judged" not in terminal_summary(report(rows_of(crew="p f e")))
+
+
 def test_a_long_list_is_cut_and_counted() -> None:
     text = terminal_summary(report(rows_of(crew=" ".join("f" * (MAX_LISTED + 7)))))
     assert "… and 7 more" in text

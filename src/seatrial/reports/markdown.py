@@ -8,7 +8,7 @@ from itertools import islice
 
 from seatrial.printable import one_line, printable
 from seatrial.reports import figures
-from seatrial.reports.report import ERRORED_NOTE, Report, reason
+from seatrial.reports.report import ERRORED_NOTE, Report, not_judged, reason
 from seatrial.reports.rows import Cell, matrix
 from seatrial.reports.terminal import agents_table, graders_table
 
@@ -36,6 +36,10 @@ def markdown_report(report: Report) -> Iterator[str]:
     yield from markdown_table(*agents_table(report))
     yield f"\n{ERRORED_NOTE}\n"
     yield from _not_passed(report)
+    if (found := not_judged(report)) is not None:
+        told, first = found
+        name = code(figures.run_name(first, summary.trials))
+        yield f"\n{told}. The first, {name}: {code(one_line(f'{first.outcome}: {reason(first)}', MAX_REASON))}\n"
     yield from _matrix(report)
     if report.graders:
         yield "\n### Graders\n\n"

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import msgspec
 
+from seatrial.reports import figures
 from seatrial.reports.rows import Rows, RunRow, Source
 from seatrial.reports.summary import Summary, summarise
 from seatrial.runs import Experiment
-from seatrial.store import GraderCounts
+from seatrial.store import GraderCounts, Outcome
 
 ERRORED_NOTE = "Errored runs say nothing of the agent: they are counted apart, and are in no rate and no score."
+
+
+_JUDGED: frozenset[Outcome] = frozenset({"passed", "failed", "errored"})
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +39,15 @@ def report_on(source: Source) -> Report:
         graders=source.graders,
         rows=source.rows,
     )
+
+
+def not_judged(report: Report) -> tuple[str, RunRow] | None:
+    """How many runs neither passed nor failed nor errored, in words, and the first of them; None when all did."""
+    count = report.summary.other
+    if not count:
+        return None
+    first = next(row for row in report.rows(detailed=True) if row.outcome not in _JUDGED)
+    return f"{figures.plural(count, 'run')} {'was' if count == 1 else 'were'} not judged", first
 
 
 def reason(row: RunRow) -> str:

@@ -8,7 +8,7 @@ from textwrap import wrap
 
 from seatrial.printable import coloured, one_line
 from seatrial.reports import figures
-from seatrial.reports.report import ERRORED_NOTE, Report, reason
+from seatrial.reports.report import ERRORED_NOTE, Report, not_judged, reason
 from seatrial.reports.rows import RunRow
 from seatrial.reports.summary import AgentSummary
 from seatrial.reports.table import table
@@ -58,6 +58,7 @@ def _lines(report: Report, colour: bool, listed: int) -> Iterator[str]:
             yield _paint(title, "bold", colour)
             yield from lines
     yield from _not_passed(report, colour, listed)
+    yield from _not_judged(report)
 
 
 def agents_table(report: Report) -> tuple[list[str], list[list[str]]]:
@@ -164,6 +165,16 @@ def _not_passed(report: Report, colour: bool, listed: int) -> Iterator[str]:
             yield from wrap(one_line(text, MAX_REASON), WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT)
     if total > listed:
         yield f"  … and {total - listed:,} more"
+
+
+def _not_judged(report: Report) -> Iterator[str]:
+    """Without it, a suite whose graders decide nothing would look like one that has no graders."""
+    if (found := not_judged(report)) is not None:
+        told, first = found
+        yield ""
+        name = figures.run_name(first, report.summary.trials)
+        text = f"{told}. The first, {first.agent} on {name}: {first.outcome}: {reason(first)}"
+        yield from wrap(one_line(text, MAX_REASON), WIDTH)
 
 
 def _told(row: RunRow) -> Iterator[str]:
