@@ -111,6 +111,12 @@ def test_failed_and_errored_can_be_told_apart_without_a_script() -> None:
     assert '<fieldset class="filter">' not in joined(html_page(report(rows_of(crew="f f"))))
 
 
+def test_expected_and_actual_calls_stand_below_each_other_on_a_narrow_screen() -> None:
+    source = joined(html_page(report([row("a", "failed", detail=detail())])))
+    narrow = source.split("@media (max-width: 40rem) {")[1].split("\n}")[0]
+    assert ".calls tr, .calls th, .calls td { display: block;" in narrow
+
+
 def test_when_all_passed_the_page_says_so() -> None:
     assert "All passed." in page(report(rows_of(crew="p p"))).text
 
