@@ -51,6 +51,14 @@ def test_nothing_is_computed_when_nothing_changed(capsys: pytest.CaptureFixture[
     assert (done["computed"], done["reused"]) == (0, 4)
 
 
+def test_what_was_done_is_told_in_two_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    write_suite("s.yaml", {"kind": "contains", "value": "d"}, {"kind": "ends_with", "value": "d"})
+    assert main(["grade", "latest", "--suite", "s.yaml"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.endswith(": 2 passed")
+    assert second == "1 run changed; 2 verdicts computed, 2 known already"
+
+
 def test_what_could_not_be_graded_is_computed_again_and_counted_so(capsys: pytest.CaptureFixture[str]) -> None:
     write_suite("s.yaml", {"kind": "contains", "value": "good"}, {"kind": "cost", "max_usd": 1})
     graded(capsys, "--suite", "s.yaml")

@@ -17,6 +17,7 @@ from seatrial.cli.location import add_store_option, opened_store
 from seatrial.cli.progress import Progress
 from seatrial.engine import Regrading, regrade, surroundings
 from seatrial.graders import GradingPlan
+from seatrial.reports.figures import plural
 from seatrial.runs import Case, Experiment, Run
 from seatrial.store import Store
 from seatrial.suites import Suite, load_suite, read_cases, stored_suite
@@ -50,7 +51,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         told = ", ".join(f"{count} {word}" for word, count in sorted(done.outcomes.items()))
         print(f"{experiment.experiment_id}: {told}")
-        print(f"{done.changed} runs changed; {done.computed} verdicts computed, {done.reused} known already")
+        changed, computed = plural(done.changed, "run"), plural(done.computed, "verdict")
+        print(f"{changed} changed; {computed} computed, {done.reused:,} known already")
     return exit_of(failed=done.outcomes["failed"], errored=done.outcomes["errored"])
 
 
