@@ -213,6 +213,40 @@ def test_an_agent_that_asks_for_a_pause_is_left_alone_by_all_runs(store: Store) 
     assert called[1] - called[0] >= 0.19
 
 
+def test_a_pause_that_another_run_was_asked_for_keeps_no_run_past_its_deadline(store: Store) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        if request.case.id == "case-0":
+            await asyncio.sleep(0.02)
+            return refused(429, retry_after_s=60)
+        await asyncio.sleep(0.1)
+        return refused(502)
+
+    suite = a_suite(2, timeouts=Timeouts(run_s=5))
+    begun = time.monotonic()
+    experiment, _ = run_suite(store, suite, {"crew": Scripted(answer)})
+    assert time.monotonic() - begun < 5
+    faults = [run.fault.http_status for run in runs_of(store, experiment) if run.fault is not None]
+    assert faults == [429, 502]
+
+
+def test_a_pause_that_comes_while_a_run_waits_ends_it_at_its_deadline(store: Store) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        if request.case.id == "case-0":
+            await asyncio.sleep(0.05)
+            return refused(429, retry_after_s=60)
+        return refused(502)
+
+    suite = a_suite(2, timeouts=Timeouts(run_s=1), retry=Retry(attempts=3, first_wait_s=0.2))
+    begun = time.monotonic()
+    experiment, _ = run_suite(store, suite, {"crew": Scripted(answer)})
+    assert time.monotonic() - begun < 30
+    _, run = runs_of(store, experiment)
+    assert run.fault is not None
+    assert run.fault.error_class == "deadline_exceeded"
+    assert [attempt.http_status for attempt in run.attempts] == [502], "those that were made, and no other"
+    assert event_kinds(store, run) == ["RUN_STARTED", "RUN_ERROR"] * 2
+
+
 def test_a_clock_that_goes_backwards_makes_no_duration_negative(store: Store) -> None:
     clock = TestClock(step_ms=-60_000)
     experiment, tally = run_suite(store, a_suite(3, trials=2), {"crew": Scripted(say_ok)}, clock=clock)

@@ -108,13 +108,20 @@ class TrialRunner:
                 if fault is None or not fault.retryable or number >= self.retry.attempts:
                     break
                 wait_s = retry_wait_s(self.retry, number, fault.retry_after_s, self._chance)
+                # What the agent asked of another run keeps this one waiting too.
+                wait_s = max(wait_s, self.limit.pause_s())
                 if end is not None and clock.monotonic_s() + wait_s >= end:
                     break
                 if reply.body is not None:
                     bodies.append(reply.body)
                 recorder.fail(fault)
                 await self._stop.sleep(wait_s)
-                ticket = await self._enter()
+                try:
+                    async with asyncio.timeout(None if end is None else end - clock.monotonic_s()):
+                        ticket = await self._enter()
+                except TimeoutError:
+                    reply = Reply(fault=_out_of_time(trial))
+                    break
             run = concluded(trial, reply, attempts, recorder, self._redaction)
             run.started_at = started_at
             run.duration_ms = (clock.monotonic_s() - begun) * 1000
