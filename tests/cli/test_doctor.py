@@ -98,3 +98,27 @@ def test_an_agent_that_streams_is_reached_as_a_run_would(
 ) -> None:
     assert doctor(f"agents: {{shop: {{kind: stream, {agent}}}}}\n{GRADER}\ncases: [{{instruction: hi}}]\n") == 3
     assert told in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("batch", ["false", "true"])
+def test_a_program_that_is_not_there_or_cannot_be_started_is_not_ready(
+    capsys: pytest.CaptureFixture[str], batch: str
+) -> None:
+    Path("bin").mkdir()
+    Path("bin/asleep").write_text("#!/bin/sh\n")
+    Path("bin/awake").write_text("#!/bin/sh\n")
+    Path("bin/awake").chmod(0o755)
+    programs = {
+        "missing": "no-such-program",
+        "asleep": "bin/asleep",
+        "awake": "bin/awake",
+        "inside": "./awake, cwd: bin",
+        "found": "awake, env: {PATH: bin}",
+        "later": "'{WORKDIR}/made'",
+    }
+    agents = "".join(f"  {name}: {{kind: cli, batch: {batch}, command: {it}}}\n" for name, it in programs.items())
+    assert doctor(f"agents:\n{agents}{GRADER}\ncases: [{{instruction: hi}}]\n") == 3
+    out = capsys.readouterr().out
+    assert "missing: not ready, there is no program 'no-such-program' that can be started\n" in out
+    assert "asleep: not ready, there is no program 'bin/asleep' that can be started\n" in out
+    assert out.count("ok, can be started") == 4

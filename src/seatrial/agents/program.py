@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
@@ -120,6 +121,16 @@ class Program:
         named_in = files.folder if self.has_output_file else self.directory
         roots = (str(self.directory), str(files.folder))
         return await asyncio.to_thread(read_trace_file, reading, str(named_in), roots)
+
+    def check_presence(self) -> None:
+        """Raise `SeatrialError` when there is nothing to start. What a placeholder names is not known before a run."""
+        if any(used(self._arguments[0])):
+            return
+        name = put_in(self._arguments[0], {})
+        # A name with a slash is looked for where the program starts, any other on its own PATH.
+        where = os.path.join(self._cwd, name) if os.sep in name else name
+        if shutil.which(where, path=os.pathsep.join(os.get_exec_path(self._env))) is None:
+            raise SeatrialError("agent_unhealthy", f"there is no program {name!r} that can be started")
 
     async def _check_health(self) -> None:
         if self._healthcheck is None:

@@ -10,9 +10,10 @@ import msgspec
 import yarl
 
 from seatrial.agents import build_agent
-from seatrial.agents.config import AgentConfig, StreamConfig
+from seatrial.agents.config import AgentConfig, CliConfig, StreamConfig
 from seatrial.agents.endpoint import checked_url
 from seatrial.agents.http import HttpAgent
+from seatrial.agents.program import Program
 from seatrial.agents.stream import StreamAgent
 from seatrial.errors import SeatrialError
 from seatrial.suites import Suite, resolve_agent
@@ -58,6 +59,8 @@ async def _check(
                 await _probe(agent, checkup)
             elif isinstance(agent, StreamAgent) and isinstance(resolved, StreamConfig):
                 await _knock(agent, checked_url(resolved.url, "the agent's address"), checkup)
+            elif isinstance(resolved, CliConfig):
+                Program(resolved, suite.directory).check_presence()
     except SeatrialError as error:
         checkup.ok, checkup.message = False, str(error)
     checkup.message = secrets.redact(checkup.message)
