@@ -118,7 +118,7 @@ def test_each_line_has_id_prompt_files_and_input(tmp_path: Path) -> None:
     assert json.loads(answers(replies)["run-a"] or "") == {
         "id": "a",
         "prompt": "do a",
-        "files": ["x.txt"],
+        "files": [str(tmp_path.resolve() / "x.txt")],
         "input": {"n": 1},
     }
 

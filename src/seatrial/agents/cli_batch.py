@@ -93,7 +93,7 @@ class CliBatchAgent:
         """Write the requests and start the program."""
         try:
             files = await stack.enter_async_context(self._program.files())
-            sent = await _send(files.prompt, requests, waiting)
+            sent = await _send(files.prompt, requests, waiting, self._program.directory)
         except OSError as error:
             return Fault("internal_error", f"the files of the batch cannot be made: {error.strerror}")
         suite_file = "" if sent.suite_file is None else str(sent.suite_file.resolve())
@@ -183,8 +183,8 @@ class _Sent(msgspec.Struct):
     """The longest of their deadlines; None when one has none."""
 
 
-async def _send(path: Path, requests: Iterator[RunRequest], waiting: WaitingRequests) -> _Sent:
-    """Write a line for each request."""
+async def _send(path: Path, requests: Iterator[RunRequest], waiting: WaitingRequests, directory: Path) -> _Sent:
+    """Write a line for each request; files of cases are relative to the directory."""
     sent = _Sent()
     with path.open("wb") as file:
         for number, request in enumerate(requests, start=1):
@@ -195,7 +195,8 @@ async def _send(path: Path, requests: Iterator[RunRequest], waiting: WaitingRequ
             line: dict[str, Any] = {
                 "id": request_id,
                 "prompt": case.instruction,
-                "files": case.files,
+                # Whole: the program may start elsewhere.
+                "files": [str(directory / file) for file in case.files],
                 "input": case.input,
             }
             if case.messages:
