@@ -176,6 +176,19 @@ def test_only_what_failed_is_run_again_in_an_experiment_of_its_own(
     assert "nothing to run" in capsys.readouterr().err
 
 
+def test_a_secret_of_an_agent_that_is_not_run_is_none_of_the_stores_business_either(harbour: Path) -> None:
+    Path("crew.py").write_text("import os\ndef answer(instruction): return 'ok ' + os.environ['SHOP_TOKEN']\n")
+    shop = {"kind": "http", "endpoint_url": "http://127.0.0.1:9/", "auth_credential_value": "${SHOP_TOKEN}"}
+    write_suite(1, agents={"crew": {"kind": "python", "target": "crew:answer"}, "shop": shop})
+    done = seatrial("--agent", "crew", SHOP_TOKEN="s3cr3t-v4lu3")
+    assert done.returncode == 0, done.stderr
+    with open_store("runs.db", create=False) as store:
+        row = store.runs(store.resolve_experiment("latest").experiment_id)[0]
+        run = store.run(row.run_id)
+    assert run is not None
+    assert run.body == b"ok ${SHOP_TOKEN}"
+
+
 def test_experiments_of_one_suite_file_with_other_agents_are_compared_without_a_warning(
     harbour: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

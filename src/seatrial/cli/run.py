@@ -22,7 +22,7 @@ from seatrial.reports import FORMS, terminal_summary, write_reports
 from seatrial.runs import Experiment
 from seatrial.store import Store
 from seatrial.store.location import shown
-from seatrial.suites import Suite, load_suite, read_cases
+from seatrial.suites import Secrets, Suite, load_suite, read_cases
 
 _STOPPING = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 """Signals that stop an experiment: the first one when what is running has ended, a second one at once."""
@@ -56,11 +56,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    suite = _suite(args)
+    suite = load_suite(args.suite)
+    # Those of agents that are not run, too: whoever runs has the same environment.
+    secrets = suite.secrets(os.environ)
+    suite = _changed(args, suite)
     with opened_store(args, create=True) as store:
         experiment, suite = _experiment(args, suite, store)
         try:
-            tally = asyncio.run(_carried_out(args, experiment, suite, store))
+            tally = asyncio.run(_carried_out(args, experiment, suite, store, secrets))
         except (SeatrialError, KeyboardInterrupt):
             print(f"go on with\n  {_resume_command(args, experiment)}", file=sys.stderr)
             raise
@@ -79,8 +82,8 @@ def run(args: argparse.Namespace) -> int:
         return exit_of(failed=summary.failed, errored=summary.errored, complete=tally.stop_reason is None)
 
 
-def _suite(args: argparse.Namespace) -> Suite:
-    suite = load_suite(args.suite)
+def _changed(args: argparse.Namespace, suite: Suite) -> Suite:
+    """The suite as the options want it."""
     for option, value in (("--trials", args.trials), ("--concurrency", args.concurrency)):
         if value is not None and not 1 <= value <= 10_000:
             raise SeatrialError("usage", f"{option} is a number from 1 to 10,000, got {value}")
@@ -122,7 +125,9 @@ def _experiment(args: argparse.Namespace, suite: Suite, store: Store) -> tuple[E
     return create_experiment(store, suite, name=args.name, selected=selected, variables=os.environ), suite
 
 
-async def _carried_out(args: argparse.Namespace, experiment: Experiment, suite: Suite, store: Store) -> Tally:
+async def _carried_out(
+    args: argparse.Namespace, experiment: Experiment, suite: Suite, store: Store, secrets: Secrets
+) -> Tally:
     stop = Stop()
     loop = asyncio.get_running_loop()
     carrying_out = asyncio.current_task()
@@ -144,7 +149,9 @@ async def _carried_out(args: argparse.Namespace, experiment: Experiment, suite: 
         loop.add_signal_handler(number, interrupted, number)
     try:
         with Watcher(experiment, total_runs(store, experiment, suite), quiet=args.quiet) as observer:
-            return await launch(experiment, suite, store, variables=os.environ, observer=observer, stop=stop)
+            return await launch(
+                experiment, suite, store, variables=os.environ, secrets=secrets, observer=observer, stop=stop
+            )
     except asyncio.CancelledError:
         if cancelled_by is not None:
             raise StoppedBySignal(cancelled_by) from None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from itertools import chain
+from secrets import token_hex
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,7 +23,7 @@ from seatrial.garbage import rare_collections
 from seatrial.graders import GradingPlan, Surroundings
 from seatrial.runs import Case, Experiment, Run, RunKey
 from seatrial.store import Outcome, RunFilter, Store
-from seatrial.suites import Suite, read_cases, resolve, resolve_agent, stored_form, stored_suite, suite_hash
+from seatrial.suites import Secrets, Suite, read_cases, resolve, resolve_agent, stored_form, stored_suite, suite_hash
 
 if TYPE_CHECKING:
     from seatrial.world.proxy import ToolProxy
@@ -57,7 +57,7 @@ def create_experiment(
     now = clock.now_ms()
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now / 1000))
     experiment = Experiment(
-        experiment_id=experiment_id or f"{stamp}-{secrets.token_hex(3)}",
+        experiment_id=experiment_id or f"{stamp}-{token_hex(3)}",
         name=name or suite.name,
         suite=plain,
         suite_hash=_identity(suite, variables),
@@ -121,11 +121,12 @@ async def launch(
     store: Store,
     *,
     variables: Mapping[str, str],
+    secrets: Secrets | None = None,
     observer: Observer | None = None,
     stop: Stop | None = None,
     clock: Clock | None = None,
 ) -> Tally:
-    """Carry an experiment out, or what is missing of it."""
+    """Carry an experiment out, or what is missing of it; `secrets` are those of the suite unless given."""
     if experiment.status == "finished":
         done = len(store.done_keys(experiment.experiment_id))
         if done == total_runs(store, experiment, suite):
@@ -144,7 +145,7 @@ async def launch(
             await surroundings(suite, variables, stack),
             store,
             selected=experiment.suite.get(SELECTION),
-            secrets=suite.secrets(variables),
+            secrets=suite.secrets(variables) if secrets is None else secrets,
             observer=observer,
             stop=stop,
             clock=clock,
