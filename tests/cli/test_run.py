@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
@@ -369,6 +370,30 @@ def test_progress_on_a_terminal_is_one_line_that_fits(
     assert "1/10 runs: 1 passed" in line
     assert len(line) <= columns
     assert ("[##......" in line) == (columns == 200)
+
+
+def test_progress_is_shown_while_no_run_ends_too(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("seatrial.cli.watch.PLAIN_INTERVAL_S", 0.0)
+    monkeypatch.setattr("seatrial.cli.watch.PLAIN_IDLE_S", 0.01)
+
+    async def scene() -> None:
+        with Watcher(experiment(), 10, quiet=False) as watcher:
+            showing = asyncio.create_task(watcher.keep_showing())
+            await asyncio.sleep(0.2)
+            showing.cancel()
+
+    asyncio.run(scene())
+    first, *lines = capsys.readouterr().err.splitlines()
+    assert first == "experiment exp-1: 10 runs"
+    assert lines[:2] == ["0/10 runs (0 s)"] * 2
+
+
+def test_a_single_run_is_told_as_one(capsys: pytest.CaptureFixture[str]) -> None:
+    with Watcher(experiment(), 1, quiet=False) as watcher:
+        watcher.resumed(1)
+    assert capsys.readouterr().err.splitlines() == ["experiment exp-1: 1 run", "1 run is there already"]
 
 
 def test_a_quiet_watcher_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -149,9 +149,13 @@ async def _carried_out(
         loop.add_signal_handler(number, interrupted, number)
     try:
         with Watcher(experiment, total_runs(store, experiment, suite), quiet=args.quiet) as observer:
-            return await launch(
-                experiment, suite, store, variables=os.environ, secrets=secrets, observer=observer, stop=stop
-            )
+            showing = asyncio.create_task(observer.keep_showing())
+            try:
+                return await launch(
+                    experiment, suite, store, variables=os.environ, secrets=secrets, observer=observer, stop=stop
+                )
+            finally:
+                showing.cancel()
     except asyncio.CancelledError:
         if cancelled_by is not None:
             raise StoppedBySignal(cancelled_by) from None

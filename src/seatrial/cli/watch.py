@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import sys
 import time
@@ -10,11 +11,15 @@ from collections.abc import Sequence
 from types import TracebackType
 
 from seatrial.cli.terminal import paint, printable
+from seatrial.reports.figures import plural
 from seatrial.runs import Experiment, Run
 from seatrial.transcript import Note
 
 TERMINAL_INTERVAL_S = 0.1
 PLAIN_INTERVAL_S = 10.0
+TERMINAL_IDLE_S = 1.0
+PLAIN_IDLE_S = 60.0
+"""How soon a line follows another when no run has ended meanwhile: a slow agent must not look like a hung command."""
 _BAR = 24
 _SHORTEST_BAR = 8
 
@@ -28,6 +33,7 @@ class Watcher:
         self._quiet = quiet
         self._live = sys.stderr.isatty()
         self._interval = TERMINAL_INTERVAL_S if self._live else PLAIN_INTERVAL_S
+        self._idle = TERMINAL_IDLE_S if self._live else PLAIN_IDLE_S
         self._counts: Counter[str] = Counter()
         self._begun = time.monotonic()
         self._next = self._begun + self._interval
@@ -36,7 +42,7 @@ class Watcher:
 
     def __enter__(self) -> Watcher:
         if not self._quiet:
-            print(f"experiment {self._experiment.experiment_id}: {self._total} runs", file=sys.stderr)
+            print(f"experiment {self._experiment.experiment_id}: {plural(self._total, 'run')}", file=sys.stderr)
         return self
 
     def __exit__(
@@ -52,13 +58,21 @@ class Watcher:
         """So many runs were there already."""
         self._before = done
         if done and not self._quiet:
-            print(f"{done} runs are there already", file=sys.stderr)
+            print(f"{plural(done, 'run')} {'is' if done == 1 else 'are'} there already", file=sys.stderr)
 
     def finished(self, run: Run) -> None:
         self._counts["errored" if run.grade is None else run.grade.judgement] += 1
         if not self._quiet and (now := time.monotonic()) >= self._next:
             self._next = now + self._interval
             self._draw(now)
+
+    async def keep_showing(self) -> None:
+        """Show how far it has come also while no run ends; goes on until it is cancelled."""
+        while not self._quiet:
+            await asyncio.sleep(self._idle)
+            if (now := time.monotonic()) >= self._next:
+                self._next = now + self._interval
+                self._draw(now)
 
     def stopping(self, reason: str) -> None:
         if not self._quiet:
@@ -79,10 +93,12 @@ class Watcher:
             for word, colour in (("passed", "green"), ("failed", "red"), ("errored", "yellow"), ("skipped", "dim"))
             if self._counts[word]
         ]
-        head, tail = f"{done}/{self._total} runs: ", f" ({rate:.1f}/s"
-        if rate and done < self._total:
-            tail += f", about {(self._total - done) / rate:.0f} s left"
-        tail += ")"
+        head, tail = f"{done}/{self._total} runs", f" ({now - self._begun:.0f} s)"
+        if told:
+            head, tail = f"{head}: ", f" ({rate:.1f}/s"
+            if done < self._total:
+                tail += f", about {(self._total - done) / rate:.0f} s left"
+            tail += ")"
         if self._live:
             width = len(head) + len(", ".join(text for text, _ in told)) + len(tail)
             # A line that wraps cannot be drawn over.
