@@ -142,6 +142,23 @@ def test_the_report_is_data_on_standard_output_when_asked(harbour: Path) -> None
     assert "csv: runs.csv" in done.stderr
 
 
+def test_what_functions_of_the_suite_print_is_no_part_of_what_the_commands_tell(harbour: Path) -> None:
+    Path("crew.py").write_text("""
+print("loaded")
+def answer(instruction): print("agent"); return "ok"
+def cases(): print("cases"); yield {"id": "a", "instruction": "x"}
+def grade(run): print("grader"); return True
+""")
+    write_suite(0, cases=[{"from": "crew:cases"}], graders=[{"kind": "python", "target": "crew:grade"}])
+    done = seatrial("--json")
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["runs"]) == 1
+    assert {"loaded", "agent", "cases", "grader"} <= set(done.stderr.splitlines())
+    for words in (["doctor", "s.suite.yaml", "--deep", "--json"], ["grade", "latest", "--store", "runs.db", "--json"]):
+        told = subprocess.run([*SEATRIAL, *words], capture_output=True, text=True, timeout=60, check=True)
+        assert isinstance(json.loads(told.stdout), dict)
+
+
 def test_lines_of_a_batch_that_belong_to_no_run_are_warned_of_even_when_quiet(harbour: Path) -> None:
     answers = [{"id": id, "text": "ok"} for id in ("case-000", "nobody", "case-000")]
     Path("answers.jsonl").write_text("".join(json.dumps(answer) + "\n" for answer in answers))

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import os
 import sys
+from contextlib import redirect_stdout
 
 from seatrial import wire
 from seatrial.cli.exits import COULD_NOT_RUN, PASSED, USAGE
@@ -26,16 +27,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     try:
-        suite = load_suite(args.suite, run_python=args.deep)
+        # What functions of the suite print is no part of the findings.
+        with redirect_stdout(sys.stderr):
+            suite = load_suite(args.suite, run_python=args.deep)
+            # Cases that a function makes are counted only when it may run.
+            cases = sum(1 for _ in read_cases(suite)) if args.deep or not _has_functions(suite) else None
+            checkups = [] if args.offline else asyncio.run(check_agents(suite, os.environ))
     except InvalidSuiteError as error:
         if args.json:
             _write({"ok": False, "problems": error.problems, "cases": None, "agents": []})
         else:
             print(printable(str(error)))
         return USAGE
-    # Cases that a function makes are counted only when it may run.
-    cases = sum(1 for _ in read_cases(suite)) if args.deep or not _has_functions(suite) else None
-    checkups = [] if args.offline else asyncio.run(check_agents(suite, os.environ))
     ok = all(checkup.ok for checkup in checkups)
     if args.json:
         _write({"ok": ok, "problems": [], "cases": cases, "agents": checkups})

@@ -7,7 +7,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Iterable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, redirect_stdout
 
 import msgspec
 
@@ -44,7 +44,9 @@ def run(args: argparse.Namespace) -> int:
         else:
             suite = load_suite(args.suite)
             cases = read_cases(suite, variables=os.environ)
-        done = asyncio.run(_graded(experiment, suite, cases, store))
+        # What functions of the suite print is no part of the result.
+        with redirect_stdout(sys.stderr):
+            done = asyncio.run(_graded(experiment, suite, cases, store))
     if args.json:
         shown = {"experiment": experiment.experiment_id, **msgspec.to_builtins(done)}
         sys.stdout.buffer.write(wire.encode(shown) + b"\n")

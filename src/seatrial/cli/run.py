@@ -10,6 +10,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Collection
+from contextlib import redirect_stdout
 
 from seatrial.cli.exits import StoppedBySignal, exit_of
 from seatrial.cli.location import add_store_option, opened_store, store_location
@@ -61,12 +62,14 @@ def run(args: argparse.Namespace) -> int:
     secrets = suite.secrets(os.environ)
     suite = _changed(args, suite)
     with opened_store(args, create=True) as store:
-        experiment, suite = _experiment(args, suite, store)
-        try:
-            tally = asyncio.run(_carried_out(args, experiment, suite, store, secrets))
-        except (SeatrialError, KeyboardInterrupt):
-            print(f"go on with\n  {_resume_command(args, experiment)}", file=sys.stderr)
-            raise
+        # What functions of the suite print is no part of the report.
+        with redirect_stdout(sys.stderr):
+            experiment, suite = _experiment(args, suite, store)
+            try:
+                tally = asyncio.run(_carried_out(args, experiment, suite, store, secrets))
+            except (SeatrialError, KeyboardInterrupt):
+                print(f"go on with\n  {_resume_command(args, experiment)}", file=sys.stderr)
+                raise
         targets = report_targets(args)
         report = write_reports(store, experiment.experiment_id, targets)
         if args.json:
