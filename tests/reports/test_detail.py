@@ -102,11 +102,11 @@ def test_details_that_are_no_match_are_left_alone() -> None:
 def test_the_message_is_the_word_of_the_grader_that_decided() -> None:
     verdicts = [
         Verdict(grader="style", kind="judge", judgement="failed", reasons=["rude"]),
-        Verdict(grader="calls", kind="tool_trajectory", judgement="failed", reasons=["no refund"], required=True),
+        Verdict(grader="calls", kind="regex", judgement="failed", reasons=["no refund", "negated"], required=True),
         Verdict(grader="other", kind="equals", judgement="passed", reasons=["fine"], required=True),
     ]
     run = records.run(verdicts=verdicts, judgement="failed")
-    assert detail_of(run, CASE, {}).message == "calls: no refund"
+    assert detail_of(run, CASE, {}).message == "calls: no refund; negated"
 
 
 def test_a_fault_is_the_message_of_a_run_without_an_answer() -> None:

@@ -101,7 +101,8 @@ def _message(run: Run) -> str:
     # The grader whose word decided, before one that only lowered the score.
     telling.sort(key=lambda verdict: not verdict.required)
     if telling:
-        return f"{telling[0].grader}: {telling[0].reasons[0]}"
+        # All of them: that it was negated, what a score had to reach, or what a judge thought, comes last.
+        return f"{telling[0].grader}: {'; '.join(telling[0].reasons)}"
     if run.grade is not None and run.grade.reasons:
         return run.grade.reasons[0]
     return f"the run is {run.status}" if run.status != "completed" else "the run was not graded"

@@ -51,7 +51,7 @@ def not_judged(report: Report) -> tuple[str, RunRow] | None:
 
 
 def reason(row: RunRow) -> str:
-    """Why a run did not pass, in one sentence."""
+    """Why a run did not pass, in a sentence or a few."""
     if row.detail is not None:
         return row.detail.message
     return row.error_class or row.outcome

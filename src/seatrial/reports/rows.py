@@ -50,7 +50,7 @@ class RunDetail(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Why a run did not pass, with every text cut to a length that a page can bear."""
 
     message: str
-    """The reason in one sentence."""
+    """The reason, in a sentence or a few."""
     instruction: str = ""
     answer: str | None = None
     fault_detail: str | None = None
