@@ -19,6 +19,7 @@ from seatrial.agents.config import (
 )
 from seatrial.agents.placeholders import ONE_CASE, PLACEHOLDERS, used
 from seatrial.errors import SeatrialError
+from seatrial.formats import FORMATS
 from seatrial.models.config import ModelConfig
 from seatrial.suites.environment import arguments_of, fill, names_secret, parts, references, texts, unset
 from seatrial.suites.problem import KeyPath, Problems, meant, quoted
@@ -46,6 +47,9 @@ def check_agent(
         if config.proxy_url is not None:
             _check_url(config.proxy_url, ("proxy_url",), variables, problems)
         _check_secret(config.auth_credential_value, ("auth_credential_value",), problems)
+        _check_one_line(
+            config.auth_header_name, config.auth_credential_value or "", ("auth_credential_value",), variables, problems
+        )
         _check_headers(config.headers, variables, problems)
     elif isinstance(config, StreamConfig):
         public = config.endpoint_rule == "public"
@@ -107,8 +111,13 @@ def _check_headers(headers: Mapping[str, str], variables: Mapping[str, str], pro
     for name, text in headers.items():
         if names_secret(name):
             _check_secret(text, ("headers", name), problems)
-        if re.search(r"[\r\n\0]", _filled(text, variables) or ""):
-            problems.add(("headers", name), f"the header `{name}` would have more than one line")
+        _check_one_line(name, text, ("headers", name), variables, problems)
+
+
+def _check_one_line(name: str, text: str, path: KeyPath, variables: Mapping[str, str], problems: Problems) -> None:
+    if re.search(r"[\r\n\0]", _filled(text, variables) or ""):
+        hint = "a file that a variable was set from may end with a newline" if references(text) else None
+        problems.add(path, f"the header `{name}` would have more than one line", hint)
 
 
 def _check_url(
@@ -143,6 +152,8 @@ def _check_cli(config: CliConfig, directory: Path, variables: Mapping[str, str],
     for name, text in config.env.items():
         if not name or "=" in name or "\0" in name:
             problems.add(("env", name), f"{quoted(name)} cannot be the name of a variable")
+        elif "\0" in text:
+            problems.add(("env", name), f"`{name}` has a character that no variable can have")
         elif names_secret(name):
             _check_secret(text, ("env", name), problems)
     _check_directory(config.cwd, directory, variables, problems)
@@ -171,6 +182,8 @@ def _check_command(command: Command, key: str, problems: Problems) -> set[str] |
     found: set[str] = set()
     for index, argument in enumerate(arguments):
         path: KeyPath = (key,) if isinstance(command, str) else (key, index)
+        if "\0" in argument:
+            problems.add(path, f"`{key}` has a character that no argument can have")
         try:
             plain = "".join(part for part in parts(argument) if isinstance(part, str))
         except SeatrialError as error:
@@ -203,3 +216,7 @@ def _check_replay(config: ReplayConfig, directory: Path, variables: Mapping[str,
             problems.add(("path",), f"there is no file or directory {quoted(config.path)}")
         if config.agent is not None:
             problems.add(("agent",), "`agent` chooses among the runs of an `experiment`, and here is a `path`")
+    if config.format is not None:
+        name = _filled(config.format, variables)
+        if name is not None and name not in FORMATS:
+            problems.add(("format",), f"there is no format {quoted(config.format)}", meant(config.format, FORMATS))

@@ -75,6 +75,10 @@ def checked_cases(
                 here.add(("from",), f"{quoted(entry.source)} is not `package.module:function`")
             continue
         for case, place in cases:
+            if "\0" in case.id:
+                told = here if case is entry else problems.at(place)
+                told.add(("id",), "`id` has a character that no id can have")
+                continue
             taken = places.get(case.id)
             if taken is None:
                 places[case.id] = place
