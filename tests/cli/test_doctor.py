@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import socket
 import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -122,3 +124,29 @@ def test_a_program_that_is_not_there_or_cannot_be_started_is_not_ready(
     assert "missing: not ready, there is no program 'no-such-program' that can be started\n" in out
     assert "asleep: not ready, there is no program 'bin/asleep' that can be started\n" in out
     assert out.count("ok, can be started") == 4
+
+
+def test_an_agent_that_does_not_know_the_connectivity_check_is_ready_all_the_same(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    class Small(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            ping = b"ping" in self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(200 if ping else 500)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Small) as server:
+        Thread(target=server.serve_forever).start()
+        shop = f"{{kind: http, endpoint_url: 'http://127.0.0.1:{server.server_port}/'}}"
+        text = f"agents: {{shop: {shop}}}\n{GRADER}\ncases: [{{instruction: hi}}]\n"
+        assert doctor(text) == 0
+        told = capsys.readouterr().out
+        assert doctor(text, "--json") == 0
+        server.shutdown()
+    assert "shop: ok, the agent answers" in told
+    assert told.endswith("; it does not tell whether it reaches the tool proxy: the agent answered 500\n")
+    assert "reaches_proxy" not in json.loads(capsys.readouterr().out)["agents"][0]

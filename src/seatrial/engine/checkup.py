@@ -28,7 +28,7 @@ class Checkup(msgspec.Struct, omit_defaults=True):
     ok: bool
     message: str
     reaches_proxy: bool | None = None
-    """For an agent behind HTTP: whether it reaches the tool proxy from where it is."""
+    """For an agent behind HTTP: whether it reaches the tool proxy from where it is; None when it does not tell."""
 
 
 async def check_agents(suite: Suite, variables: Mapping[str, str]) -> list[Checkup]:
@@ -72,8 +72,12 @@ async def _probe(agent: HttpAgent, checkup: Checkup) -> None:
     checkup.ok, checkup.message = there.ok, f"{there.message} ({there.latency_ms:.0f} ms)"
     if there.ok:
         outbound = await agent.check_connectivity()
-        checkup.reaches_proxy = outbound.ok
-        checkup.message += f"; {outbound.message}"
+        if outbound.fault is None:
+            checkup.reaches_proxy = outbound.ok
+            checkup.message += f"; {outbound.message}"
+        else:
+            # Agents that make no use of the proxy need not know this question.
+            checkup.message += f"; it does not tell whether it reaches the tool proxy: {outbound.message}"
 
 
 async def _knock(agent: StreamAgent, url: yarl.URL, checkup: Checkup) -> None:
