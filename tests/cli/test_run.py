@@ -191,7 +191,20 @@ def test_only_what_failed_is_run_again_in_an_experiment_of_its_own(
     assert again.returncode == 1, again.stderr
     assert asked()[4:] == ["case-002"]
     assert main(["run", "s.suite.yaml", "--store", "runs.db", "--only", "errored"]) == 3
-    assert "nothing to run" in capsys.readouterr().err
+    assert "errored: there is nothing to run" in capsys.readouterr().err
+
+
+def test_only_with_an_agent_or_an_experiment_that_it_has_no_use_for_is_told(
+    harbour: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agents = {name: {"kind": "python", "target": f"crew:{name}"} for name in ("answer", "stream")}
+    write_suite(1, agents=agents, graders=[{"kind": "equals", "value": "good"}])
+    assert seatrial("--agent", "answer").returncode == 1
+    run = ["run", "s.suite.yaml", "--store", "runs.db"]
+    assert main([*run, "--only", "failed", "--agent", "stream"]) == 3
+    assert "by stream failed: there is nothing to run" in capsys.readouterr().err
+    assert main([*run, "--of", "latest"]) == 2
+    assert "--of names the experiment for --only" in capsys.readouterr().err
 
 
 def test_a_secret_of_an_agent_that_is_not_run_is_none_of_the_stores_business_either(harbour: Path) -> None:
@@ -228,7 +241,14 @@ def test_resume_takes_no_option_that_would_change_the_experiment(
     harbour: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_suite(1)
-    for options in (["--only", "failed"], ["--case", "*"], ["--trials", "2"], ["--agent", "crew"], ["--name", "x"]):
+    for options in (
+        ["--only", "failed"],
+        ["--of", "latest"],
+        ["--case", "*"],
+        ["--trials", "2"],
+        ["--agent", "crew"],
+        ["--name", "x"],
+    ):
         assert main(["run", "s.suite.yaml", "--store", "runs.db", "--resume", "latest", *options]) == 2
         assert f"{options[0]} has no use there [usage]" in capsys.readouterr().err
 

@@ -42,9 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=("failed", "errored"),
         help="a new experiment of the cases that came out so in an earlier one (--of)",
     )
-    parser.add_argument(
-        "--of", metavar="EXPERIMENT", default="latest", help="the earlier experiment for --only (default: latest)"
-    )
+    parser.add_argument("--of", metavar="EXPERIMENT", help="the earlier experiment for --only (default: latest)")
     add_store_option(parser)
     add_report_options(parser)
     parser.add_argument("--json", action="store_true", help="the whole report as JSON on standard output, and no table")
@@ -106,17 +104,21 @@ def _changed(args: argparse.Namespace, suite: Suite) -> Suite:
 
 def _experiment(args: argparse.Namespace, suite: Suite, store: Store) -> tuple[Experiment, Suite]:
     if args.resume is not None:
-        for option in ("agent", "case", "only", "trials", "name"):
+        for option in ("agent", "case", "only", "of", "trials", "name"):
             if getattr(args, option) is not None:
                 raise SeatrialError("usage", f"--resume runs what is missing: --{option} has no use there")
         return resumable(store, args.resume, suite, os.environ)
     selected: dict[str, Collection[str]] | None = None
+    if args.of is not None and args.only is None:
+        raise SeatrialError("usage", "--of names the experiment for --only, and has no use without it")
     if args.only is not None:
-        earlier = store.resolve_experiment(args.of)
+        earlier = store.resolve_experiment(args.of or "latest")
         found = cases_that(store, earlier.experiment_id, args.only)
         selected = {name: cases for name, cases in found.items() if name in suite.agents}
         if not selected:
-            raise SeatrialError("not_found", f"no run of {earlier.experiment_id} {args.only}: there is nothing to run")
+            by = f" by {', '.join(suite.agents)}" if found else ""
+            told = f"no run of {earlier.experiment_id}{by} {args.only}: there is nothing to run"
+            raise SeatrialError("not_found", told)
     if args.case:
         ids = {
             case.id
