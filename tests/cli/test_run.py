@@ -142,6 +142,14 @@ def test_the_report_is_data_on_standard_output_when_asked(harbour: Path) -> None
     assert "csv: runs.csv" in done.stderr
 
 
+def test_a_report_that_cannot_be_written_does_not_hide_what_came_of_the_runs(harbour: Path) -> None:
+    write_suite(2)
+    done = seatrial("--html", "s.suite.yaml/report.html")
+    assert done.returncode == 3
+    assert "2 runs, finished" in done.stdout
+    assert "s.suite.yaml/report.html cannot be written" in done.stderr
+
+
 def test_what_functions_of_the_suite_print_is_no_part_of_what_the_commands_tell(harbour: Path) -> None:
     Path("crew.py").write_text("""
 print("loaded")
