@@ -44,6 +44,7 @@ def write_pieces(path: Path, pieces: Iterable[str]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise SeatrialError("unwritable_file", f"{path.parent} cannot be made: {error.strerror}") from None
+        why = f"the folder {path.parent} cannot be made: {error.strerror}"
+        raise SeatrialError("unwritable_file", f"{path} cannot be written: {why}") from None
     with whole_file(path) as file:
         file.writelines(piece.encode() for piece in pieces)
