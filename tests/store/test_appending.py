@@ -6,8 +6,8 @@ import pytest
 from strategies import records
 
 from seatrial.errors import SeatrialError
-from seatrial.runs import Attempt, RunKey
-from seatrial.store import Store, address, open_store
+from seatrial.runs import RunKey
+from seatrial.store import Store, open_store
 
 KEY = RunKey("crew", "case-0", 0)
 
@@ -162,17 +162,6 @@ def test_events_of_an_unknown_run_are_not_found(filled: Store) -> None:
         filled.append_events("nope", [b"0"]).wait()
     with pytest.raises(SeatrialError):
         filled.events("nope")
-
-
-def test_attempts_are_kept_while_the_run_goes_on(filled: Store) -> None:
-    filled.begin_run("exp-1", KEY, "run-1")
-    first = Attempt(number=1, started_at=1, duration_ms=2.0)
-    filled.record_attempt("run-1", first, b"half an answer").wait()
-    assert filled.run("run-1").attempts == [first]
-    assert filled.body(address(b"half an answer")) == b"half an answer"
-    both = [first, Attempt(number=2, started_at=3, duration_ms=4.0)]
-    filled.record_run(records.run(run_id="run-1", attempts=both)).wait()
-    assert filled.run("run-1").attempts == both
 
 
 def test_the_same_events_of_another_process_are_not_taken_for_ones_own(filled: Store, where: str) -> None:

@@ -57,6 +57,7 @@ class FieldAccuracy(Grader):
     """How many fields of the answer, read as JSON, are as expected. It passes when all are."""
 
     kind: ClassVar[str] = "field_accuracy"
+    version: ClassVar[int] = 2
 
     expected: Any = None
     """The right answer; the case's `expected` when absent."""

@@ -54,6 +54,7 @@ class Judge(Grader):
     decides, a tie fails, and the score is the mean of the votes."""
 
     kind: ClassVar[str] = "judge"
+    version: ClassVar[int] = 2
 
     criteria: list[Criterion] = msgspec.field(default_factory=list)
     """The rubric; each criterion has a `name`, a `description` and a `weight`. Without one, only the outcome counts."""

@@ -29,8 +29,6 @@ RUN = Insert(schema.runs)
 BEGUN_RUN = Insert(schema.runs, _replaced(schema.runs, ("id",)))
 """A run that was begun before and is finished by this row."""
 ATTEMPT = Insert(schema.attempts)
-KNOWN_ATTEMPT = Insert(schema.attempts, _replaced(schema.attempts, ("run", "number")))
-"""An attempt that may have been stored while the run went on."""
 EVENTS = Insert(schema.events)
 STEP = Insert(schema.steps)
 NOTE = Insert(schema.notes)
@@ -38,5 +36,5 @@ VERDICT = Insert(schema.verdicts)
 READING = Insert(schema.readings)
 SERVED_RUN = Insert(schema.served_runs)
 
-ALL = (CASE, BODY, RUN, BEGUN_RUN, ATTEMPT, KNOWN_ATTEMPT, EVENTS, STEP, NOTE, VERDICT, READING, SERVED_RUN)
+ALL = (CASE, BODY, RUN, BEGUN_RUN, ATTEMPT, EVENTS, STEP, NOTE, VERDICT, READING, SERVED_RUN)
 """In the order in which they are sent: what is referred to comes first."""

@@ -9,9 +9,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from seatrial.errors import SeatrialError
-from seatrial.runs import Attempt, Run, RunKey
+from seatrial.runs import Run, RunKey
 from seatrial.store import inserts, rows, schema
-from seatrial.store.appending import EventRow, add_events, are_at, divided, find, following, joined
+from seatrial.store.appending import EventRow, add_events, are_at, divided, following, joined
 from seatrial.store.bodies import Document, Packer, address, digest
 from seatrial.store.search import indexed_text
 from seatrial.store.transaction import SMALL, Operation, Transaction
@@ -95,9 +95,8 @@ class Record:
         key = self.key
         run = inserts.BEGUN_RUN if begun else inserts.RUN
         add(run, number, self.run_id, experiment, key.case_id, key.agent, key.trial, *self._values)
-        attempt = inserts.KNOWN_ATTEMPT if begun else inserts.ATTEMPT
         for row in self._attempts:
-            add(attempt, number, *row)
+            add(inserts.ATTEMPT, number, *row)
         for row in self._steps:
             add(inserts.STEP, number, *row)
         for row in self._notes:
@@ -163,32 +162,6 @@ class RecordRun(Operation[bool]):
             number = to.new_run()
         self._record.add(to, number, self._experiment, first, begun)
         return True
-
-
-class RecordAttempt(Operation[None]):
-    """Store an attempt at a run that was begun, before the run has ended."""
-
-    def __init__(self, run_id: str, attempt: Attempt, body: bytes | None) -> None:
-        self._run_id = run_id
-        self._values = rows.attempt_values(attempt)
-        self._body = body
-        self._hash = b""
-        self._packed: Document | None = None
-        self.size = SMALL + len(body or b"")
-
-    def prepare(self, packer: Packer) -> None:
-        if self._body is not None:
-            self._hash = digest(address(self._body))
-            self._packed = packer.add(self._body)
-
-    def run(self, to: Transaction) -> SeatrialError | None:
-        known = to.live.get(self._run_id) or find(to, self._run_id)
-        if known is None:
-            return rows.no_run(self._run_id)
-        to.add(inserts.KNOWN_ATTEMPT, known[0], *self._values)
-        if self._body is not None and (packed := self._packed) is not None:
-            to.add(inserts.BODY, self._hash, len(self._body), packed.packed, packed.data)
-        return None
 
 
 def _holder(to: Transaction, experiment: int, key: RunKey) -> sa.Row[Any] | None:

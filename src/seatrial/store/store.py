@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from seatrial.errors import SeatrialError
 from seatrial.events.types import TaskStatus
-from seatrial.runs import ApiKey, Attempt, Case, Experiment, Grade, Run, RunHead, RunKey, Scope, ServedRun, Verdict
+from seatrial.runs import ApiKey, Case, Experiment, Grade, Run, RunHead, RunKey, Scope, ServedRun, Verdict
 from seatrial.store import appending, counts, ending, experiments, keys, operations, queries, recording, served
 from seatrial.store.admission import AdmitRun
 from seatrial.store.counts import AgentCounts, Cell, GraderCounts
@@ -127,10 +127,6 @@ class Store:
         the error's detail `head` is the last sequence that the run has. A run that has ended takes none (`run_ended`).
         """
         return self._writer.submit(appending.append(run_id, events, first))
-
-    def record_attempt(self, run_id: str, attempt: Attempt, body: bytes | None = None) -> Receipt[None]:
-        """Store an attempt at a run that was begun and goes on."""
-        return self._writer.submit(recording.RecordAttempt(run_id, attempt, body))
 
     def record_run(
         self,
