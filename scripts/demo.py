@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.request import urlopen
 
 from seatrial.client import SyncClient
 
@@ -76,7 +78,8 @@ def survives_a_killed_server(store: Mapping[str, str]) -> bool:
         print(f"$ seatrial tail {run_id}", flush=True)
         tail = subprocess.Popen([program("seatrial"), "tail", run_id, "--url", url])  # noqa: S603
         tell(url, run_id, "Out of the harbour, ", "round the lighthouse, ")
-        time.sleep(2)
+        wait_for_delivery(url, of=4)
+        time.sleep(1)  # for it to be seen
     print("  (the server is killed, and started again)", flush=True)
     with serving(store, port=url.rpartition(":")[2]):
         tell(url, run_id, "and back.")
@@ -98,6 +101,17 @@ def tell(url: str, run_id: str, *words: str) -> None:
     with SyncClient(url) as client:
         for delta in words:
             client.push(run_id, [{"type": "TEXT_MESSAGE_CONTENT", "messageId": "m1", "delta": delta}])
+
+
+def wait_for_delivery(url: str, *, of: int) -> None:
+    """Wait until whoever follows has been given so many events: on a busy machine a program takes long to start."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        with urlopen(f"{url}/metrics") as answer:  # noqa: S310 (our own server)
+            found = re.search(r"^seatrial_events_delivered_total (\S+)", answer.read().decode(), re.MULTILINE)
+        if found is not None and float(found[1]) >= of:
+            return
+        time.sleep(0.1)
 
 
 def show(title: str) -> None:
