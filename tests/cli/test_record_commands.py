@@ -250,3 +250,11 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert ran.stderr == ""
+
+
+def test_a_full_disk_behind_the_output_is_told_in_one_line() -> None:
+    program = Path(sys.executable).with_name("seatrial")
+    with open("/dev/full", "wb") as full:
+        ran = subprocess.run([program, "schema", "step"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert ran.returncode == 3
+    assert ran.stderr == "seatrial: the output cannot be written: No space left on device\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import os
 import sys
@@ -33,6 +34,8 @@ COMMANDS: dict[str, str] = {
 }
 """Every command and what it does; `seatrial.cli.<command>` is its module."""
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
 
 class Command(Protocol):
     """What a command's module offers."""
@@ -55,17 +58,30 @@ def main(argv: Sequence[str] | None = None) -> int:
             command: Command = importlib.import_module(f"seatrial.cli.{name}")
             parser = _Parser(prog=f"seatrial {name}", description=_sentence(COMMANDS[name]), formatter_class=_Help)
             command.configure(parser)
-            return command.run(parser.parse_args(arguments[1:]))
+            code = command.run(parser.parse_args(arguments[1:]))
+            sys.stdout.flush()  # here, where it can still be told that the disk is full
+            return code
     except SeatrialError as error:
         _complain(error)
         return USAGE if error.code in ("usage", "invalid_config", "invalid_suite", "unknown_format") else COULD_NOT_RUN
     except BrokenPipeError:
         # The reader of our output went away (`| head`): not an error, and nothing more can be written.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_stdout()
         return 0
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        _leave_stdout()
+        print(f"seatrial: the output cannot be written: {error.strerror}", file=sys.stderr)
+        return COULD_NOT_RUN
     except KeyboardInterrupt as interrupt:
         print("seatrial: interrupted", file=sys.stderr)
         return interrupted_exit(interrupt)
+
+
+def _leave_stdout() -> None:
+    """Let nothing more be written to it, also not by Python when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
