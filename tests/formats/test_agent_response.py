@@ -314,11 +314,12 @@ def test_n13_arguments_that_are_json_text_are_parsed_and_other_text_is_kept() ->
 # Section 6.3.
 
 
-def test_totals_of_the_metadata_become_usage_and_duration() -> None:
-    totals = {"total_input_tokens": 12, "total_output_tokens": 3, "agent_runtime_ms": 4.5}
+def test_totals_of_the_metadata_become_usage_duration_and_cost() -> None:
+    totals = {"total_input_tokens": 12, "total_output_tokens": 3, "agent_runtime_ms": 4.5, "cost_usd": 0.25}
     transcript = read(body(metadata={"model": "m-1", **totals})).transcript
     assert transcript.usage == Usage(12, 3)
     assert transcript.duration_ms == 4.5
+    assert transcript.cost_usd == 0.25
     assert transcript.metadata == {"model": "m-1"}
 
 
@@ -332,6 +333,13 @@ def test_a_total_that_is_no_count_stays_metadata_with_a_note(value: Any) -> None
     assert reading.transcript.usage is None
     assert reading.transcript.metadata == {"total_input_tokens": value}
     assert noted(reading) == [("metadata_not_understood", "/metadata/total_input_tokens")]
+
+
+@pytest.mark.parametrize("value", ["0.25", -1, True, [1], 2**63, 10**400])
+def test_a_cost_that_is_no_amount_stays_metadata_with_a_note(value: Any) -> None:
+    reading = read(body(metadata={"cost_usd": value}))
+    assert reading.transcript.cost_usd is None
+    assert noted(reading) == [("metadata_not_understood", "/metadata/cost_usd")]
 
 
 def test_metadata_that_is_no_object_is_ignored_with_a_note() -> None:
@@ -524,7 +532,7 @@ def _wire_messages() -> st.SearchStrategy[dict[str, Any]]:
 
 def _bodies() -> st.SearchStrategy[dict[str, Any]]:
     totals = st.dictionaries(
-        st.sampled_from(["model", "total_input_tokens", "total_output_tokens", "agent_runtime_ms"]),
+        st.sampled_from(["model", "total_input_tokens", "total_output_tokens", "agent_runtime_ms", "cost_usd"]),
         st.one_of(st.integers(0, 9), json_values()),
     )
     return st.fixed_dictionaries(
@@ -621,7 +629,6 @@ def test_what_the_format_cannot_carry_is_named() -> None:
         ("not_carried", "/messages/2/details"),
         ("not_carried", "/identity"),
         ("changed", "/usage"),
-        ("not_carried", "/cost_usd"),
     ]
 
 

@@ -61,6 +61,7 @@ _KEYS = ("final_response", "message", "session_done", "metadata")
 _INPUT_TOKENS = "total_input_tokens"
 _OUTPUT_TOKENS = "total_output_tokens"
 _RUNTIME = "agent_runtime_ms"
+_COST = "cost_usd"
 
 
 class _Function(msgspec.Struct, gc=False):
@@ -257,6 +258,11 @@ def _lift(transcript: Transcript, notes: list[Note]) -> None:
             transcript.duration_ms = metadata.pop(_RUNTIME)
         else:
             notes.append(_not_understood(_RUNTIME, runtime))
+    if (cost := metadata.get(_COST)) is not None:
+        if (type(cost) is float or type(cost) is int) and 0 <= cost < 2**63:
+            transcript.cost_usd = metadata.pop(_COST)
+        else:
+            notes.append(_not_understood(_COST, cost, "an amount that is not negative"))
 
 
 def _is_count(value: Any, key: str, notes: list[Note]) -> bool:
@@ -266,9 +272,8 @@ def _is_count(value: Any, key: str, notes: list[Note]) -> bool:
     return False
 
 
-def _not_understood(key: str, value: Any) -> Note:
-    message = f"expected a number of 64 bits, got {json_kind(value)}"
-    return Note(METADATA_NOT_UNDERSTOOD, pointer("metadata", key), message)
+def _not_understood(key: str, value: Any, expected: str = "a number of 64 bits") -> Note:
+    return Note(METADATA_NOT_UNDERSTOOD, pointer("metadata", key), f"expected {expected}, got {json_kind(value)}")
 
 
 def _read_carefully(data: bytes) -> Reading:
@@ -322,6 +327,8 @@ def _written_metadata(transcript: Transcript) -> dict[str, Any]:
         metadata[_OUTPUT_TOKENS] = transcript.usage.output_tokens
     if transcript.duration_ms is not None:
         metadata[_RUNTIME] = transcript.duration_ms
+    if transcript.cost_usd is not None:
+        metadata[_COST] = transcript.cost_usd
     return metadata
 
 
