@@ -15,7 +15,7 @@ from seatrial.graders.grader import Check, Finding, Grader, Subject, Surrounding
 from seatrial.graders.json_answer import json_of, not_json
 from seatrial.graders.quote import listed, quoted
 from seatrial.trajectory.arguments import value_at
-from seatrial.trajectory.config import is_number
+from seatrial.trajectory.config import as_written, is_number
 from seatrial.trajectory.keys import key
 
 MAX_FIELDS = 1000
@@ -125,7 +125,7 @@ def _fits(field: Field, wanted: Any, actual: Any) -> bool:
         expected, found = _number(wanted), _number(actual)
         if expected is None or found is None:
             return False
-        tolerances = Decimal(str(field.abs or 0)), Decimal(str(field.rel or 0)) * abs(expected)
+        tolerances = as_written(field.abs or 0), as_written(field.rel or 0) * abs(expected)
         return abs(found - expected) <= max(tolerances)
     if field.match == "date":
         day = _day(actual, field.formats)
@@ -179,11 +179,12 @@ def _leaves(value: Any) -> list[str]:
 
 
 def _number(value: Any) -> Decimal | None:
-    """As it is written: 1.11 is 0.01 away from 1.1, but the floats nearest to them are a little more."""
+    if is_number(value):
+        return as_written(value)
     try:
-        if (isinstance(value, str) or is_number(value)) and isfinite(float(value)):
-            return Decimal(str(value))
-    except (ValueError, OverflowError, InvalidOperation):
+        if isinstance(value, str) and isfinite(float(value)):
+            return Decimal(value)
+    except (ValueError, InvalidOperation):
         pass
     return None
 

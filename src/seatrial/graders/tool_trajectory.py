@@ -18,6 +18,7 @@ class ToolTrajectory(Grader):
     """Whether the agent called the right tools, with the right arguments, in the right order."""
 
     kind: ClassVar[str] = "tool_trajectory"
+    version: ClassVar[int] = 2
 
     mode: Mode
     """How calls and expectation are compared."""

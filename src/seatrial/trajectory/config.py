@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from seatrial.errors import SeatrialError
 from seatrial.transcript.note import pointer
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 Path = tuple[str | int, ...]
 """Where in the configuration a value stands."""
@@ -71,6 +74,13 @@ def names(value: Any, what: str, at: Path, *, empty: bool = False) -> list[str]:
 def is_number(value: Any) -> bool:
     """Whether this is a JSON number: neither a boolean, nor NaN or infinite."""
     return type(value) is int or (type(value) is float and value - value == 0)
+
+
+def as_written(value: float) -> Decimal:
+    """A number as it is written: 1.11 is 0.01 away from 1.1, but the floats nearest to them are a little more."""
+    from decimal import Decimal  # which most expectations have no use for
+
+    return Decimal(repr(value) if type(value) is float else value)
 
 
 def nearest(word: Any, known: Iterable[str]) -> str | None:

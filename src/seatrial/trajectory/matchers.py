@@ -103,19 +103,14 @@ def _approx(given: Mapping[str, Any], at: config.Path) -> Test:
         config.refuse(f"$approx takes a number, got {config.short(wanted)}", (*at, "$approx"))
     if "abs" in given and "rel" in given:
         config.refuse("$approx takes abs or rel, not both", at)
+    config.number(abs(wanted), "$approx", (*at, "$approx"))
+    exact = config.as_written(wanted)
     if "abs" in given:
-        tolerance = config.number(given["abs"], "abs", (*at, "abs"))
+        tolerance = config.as_written(config.number(given["abs"], "abs", (*at, "abs")))
     else:
         relative = config.number(given.get("rel", DEFAULT_TOLERANCE), "rel", (*at, "rel"))
-        tolerance = relative * config.number(abs(wanted), "$approx", (*at, "$approx"))
-
-    def test(value: Any) -> bool:
-        try:
-            return config.is_number(value) and abs(value - wanted) <= tolerance
-        except OverflowError:  # an integer too large for a float is near none
-            return False
-
-    return test
+        tolerance = config.as_written(relative) * abs(exact)
+    return lambda value: config.is_number(value) and abs(config.as_written(value) - exact) <= tolerance
 
 
 def _in(wanted: Any, at: config.Path) -> Test:
