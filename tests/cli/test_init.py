@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,13 @@ def test_what_init_writes_runs_and_passes(tmp_path: Path, capsys: pytest.Capture
     )
     assert ran.returncode == 0, ran.stderr
     assert "3 cases, 3 runs" in ran.stdout
+
+
+def test_what_was_written_is_told_as_data(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert main(["init", str(tmp_path), "--json"]) == 0
+    told = json.loads(capfdbinary.readouterr().out)
+    assert told["written"] == [str(tmp_path / "first.suite.yaml"), str(tmp_path / "first_agent.py")]
+    assert told["next"] == ["seatrial", "run", str(tmp_path / "first.suite.yaml")]
 
 
 def test_the_agent_that_init_writes_can_fail(tmp_path: Path) -> None:

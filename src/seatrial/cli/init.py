@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import sys
 from pathlib import Path
 
+from seatrial import wire
 from seatrial.cli.exits import PASSED
 from seatrial.errors import SeatrialError
 
@@ -100,6 +102,7 @@ def answer(instruction: str) -> dict:
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("directory", metavar="DIR", nargs="?", default=".", type=Path, help="where to (default: here)")
     parser.add_argument("--force", action="store_true", help="replace what is there already")
+    parser.add_argument("--json", action="store_true", help="what was written, and what to do next, as JSON")
     parser.epilog = f"Writes {SUITE} and {AGENT}."
 
 
@@ -116,8 +119,14 @@ def run(args: argparse.Namespace) -> int:
         directory.mkdir(parents=True, exist_ok=True)
         for name, text in _FILES.items():
             (directory / name).write_text(text, encoding="utf-8")
-            print(f"wrote {directory / name}")
     except OSError as error:
         raise SeatrialError("unwritable_file", f"{error.filename} cannot be written: {error.strerror}") from None
-    print(f"\nNext:\n  {shlex.join(['seatrial', 'run', str(directory / SUITE)])}")
+    written = [str(directory / name) for name in _FILES]
+    command = ["seatrial", "run", str(directory / SUITE)]
+    if args.json:
+        sys.stdout.buffer.write(wire.encode({"written": written, "next": command}) + b"\n")
+        return PASSED
+    for path in written:
+        print(f"wrote {path}")
+    print(f"\nNext:\n  {shlex.join(command)}")
     return PASSED
