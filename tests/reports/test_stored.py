@@ -9,7 +9,7 @@ from strategies import records
 from strategies.reported import HOSTILE, hostile_report
 
 from seatrial.errors import SeatrialError
-from seatrial.reports import FORMS, report_on, stored, write_pieces, write_reports
+from seatrial.reports import FORMS, stored, stored_report, write_pieces, write_reports
 from seatrial.reports.stored import DETAILS_AT_ONCE
 from seatrial.runs import Fault, Run
 from seatrial.store import RunFilter, Store, open_store
@@ -80,7 +80,7 @@ def test_each_run_is_read_once_for_its_details_however_many_pages_its_case_has(
 
 
 def test_the_summary_is_what_the_store_counts(store: Store) -> None:
-    report = report_on(stored(store, store.resolve_experiment("exp-1")))
+    report = stored_report(store, "exp-1")
     for summary, counts in zip(report.summary.agents, store.agent_counts("exp-1"), strict=True):
         assert (summary.agent, summary.runs) == (counts.agent, counts.runs)
         assert summary.passed == counts.outcomes["passed"]
@@ -90,7 +90,8 @@ def test_the_summary_is_what_the_store_counts(store: Store) -> None:
 
 def test_every_form_is_written_and_appears_whole(store: Store, tmp_path: Path) -> None:
     targets = {form: tmp_path / "new" / f"report.{form}" for form in FORMS}
-    report = write_reports(store, "latest", targets)
+    report = stored_report(store, "latest")
+    write_reports(report, targets)
     assert report.summary.runs == 150
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == sorted(f"report.{form}" for form in FORMS)
     assert len(json.loads(targets["json"].read_text("utf-8"))["runs"]) == 150
@@ -125,5 +126,5 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def test_an_experiment_that_is_not_there_is_an_error(store: Store) -> None:
     with pytest.raises(SeatrialError) as caught:
-        write_reports(store, "ghost", {})
+        stored_report(store, "ghost")
     assert caught.value.code == "not_found"

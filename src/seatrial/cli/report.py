@@ -12,7 +12,7 @@ from seatrial.cli.location import add_store_option, opened_store
 from seatrial.cli.terminal import wants_colour
 
 if TYPE_CHECKING:
-    from seatrial.reports import Form
+    from seatrial.reports import Form, Report
 
 FORMS: dict[Form, str] = {
     "html": "one self-contained page",
@@ -44,17 +44,24 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from seatrial.reports import FORMS as RENDERERS
-    from seatrial.reports import terminal_summary, write_reports
+    from seatrial.reports import stored_report, write_reports
 
     with opened_store(args) as store:
-        report = write_reports(store, args.experiment, report_targets(args))
-        if args.json:
-            for piece in RENDERERS["json"](report):
-                sys.stdout.write(piece)
-        else:
-            sys.stdout.write(terminal_summary(report, colour=wants_colour(sys.stdout)))
+        report = stored_report(store, args.experiment)
+        show_report(args, report)
+        write_reports(report, report_targets(args))
     return PASSED
+
+
+def show_report(args: argparse.Namespace, report: Report) -> None:
+    """A report on standard output: its summary, or with `--json` the whole of it."""
+    from seatrial.reports import FORMS as RENDERERS
+    from seatrial.reports import terminal_summary
+
+    if args.json:
+        sys.stdout.writelines(RENDERERS["json"](report))
+    else:
+        sys.stdout.write(terminal_summary(report, colour=wants_colour(sys.stdout)))
 
 
 def report_targets(args: argparse.Namespace) -> dict[Form, Path]:

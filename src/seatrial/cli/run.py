@@ -14,12 +14,11 @@ from contextlib import redirect_stdout
 
 from seatrial.cli.exits import StoppedBySignal, exit_of
 from seatrial.cli.location import add_store_option, opened_store, store_location
-from seatrial.cli.report import add_report_options, report_targets
-from seatrial.cli.terminal import wants_colour
+from seatrial.cli.report import add_report_options, report_targets, show_report
 from seatrial.cli.watch import Watcher
 from seatrial.engine import Stop, Tally, cases_that, create_experiment, launch, resumable, total_runs
 from seatrial.errors import SeatrialError
-from seatrial.reports import FORMS, report_on, stored, terminal_summary, write_pieces
+from seatrial.reports import stored_report, write_reports
 from seatrial.runs import Experiment
 from seatrial.store import Store
 from seatrial.store.location import shown
@@ -68,17 +67,14 @@ def run(args: argparse.Namespace) -> int:
             except (SeatrialError, KeyboardInterrupt):
                 print(f"go on with\n  {_resume_command(args, experiment)}", file=sys.stderr)
                 raise
-        report = report_on(stored(store, store.resolve_experiment(experiment.experiment_id)))
-        if args.json:
-            sys.stdout.writelines(FORMS["json"](report))
-        else:
-            sys.stdout.write(terminal_summary(report, colour=wants_colour(sys.stdout)))
+        report = stored_report(store, experiment.experiment_id)
+        show_report(args, report)
         told = sys.stderr if args.json else sys.stdout
         if tally.stop_reason is not None:
             print(f"stopped: {tally.stop_reason}; go on with\n  {_resume_command(args, experiment)}", file=told)
         # Last, because a file that cannot be written must not hide what came of the runs.
         for form, path in report_targets(args).items():
-            write_pieces(path, FORMS[form](report))
+            write_reports(report, {form: path})
             print(f"{form}: {path}", file=told)
         summary = report.summary
         return exit_of(failed=summary.failed, errored=summary.errored, complete=tally.stop_reason is None)

@@ -5,7 +5,7 @@ from seatrial.reports.compare_text import comparison_markdown, comparison_termin
 from seatrial.reports.gate import Gate, gate_of, objections
 from seatrial.reports.report import Report, report_on
 from seatrial.reports.rows import Cell, RunDetail, RunRow, Source, matrix
-from seatrial.reports.stored import stored
+from seatrial.reports.stored import stored, stored_report
 from seatrial.reports.summary import AgentSummary, Summary, summarise
 from seatrial.reports.terminal import terminal_summary
 from seatrial.reports.write import FORMS, Form, write_pieces, write_reports
@@ -31,6 +31,7 @@ __all__ = [
     "objections",
     "report_on",
     "stored",
+    "stored_report",
     "summarise",
     "terminal_summary",
     "write_pieces",

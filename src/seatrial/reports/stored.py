@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seatrial.reports.detail import detail_of
+from seatrial.reports.report import Report, report_on
 from seatrial.reports.rows import RunDetail, RunRow, Source
 from seatrial.runs import Experiment
 from seatrial.store import RunFilter, RunSummary, Store
@@ -12,6 +13,11 @@ from seatrial.store import RunFilter, RunSummary, Store
 RUNS_AT_ONCE = 500
 DETAILS_AT_ONCE = 100
 """Runs whose transcripts are in memory together."""
+
+
+def stored_report(store: Store, reference: str) -> Report:
+    """The report on an experiment of a store, however it is named; see `Store.resolve_experiment`."""
+    return report_on(stored(store, store.resolve_experiment(reference)))
 
 
 def stored(store: Store, experiment: Experiment) -> Source:

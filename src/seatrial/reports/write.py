@@ -13,9 +13,7 @@ from seatrial.reports.html import html_page
 from seatrial.reports.json_report import json_report
 from seatrial.reports.junit import junit_xml
 from seatrial.reports.markdown import markdown_report
-from seatrial.reports.report import Report, report_on
-from seatrial.reports.stored import stored
-from seatrial.store import Store
+from seatrial.reports.report import Report
 from seatrial.whole_file import whole_file
 
 Form: TypeAlias = Literal["html", "junit", "ctrf", "markdown", "csv", "json"]
@@ -31,12 +29,10 @@ FORMS: dict[Form, Callable[[Report], Iterable[str]]] = {
 """Every form a report can have."""
 
 
-def write_reports(store: Store, experiment_id: str, targets: Mapping[Form, Path]) -> Report:
-    """Report an experiment in each of these forms, and give the report for a summary on the terminal."""
-    report = report_on(stored(store, store.resolve_experiment(experiment_id)))
+def write_reports(report: Report, targets: Mapping[Form, Path]) -> None:
+    """Write a report in each of these forms."""
     for form, path in targets.items():
         write_pieces(path, FORMS[form](report))
-    return report
 
 
 def write_pieces(path: Path, pieces: Iterable[str]) -> None:
