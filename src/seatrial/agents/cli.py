@@ -22,22 +22,22 @@ class CliAgent:
     """Starts a program for each run, and takes what it writes as the answer."""
 
     def __init__(self, config: CliConfig, *, directory: Path, timeout_s: float | None) -> None:
-        self._program = Program(config, directory)
+        self.program = Program(config, directory)
         self._timeout_s = timeout_s
         self._max_bytes = config.max_response_bytes
 
     async def __aenter__(self) -> Self:
-        await self._program.__aenter__()
+        await self.program.__aenter__()
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
-        await self._program.__aexit__(*exc_info)
+        await self.program.__aexit__(*exc_info)
 
     async def run(self, request: RunRequest, emit: Emit) -> Reply:
         async with AsyncExitStack() as stack:
             try:
-                files = await stack.enter_async_context(self._program.files())
-                if self._program.reads_prompt:
+                files = await stack.enter_async_context(self.program.files())
+                if self.program.reads_prompt:
                     prompt = wire.without_surrogates(request.case.instruction)
                     files.prompt.write_text(prompt, encoding="utf-8", newline="")
             except OSError as error:
@@ -48,7 +48,7 @@ class CliAgent:
         limit = time_limit(request, self._timeout_s)
         reply = Reply()
         async with AsyncExitStack() as stack:
-            process = await self._program.start(stack, files, self._values(request))
+            process = await self.program.start(stack, files, self._values(request))
             if isinstance(process, Fault):
                 return Reply(fault=process)
             try:
@@ -66,7 +66,7 @@ class CliAgent:
 
     async def _take_output(self, process: Process, reply: Reply) -> None:
         """Collect standard output as it comes, so that what there is of it is kept whatever happens."""
-        if self._program.has_output_file:
+        if self.program.has_output_file:
             return
         parts = bytearray()
         try:
@@ -81,13 +81,13 @@ class CliAgent:
 
     async def _read(self, files: RunFiles, reply: Reply) -> None:
         try:
-            if self._program.has_output_file:
+            if self.program.has_output_file:
                 reply.body = read_file(str(files.output), self._max_bytes)
             reply.reading = read_output(reply.body or b"")
         except SeatrialError as error:
             reply.fault = _output_fault(error, len(reply.body or b""))
         else:
-            reply.trace_file = await self._program.trace_file(reply.reading, files)
+            reply.trace_file = await self.program.trace_file(reply.reading, files)
 
     def _values(self, request: RunRequest) -> dict[str, str]:
         case = request.case
@@ -95,7 +95,7 @@ class CliAgent:
             "PROMPT": case.instruction,
             "EVAL_ID": case.id,
             "ATTEMPT": str(request.attempt),
-            "FILES": "\n".join([str(self._program.directory / file) for file in case.files]),
+            "FILES": "\n".join([str(self.program.directory / file) for file in case.files]),
             "SUITE_FILE": "" if request.suite_file is None else str(request.suite_file.resolve()),
         }
 

@@ -43,20 +43,20 @@ class CliBatchAgent:
     def __init__(self, config: CliConfig, *, directory: Path, timeout_s: float | None) -> None:
         self.notes: list[Note] = []
         """What in the output belongs to no run; the first hundred. A batch adds to those of the batches before it."""
-        self._program = Program(config, directory)
+        self.program = Program(config, directory)
         self._timeout_s = timeout_s
         self._max_bytes = config.max_response_bytes
         self._running: set[_RunningBatch] = set()
 
     async def __aenter__(self) -> Self:
-        await self._program.__aenter__()
+        await self.program.__aenter__()
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
         # Whoever stopped asking for replies may have left a program running.
         for batch in list(self._running):
             await batch.process.end()
-        await self._program.__aexit__(*exc_info)
+        await self.program.__aexit__(*exc_info)
 
     async def run_batch(self, requests: Iterable[RunRequest]) -> AsyncGenerator[tuple[RunRequest, Reply], None]:
         """Ask all; replies come as their lines do, and in the end one for every request that got none.
@@ -92,16 +92,16 @@ class CliBatchAgent:
     ) -> _RunningBatch | Fault:
         """Write the requests and start the program."""
         try:
-            files = await stack.enter_async_context(self._program.files())
-            sent = await _send(files.prompt, requests, waiting, self._program.directory)
+            files = await stack.enter_async_context(self.program.files())
+            sent = await _send(files.prompt, requests, waiting, self.program.directory)
         except OSError as error:
             return Fault("internal_error", f"the files of the batch cannot be made: {error.strerror}")
         suite_file = "" if sent.suite_file is None else str(sent.suite_file.resolve())
-        process = await self._program.start(stack, files, {"ATTEMPT": str(sent.attempt), "SUITE_FILE": suite_file})
+        process = await self.program.start(stack, files, {"ATTEMPT": str(sent.attempt), "SUITE_FILE": suite_file})
         if isinstance(process, Fault):
             return process
         silence_s = sent.longest_s if self._timeout_s is None else self._timeout_s
-        batch = _RunningBatch(process, files, sent.attempt, silence_s, in_file=self._program.has_output_file)
+        batch = _RunningBatch(process, files, sent.attempt, silence_s, in_file=self.program.has_output_file)
         self._running.add(batch)
         stack.callback(self._running.discard, batch)
         return batch
@@ -124,7 +124,7 @@ class CliBatchAgent:
         except SeatrialError as error:
             reply.fault = Fault("agent_bad_response", f"line {number} is not a provider response: {error}")
         else:
-            reply.trace_file = await self._program.trace_file(reply.reading, files)
+            reply.trace_file = await self.program.trace_file(reply.reading, files)
         return reply
 
 

@@ -112,6 +112,11 @@ class Endpoint:
             raise
         return response
 
+    @property
+    def address(self) -> str:
+        """The host and the port, for people."""
+        return f"{self._url.host}:{self._url.port}"
+
     async def reach(self) -> Fault | None:
         """Connect and no more; the fault where that cannot be done."""
         if self._pool is None:

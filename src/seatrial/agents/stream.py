@@ -71,6 +71,11 @@ class StreamAgent:
             fault = limit.fault()
         return conversation.reply(fault)
 
+    @property
+    def address(self) -> str:
+        """Where it is, for people."""
+        return self._endpoint.address
+
     async def reach(self) -> Fault | None:
         """Why there is no connection to the agent; None when there is one. No request is sent: it would start a run."""
         return await self._endpoint.reach()

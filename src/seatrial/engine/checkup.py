@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
 import msgspec
-import yarl
 
 from seatrial.agents import build_agent
-from seatrial.agents.config import AgentConfig, CliConfig, StreamConfig
-from seatrial.agents.endpoint import checked_url
+from seatrial.agents.cli import CliAgent
+from seatrial.agents.cli_batch import CliBatchAgent
+from seatrial.agents.config import AgentConfig
 from seatrial.agents.http import HttpAgent
-from seatrial.agents.program import Program
 from seatrial.agents.stream import StreamAgent
 from seatrial.errors import SeatrialError
 from seatrial.suites import Suite, resolve_agent
@@ -43,10 +42,9 @@ async def _check(
     checkup = Checkup(name, str(config.__struct_config__.tag), True, "can be started")
     secrets = suite.secrets(variables)
     try:
-        resolved = resolve_agent(config, variables)
         agent = build_agent(
             name,
-            resolved,
+            resolve_agent(config, variables),
             directory=suite.directory,
             proxy=proxy,
             connect_s=suite.timeouts.connect_s,
@@ -57,10 +55,10 @@ async def _check(
             await stack.enter_async_context(agent)
             if isinstance(agent, HttpAgent):
                 await _probe(agent, checkup)
-            elif isinstance(agent, StreamAgent) and isinstance(resolved, StreamConfig):
-                await _knock(agent, checked_url(resolved.url, "the agent's address"), checkup)
-            elif isinstance(resolved, CliConfig):
-                Program(resolved, suite.directory).check_presence()
+            elif isinstance(agent, StreamAgent):
+                await _knock(agent, checkup)
+            elif isinstance(agent, CliAgent | CliBatchAgent):
+                agent.program.check_presence()
     except SeatrialError as error:
         checkup.ok, checkup.message = False, str(error)
     checkup.message = secrets.redact(checkup.message)
@@ -80,12 +78,11 @@ async def _probe(agent: HttpAgent, checkup: Checkup) -> None:
             checkup.message += f"; it does not tell whether it reaches the tool proxy: {outbound.message}"
 
 
-async def _knock(agent: StreamAgent, url: yarl.URL, checkup: Checkup) -> None:
-    where = f"{url.host}:{url.port}"
+async def _knock(agent: StreamAgent, checkup: Checkup) -> None:
     begun = time.monotonic()
     fault = await agent.reach()
     if fault is None:
-        checkup.message = f"somebody listens at {where} ({(time.monotonic() - begun) * 1000:.0f} ms)"
+        checkup.message = f"somebody listens at {agent.address} ({(time.monotonic() - begun) * 1000:.0f} ms)"
     else:
         detail = f" ({fault.detail})" if fault.detail else ""
-        checkup.ok, checkup.message = False, f"{where}: {fault.message}{detail}"
+        checkup.ok, checkup.message = False, f"{agent.address}: {fault.message}{detail}"
