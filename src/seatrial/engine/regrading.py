@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
+from seatrial.engine.grading import grade
 from seatrial.engine.outbox import MAX_UNCONFIRMED
 from seatrial.engine.redaction import Redaction
 from seatrial.errors import first_error
-from seatrial.graders import GradingPlan, Subject, Surroundings
+from seatrial.graders import GradingPlan, Surroundings
 from seatrial.runs import Case, Run, Verdict
 from seatrial.store import Receipt, Store
 from seatrial.suites import Secrets
@@ -60,19 +61,17 @@ async def regrade(
             if run.status in ("pending", "running", "cancelled"):
                 continue
             known = {key: verdict for key, verdict in store.known_verdicts(run.run_id).items() if _final(verdict)}
-            graded = plan.grade(Subject(run, known_cases[run.key.case_id]), surroundings, known)
-            verdicts, grade = await graded if isinstance(graded, Awaitable) else graded
-            verdicts, grade = redaction.graded(verdicts, grade)
+            before, grade_before = run.verdicts, run.grade
+            given = await grade(run, known_cases[run.key.case_id], plan, surroundings, redaction, known)
             if run.status == "completed":
-                reused = sum(verdict.key in known for verdict in verdicts)
+                reused = sum(verdict.key in known for verdict in run.verdicts)
                 done.reused += reused
-                done.computed += len(verdicts) - reused
-            done.outcomes[grade.judgement] += 1
-            if run.grade is None or grade.judgement != run.grade.judgement:
+                done.computed += len(run.verdicts) - reused
+            done.outcomes[given.judgement] += 1
+            if grade_before is None or given.judgement != grade_before.judgement:
                 done.changed += 1
-            if verdicts != run.verdicts or grade != run.grade:
-                unconfirmed.append(store.record_verdicts(run.run_id, verdicts, grade))
-            run.verdicts, run.grade = verdicts, grade
+            if run.verdicts != before or given != grade_before:
+                unconfirmed.append(store.record_verdicts(run.run_id, run.verdicts, given))
             if finished is not None:
                 finished(run)
             while len(unconfirmed) > MAX_UNCONFIRMED or (unconfirmed and unconfirmed[0].done):
