@@ -42,10 +42,13 @@ def _notes() -> str:
     for module in pkgutil.walk_packages(seatrial.__path__, "seatrial."):
         if ".migrations." not in module.name:
             importlib.import_module(module.name)
-    rows = "".join(f"| `{code}` | {meaning} |\n" for code, meaning in sorted(NOTE_CODES.items()))
+    rows = "".join(f"| `{code}` | {known.weight} | {known.meaning} |\n" for code, known in sorted(NOTE_CODES.items()))
     return (
         f"{HEAD}# Notes\n\nA note is something that the reader of foreign data had to drop, guess or repair: `code`, "
-        f"JSON `pointer` into the input, `message`.\n\n| code | meaning |\n| --- | --- |\n{rows}"
+        "`weight`, JSON `pointer` into the input, `message`.\n\nWeights: `harmless` means that nothing is lost, `look` "
+        "that something was repaired or guessed, `serious` that something the agent said or did was dropped. A serious "
+        "note makes what is known of a run's calls partial (see [what a verdict means](verdicts.md)). The weight here "
+        f"is the usual one; the place can make it another.\n\n| code | weight | meaning |\n| --- | --- | --- |\n{rows}"
     )
 
 

@@ -12,14 +12,7 @@ from seatrial.events.run_input import Context, ResumeEntry, RunAgentInput, Tool
 from seatrial.server import asking
 from seatrial.server.history import History
 from seatrial.transcript import (
-    AssistantMessage,
-    Message,
     Note,
-    StopReason,
-    SystemMessage,
-    TextBlock,
-    Transcript,
-    UserMessage,
 )
 
 
@@ -113,23 +106,3 @@ def test_a_conversation_that_the_user_does_not_end_has_no_instruction() -> None:
     assert (case.instruction, case.input) == ("", {})
     assert case.messages == [{"role": "tool", "tool_call_id": "c", "content": "found"}]
     assert asking.case_of("run-1", []).messages == []
-
-
-def said(text: str) -> AssistantMessage:
-    return AssistantMessage([TextBlock(text)], StopReason.END_TURN)
-
-
-@pytest.mark.parametrize(
-    ("messages", "kept"),
-    [
-        ([said("b")], 1),
-        ([UserMessage("a"), said("b")], 1),
-        ([SystemMessage("s"), UserMessage("a"), said("x"), UserMessage([TextBlock("a")]), said("b"), said("c")], 2),
-        ([UserMessage("a"), said("b"), UserMessage("made up by the agent"), said("c")], 4),
-        ([UserMessage("a")], 0),
-        ([], 0),
-    ],
-)
-def test_what_stands_up_to_the_prompt_was_said_before(messages: list[Message], kept: int) -> None:
-    answer = asking.answer(Transcript(messages, answer="b"), "a")
-    assert answer == Transcript(messages[len(messages) - kept :], answer="b")

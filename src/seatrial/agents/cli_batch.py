@@ -24,10 +24,12 @@ from seatrial.runs import Fault
 from seatrial.transcript import Note, note_code, pointer
 
 BATCH_LINE_UNUSABLE = note_code(
-    "batch_line_unusable", "A line of a batch is not JSON, too long, or has no id: it belongs to no run."
+    "batch_line_unusable", "A line of a batch is not JSON, too long, or has no id: it belongs to no run.", "serious"
 )
-BATCH_ID_UNKNOWN = note_code("batch_id_unknown", "A line of a batch has an id that no case was sent under.")
-BATCH_ID_REPEATED = note_code("batch_id_repeated", "A line of a batch has the id of an earlier one; the first counts.")
+BATCH_ID_UNKNOWN = note_code("batch_id_unknown", "A line of a batch has an id that no case was sent under.", "serious")
+BATCH_ID_REPEATED = note_code(
+    "batch_id_repeated", "A line of a batch has the id of an earlier one; the first counts.", "serious"
+)
 
 MAX_NOTES = 100
 POLL_S = 0.05

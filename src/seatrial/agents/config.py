@@ -9,6 +9,8 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from seatrial.trajectory.completeness import ToolAccess
+
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 # `$` alone would let a newline at the end pass; `\Z` is not known to the readers of our JSON Schema.
 HeaderName = Annotated[str, Meta(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$(?!\n)", description="the name of a header")]
@@ -54,6 +56,9 @@ class AgentFields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit
     """The deadline of a run with all its attempts; the suite's `timeouts.run_s` when absent."""
     retry: Retry | None = None
     """What happens after an infrastructure error; the suite's `retry` when absent."""
+    tool_access: ToolAccess = "own"
+    """Which tools it has: `none` (so an answer without a list of calls means that there were none), `world` (only those
+    of the world, which are observed), or `own` (any: what it called is known only from what it returns)."""
 
 
 class HttpConfig(AgentFields, tag_field="kind", tag="http"):

@@ -190,6 +190,7 @@ def _limits(suite: Suite) -> dict[str, Limits]:
         name: Limits(
             concurrency=config.concurrency or suite.concurrency,
             deadline_s=config.run_timeout_s or suite.timeouts.run_s,
+            tool_access=config.tool_access,
         )
         for name, config in suite.agents.items()
     }

@@ -68,7 +68,7 @@ class BatchRunner:
             async with aclosing(self._batch(asked, number)) as ended:
                 async for waiting, case, reply in ended:
                     if reply.fault is None or not reply.fault.retryable or number >= self.retry.attempts:
-                        yield case, self._finished(waiting, reply)
+                        yield case, self._finished(waiting, case, reply)
                         continue
                     self._keep(waiting, reply, reply.fault)
                     retry_after_s = max(retry_after_s, reply.fault.retry_after_s or 0.0)
@@ -142,9 +142,9 @@ class BatchRunner:
             waiting.recorder = self._recorder(waiting.place)
         waiting.recorder.fail(fault)
 
-    def _finished(self, waiting: _Waiting, reply: Reply) -> Finished:
+    def _finished(self, waiting: _Waiting, case: Case, reply: Reply) -> Finished:
         recorder = waiting.recorder or self._recorder(waiting.place)
-        run = concluded(waiting.place, reply, waiting.attempts, recorder, self._redaction)
+        run = concluded(waiting.place, case, reply, waiting.attempts, recorder, self._redaction)
         run.started_at = waiting.attempts[0].started_at
         return Finished(run, recorder.close(), recorder.appended, waiting.earlier_bodies)
 
@@ -157,5 +157,5 @@ class BatchRunner:
 
 
 def _waiting(trial: Trial) -> _Waiting:
-    place = Place(run_id=trial.run_id, experiment_id=trial.experiment_id, key=trial.key)
+    place = Place(run_id=trial.run_id, experiment_id=trial.experiment_id, key=trial.key, tool_access=trial.tool_access)
     return _Waiting(place, trial.deadline_s, trial.suite_file)

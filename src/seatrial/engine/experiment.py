@@ -158,6 +158,7 @@ class ExperimentRunner:
                     run_id=next(self._run_ids),
                     experiment_id=self.experiment.experiment_id,
                     key=key,
+                    tool_access=config.tool_access,
                     case=case,
                     deadline_s=case.timeout_s or deadline_s,
                     suite_file=self.suite.file,

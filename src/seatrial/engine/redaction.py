@@ -21,7 +21,9 @@ from seatrial.trajectory.step import Step
 from seatrial.transcript import Note, note_code
 
 SECRET_REMOVED = note_code(
-    "secret_removed", "The agent sent back a secret of the suite; the name of the secret stands in its place."
+    "secret_removed",
+    "The agent sent back a secret of the suite; the name of the secret stands in its place.",
+    "harmless",
 )
 
 T = TypeVar("T")

@@ -18,9 +18,10 @@ from seatrial.engine.redaction import Redaction
 from seatrial.engine.stop import Stop
 from seatrial.errors import SeatrialError
 from seatrial.runs import Attempt, Case, Fault, Run, RunKey, RunStatus
+from seatrial.runs.conclusion import conclude, given_messages
 from seatrial.store import Receipt, Store, address
 from seatrial.suites import Retry
-from seatrial.trajectory import find_steps
+from seatrial.trajectory.completeness import ToolAccess
 
 GRACE_S = 10.0
 """Agents end by themselves at the deadline, and bring what there is; one that does not is cut off so much later."""
@@ -36,6 +37,7 @@ class Place(msgspec.Struct, kw_only=True):
     run_id: str
     experiment_id: str
     key: RunKey
+    tool_access: ToolAccess = "own"
 
 
 class Trial(Place, kw_only=True):
@@ -122,7 +124,7 @@ class TrialRunner:
                 except TimeoutError:
                     reply = Reply(fault=_out_of_time(trial))
                     break
-            run = concluded(trial, reply, attempts, recorder, self._redaction)
+            run = concluded(trial, trial.case, reply, attempts, recorder, self._redaction)
             run.started_at = started_at
             run.duration_ms = (clock.monotonic_s() - begun) * 1000
         finally:
@@ -220,15 +222,17 @@ class LiveEvents:
         self.receipts.append(self._store.append_events(place.run_id, events, first=first))
 
 
-def concluded(place: Place, reply: Reply, attempts: list[Attempt], recorder: Recorder, redaction: Redaction) -> Run:
+def concluded(
+    place: Place, case: Case, reply: Reply, attempts: list[Attempt], recorder: Recorder, redaction: Redaction
+) -> Run:
     """The record of a run that has ended, ungraded; its last event is recorded."""
     try:
-        run = _run(place, reply, attempts, redaction)
+        run = _run(place, case, reply, attempts, redaction)
         _record_end(recorder, reply)
     except Exception as error:  # noqa: BLE001 (what an agent sent must not end the experiment, whatever it is)
         reply = Reply(body=reply.body, fault=internal_fault(error, redaction))
         attempts[-1].fault = reply.fault
-        run = _run(place, reply, attempts, redaction)
+        run = _run(place, case, reply, attempts, redaction)
         _record_end(recorder, reply)
     return run
 
@@ -245,23 +249,20 @@ def internal_fault(error: BaseException, redaction: Redaction) -> Fault:
     return redaction.fault(Fault("internal_error", f"{type(error).__name__}: {error}"[:MAX_MESSAGE], detail=detail))
 
 
-def _run(place: Place, reply: Reply, attempts: list[Attempt], redaction: Redaction) -> Run:
+def _run(place: Place, case: Case, reply: Reply, attempts: list[Attempt], redaction: Redaction) -> Run:
     run = Run(
         run_id=place.run_id,
         experiment_id=place.experiment_id,
         key=place.key,
         status=_status(reply.fault),
-        reading=reply.reading,
         body=reply.body,
         attempts=attempts,
         fault=reply.fault,
     )
     if reply.reading is not None:
-        found = find_steps(reply.reading, trace_file=reply.trace_file)
-        run.steps = redaction.steps(found.steps)
-        run.steps_source = found.source
-        if found.notes:
-            reply.reading.notes = [*reply.reading.notes, *found.notes]
+        given = given_messages(case)
+        conclude(run, reply.reading, given, trace_file=reply.trace_file, tool_access=place.tool_access)
+        run.steps = redaction.steps(run.steps)
     return run
 
 
@@ -289,4 +290,5 @@ def _record_end(recorder: Recorder, reply: Reply) -> None:
     elif reply.streamed or reply.reading is None:
         recorder.finish(None)
     else:
-        recorder.finish(reply.reading.transcript)
+        transcript = reply.reading.transcript
+        recorder.finish(msgspec.structs.replace(transcript, messages=transcript.done(), given=[]))

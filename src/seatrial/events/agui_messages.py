@@ -17,13 +17,17 @@ from seatrial.events.violation import quoted
 from seatrial.transcript import Note, note_code, pointer
 
 AGUI_MESSAGE_DROPPED = note_code(
-    "agui_message_dropped", "A message of a snapshot or an input is not one of AG-UI's messages; it was dropped."
+    "agui_message_dropped",
+    "A message of a snapshot or an input is not one of AG-UI's messages; it was dropped.",
+    "serious",
 )
 AGUI_MESSAGE_REPAIRED = note_code(
-    "agui_message_repaired", "A message of a snapshot or an input lacked something, or had it in another shape."
+    "agui_message_repaired", "A message of a snapshot or an input lacked something, or had it in another shape.", "look"
 )
 BINARY_PART_UPGRADED = note_code(
-    "binary_part_upgraded", "A content part of the old kind `binary` became an image, audio, video or document part."
+    "binary_part_upgraded",
+    "A content part of the old kind `binary` became an image, audio, video or document part.",
+    "harmless",
 )
 
 Part: TypeAlias = dict[str, Any]

@@ -22,18 +22,26 @@ from seatrial.events.violation import quoted
 from seatrial.transcript import Note, note_code, pointer, repair_notes
 
 LEGACY_EVENT = note_code(
-    "legacy_event", "An event of a THINKING_* type, which AG-UI 1.0 has no more, became REASONING_*."
+    "legacy_event", "An event of a THINKING_* type, which AG-UI 1.0 has no more, became REASONING_*.", "harmless"
 )
-EVENT_UNREADABLE = note_code("event_unreadable", "What came is not JSON, or no object with a type; it is kept as RAW.")
-UNKNOWN_EVENT_TYPE = note_code("unknown_event_type", "An event has a type that AG-UI does not know; it is kept as RAW.")
-EVENT_UNTYPED = note_code("event_untyped", "An event lacks what its type needs; it is kept as RAW.")
+EVENT_UNREADABLE = note_code(
+    "event_unreadable", "What came is not JSON, or no object with a type; it is kept as RAW.", "serious"
+)
+UNKNOWN_EVENT_TYPE = note_code(
+    "unknown_event_type", "An event has a type that AG-UI does not know; it is kept as RAW.", "serious"
+)
+EVENT_UNTYPED = note_code("event_untyped", "An event lacks what its type needs; it is kept as RAW.", "serious")
 EVENT_FIELD_MAPPED = note_code(
-    "event_field_mapped", "A field was read from one of the generic fields, or from the envelope around the event."
+    "event_field_mapped",
+    "A field was read from one of the generic fields, or from the envelope around the event.",
+    "harmless",
 )
 EVENT_FIELD_MISSING = note_code(
-    "event_field_missing", "A required field is missing; an empty or made-up value stands in."
+    "event_field_missing", "A required field is missing; an empty or made-up value stands in.", "look"
 )
-EVENT_FIELD_DROPPED = note_code("event_field_dropped", "An optional field is null or of a wrong type; it was dropped.")
+EVENT_FIELD_DROPPED = note_code(
+    "event_field_dropped", "An optional field is null or of a wrong type; it was dropped.", "look"
+)
 
 RAW_SOURCE = "seatrial"
 """`source` of the RAW events that keep what could not be read."""

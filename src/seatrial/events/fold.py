@@ -17,23 +17,35 @@ from seatrial.events.run_input import version_note
 from seatrial.events.violation import quoted
 from seatrial.transcript import Note, note_code, pointer
 
-UNKNOWN_MESSAGE = note_code("unknown_message", "An event names a message that does not exist; it changes nothing.")
+UNKNOWN_MESSAGE = note_code(
+    "unknown_message", "An event names a message that does not exist; it changes nothing.", "serious"
+)
 UNKNOWN_TOOL_CALL = note_code(
-    "unknown_tool_call", "An event names a tool call that does not exist; it changes nothing."
+    "unknown_tool_call", "An event names a tool call that does not exist; it changes nothing.", "serious"
 )
 TEXT_INTO_ACTIVITY = note_code(
-    "text_into_activity", "Text or reasoning is streamed under the id of an activity message; it was dropped."
+    "text_into_activity",
+    "Text or reasoning is streamed under the id of an activity message; it was dropped.",
+    "serious",
 )
-TOOL_CALL_RENAMED = note_code("tool_call_renamed", "A tool call is started again under another tool name.")
+TOOL_CALL_RENAMED = note_code("tool_call_renamed", "A tool call is started again under another tool name.", "serious")
 PARENT_NOT_ASSISTANT = note_code(
-    "parent_not_assistant", "The parent of a tool call is no assistant message; the call got a message of its own."
+    "parent_not_assistant",
+    "The parent of a tool call is no assistant message; the call got a message of its own.",
+    "look",
 )
-PATCH_FAILED = note_code("patch_failed", "A patch does not apply; the state or activity stays as it was.")
-NOT_AN_ACTIVITY = note_code("not_an_activity", "ACTIVITY_DELTA names a message of another kind; it changes nothing.")
+PATCH_FAILED = note_code("patch_failed", "A patch does not apply; the state or activity stays as it was.", "look")
+NOT_AN_ACTIVITY = note_code(
+    "not_an_activity", "ACTIVITY_DELTA names a message of another kind; it changes nothing.", "look"
+)
 REARRANGED_TOO_OFTEN = note_code(
-    "rearranged_too_often", "Events have put all messages in another order so often that this one changes nothing."
+    "rearranged_too_often",
+    "Events have put all messages in another order so often that this one changes nothing.",
+    "serious",
 )
-CHUNK_NOT_EXPANDED = note_code("chunk_not_expanded", "A chunk reached the fold; chunks have to be expanded first.")
+CHUNK_NOT_EXPANDED = note_code(
+    "chunk_not_expanded", "A chunk reached the fold; chunks have to be expanded first.", "serious"
+)
 
 _AUTHORITY = "@ag-ui/client"
 

@@ -33,15 +33,19 @@ from seatrial.transcript import Note, note_code, pointer, repair_notes
 # Where AG-UI clients take null for absent, and `title`, which only the old THINKING_START had.
 _ABSENT_AS_NULL = frozenset({"parentMessageId", "outcome", "rawEvent", "result", "input", "title"})
 
-DONE_SENTINEL = note_code("done_sentinel", "The stream has the `[DONE]` of other protocols, which AG-UI refuses.")
-FRAME_TRUNCATED = note_code("frame_truncated", "The stream was cut inside a frame; what had come of it was dropped.")
-ENVELOPE_INVALID = note_code(
-    "envelope_invalid", "An envelope, KEEPALIVE or TERMINAL frame has a wrong, missing or unknown field."
+DONE_SENTINEL = note_code(
+    "done_sentinel", "The stream has the `[DONE]` of other protocols, which AG-UI refuses.", "look"
 )
-SEQUENCE_GAP = note_code("sequence_gap", "Sequences are missing, at the start or between two events.")
-SEQUENCE_REPEATED = note_code("sequence_repeated", "A sequence is not higher than the one before it.")
-RUN_CHANGED = note_code("run_changed", "An envelope names another run or thread than the one before it.")
-AFTER_TERMINAL = note_code("after_terminal", "An event comes after the TERMINAL frame.")
+FRAME_TRUNCATED = note_code(
+    "frame_truncated", "The stream was cut inside a frame; what had come of it was dropped.", "serious"
+)
+ENVELOPE_INVALID = note_code(
+    "envelope_invalid", "An envelope, KEEPALIVE or TERMINAL frame has a wrong, missing or unknown field.", "serious"
+)
+SEQUENCE_GAP = note_code("sequence_gap", "Sequences are missing, at the start or between two events.", "serious")
+SEQUENCE_REPEATED = note_code("sequence_repeated", "A sequence is not higher than the one before it.", "look")
+RUN_CHANGED = note_code("run_changed", "An envelope names another run or thread than the one before it.", "look")
+AFTER_TERMINAL = note_code("after_terminal", "An event comes after the TERMINAL frame.", "serious")
 
 _BOM = b"\xef\xbb\xbf"
 

@@ -74,21 +74,27 @@ from seatrial.transcript import (
 from seatrial.transcript.arguments import ARGUMENTS_NOT_JSON, parse_arguments
 from seatrial.transcript.thinking import UNCLOSED_THINKING_TAG
 
-DEVELOPER_AS_SYSTEM = note_code("developer_as_system", "A developer message is read as a system message.")
-MESSAGE_NAME_DROPPED = note_code("message_name_dropped", "A message has a name, for which a transcript has no field.")
+DEVELOPER_AS_SYSTEM = note_code("developer_as_system", "A developer message is read as a system message.", "harmless")
+MESSAGE_NAME_DROPPED = note_code(
+    "message_name_dropped", "A message has a name, for which a transcript has no field.", "harmless"
+)
 MESSAGE_METADATA_DROPPED = note_code(
-    "message_metadata_dropped", "A message or tool call has metadata, for which a transcript has no field."
+    "message_metadata_dropped", "A message or tool call has metadata, for which a transcript has no field.", "look"
 )
 ENCRYPTED_VALUE_DROPPED = note_code(
-    "encrypted_value_dropped", "A message that is not the assistant's has an encrypted value; it was dropped."
+    "encrypted_value_dropped", "A message that is not the assistant's has an encrypted value; it was dropped.", "look"
 )
 SUBAGENT_FLATTENED = note_code(
-    "subagent_flattened", "What subagents said stands among what the agent said, and no longer tells whose it is."
+    "subagent_flattened",
+    "What subagents said stands among what the agent said, and no longer tells whose it is.",
+    "harmless",
 )
 MEDIA_PART_DROPPED = note_code(
-    "media_part_dropped", "A content part is neither text nor an image with data or a URL; it was dropped."
+    "media_part_dropped", "A content part is neither text nor an image with data or a URL; it was dropped.", "serious"
 )
-TOOL_NAME_UNKNOWN = note_code("tool_name_unknown", "A tool result answers no known call, so its tool has no name.")
+TOOL_NAME_UNKNOWN = note_code(
+    "tool_name_unknown", "A tool result answers no known call, so its tool has no name.", "serious"
+)
 
 _R = TypeVar("_R", bound=msgspec.Struct)
 

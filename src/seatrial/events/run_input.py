@@ -17,7 +17,9 @@ from seatrial.transcript import Note, note_code
 PROTOCOL_VERSION = "1.0"
 
 PROTOCOL_VERSION_UNKNOWN = note_code(
-    "protocol_version_unknown", "The declared AG-UI version is newer than 1.0 or no version; it was read as 1.0."
+    "protocol_version_unknown",
+    "The declared AG-UI version is newer than 1.0 or no version; it was read as 1.0.",
+    "look",
 )
 
 _VERSION = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})")

@@ -20,16 +20,21 @@ from seatrial.events.violation import Fault, Owner, Violation, agent, name_of, q
 from seatrial.transcript import Note, note_code, pointer
 
 RUN_IDS_DISAGREE = note_code(
-    "run_ids_disagree", "RUN_FINISHED names another run or thread than the RUN_STARTED before it."
+    "run_ids_disagree", "RUN_FINISHED names another run or thread than the RUN_STARTED before it.", "look"
 )
-THREAD_CHANGED = note_code("thread_changed", "A later run of the stream is on another thread than the first one.")
-INTERRUPT_ID_REPEATED = note_code("interrupt_id_repeated", "Two interrupts of one run have the same id.")
+THREAD_CHANGED = note_code(
+    "thread_changed", "A later run of the stream is on another thread than the first one.", "look"
+)
+INTERRUPT_ID_REPEATED = note_code("interrupt_id_repeated", "Two interrupts of one run have the same id.", "look")
 INTERRUPT_WITHOUT_SNAPSHOTS = note_code(
     "interrupt_without_snapshots",
     "A run ends in an interrupt without a STATE_SNAPSHOT and a MESSAGES_SNAPSHOT before it.",
+    "look",
 )
 STREAM_TRUNCATED = note_code(
-    "event_stream_truncated", "The stream ends without RUN_FINISHED or RUN_ERROR: it must not be read as a success."
+    "event_stream_truncated",
+    "The stream ends without RUN_FINISHED or RUN_ERROR: it must not be read as a success.",
+    "serious",
 )
 
 

@@ -43,13 +43,15 @@ from seatrial.transcript import (
 )
 from seatrial.transcript.arguments import parse_arguments
 
-FINAL_RESPONSE_MISSING = note_code("final_response_missing", "There is no final_response, or it is empty.")
+FINAL_RESPONSE_MISSING = note_code("final_response_missing", "There is no final_response, or it is empty.", "look")
 FINAL_RESPONSE_TRUNCATED = note_code(
-    "final_response_truncated", "The final_response is longer than 50,000 characters; only those were kept."
+    "final_response_truncated", "The final_response is longer than 50,000 characters; only those were kept.", "look"
 )
-METADATA_INVALID = note_code("metadata_invalid", "The metadata is not an object; it was ignored.")
+METADATA_INVALID = note_code("metadata_invalid", "The metadata is not an object; it was ignored.", "look")
 METADATA_NOT_UNDERSTOOD = note_code(
-    "metadata_not_understood", "A metadata value is not of the kind its key promises; it stays among the metadata."
+    "metadata_not_understood",
+    "A metadata value is not of the kind its key promises; it stays among the metadata.",
+    "look",
 )
 
 FORMAT: Final = "agent-response"

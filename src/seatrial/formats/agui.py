@@ -14,10 +14,12 @@ from seatrial.transcript import CustomMessage, ImageBlock, Note, Transcript, Use
 NAME = "agui"
 
 EVENT_ORDER_VIOLATION = note_code(
-    "event_order_violation", "An event stands where it may not; clients stop there, this reading went on."
+    "event_order_violation", "An event stands where it may not; clients stop there, this reading went on.", "look"
 )
 ONLY_SEATRIAL_READS = note_code(
-    "only_seatrial_reads", "The format has no field for it: it travels in metadata that other clients ignore."
+    "only_seatrial_reads",
+    "The format has no field for it: it travels in metadata that other clients ignore.",
+    "harmless",
 )
 
 

@@ -7,6 +7,8 @@ from typing import Any, Literal, cast, get_args
 import msgspec
 
 CallStatus = Literal["ok", "error", "timeout", "cancelled", "unknown"]
+ExecutedBy = Literal["agent", "provider", "user"]
+"""`provider`: a tool that the model's provider runs itself (web search, MCP). `user`: a simulated user's own tool."""
 
 _STARTED = ("started_at", "startedAt", "start_time", "startTime", "timestamp")
 _ENDED = ("ended_at", "endedAt", "end_time", "endTime")
@@ -23,6 +25,7 @@ class CallFacts(msgspec.Struct, omit_defaults=True, gc=False):
     duration_ms: float | None = None
     status: CallStatus | None = None
     error: str | None = None
+    executed_by: ExecutedBy = "agent"
 
 
 def read_call_facts(value: dict[str, Any]) -> CallFacts | None:

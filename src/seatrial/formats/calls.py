@@ -22,7 +22,7 @@ from seatrial.transcript.salvage import GENERATED_ID_PREFIX as GENERATED_ID_PREF
 from seatrial.transcript.salvage import TOOL_CALL_ID_GENERATED as TOOL_CALL_ID_GENERATED
 
 TOOL_CALL_DROPPED_NO_NAME = note_code(
-    "tool_call_dropped_no_name", "A tool call has no usable name; it was dropped, the rest stays."
+    "tool_call_dropped_no_name", "A tool call has no usable name; it was dropped, the rest stays.", "serious"
 )
 
 

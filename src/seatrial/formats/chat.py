@@ -52,18 +52,26 @@ from seatrial.transcript import (
 from seatrial.transcript.salvage import MAX_TIMESTAMP, MESSAGE_DROPPED, ROLE_UNKNOWN, VALUE_DROPPED
 
 MESSAGES_MISSING = note_code(
-    "messages_missing", "The source has no messages; one assistant message with the answer stands for them."
+    "messages_missing", "The source has no messages; one assistant message with the answer stands for them.", "harmless"
 )
-MESSAGES_INVALID = note_code("messages_invalid", "The messages are not an array; they were ignored.")
-MESSAGE_DROPPED_NO_ROLE = note_code("message_dropped_no_role", "A message has no role; it was dropped, the rest stays.")
-ROLE_READ_AS = note_code("role_read_as", "A role by another name was read as the one it stands for.")
-TOOL_CALLS_INVALID = note_code("tool_calls_invalid", "The tool calls are not an array; they were ignored.")
+MESSAGES_INVALID = note_code("messages_invalid", "The messages are not an array; they were ignored.", "serious")
+MESSAGE_DROPPED_NO_ROLE = note_code(
+    "message_dropped_no_role", "A message has no role; it was dropped, the rest stays.", "serious"
+)
+ROLE_READ_AS = note_code("role_read_as", "A role by another name was read as the one it stands for.", "harmless")
+TOOL_CALLS_INVALID = note_code("tool_calls_invalid", "The tool calls are not an array; they were ignored.", "serious")
 CALLS_OUTSIDE_ASSISTANT = note_code(
-    "calls_outside_assistant", "A message of another role has tool calls; they follow it as an assistant message."
+    "calls_outside_assistant",
+    "A message of another role has tool calls; they follow it as an assistant message.",
+    "look",
 )
-THINKING_INVALID = note_code("thinking_invalid", "A thinking entry is not an object; text was kept as reasoning.")
+THINKING_INVALID = note_code(
+    "thinking_invalid", "A thinking entry is not an object; text was kept as reasoning.", "look"
+)
 TOOL_RESULT_REPEATED = note_code(
-    "tool_result_repeated", "A result came inside its call and again as a message; if they are equal, one is kept."
+    "tool_result_repeated",
+    "A result came inside its call and again as a message; if they are equal, one is kept.",
+    "look",
 )
 
 _ROLES = {

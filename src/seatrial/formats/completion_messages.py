@@ -43,9 +43,13 @@ from seatrial.transcript import (
     pointer,
 )
 
-REFUSAL_READ_AS_TEXT = note_code("refusal_read_as_text", "The model refused; what it said is kept as visible text.")
+REFUSAL_READ_AS_TEXT = note_code(
+    "refusal_read_as_text", "The model refused; what it said is kept as visible text.", "harmless"
+)
 CUSTOM_TOOL_CALL = note_code(
-    "custom_tool_call", "A call of a tool that takes free text was read as one with that text as its arguments."
+    "custom_tool_call",
+    "A call of a tool that takes free text was read as one with that text as its arguments.",
+    "harmless",
 )
 
 

@@ -13,7 +13,9 @@ from seatrial.formats.turn import Ending, end_turn, other_counts, tell_run, toke
 from seatrial.transcript import AssistantMessage, StopReason, Transcript, Usage, note_code
 from seatrial.transcript.salvage import VALUE_DROPPED
 
-CHOICE_DROPPED = note_code("choice_dropped", "The model gave several answers; all but the first were dropped.")
+CHOICE_DROPPED = note_code(
+    "choice_dropped", "The model gave several answers; all but the first were dropped.", "serious"
+)
 
 _FINISH_REASONS = {
     "stop": StopReason.END_TURN,

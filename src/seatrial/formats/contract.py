@@ -22,7 +22,7 @@ from seatrial.formats.reading import Reading
 from seatrial.transcript import AssistantMessage, Note, note_code
 
 NOT_GRADEABLE = note_code(
-    "not_gradeable", "No assistant message has text, so there is nothing but the answer to grade."
+    "not_gradeable", "No assistant message has text, so there is nothing but the answer to grade.", "harmless"
 )
 
 ResponseMode = Literal["thin", "rich"]

@@ -19,7 +19,9 @@ from seatrial.formats.turn import STREAM_TRUNCATED
 from seatrial.transcript import Transcript, note_code
 from seatrial.wire import Repair
 
-FRAME_DROPPED = note_code("frame_dropped", "A frame of a stream is not what its format sends; it was dropped.")
+FRAME_DROPPED = note_code(
+    "frame_dropped", "A frame of a stream is not what its format sends; it was dropped.", "serious"
+)
 
 _BOM = b"\xef\xbb\xbf"
 _SSE_DATA = re.compile(rb"(?:\A|[\r\n])data:")

@@ -16,9 +16,11 @@ from seatrial.formats.parts import At
 from seatrial.formats.tally import Tally
 from seatrial.transcript import Message, Note, Transcript, note_code
 
-NOT_CARRIED = note_code("not_carried", "The format has no place for this part of the transcript; it was left out.")
+NOT_CARRIED = note_code(
+    "not_carried", "The format has no place for this part of the transcript; it was left out.", "look"
+)
 CHANGED = note_code(
-    "changed", "The format carries this part of the transcript in another form; it is read back differently."
+    "changed", "The format carries this part of the transcript in another form; it is read back differently.", "look"
 )
 
 

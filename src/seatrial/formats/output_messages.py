@@ -45,13 +45,13 @@ from seatrial.transcript import (
 from seatrial.transcript.note import repair_notes
 from seatrial.transcript.salvage import VALUE_DROPPED
 
-ANSWER_MISSING = note_code("answer_missing", "There is no text, and no assistant message with text: no answer.")
+ANSWER_MISSING = note_code("answer_missing", "There is no text, and no assistant message with text: no answer.", "look")
 OUTPUT_READ_AS_TEXT = note_code(
-    "output_read_as_text", "`output` is text where messages belong; it was read as the answer."
+    "output_read_as_text", "`output` is text where messages belong; it was read as the answer.", "look"
 )
-KEY_REPEATED = note_code("key_repeated", "The same thing is given under two names; the first is used.")
+KEY_REPEATED = note_code("key_repeated", "The same thing is given under two names; the first is used.", "serious")
 KEY_MISSPELLED = note_code(
-    "key_misspelled", "A key that means nothing looks like one that does; it was kept as metadata."
+    "key_misspelled", "A key that means nothing looks like one that does; it was kept as metadata.", "serious"
 )
 
 FORMAT: Final = "output-messages"

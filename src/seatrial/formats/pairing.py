@@ -7,9 +7,13 @@ from collections import OrderedDict
 from seatrial.formats.parts import At
 from seatrial.transcript import Note, ToolResultMessage, note_code, pointer
 
-TOOL_RESULT_UNPAIRED = note_code("tool_result_unpaired", "A tool result belongs to no call that came before it.")
+TOOL_RESULT_UNPAIRED = note_code(
+    "tool_result_unpaired", "A tool result belongs to no call that came before it.", "serious"
+)
 TOOL_RESULT_PAIRED_BY_ORDER = note_code(
-    "tool_result_paired_by_order", "A tool result names no call; it was given to the oldest call without a result."
+    "tool_result_paired_by_order",
+    "A tool result names no call; it was given to the oldest call without a result.",
+    "look",
 )
 
 

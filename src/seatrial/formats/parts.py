@@ -30,8 +30,10 @@ from seatrial.transcript import (
 )
 from seatrial.transcript.salvage import TEXT_FROM_JSON
 
-CONTENT_DROPPED = note_code("content_dropped", "A part of the content has no place in the transcript; it was dropped.")
-CONTENT_JOINED = note_code("content_joined", "A system prompt in several parts was joined into one text.")
+CONTENT_DROPPED = note_code(
+    "content_dropped", "A part of the content has no place in the transcript; it was dropped.", "serious"
+)
+CONTENT_JOINED = note_code("content_joined", "A system prompt in several parts was joined into one text.", "harmless")
 
 At: TypeAlias = tuple[str | int, ...]
 """Where in the input something stands; made into a pointer only when there is something to say about it."""

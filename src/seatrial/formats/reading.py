@@ -44,7 +44,9 @@ class Reading(msgspec.Struct):
     events: list[Event] | None = None
     """The events, where the source was a stream of them."""
     calls: dict[str, CallFacts] = {}
-    """When calls ran and how they ended, where the source says so beside them; by call id."""
+    """When calls ran, how they ended and who ran them, where the source says so beside them; by call id."""
+    answer_only: bool = False
+    """Whether the record is an answer and nothing else, so that nothing in it lists calls."""
 
 
 class Written(msgspec.Struct):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from seatrial.formats.parts import At
-from seatrial.transcript import NOTE_CODES, Note, pointer
+from seatrial.transcript import NOTE_CODES, Note, Weight, pointer
 from seatrial.wire import Repair
 
 
@@ -20,7 +20,7 @@ class Tally:
         self._repeats: dict[tuple[str, str], list[int]] = {}
         """Where in `notes` the first finding of a kind stands, and how often it came again."""
 
-    def add(self, code: str, at: At, message: str, *, each: str | None = None) -> None:
+    def add(self, code: str, at: At, message: str, *, each: str | None = None, weight: Weight | None = None) -> None:
         """Note a finding. Findings of one code that agree in `each` are one note: the first, with a count."""
         if each is not None:
             known = self._repeats.get((code, each))
@@ -28,12 +28,12 @@ class Tally:
                 known[1] += 1
                 return
             self._repeats[code, each] = [len(self.notes), 0]
-        self.notes.append(Note(code, pointer(*at), message))
+        self.notes.append(Note(code, pointer(*at), message, weight))
 
     def add_repairs(self, repairs: Iterable[Repair], at: At) -> None:
         """Note what `wire.decode` had to repair."""
         for repair in repairs:
-            self.add(repair, at, NOTE_CODES[repair], each="")
+            self.add(repair, at, NOTE_CODES[repair].meaning, each="")
 
     def total(self) -> list[Note]:
         """All notes, the repeated ones with their count."""

@@ -10,8 +10,12 @@ from seatrial.formats.parts import At, json_kind
 from seatrial.formats.reading import TraceEvent
 from seatrial.transcript import Note, note_code, pointer
 
-TRACE_INVALID = note_code("trace_invalid", "The trace is not an array, or none of its events is valid; it was ignored.")
-TRACE_EVENT_DROPPED = note_code("trace_event_dropped", "A trace event is not valid; it was dropped, the rest stays.")
+TRACE_INVALID = note_code(
+    "trace_invalid", "The trace is not an array, or none of its events is valid; it was ignored.", "serious"
+)
+TRACE_EVENT_DROPPED = note_code(
+    "trace_event_dropped", "A trace event is not valid; it was dropped, the rest stays.", "serious"
+)
 
 
 def read_trace(value: Any, notes: list[Note], *, at: At = ()) -> list[TraceEvent] | None:

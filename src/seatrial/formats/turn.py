@@ -17,7 +17,9 @@ from seatrial.transcript import AssistantMessage, StopReason, ToolCall, Transcri
 from seatrial.transcript.salvage import STOP_REASON_GUESSED, UNKNOWN_STOP_REASON, VALUE_DROPPED
 
 STREAM_TRUNCATED = note_code(
-    "stream_truncated", "A stream ended before the turn did; what had arrived is kept, and the turn ends in an error."
+    "stream_truncated",
+    "A stream ended before the turn did; what had arrived is kept, and the turn ends in an error.",
+    "serious",
 )
 
 _MAX_COUNT = 2**63 - 1

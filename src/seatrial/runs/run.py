@@ -9,6 +9,7 @@ import msgspec
 from seatrial.formats.reading import Reading
 from seatrial.runs.fault import Fault
 from seatrial.runs.verdict import Grade, Verdict
+from seatrial.trajectory.completeness import Completeness
 from seatrial.trajectory.step import Step
 from seatrial.transcript import Note
 
@@ -54,6 +55,8 @@ class Run(msgspec.Struct, omit_defaults=True, kw_only=True):
     """What the agent sent, verbatim, in the last attempt."""
     steps: list[Step] = []
     steps_source: str | None = None
+    completeness: Completeness | None = None
+    """What is known of the agent's calls; None when there was no answer to read, or nobody had worked it out yet."""
     attempts: list[Attempt] = []
     fault: Fault | None = None
     verdicts: list[Verdict] = []

@@ -13,7 +13,7 @@ from seatrial.events import agui_messages as agui
 from seatrial.events.run_input import PROTOCOL_VERSION, RunAgentInput
 from seatrial.runs import Case
 from seatrial.server.history import History
-from seatrial.transcript import Note, TextBlock, Transcript, UserBlock, UserMessage
+from seatrial.transcript import Note
 
 
 def read_messages(request: CreateRun, run_id: str, notes: list[Note]) -> list[agui.Message]:
@@ -68,17 +68,6 @@ def case_of(run_id: str, messages: list[agui.Message], state: Any = UNSET) -> Ca
     return Case(id=run_id, instruction=instruction, input=plain, messages=told)
 
 
-def answer(transcript: Transcript, prompt: str) -> Transcript:
-    """What of a transcript the agent said to this prompt: some agents give back all that they were told."""
-    for index, message in reversed(list(enumerate(transcript.messages))):
-        if isinstance(message, UserMessage):
-            said = message.content if isinstance(message.content, str) else _block_text(message.content)
-            if said == prompt:
-                return msgspec.structs.replace(transcript, messages=transcript.messages[index + 1 :])
-            break
-    return transcript
-
-
 def _openai_message(message: agui.Message) -> dict[str, Any] | None:
     """A message in OpenAI's shape; None for what has no place there."""
     if isinstance(message, agui.ActivityMessage | agui.ReasoningMessage):
@@ -113,10 +102,6 @@ def _openai_part(part: agui.Part) -> agui.Part:
     if source.get("type") == "data":
         url = f"data:{source.get('mimeType') or ''};base64,{url}"
     return {"type": "image_url", "image_url": {"url": url}}
-
-
-def _block_text(blocks: list[UserBlock]) -> str:
-    return "".join([block.text for block in blocks if isinstance(block, TextBlock)])
 
 
 def _text(content: str | list[agui.Part]) -> str:

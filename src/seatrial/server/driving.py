@@ -19,6 +19,7 @@ from seatrial.events import decode_event, unfold
 from seatrial.events.run_input import RunAgentInput
 from seatrial.events.types import CancelledOutcome, RunError, RunFinished, RunStarted
 from seatrial.runs import Fault, ServedRun
+from seatrial.runs.conclusion import given_messages
 from seatrial.server import asking
 from seatrial.server.ending import (
     LOST,
@@ -35,7 +36,9 @@ from seatrial.server.logs import log
 from seatrial.server.means import Means
 from seatrial.server.run_log import FAULT_AFTER_END, RunLog
 from seatrial.server.stored_log import read_log
-from seatrial.transcript import Note
+from seatrial.trajectory.completeness import ToolAccess
+from seatrial.transcript import Message, Note
+from seatrial.transcript.given import mark_given
 
 Halt: TypeAlias = Fault | Literal["cancelled", "over"]
 """Why an agent is not waited for any longer: a fault, a request, or that it has said that its run is over."""
@@ -50,6 +53,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How many may wait; further ones are refused."""
     deadline_s: float | None = 300.0
     """How long each of them may take, from when the agent is called."""
+    tool_access: ToolAccess = "own"
+    """Which tools the agent has, as its suite says."""
 
 
 class Drive:
@@ -61,7 +66,7 @@ class Drive:
         given: RunAgentInput,
         started: RunStarted,
         agent: Agent,
-        deadline_s: float | None,
+        limits: Limits,
         places: asyncio.Semaphore,
         means: Means,
         notes: Sequence[Note] = (),
@@ -73,13 +78,13 @@ class Drive:
         self.run = run
         self._given = given
         self._agent = agent
-        self._deadline_s = deadline_s
+        self._limits = limits
         self._places = places
         self._means = means
         self._halted: asyncio.Future[Halt] = asyncio.get_running_loop().create_future()
         self._log = RunLog(run, started, means, on_fault=self.halt, on_terminal=self._expect_return)
         self._log.notes += notes
-        self._prompt = ""
+        self._said_before: list[Message] = []
         self._started_at = means.clock.now_ms()
         self._begun = means.clock.monotonic_s()
 
@@ -136,11 +141,11 @@ class Drive:
         log("run_started", run_id=self.run.run_id, agent=self.run.agent)
         agent = asyncio.create_task(self._agent.run(request, self._log.emit))
         # Agents end by themselves at the deadline, and bring what there is; one that does not is cut off.
-        limit_s = None if self._deadline_s is None else self._deadline_s + means.grace_s
+        limit_s = None if self._limits.deadline_s is None else self._limits.deadline_s + means.grace_s
         try:
             await _first_of(agent, self._halted, timeout_s=limit_s)
             if not agent.done():
-                self.halt(Fault("deadline_exceeded", f"the run used up its deadline of {self._deadline_s} s"))
+                self.halt(Fault("deadline_exceeded", f"the run used up its deadline of {self._limits.deadline_s} s"))
                 await self._let_go(agent)
         finally:
             if not agent.done():
@@ -167,14 +172,14 @@ class Drive:
         history = means.histories.of(run.thread_id, means.store.thread_runs(run.thread_id))
         given = asking.with_history(self._given, history)
         case = asking.case_of(run.run_id, history.messages, given.state)
-        self._prompt = case.instruction
+        self._said_before = given_messages(case)
         return RunRequest(
             run_id=run.run_id,
             experiment_id=means.server_id,
             case=case,
             trial=0,
             attempt=1,
-            timeout_s=self._deadline_s,
+            timeout_s=self._limits.deadline_s,
             run_input=given,
         )
 
@@ -200,6 +205,8 @@ class Drive:
             started_at=self._started_at,
             duration_ms=(means.clock.monotonic_s() - self._begun) * 1000,
             notes=self._log.notes,
+            given=self._said_before,
+            tool_access=self._limits.tool_access,
         )
         ending = await asyncio.to_thread(record.ending, events, first, means.clock.now_ms(), means.redaction)
         patience = Patience(self.run)
@@ -240,7 +247,9 @@ class Drive:
         thread_id, run_id = self.run.thread_id, self.run.run_id
         if reply is None or reply.reading is None or reply.streamed:
             return RunFinished(thread_id=thread_id, run_id=run_id), None
-        answer = asking.answer(reply.reading.transcript, self._prompt)
+        transcript = reply.reading.transcript
+        mark_given(transcript, self._said_before, reply.reading.notes)
+        answer = msgspec.structs.replace(transcript, messages=transcript.done(), given=[])
         _, *events, terminal = unfold(answer, thread_id=thread_id, run_id=run_id)
         for event in events:
             self._log.add(event)

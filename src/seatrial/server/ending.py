@@ -17,13 +17,14 @@ from seatrial.events import types as t
 from seatrial.events.order import Order
 from seatrial.formats.agui import NAME, reading_of
 from seatrial.runs import FAULT_CLASSES, Attempt, Fault, Run, RunKey, ServedRun
+from seatrial.runs.conclusion import conclude
 from seatrial.server.logs import log
 from seatrial.server.means import Means
 from seatrial.server.stored_log import read_log
 from seatrial.store import Store, address
 from seatrial.store.served import Ending
-from seatrial.trajectory import find_steps
-from seatrial.transcript import Note
+from seatrial.trajectory.completeness import ToolAccess
+from seatrial.transcript import Message, Note
 
 Terminal: TypeAlias = t.RunFinished | t.RunError
 
@@ -85,6 +86,9 @@ class Record(msgspec.Struct, kw_only=True):
     duration_ms: float
     notes: list[Note] = []
     """What was done to its events."""
+    given: list[Message] = []
+    """What the run started from, as far as its events do not say."""
+    tool_access: ToolAccess = "own"
 
     def ending(self, events: list[bytes], first: int, ended_at: int, redaction: Redaction) -> Ending:
         """The end of the run, for the store. Takes its time where the agent said much."""
@@ -126,14 +130,12 @@ class Record(msgspec.Struct, kw_only=True):
         )
         if reply.reading is not None:
             try:
-                found = find_steps(reply.reading, trace_file=reply.trace_file)
+                conclude(run, reply.reading, self.given, trace_file=reply.trace_file, tool_access=self.tool_access)
             except Exception as error:  # noqa: BLE001 (what an agent sent must not keep its run from ending)
                 run.fault = attempt.fault = self.fault or internal_fault(error, redaction)
                 return run
-            run.reading = reply.reading
-            run.reading.notes = [*run.reading.notes, *self.notes, *found.notes]
-            run.steps = redaction.steps(found.steps)
-            run.steps_source = found.source
+            reply.reading.notes = [*reply.reading.notes, *self.notes]
+            run.steps = redaction.steps(run.steps)
         return run
 
 

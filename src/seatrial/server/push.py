@@ -37,7 +37,9 @@ from seatrial.store.served import Ending
 from seatrial.transcript import Note, note_code, pointer
 
 RUN_STARTED_DROPPED = note_code(
-    "run_started_dropped", "RUN_STARTED was pushed; the run was started when it was admitted, and its log has one."
+    "run_started_dropped",
+    "RUN_STARTED was pushed; the run was started when it was admitted, and its log has one.",
+    "harmless",
 )
 
 RUNS = 256

@@ -28,13 +28,23 @@ MAX_PENDING_BYTES = 64 << 20
 """How much may wait for the store before the run is given up: an agent cannot be told to speak more slowly."""
 MAX_NOTES = 100
 
-EVENT_DROPPED = note_code("event_dropped", "An event stands where it may not, or cannot be stored; the log lacks it.")
-EVENT_AFTER_END = note_code("event_after_end", "An event came after the one that ended the run; the log lacks it.")
-SECOND_TERMINAL = note_code(
-    "second_terminal", "A second event came that ends the run; the first one counts, and the log lacks this one."
+EVENT_DROPPED = note_code(
+    "event_dropped", "An event stands where it may not, or cannot be stored; the log lacks it.", "serious"
 )
-FAULT_AFTER_END = note_code("fault_after_end", "The agent failed after the event that ended the run; the event counts.")
-LEFT_OPEN = note_code("left_open_closed", "The run ended with something open; its ends were added to the log.")
+EVENT_AFTER_END = note_code(
+    "event_after_end", "An event came after the one that ended the run; the log lacks it.", "serious"
+)
+SECOND_TERMINAL = note_code(
+    "second_terminal",
+    "A second event came that ends the run; the first one counts, and the log lacks this one.",
+    "look",
+)
+FAULT_AFTER_END = note_code(
+    "fault_after_end", "The agent failed after the event that ended the run; the event counts.", "look"
+)
+LEFT_OPEN = note_code(
+    "left_open_closed", "The run ended with something open; its ends were added to the log.", "harmless"
+)
 
 
 def recordable(event: Event, redaction: Redaction) -> tuple[Event, bytes]:

@@ -274,7 +274,7 @@ class RunService:
         if run.agent not in self._places:
             self._places[run.agent] = asyncio.Semaphore(limits.concurrency)
         agent, places = self._agents[run.agent], self._places[run.agent]
-        drive = Drive(run, given, started, agent, limits.deadline_s, places, self._means, notes)
+        drive = Drive(run, given, started, agent, limits, places, self._means, notes)
         self._drives[run.run_id] = drive
         self._spawn(self._driven(drive))
 

@@ -193,6 +193,7 @@ def _whole(connection: sa.Connection, query: sa.Select[Any]) -> list[Run]:
                 reading=rows.reading_of(document, notes[row.id]) if document is not None else None,
                 steps=steps[row.id],
                 steps_source=data.steps_source,
+                completeness=data.completeness,
                 attempts=attempts[row.id],
                 fault=data.fault,
                 verdicts=given[row.id],

@@ -10,6 +10,7 @@ from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading, TraceEvent
 from seatrial.runs import Attempt, Case, Fault, Grade, Judgement, Run, RunStatus, Verdict
+from seatrial.trajectory.completeness import Completeness
 from seatrial.trajectory.step import Step
 from seatrial.transcript import AssistantMessage, Note, Transcript
 
@@ -43,6 +44,7 @@ class RunData(msgspec.Struct, omit_defaults=True):
     steps_source: str | None = None
     fault: Fault | None = None
     metadata: dict[str, Any] = {}
+    completeness: Completeness | None = None
 
 
 class StoredReading(msgspec.Struct, omit_defaults=True):
@@ -123,7 +125,7 @@ def run_values(run: Run, body: bytes | None) -> tuple[object, ...]:
         0,
         encode(grade) if grade is not None else None,
         body,
-        encode(RunData(run.steps_source, run.fault, run.metadata)),
+        encode(RunData(run.steps_source, run.fault, run.metadata, run.completeness)),
     )
 
 

@@ -18,22 +18,24 @@ from seatrial.trajectory.step import Source, Step, Trajectory, summarise
 from seatrial.transcript import AssistantMessage, Note, note_code, pointer
 
 TRACE_AND_MESSAGES_BOTH_GIVEN = note_code(
-    "trace_and_messages_both_given", "A trace and messages with tool calls are both given; the trace counts."
+    "trace_and_messages_both_given", "A trace and messages with tool calls are both given; the trace counts.", "look"
 )
 TRACE_DISAGREES_WITH_MESSAGES = note_code(
-    "trace_disagrees_with_messages", "The trace and the messages do not show the same tool calls."
+    "trace_disagrees_with_messages", "The trace and the messages do not show the same tool calls.", "serious"
 )
 REPORTED_CALL_NOT_OBSERVED = note_code(
-    "reported_call_not_observed", "The agent reports a call that did not go through the tool proxy."
+    "reported_call_not_observed", "The agent reports a call that did not go through the tool proxy.", "look"
 )
 OBSERVED_CALL_NOT_REPORTED = note_code(
-    "observed_call_not_reported", "A call went through the tool proxy that the agent does not report."
+    "observed_call_not_reported", "A call went through the tool proxy that the agent does not report.", "look"
 )
 PREFERRED_SOURCE_ABSENT = note_code(
-    "preferred_source_absent", "The source of steps that was asked for does not exist; another one counts."
+    "preferred_source_absent", "The source of steps that was asked for does not exist; another one counts.", "look"
 )
 TRACE_REF_NOT_READ = note_code(
-    "trace_ref_not_read", "The file that trace_ref names was not read, or is no trace; the next source counts."
+    "trace_ref_not_read",
+    "The file that trace_ref names was not read, or is no trace; the next source counts.",
+    "serious",
 )
 
 
@@ -46,6 +48,8 @@ class FoundSteps(msgspec.Struct, gc=False):
     others: dict[Source, list[Step]]
     trace: list[TraceEvent] | None
     """The trace, in the record or in the file beside it."""
+    sources: list[Source]
+    """Every source that there was, also one that lists no call."""
 
 
 def extract(
@@ -60,7 +64,7 @@ def extract(
     found = find_steps(reading, observed=observed, had_proxy=had_proxy, prefer=prefer, trace_file=trace_file)
     model_calls = [event.type for event in found.trace or ()].count("model_step")
     if not model_calls:
-        model_calls = [type(message) for message in reading.transcript.messages].count(AssistantMessage)
+        model_calls = [type(message) for message in reading.transcript.done()].count(AssistantMessage)
     return Trajectory(found.source, found.steps, summarise(found.steps, model_calls), found.notes, found.others)
 
 
@@ -89,11 +93,15 @@ def find_steps(
         found["trace"], trace_notes = steps_from_trace(trace)
         at = pointer("trace_ref" if reading.trace is None else "trace")
         notes += [Note(note.code, at + note.pointer, note.message) for note in trace_notes]
-    if reading.events is not None and (streamed := steps_from_events(reading.events)):
-        found["events"] = streamed
-    said = steps_from_transcript(reading.transcript.messages, reading.calls)
+    sources: list[Source] = [*found]
+    if reading.events is not None:
+        sources.append("events")
+        if streamed := steps_from_events(reading.events):
+            found["events"] = streamed
+    said = steps_from_transcript(reading.transcript.done(), reading.calls)
     if not found and prefer is None:
-        return FoundSteps("messages", said, notes, found, trace)  # as almost always
+        counts: Source = "messages" if said or reading.events is None else "events"
+        return FoundSteps(counts, said, notes, found, trace, sources)  # as almost always
     if said or "events" not in found:
         found["messages"] = said
     counts = next(source for source, steps in found.items() if steps or source != "observed")
@@ -103,7 +111,7 @@ def find_steps(
         else:
             notes.append(Note(PREFERRED_SOURCE_ABSENT, "", f"there are no {prefer} steps; the {counts} count"))
     notes += _contradictions(found, counts)
-    return FoundSteps(counts, found.pop(counts), notes, found, trace)
+    return FoundSteps(counts, found.pop(counts), notes, found, trace, sources)
 
 
 def resolve_trace_ref(ref: str, directory: str, roots: Iterable[str] = ()) -> str | Note:

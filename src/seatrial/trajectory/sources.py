@@ -267,6 +267,7 @@ def _add_facts(step: Step, facts: CallFacts) -> None:
     step.duration_ms = step.duration_ms if facts.duration_ms is None else facts.duration_ms
     step.status = step.status if facts.status is None else facts.status
     step.error = step.error if facts.error is None else facts.error
+    step.executed_by = facts.executed_by
 
 
 def _add_metadata(step: Step, metadata: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET
 
+from seatrial.formats.call_facts import ExecutedBy
 from seatrial.transcript.note import Note
 
 Source = Literal["observed", "trace", "messages", "events"]
@@ -48,6 +49,8 @@ class Step(msgspec.Struct, omit_defaults=True, gc=False):
     """Id of the call inside which this one was made."""
     mode: ProxyMode | None = None
     """How an observed call was answered."""
+    executed_by: ExecutedBy = "agent"
+    """Who ran the tool. Calls of the provider are the agent's doing; those of a user are not."""
 
 
 class Summary(msgspec.Struct):

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         assistant_content,
         text_content,
     )
-    from seatrial.transcript.note import NOTE_CODES, Note, note_code, pointer, repair_notes
+    from seatrial.transcript.note import NOTE_CODES, Note, NoteCode, Weight, note_code, pointer, repair_notes
     from seatrial.transcript.reasoning import (
         MissingSignatures,
         OpenRouterReasoningCodec,
@@ -77,6 +77,7 @@ __all__ = [
     "MissingSignatures",
     "NormalizedIds",
     "Note",
+    "NoteCode",
     "OpenRouterReasoningCodec",
     "ReasoningBlock",
     "ReasoningCodec",
@@ -102,6 +103,7 @@ __all__ = [
     "Usage",
     "UserBlock",
     "UserMessage",
+    "Weight",
     "assistant_content",
     "audit_replay",
     "decode_messages",
@@ -164,6 +166,8 @@ __getattr__ = attach(
         "note": (
             "NOTE_CODES",
             "Note",
+            "NoteCode",
+            "Weight",
             "note_code",
             "pointer",
             "repair_notes",

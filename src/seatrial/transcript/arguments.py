@@ -15,7 +15,7 @@ from seatrial.errors import SeatrialError
 from seatrial.transcript.note import note_code
 
 ARGUMENTS_NOT_JSON = note_code(
-    "arguments_not_json", "The arguments of a tool call are text that is not JSON; the text is kept as sent."
+    "arguments_not_json", "The arguments of a tool call are text that is not JSON; the text is kept as sent.", "look"
 )
 
 PARSE_ERROR_KEY = "__clark_arg_parse_error"

@@ -17,7 +17,7 @@ from seatrial.transcript.messages import Message
 from seatrial.transcript.note import Note, note_code, pointer, repair_notes
 from seatrial.transcript.salvage import hidden_fault, salvage_message, salvage_messages, typed_message
 
-INVALID_LINE = note_code("invalid_line", "A line is not JSON; it was dropped, the other lines stay.")
+INVALID_LINE = note_code("invalid_line", "A line is not JSON; it was dropped, the other lines stay.", "serious")
 
 
 class MessageLine(msgspec.Struct):

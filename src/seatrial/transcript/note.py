@@ -7,13 +7,26 @@ Every code is declared once, with what it means, next to the code that uses it. 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from seatrial.wire import Repair
 
-NOTE_CODES: dict[str, str] = {}
-"""Every declared note code and what it means."""
+Weight: TypeAlias = Literal["harmless", "look", "serious"]
+"""`harmless`: nothing is lost (an id was made up). `look`: something was repaired or guessed. `serious`: something that
+the agent said or did was dropped, so what is known of its calls is not all of them."""
+
+
+class NoteCode(msgspec.Struct, frozen=True):
+    """What is known of a code wherever it occurs."""
+
+    meaning: str
+    weight: Weight
+
+
+NOTE_CODES: dict[str, NoteCode] = {}
+"""Every declared note code."""
 
 
 class Note(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -25,11 +38,24 @@ class Note(msgspec.Struct, frozen=True, omit_defaults=True):
     """JSON pointer into the input, "" for the whole of it."""
     message: str
     """One sentence, for people."""
+    # A factory is never equal to a default, so msgspec writes the key always.
+    weight: Weight | None = msgspec.field(default_factory=lambda: None)
+    """That of the code, unless the place makes it heavier or lighter; None only for the code of another version."""
+
+    def __post_init__(self) -> None:
+        if self.weight is None and (known := NOTE_CODES.get(self.code)) is not None:
+            msgspec.structs.force_setattr(self, "weight", known.weight)
+
+    @property
+    def serious(self) -> bool:
+        """Whether something was dropped that the agent said or did; a code that nobody knows may mean that, too."""
+        return self.weight is None or self.weight == "serious"
 
 
-def note_code(code: str, meaning: str) -> str:
+def note_code(code: str, meaning: str, weight: Weight) -> str:
     """Declare a note code; returns the code, to be kept as a module constant."""
-    if NOTE_CODES.setdefault(code, meaning) != meaning:
+    declared = NoteCode(meaning, weight)
+    if NOTE_CODES.setdefault(code, declared) != declared:
         raise ValueError(f"note code {code!r} is declared twice with different meanings")
     return code
 
@@ -41,9 +67,9 @@ def pointer(*parts: str | int) -> str:
 
 def repair_notes(repairs: Iterable[Repair], pointer: str = "") -> list[Note]:
     """Notes for what `wire.decode` had to repair in the text at the pointer."""
-    return [Note(repair, pointer, NOTE_CODES[repair]) for repair in repairs]
+    return [Note(repair, pointer, NOTE_CODES[repair].meaning) for repair in repairs]
 
 
-note_code("bom_removed", "The input starts with a byte order mark; it was skipped.")
-note_code("invalid_utf8_replaced", "Bytes that are not UTF-8 were replaced by U+FFFD.")
-note_code("lone_surrogate_replaced", "Escaped surrogates without a partner were replaced by U+FFFD.")
+note_code("bom_removed", "The input starts with a byte order mark; it was skipped.", "harmless")
+note_code("invalid_utf8_replaced", "Bytes that are not UTF-8 were replaced by U+FFFD.", "look")
+note_code("lone_surrogate_replaced", "Escaped surrogates without a partner were replaced by U+FFFD.", "look")

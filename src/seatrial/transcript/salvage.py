@@ -38,29 +38,41 @@ from seatrial.transcript.messages import (
 from seatrial.transcript.note import Note, note_code, pointer, repair_notes
 
 ROLE_UNKNOWN = note_code(
-    "role_unknown", "A message has a role that is not known; it is kept whole as a custom message."
+    "role_unknown", "A message has a role that is not known; it is kept whole as a custom message.", "serious"
 )
 UNKNOWN_STOP_REASON = note_code(
-    "unknown_stop_reason", "An assistant message has a stop reason that the transcript does not know; read as `other`."
+    "unknown_stop_reason",
+    "An assistant message has a stop reason that the transcript does not know; read as `other`.",
+    "look",
 )
 STOP_REASON_GUESSED = note_code(
-    "stop_reason_guessed", "An assistant message has no stop reason; its tool calls, or their absence, tell which."
+    "stop_reason_guessed",
+    "An assistant message has no stop reason; its tool calls, or their absence, tell which.",
+    "harmless",
 )
-MESSAGE_DROPPED = note_code("message_dropped", "An entry among the messages is not a JSON object; it was dropped.")
+MESSAGE_DROPPED = note_code(
+    "message_dropped", "An entry among the messages is not a JSON object; it was dropped.", "serious"
+)
 BLOCK_DROPPED = note_code(
-    "block_dropped", "A content block has no known type, or lacks what its type needs; it was dropped."
+    "block_dropped", "A content block has no known type, or lacks what its type needs; it was dropped.", "serious"
 )
 CONTENT_RESHAPED = note_code(
-    "content_reshaped", "The content of a message has another shape than its role asks for; it was turned into that."
+    "content_reshaped",
+    "The content of a message has another shape than its role asks for; it was turned into that.",
+    "look",
 )
-VALUE_DROPPED = note_code("value_dropped", "An optional value has the wrong type or range; it was dropped.")
-VALUE_MISSING = note_code("value_missing", "A required value is missing; an empty one stands in for it.")
-TEXT_FROM_JSON = note_code("text_from_json", "A value that should be text is something else; its JSON stands in.")
+VALUE_DROPPED = note_code("value_dropped", "An optional value has the wrong type or range; it was dropped.", "look")
+VALUE_MISSING = note_code("value_missing", "A required value is missing; an empty one stands in for it.", "look")
+TEXT_FROM_JSON = note_code(
+    "text_from_json", "A value that should be text is something else; its JSON stands in.", "look"
+)
 VALUE_UNREADABLE = note_code(
-    "value_unreadable", "A value cannot be held (a number out of range); its JSON is kept as text."
+    "value_unreadable", "A value cannot be held (a number out of range); its JSON is kept as text.", "look"
 )
 TOOL_CALL_ID_GENERATED = note_code(
-    "tool_call_id_generated", "A tool call has no id; one was made up so that its result can be paired with it."
+    "tool_call_id_generated",
+    "A tool call has no id; one was made up so that its result can be paired with it.",
+    "harmless",
 )
 
 MAX_TIMESTAMP = 2**64 - 1

@@ -19,7 +19,7 @@ TAGS = ("think", "thinking", "thought", "reasoning", "reflection")
 CANONICAL_TAG = "thought"
 
 UNCLOSED_THINKING_TAG = note_code(
-    "unclosed_thinking_tag", "The text ends inside a hidden thinking tag; what the tag held is kept, not shown."
+    "unclosed_thinking_tag", "The text ends inside a hidden thinking tag; what the tag held is kept, not shown.", "look"
 )
 
 Segment: TypeAlias = TextBlock | ThinkingBlock

@@ -23,12 +23,22 @@ class Transcript(msgspec.Struct, omit_defaults=True):
     duration_ms: float | None = None
     metadata: dict[str, Any] = {}
     """What else the source said about the run, open by key."""
+    given: list[int] = []
+    """Indices of the messages that the run started from, ascending: earlier conversation and the instruction, which
+    are never the agent's doing."""
+
+    def done(self) -> list[Message]:
+        """The messages that came of the run: all but the given ones."""
+        if not self.given:
+            return self.messages
+        given = set(self.given)
+        return [message for index, message in enumerate(self.messages) if index not in given]
 
     def final_text(self) -> str | None:
-        """The answer: the one named by the source, else the last assistant message with text, else None."""
+        """The answer: the one named by the source, else the last assistant message of the run with text, else None."""
         if self.answer:
             return self.answer
-        for message in reversed(self.messages):
+        for message in reversed(self.done()):
             if type(message) is AssistantMessage and (text := message.plain_text()):
                 return text
         return self.answer

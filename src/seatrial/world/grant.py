@@ -17,7 +17,9 @@ from seatrial.transcript import Note, note_code
 Emit: TypeAlias = Callable[[Event], None]
 Refused: TypeAlias = Literal["run_token_invalid", "run_token_expired"]
 
-RUN_TOKEN_REMOVED = note_code("run_token_removed", "The agent sent its run token back; it was taken out of the record.")
+RUN_TOKEN_REMOVED = note_code(
+    "run_token_removed", "The agent sent its run token back; it was taken out of the record.", "harmless"
+)
 
 MAX_RUN_BYTES = 64 * 1024 * 1024
 """What one run may post in all."""

@@ -1,0 +1,99 @@
+"""What a run started from, found again in what the agent returned.
+
+Many agents return the whole conversation: the earlier messages, the instruction, then what they did. Only the last is
+theirs. The given part is the longest common prefix by content, else it goes by the number of user messages, with a
+note; in either case a message that makes a call which was not given is the agent's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from seatrial import wire
+from seatrial.transcript.messages import (
+    AssistantMessage,
+    CustomMessage,
+    Message,
+    SystemMessage,
+    ToolResultMessage,
+    UserMessage,
+)
+from seatrial.transcript.note import Note, note_code, pointer
+from seatrial.transcript.transcript import Transcript
+
+GIVEN_BY_ORDER = note_code(
+    "given_by_order",
+    "The agent returned the messages that it was given in other words; they were told from its own by their order.",
+    "look",
+)
+
+
+def mark_given(transcript: Transcript, given: Sequence[Message], notes: list[Note]) -> None:
+    """Mark the messages at the head of a transcript that the agent was given; those marked already stay so."""
+    if transcript.given or not given:
+        return
+    marked = _common_prefix(transcript.messages, given)
+    if not any(type(transcript.messages[index]) is UserMessage for index in marked):
+        marked = _by_order(transcript.messages, given)
+        if marked:
+            text = f"took the messages up to user message {_users(given)} for the given ones"
+            notes.append(Note(GIVEN_BY_ORDER, pointer("messages", marked[-1]), text))
+    transcript.given = marked
+
+
+def _common_prefix(messages: Sequence[Message], given: Sequence[Message]) -> list[int]:
+    """Agents put a system prompt of their own in front, or leave ours out; neither ends the prefix."""
+    marked: list[int] = []
+    place = 0
+    for index, message in enumerate(messages):
+        while place < len(given) and type(given[place]) is SystemMessage and type(message) is not SystemMessage:
+            place += 1
+        if place < len(given) and _same(message, given[place]):
+            marked.append(index)
+            place += 1
+        elif type(message) is not SystemMessage:
+            break
+    return marked
+
+
+def _by_order(messages: Sequence[Message], given: Sequence[Message]) -> list[int]:
+    """The messages up to the user message that stands where the instruction would, but for calls that are new."""
+    wanted = _users(given)
+    users = [index for index, message in enumerate(messages) if type(message) is UserMessage]
+    if not 0 < wanted <= len(users):
+        return []
+    known = Counter(call for message in given for call in _calls(message))
+    marked: list[int] = []
+    own_calls: set[str] = set()
+    for index, message in enumerate(messages[: users[wanted - 1] + 1]):
+        calls = Counter(_calls(message))
+        if calls <= known and not (type(message) is ToolResultMessage and message.tool_call_id in own_calls):
+            known -= calls
+            marked.append(index)
+        elif type(message) is AssistantMessage:
+            own_calls.update([call.id for call in message.tool_calls()])
+    return marked
+
+
+def _users(messages: Sequence[Message]) -> int:
+    return [type(message) for message in messages].count(UserMessage)
+
+
+def _calls(message: Message) -> list[bytes]:
+    if type(message) is not AssistantMessage:
+        return []
+    return [wire.encode([call.name, call.arguments]) for call in message.tool_calls()]
+
+
+def _same(message: Message, given: Message) -> bool:
+    """Whether both say the same; ids, times and hidden channels may differ."""
+    if type(message) is not type(given) or isinstance(message, CustomMessage):
+        return message == given
+    return _text(message) == _text(given) and _calls(message) == _calls(given)
+
+
+def _text(message: Message) -> str | None:
+    if isinstance(message, SystemMessage):
+        return message.content.strip()
+    return None if isinstance(message, CustomMessage) else message.plain_text().strip()

@@ -1,0 +1,98 @@
+"""Telling what a run started from from what the agent did."""
+
+from __future__ import annotations
+
+import pytest
+
+from seatrial.transcript import (
+    AssistantMessage,
+    Message,
+    Note,
+    StopReason,
+    SystemMessage,
+    TextBlock,
+    ToolCall,
+    ToolResultMessage,
+    Transcript,
+    UserMessage,
+)
+from seatrial.transcript.given import GIVEN_BY_ORDER, mark_given
+
+
+def said(text: str) -> AssistantMessage:
+    return AssistantMessage([TextBlock(text)], StopReason.END_TURN)
+
+
+def called(name: str, call_id: str = "1") -> AssistantMessage:
+    return AssistantMessage([ToolCall(call_id, name, {})], StopReason.TOOL_USE)
+
+
+def result(call_id: str = "1") -> ToolResultMessage:
+    return ToolResultMessage(call_id, "", [TextBlock("done")])
+
+
+HISTORY: list[Message] = [UserMessage("a"), called("refund"), result(), said("b"), UserMessage("c")]
+
+
+def marked(messages: list[Message], given: list[Message]) -> tuple[list[int], list[Note]]:
+    transcript = Transcript(messages)
+    notes: list[Note] = []
+    mark_given(transcript, given, notes)
+    return transcript.given, notes
+
+
+@pytest.mark.parametrize(
+    ("messages", "given"),
+    [
+        ([said("b")], []),
+        ([UserMessage("a"), said("b")], [0]),
+        ([SystemMessage("s"), UserMessage([TextBlock("a ")]), said("b")], [1]),
+        ([UserMessage("a"), said("b"), UserMessage("made up by the agent"), said("c")], [0]),
+        ([UserMessage("a")], [0]),
+        ([], []),
+    ],
+)
+def test_the_instruction_is_found_at_the_head_of_what_the_agent_returned(
+    messages: list[Message], given: list[int]
+) -> None:
+    assert marked(messages, [UserMessage("a")]) == (given, [])
+
+
+def test_a_call_of_the_earlier_conversation_is_not_the_agents() -> None:
+    transcript = Transcript([*HISTORY, said("d")])
+    mark_given(transcript, HISTORY, [])
+    assert transcript.done() == [said("d")]
+    assert transcript.final_text() == "d"
+
+
+def test_an_agent_that_only_echoes_what_it_was_given_has_no_answer() -> None:
+    transcript = Transcript([*HISTORY])
+    mark_given(transcript, HISTORY, [])
+    assert transcript.done() == []
+    assert transcript.final_text() is None
+
+
+def test_a_system_prompt_of_ours_that_the_agent_left_out_does_not_end_the_prefix() -> None:
+    assert marked([*HISTORY, said("d")], [SystemMessage("s"), *HISTORY]) == ([0, 1, 2, 3, 4], [])
+
+
+def test_a_conversation_in_other_words_goes_by_its_order_with_a_note() -> None:
+    told: list[Message] = [UserMessage("A!"), called("refund"), result(), said("B!"), UserMessage("C!"), said("d")]
+    given, notes = marked(told, HISTORY)
+    assert given == [0, 1, 2, 3, 4]
+    assert [note.code for note in notes] == [GIVEN_BY_ORDER]
+
+
+def test_a_call_that_was_not_given_is_the_agents_wherever_it_stands() -> None:
+    told: list[Message] = [UserMessage("A!"), called("delete"), result(), said("B!"), UserMessage("C!"), said("d")]
+    assert marked(told, HISTORY)[0] == [0, 3, 4]
+
+
+def test_a_call_that_was_given_once_is_the_agents_the_second_time() -> None:
+    told: list[Message] = [UserMessage("A!"), called("refund"), result(), called("refund", "2"), UserMessage("C!")]
+    assert marked(told, HISTORY)[0] == [0, 1, 2, 4]
+
+
+def test_only_new_messages_that_begin_with_a_call_of_the_history_are_all_the_agents() -> None:
+    given: list[Message] = [called("refund"), result(), UserMessage("again")]
+    assert marked([called("refund"), result(), said("d")], given) == ([], [])
