@@ -266,7 +266,7 @@ def test_a_cancelled_run_ends_the_program_and_removes_its_files(tmp_path: Path, 
             with pytest.raises(asyncio.CancelledError):
                 await task
             (workspace,) = temporary.iterdir()
-            assert [path.name for path in workspace.iterdir()] == ["lock"]
+            assert [path.name for path in workspace.iterdir()] == [".seatrial"]
 
     asyncio.run(play())
     wait_until_dead(int((tmp_path / "pid").read_text().rstrip(".")))
@@ -426,6 +426,35 @@ def test_a_healthcheck_that_fails_is_an_error_before_the_first_case(
         replied(an_agent(tmp_path, "print('hi')", healthcheck=command))
     assert caught.value.code == "agent_unhealthy"
     assert words in caught.value.message
+    assert list(temporary.iterdir()) == []
+
+
+def test_files_that_cannot_be_removed_are_noted_and_cost_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("seatrial.agents.workspace.RUN_LIMIT_S", -1.0)
+    script = "import sys, os\nopen(os.path.join(sys.argv[1], 'left'), 'w').close()\nprint('an answer', end='')"
+    reply = replied(an_agent(tmp_path, script, "{WORKDIR}"))
+    assert answer_of(reply) == "an answer"
+    assert reply.reading is not None
+    assert [note.code for note in reply.reading.notes if note.code == "files_left"] == ["files_left"]
+
+
+def test_a_program_that_removes_its_own_workspace_keeps_its_answer_and_so_do_the_next(
+    tmp_path: Path, temporary: Path
+) -> None:
+    temporary.chmod(0o1777)
+    script = (
+        "import os, shutil, sys\nshutil.rmtree(os.path.dirname(os.path.dirname(sys.argv[1])))\nprint('gone', end='')"
+    )
+    agent = an_agent(tmp_path, script, "{WORKDIR}")
+
+    async def play() -> list[Reply]:
+        async with agent:
+            return [await ask(agent, a_request()) for _ in range(2)]
+
+    assert [answer_of(reply) for reply in run_unhurried(play(), None)] == ["gone", "gone"]
+    assert temporary.stat().st_mode & 0o7777 == 0o1777
     assert list(temporary.iterdir()) == []
 
 

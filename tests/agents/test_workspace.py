@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.agents.workspace import PREFIX, Workspace, remove, remove_leftovers
+from seatrial.agents.workspace import PREFIX, Workspace, remove_leftovers
 from seatrial.errors import SeatrialError
 
 
@@ -26,10 +27,11 @@ def test_a_workspace_is_removed_with_all_that_is_in_it(root: Path) -> None:
     async def play() -> None:
         with Workspace() as workspace:
             async with workspace.folder() as folder:
-                (folder / "deep" / "er").mkdir(parents=True)
-                (folder / "deep" / "er" / "file").write_text("x")
-                assert folder.parent == workspace.path
-                assert folder.stat().st_mode & 0o077 == 0
+                (folder.path / "deep" / "er").mkdir(parents=True)
+                (folder.path / "deep" / "er" / "file").write_text("x")
+                assert folder.path.parent == workspace.path
+                assert folder.path.stat().st_mode & 0o077 == 0
+            assert folder.left is None
 
     asyncio.run(play())
     assert list(root.iterdir()) == []
@@ -39,9 +41,9 @@ def test_each_run_has_an_empty_folder_that_is_gone_afterwards(root: Path) -> Non
     async def play() -> None:
         with Workspace() as workspace:
             async with workspace.folder() as first, workspace.folder() as second:
-                assert first != second
-                assert list(first.iterdir()) == []
-            assert not first.exists()
+                assert first.path != second.path
+                assert list(first.path.iterdir()) == []
+            assert not first.path.exists()
 
     asyncio.run(play())
 
@@ -71,32 +73,74 @@ sys.stdin.read()
 
 
 def test_what_is_not_ours_is_left_alone(root: Path) -> None:
-    unlocked = root / f"{PREFIX}made-this-moment"
-    unlocked.mkdir()
+    unmarked = root / f"{PREFIX}made-this-moment"
+    unmarked.mkdir()
     plain = root / f"{PREFIX}file"
     plain.write_text("x")
     elsewhere = root / "elsewhere"
     elsewhere.mkdir()
-    (elsewhere / "lock").touch()
+    (elsewhere / "file").touch()
     (root / f"{PREFIX}link").symlink_to(elsewhere)
+    with Workspace() as workspace:
+        shutil.copytree(workspace.path, root / f"{PREFIX}copy")
     with Workspace():
         pass
-    assert unlocked.exists()
+    assert unmarked.exists()
     assert plain.exists()
-    assert (elsewhere / "lock").exists()
+    assert (elsewhere / "file").exists()
+    assert (root / f"{PREFIX}copy").exists(), "a copy of a workspace is not one that we made"
 
 
-def test_a_directory_that_forbids_removal_is_removed(tmp_path: Path) -> None:
-    stubborn = tmp_path / "stubborn"
-    (stubborn / "inner").mkdir(parents=True)
-    (stubborn / "inner" / "file").touch()
-    os.chmod(stubborn / "inner", 0o500)
-    remove(stubborn)
-    assert not stubborn.exists()
+@pytest.mark.parametrize("what", ["folder", "workspace"])
+@pytest.mark.parametrize("how", ["removed", "replaced by a link", "replaced by a file", "moved away"])
+def test_a_program_that_does_away_with_its_own_directory_leads_us_to_no_other(root: Path, what: str, how: str) -> None:
+    elsewhere = root / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "1").mkdir()
+    (elsewhere / "1" / "precious").touch()
+    os.chmod(root, 0o1777)
+    os.chmod(elsewhere, 0o755)
+
+    async def play() -> None:
+        with Workspace() as workspace:
+            async with workspace.folder() as folder:
+                path = folder.path if what == "folder" else workspace.path
+                if how == "moved away":
+                    path.rename(root / "taken")
+                else:
+                    shutil.rmtree(path)
+                if how == "replaced by a link":
+                    path.symlink_to(elsewhere)
+                elif how == "replaced by a file":
+                    path.touch()
+            async with workspace.folder() as folder:
+                (folder.path / "still works").touch()
+
+    asyncio.run(play())
+    assert (elsewhere / "1" / "precious").exists()
+    assert elsewhere.stat().st_mode & 0o7777 == 0o755
+    assert root.stat().st_mode & 0o7777 == 0o1777, "that took a database down once"
 
 
-def test_removing_what_is_gone_is_no_error(tmp_path: Path) -> None:
-    remove(tmp_path / "never was")
+def test_what_a_run_left_and_could_not_be_removed_in_time_is_removed_at_the_next_start(
+    root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("seatrial.agents.workspace.RUN_LIMIT_S", -1.0)
+    monkeypatch.setattr("seatrial.agents.workspace.CLOSE_LIMIT_S", -1.0)
+
+    async def play() -> str | None:
+        with Workspace() as workspace:
+            async with workspace.folder() as folder:
+                (folder.path / "file").touch()
+        return folder.left
+
+    left = asyncio.run(play())
+    assert left is not None
+    assert "took longer" in left
+    assert "are left in" in caplog.text
+    (kept,) = root.iterdir()
+    remove_leftovers(root)
+    assert not kept.exists()
 
 
 def test_no_room_for_a_workspace_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

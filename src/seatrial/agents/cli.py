@@ -42,7 +42,10 @@ class CliAgent:
                     files.prompt.write_text(prompt, encoding="utf-8", newline="")
             except OSError as error:
                 return Reply(fault=Fault("internal_error", f"the files of the run cannot be made: {error.strerror}"))
-            return await self._run(files, request)
+            reply = await self._run(files, request)
+        if reply.reading is not None:
+            reply.reading.notes += files.notes
+        return reply
 
     async def _run(self, files: RunFiles, request: RunRequest) -> Reply:
         limit = time_limit(request, self._timeout_s)

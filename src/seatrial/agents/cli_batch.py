@@ -86,6 +86,8 @@ class CliBatchAgent:
                         break
             for request_id, request in waiting.take_rest():
                 yield request, Reply(fault=fault or _missing(request_id, self.notes[noted_before:]))
+        if isinstance(batch, _RunningBatch):
+            self.notes += batch.files.notes
         for request in unsent:
             yield request, Reply(fault=fault)
 

@@ -22,7 +22,9 @@ from seatrial.agents.workspace import Workspace
 from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading
 from seatrial.runs import Fault
-from seatrial.transcript import Note
+from seatrial.transcript import Note, note_code
+
+FILES_LEFT = note_code("files_left", "Not all files that the agent left behind could be removed.", "harmless")
 
 HEALTHCHECK_S = 60.0
 
@@ -31,6 +33,13 @@ class RunFiles(msgspec.Struct):
     """Where one start of a program has its files."""
 
     folder: Path
+    left: str | None = None
+    """After the run: why not all files could be removed."""
+
+    @property
+    def notes(self) -> list[Note]:
+        """What is to be said of the files after the run."""
+        return [] if self.left is None else [Note(FILES_LEFT, "", f"files of the agent are left: {self.left}")]
 
     @property
     def prompt(self) -> Path:
@@ -70,8 +79,11 @@ class Program:
 
     async def __aenter__(self) -> Self:
         await self._check_health()
-        self._closing.enter_context(self._watchdog)
-        self._workspace = self._closing.enter_context(Workspace())
+        with ExitStack() as closing:
+            closing.enter_context(self._watchdog)
+            # In a thread: what a killed process left is removed first.
+            self._workspace = closing.enter_context(await asyncio.to_thread(Workspace))
+            self._closing = closing.pop_all()
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
@@ -88,9 +100,10 @@ class Program:
         if self._workspace is None:
             raise RuntimeError("the program was not entered")
         async with self._workspace.folder() as folder:
-            files = RunFiles(folder)
+            files = RunFiles(folder.path)
             files.work.mkdir()
             yield files
+        files.left = folder.left
 
     async def start(self, stack: AsyncExitStack, files: RunFiles, values: Mapping[str, str]) -> Process | Fault:
         """Start it with these values in place; it ends with the stack at the latest."""

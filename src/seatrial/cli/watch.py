@@ -82,7 +82,8 @@ class Watcher:
     def noted(self, agent: str, notes: Sequence[Note]) -> None:
         first = notes[0]
         more = f" (and {len(notes) - 1} more)" if len(notes) > 1 else ""
-        told = f"warning: {agent}: line {first.pointer[1:]} belongs to no run: {first.message} [{first.code}]{more}"
+        where = f"line {first.pointer[1:]} belongs to no run: " if first.pointer else ""
+        told = f"warning: {agent}: {where}{first.message} [{first.code}]{more}"
         self._warnings.append(printable(told))
 
     def _draw(self, now: float) -> None:
