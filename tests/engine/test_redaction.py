@@ -3,20 +3,26 @@ from __future__ import annotations
 import asyncio
 import json
 import string
+import threading
+from base64 import b64encode
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.setting import Scripted, a_suite, only_run, refused, run_suite, runs_of, say_ok
+from engine.setting import NO_WAIT, Scripted, a_suite, only_run, refused, run_suite, runs_of, say_ok
 from seatrial import formats, wire
 from seatrial.agents.agent import Emit, Reply, RunRequest
+from seatrial.agents.config import HttpConfig
 from seatrial.agents.excerpt import MAX_DETAIL
 from seatrial.agents.returned import read_returned
 from seatrial.agents.streamed import StreamedRun
+from seatrial.engine.launch import create_experiment, launch
 from seatrial.engine.redaction import SECRET_REMOVED, Redaction
 from seatrial.engine.regrading import regrade
 from seatrial.events import encode_event
@@ -26,7 +32,7 @@ from seatrial.graders import GradingPlan, Surroundings
 from seatrial.runs import Fault, Grade, Verdict
 from seatrial.store import Store
 from seatrial.suites import Secrets
-from seatrial.suites.environment import MIN_SECRET_LENGTH
+from seatrial.suites.secrets import MIN_SECRET_LENGTH
 
 SECRET = 'hunter2"\\ü'
 TRACE = b'[{"type": "tool_call", "name": "dig", "input": {"where": "hunter2\\"\\\\\\u00fc"}}]'
@@ -156,6 +162,55 @@ def test_a_secret_that_an_agent_sends_back_reaches_no_part_of_the_record(store: 
     assert SECRET_REMOVED in [note.code for note in run.reading.notes]
     assert run.steps[0].arguments == {"where": "${API_KEY}"}
     assert stored.count(b"${API_KEY}") >= 6
+
+
+class Echo(BaseHTTPRequestHandler):
+    """Answers with all that it was sent: the first time as an error page, then as an agent."""
+
+    asked = 0
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        told = {"path": self.path, "query": parse_qs(urlsplit(self.path).query), "headers": dict(self.headers)}
+        told["token"] = b64encode(json.dumps(dict(self.headers)).encode()).decode()
+        Echo.asked += 1
+        answer = json.dumps({"final_response": json.dumps(told), "echo": [told, body.decode()]}).encode()
+        self.send_response(503 if Echo.asked == 1 else 200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def test_no_form_in_which_a_secret_was_sent_reaches_the_record(store: Store) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Echo) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        variables = {"PASS": "pa%2Fss+w0rd", "KEY": "k/e+y &1234", "OTHER": "sch\u00f6n-geheim"}
+        url = f"http://admin:${{PASS}}@127.0.0.1:{server.server_port}/?key=${{KEY}}"
+        agent = HttpConfig(endpoint_url=url, headers={"X-Api-Key": "${OTHER}"}, retry=NO_WAIT)
+        suite = msgspec.structs.replace(a_suite(1), agents={"shop": agent})
+        experiment = create_experiment(store, suite, variables=variables)
+        asyncio.run(launch(experiment, suite, store, variables=variables))
+        server.shutdown()
+    run = only_run(store, experiment)
+    assert len(run.attempts) == 2
+    assert run.reading is not None
+    stored = everything_stored(store)
+    assert b"${PASS}" in stored
+    assert b"${KEY}" in stored
+    for value in (*variables.values(), "pa/ss+w0rd"):
+        for form in (
+            value.encode(),
+            quote(value).encode(),
+            b64encode(value.encode()),
+            b64encode(f"admin:{value}".encode()),
+            json.dumps(value)[1:-1].encode(),
+            value.encode().decode("latin-1").encode(),
+        ):
+            assert form not in stored
 
 
 def test_a_secret_in_an_exception_of_ours_is_not_stored(store: Store) -> None:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from urllib.parse import quote, quote_plus
 
 import msgspec
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
-from seatrial.suites import HttpConfig, ModelConfig, PythonConfig, Secrets, Suite, resolve_agent, stored_form
+from seatrial.suites import HttpConfig, ModelConfig, PythonConfig, Suite, resolve_agent, stored_form
 from seatrial.suites.environment import (
-    JSON_IN_JSON,
-    MIN_SECRET_LENGTH,
     Reference,
     fill,
     names_secret,
@@ -143,57 +140,6 @@ def test_a_suite_never_holds_a_value() -> None:
     secrets = suite.secrets({"TOKEN": SECRET, "PATH_KEY": "abcdef", "OTHER": "unused-value"})
     assert SECRET not in repr(suite) + json.dumps(stored_form(suite)) + repr(secrets)
     assert secrets.redact(f"{SECRET} abcdef unused-value") == "${TOKEN} ${PATH_KEY} unused-value"
-
-
-@given(st.dictionaries(names, st.text(min_size=MIN_SECRET_LENGTH), max_size=4), st.data())
-def test_no_secret_is_left_in_a_redacted_text(secrets: dict[str, str], data: st.DataObject) -> None:
-    hidden = [value for value in secrets.values() if len(value.strip()) >= MIN_SECRET_LENGTH]
-    pieces = data.draw(st.lists(st.text(max_size=10) | st.sampled_from(hidden or ["none"]), max_size=8))
-    redacted = Secrets(secrets).redact("".join(pieces))
-    # The references themselves may happen to hold a value: those of a variable whose value is its name.
-    rest = re.split("|".join(re.escape(f"${{{name}}}") for name in secrets) or "$^", redacted)
-    assert not any(value in part for value in hidden for part in rest)
-
-
-@given(st.text(min_size=MIN_SECRET_LENGTH))
-def test_a_secret_is_found_in_json_and_in_urls(value: str) -> None:
-    assume(len(value.strip()) >= MIN_SECRET_LENGTH)
-    assume(value not in "${NAME}")
-    secrets = Secrets({"NAME": value})
-    utf8 = value.encode("utf-8", "replace")
-    for written in (
-        json.dumps(value),
-        json.dumps(value, ensure_ascii=False),
-        quote(utf8),
-        quote_plus(utf8),
-        value.strip(),
-    ):
-        assert secrets.redact(f"<{written}>") in ("<${NAME}>", '<"${NAME}">')
-
-
-@given(st.text(min_size=MIN_SECRET_LENGTH), st.integers(1, JSON_IN_JSON))
-def test_a_secret_is_found_in_json_that_is_text_in_json(value: str, depth: int) -> None:
-    assume(len(value.strip()) >= MIN_SECRET_LENGTH)
-    assume(value not in "${NAME}")
-    written = value
-    for _ in range(depth):
-        written = json.dumps(written)[1:-1]
-    assert Secrets({"NAME": value}).redact(f"<{written}>") == "<${NAME}>"
-
-
-@pytest.mark.parametrize("written", [r"a\/b+c\"d", r"a/b\u002Bc\u0022d"], ids=["PHP", ".NET"])
-def test_a_secret_is_found_as_other_languages_write_it(written: str) -> None:
-    assert Secrets({"NAME": 'a/b+c"d'}).redact(f'{{"key": "{written}"}}') == '{"key": "${NAME}"}'
-
-
-def test_the_longest_secret_is_taken_out_first() -> None:
-    assert Secrets({"SHORT": "abcd", "LONG": "abcdef"}).redact("abcdef abcd") == "${LONG} ${SHORT}"
-
-
-def test_values_that_guard_nothing_are_left() -> None:
-    secrets = Secrets({"PORT": "80", "EMPTY": "", "BLANK": "     "})
-    assert not secrets
-    assert secrets.redact("port 80") == "port 80"
 
 
 @pytest.mark.parametrize(

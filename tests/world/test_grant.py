@@ -108,6 +108,8 @@ def test_the_server_keeps_a_hash_of_the_token_only() -> None:
 def test_a_token_that_comes_back_is_taken_out() -> None:
     grant = Grants().open("run-1", "http://proxy", nothing)
     assert grant.redact(f"token={grant.token}!".encode()) == b"token=[run token]!"
+    assert grant.redact(f"token=%7E{grant.token[1:]}!".encode()) == b"token=%7E[run token]!"
+    assert grant.redact_text(f"token=%7e{grant.token[1:]}!") == "token=%7e[run token]!"
     data = b"nothing of the kind"
     assert grant.redact(data) is data
 

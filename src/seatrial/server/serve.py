@@ -22,7 +22,7 @@ from seatrial.server.service import RunService
 from seatrial.server.settings import ServerSettings
 from seatrial.server.tasks import alongside
 from seatrial.store import Store
-from seatrial.suites.environment import Secrets
+from seatrial.suites.secrets import Secrets
 
 
 class Stopping:

@@ -12,11 +12,12 @@ from seatrial.agents.config import (
 )
 from seatrial.models.config import ModelConfig
 from seatrial.suites.cases import read_cases
-from seatrial.suites.environment import Secrets, resolve, resolve_agent
+from seatrial.suites.environment import resolve, resolve_agent
 from seatrial.suites.graders import GraderKinds, grader_config
 from seatrial.suites.identity import case_hash, stored_form, stored_suite, suite_hash
 from seatrial.suites.load import load_suite
 from seatrial.suites.problem import InvalidSuiteError, SuiteProblem
+from seatrial.suites.secrets import Secrets
 from seatrial.suites.suite import Budget, CaseSource, GraderConfig, Suite, Timeouts
 from seatrial.suites.validate import validate_suite
 

@@ -10,25 +10,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from json import dumps
 from typing import Any, TypeAlias, TypeVar
-from urllib.parse import quote, quote_plus
 
 import msgspec
 
 from seatrial.agents.config import AgentFields, CliConfig, Command, HttpConfig, argv
 from seatrial.errors import SeatrialError
 
-MIN_SECRET_LENGTH = 4
-"""Values shorter than this are not hidden: they guard nothing, and hiding them would shred every text."""
-JSON_IN_JSON = 3
-"""How deep a value is looked for in JSON that is text in JSON, as the arguments of a tool call in an event are."""
-
 T = TypeVar("T")
 A = TypeVar("A", bound=AgentFields)
 
 _DOLLARS = re.compile(r"(\$+)\{")
-_HTML = re.compile(r"""\\"|[&'+<>`]""")
 _BODY = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _SECRET_NAME = re.compile(
     r"(^|[-_])(authorization|cookie|key|credentials?)$|(apikey|token|secret|password|passwd|passphrase)$", re.IGNORECASE
@@ -57,62 +49,6 @@ class Resolved(str):
 
     def __repr__(self) -> str:
         return repr(self.written)
-
-
-class Secrets:
-    """Values that were taken from the environment, and that nothing may be written with."""
-
-    def __init__(self, values: Mapping[str, str]) -> None:
-        self._names: dict[str, str] = {}
-        for name, value in values.items():
-            for form in _forms(value):
-                self._names.setdefault(form, name)
-        longest_first = sorted(self._names, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
-
-    def __repr__(self) -> str:
-        return f"Secrets({sorted(set(self._names.values()))})"
-
-    def __bool__(self) -> bool:
-        return self._pattern is not None
-
-    def redact(self, text: str) -> str:
-        """The text with `${NAME}` in place of every value."""
-        if self._pattern is None:
-            return text
-        return self._pattern.sub(lambda match: f"${{{self._names[match.group()]}}}", text)
-
-    def redact_cut(self, text: str) -> str:
-        """The same for a text that was cut out of a longer one: no part of a value is left at its ends."""
-        text = self.redact(text)
-        begun, ended = self.begun(text), self._ended(text)
-        if begun >= MIN_SECRET_LENGTH:
-            text = text[:-begun]
-        return text[ended:] if ended >= MIN_SECRET_LENGTH else text
-
-    def name_of(self, value: str) -> str | None:
-        """What the secret is called that this is, whole."""
-        return self._names.get(value)
-
-    def begun(self, text: str) -> int:
-        """How many characters at the end of a text may be the beginning of a value."""
-        for size in self._sizes(text):
-            end = text[-size:]
-            if any(form.startswith(end) for form in self._names):
-                return size
-        return 0
-
-    def _ended(self, text: str) -> int:
-        """How many characters at the beginning of a text may be the end of a value."""
-        for size in self._sizes(text):
-            start = text[:size]
-            if any(form.endswith(start) for form in self._names):
-                return size
-        return 0
-
-    def _sizes(self, text: str) -> range:
-        """How many characters of a text a part of a value may be, the most first."""
-        return range(min(max(map(len, self._names), default=1) - 1, len(text)), 0, -1)
 
 
 def parts(text: str) -> list[Part]:
@@ -208,12 +144,6 @@ def arguments_of(command: Command) -> list[str]:
         raise SeatrialError("invalid_config", f"the command cannot be split into arguments: {said}") from None
 
 
-def secrets_of(config: object, variables: Mapping[str, str]) -> Secrets:
-    """The values that a configuration takes from the environment."""
-    named = {reference.name for _, text in texts(config) for reference in references(text)}
-    return Secrets({name: value for name in sorted(named) if (value := variables.get(name))})
-
-
 def unset(name: str) -> SeatrialError:
     """The error for a variable that is not set."""
     return SeatrialError(
@@ -259,24 +189,3 @@ def _resolved(value: Any, variables: Mapping[str, str]) -> Any:
     if isinstance(value, list):
         return [_resolved(item, variables) for item in value]
     return value
-
-
-def _forms(value: str) -> set[str]:
-    # As it is, as it stands in JSON and in a URL, and without the newline that a file may have added.
-    if len(value.strip()) < MIN_SECRET_LENGTH:
-        return set()
-    plain = {value, value.strip()}
-    forms = set(plain)
-    for _ in range(JSON_IN_JSON):
-        forms |= {written for text in forms for written in _in_json(text)}
-    for text in plain:
-        printable = text.encode("utf-8", "replace")
-        forms |= {quote(printable), quote(printable, safe=""), quote_plus(printable)}
-    return forms
-
-
-def _in_json(text: str) -> set[str]:
-    # Writers of JSON differ: PHP's escapes every slash, and .NET's what might mean something in HTML.
-    written = dumps(text)[1:-1]
-    without_html = _HTML.sub(lambda match: f"\\u{ord(match.group()[-1]):04X}", written)
-    return {written, dumps(text, ensure_ascii=False)[1:-1], written.replace("/", r"\/"), without_html}

@@ -12,7 +12,7 @@ from msgspec import Meta
 from seatrial.agents.config import AgentConfig, Retry, Seconds
 from seatrial.models.config import ModelConfig
 from seatrial.runs import Case
-from seatrial.suites.environment import Secrets, secrets_of
+from seatrial.suites.secrets import Secrets, secrets_of
 
 GraderConfig: TypeAlias = dict[str, Any]
 """A grader as a suite has it: its `kind`, the common keys, and the keys of its kind."""

@@ -127,12 +127,15 @@ def token_removed() -> Note:
 
 def redact_token(data: bytes, token: str) -> bytes:
     """The data with something harmless in the place of a run token."""
-    return data.replace(token.encode(), _REDACTED.encode()) if _MARK_BYTE in data else data
+    if _MARK_BYTE in data:
+        data = data.replace(token.encode(), _REDACTED.encode())
+    # A URL or JSON may have the mark in another form.
+    return data.replace(token[1:].encode(), _REDACTED.encode())
 
 
 def redact_token_text(text: str, token: str) -> str:
     """The text with something harmless in the place of a run token."""
-    return text.replace(token, _REDACTED)
+    return text.replace(token, _REDACTED).replace(token[1:], _REDACTED)
 
 
 def _digest(token: str) -> bytes:

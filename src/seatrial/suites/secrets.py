@@ -1,0 +1,179 @@
+"""Values that a suite takes from the environment: nothing is written with one, in whatever form it was sent."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, b64encode, urlsafe_b64encode
+from collections.abc import Iterable, Iterator, Mapping
+from html import escape
+from json import dumps
+from urllib.parse import quote, quote_plus, unquote_plus
+
+from seatrial.errors import SeatrialError
+from seatrial.suites.environment import Reference, fill, names_secret, references, texts
+
+MIN_SECRET_LENGTH = 4
+"""Values shorter than this are not hidden: they guard nothing, and hiding them would shred every text."""
+MIN_BASE64_LENGTH = 8
+"""The same for what can be told of a value that is somewhere in Base64: shorter text occurs by chance."""
+JSON_IN_JSON = 3
+"""How deep a value is looked for in JSON that is text in JSON, as the arguments of a tool call in an event are."""
+
+_HTML = re.compile(r"""\\"|[&'+<>`]""")
+_BASIC = re.compile(r"\s*Basic\s+([A-Za-z0-9+/_-]+={0,2})\s*", re.IGNORECASE)
+_ESCAPE = re.compile(r"%[0-9A-F]{2}")
+
+
+class Secrets:
+    """Values that were taken from the environment, and that nothing may be written with."""
+
+    def __init__(self, values: Mapping[str, str], derived: Iterable[tuple[str, str]] = ()) -> None:
+        """`derived` are further secrets, each behind the name of the variable that it was made of."""
+        self._names: dict[str, str] = {}
+        for name, value in (*values.items(), *derived):
+            for form in _forms(value):
+                self._names.setdefault(form, name)
+        longest_first = sorted(self._names, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
+    def __repr__(self) -> str:
+        return f"Secrets({sorted(set(self._names.values()))})"
+
+    def __bool__(self) -> bool:
+        return self._pattern is not None
+
+    def redact(self, text: str) -> str:
+        """The text with `${NAME}` in place of every value."""
+        # Most texts have none, which is known sooner this way.
+        if self._pattern is None or not any(form in text for form in self._names):
+            return text
+        return self._pattern.sub(lambda match: f"${{{self._names[match.group()]}}}", text)
+
+    def redact_cut(self, text: str) -> str:
+        """The same for a text that was cut out of a longer one: no part of a value is left at its ends."""
+        text = self.redact(text)
+        begun, ended = self.begun(text), self._ended(text)
+        if begun >= MIN_SECRET_LENGTH:
+            text = text[:-begun]
+        return text[ended:] if ended >= MIN_SECRET_LENGTH else text
+
+    def name_of(self, value: str) -> str | None:
+        """What the secret is called that this is, whole."""
+        return self._names.get(value)
+
+    def begun(self, text: str) -> int:
+        """How many characters at the end of a text may be the beginning of a value."""
+        return max((_overlap(text, form) for form in self._names), default=0)
+
+    def _ended(self, text: str) -> int:
+        """How many characters at the beginning of a text may be the end of a value."""
+        return max((_overlap(form, text) for form in self._names), default=0)
+
+
+def _overlap(first: str, second: str) -> int:
+    """How many characters at the end of one text are the beginning of another, but not all of both."""
+    start = max(0, len(first) - len(second) + 1)
+    while (start := first.find(second[:1], start)) >= 0:
+        if second.startswith(first[start:]):
+            return len(first) - start
+        start += 1
+    return 0
+
+
+def secrets_of(config: object, variables: Mapping[str, str]) -> Secrets:
+    """The values that a configuration takes from the environment, and what we make of them when we send them."""
+    values: dict[str, str] = {}
+    derived: list[tuple[str, str]] = []
+    for _, text in texts(config):
+        named = [reference for reference in references(text) if variables.get(reference.name)]
+        values |= {reference.name: variables[reference.name] for reference in named}
+        if named:
+            derived += _derived(text, named, variables)
+    return Secrets(dict(sorted(values.items())), derived)
+
+
+def _derived(text: str, named: list[Reference], variables: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What of a filled text is a secret besides the values in it, with the name of the variable that it is from."""
+    try:
+        filled = str(fill(text, variables))
+    except SeatrialError:
+        return  # a variable is not set: nothing is sent
+
+    def of(secret: str, origin: str | None = None) -> tuple[str, str]:
+        origin = secret if origin is None else origin
+        values = ((reference.name, variables[reference.name]) for reference in named)
+        name = next((name for name, value in values if origin in value or value in origin), named[-1].name)
+        return name, secret
+
+    if (basic := _BASIC.fullmatch(filled)) is not None:
+        try:
+            pair = b64decode(basic.group(1), validate=True).decode()
+        except ValueError:
+            return
+        yield of(pair)
+        yield of(pair.partition(":")[2])
+    elif filled.lower().startswith(("http://", "https://")):
+        for secret, origin in _in_url(filled, [variables[reference.name] for reference in named]):
+            yield of(secret, origin)
+
+
+def _in_url(address: str, values: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """What an address, and the values in it, are sent as; each with the text of the address that it is made of."""
+    import yarl  # what sends the requests reads and writes URLs with it
+
+    try:
+        url = yarl.URL(address)
+        written = [(value, yarl.URL(f"http://host/{value}?{value}")) for value in values if not {"?", "#"} & set(value)]
+    except ValueError:
+        return
+    if url.user is not None:
+        # The endpoint makes a header of these.
+        origin = url.raw_password or url.raw_user or ""
+        yield b64encode(f"{url.user}:{url.password or ''}".encode()).decode(), origin
+        yield url.password or "", origin
+    for pair in url.raw_query_string.split("&"):
+        key, _, sent = pair.partition("=")
+        if names_secret(key):
+            yield sent, sent
+            yield unquote_plus(sent), sent
+    for value, one in written:
+        yield one.raw_path[1:], value
+        yield one.raw_query_string, value
+
+
+def _forms(value: str) -> set[str]:
+    # As it is, as it stands in JSON, HTML and a URL, and without the newline that a file may have added.
+    if len(value.strip()) < MIN_SECRET_LENGTH:
+        return set()
+    plain = {value, value.strip()}
+    forms = set(plain)
+    for _ in range(JSON_IN_JSON):
+        forms |= {written for text in forms for written in _in_json(text)}
+    for text in plain:
+        printable = text.encode("utf-8", "replace")
+        quoted = {quote(printable), quote(printable, safe=""), quote_plus(printable)}
+        forms |= quoted | {_ESCAPE.sub(lambda match: match.group().lower(), text) for text in quoted}
+        forms |= {escape(text), escape(text, quote=False)}
+        # What a server makes of a header that it takes for Latin-1.
+        forms.add(printable.decode("latin-1"))
+        forms |= _in_base64(printable)
+    return forms
+
+
+def _in_base64(value: bytes) -> set[str]:
+    """What Base64 makes of a value, alone and where it stands in something longer: three ways, by what is before it."""
+    forms = {b64encode(value).decode(), urlsafe_b64encode(value).decode()}
+    for before in range(3):
+        # Characters that are made of the value alone.
+        first = -(-before * 8 // 6)
+        last = (before + len(value)) * 8 // 6
+        for encode in (b64encode, urlsafe_b64encode):
+            forms.add(encode(bytes(before) + value).decode()[first:last])
+    return {form for form in forms if len(form) >= MIN_BASE64_LENGTH}
+
+
+def _in_json(text: str) -> set[str]:
+    # Writers of JSON differ: PHP's escapes every slash, and .NET's what might mean something in HTML.
+    written = dumps(text)[1:-1]
+    without_html = _HTML.sub(lambda match: f"\\u{ord(match.group()[-1]):04X}", written)
+    return {written, dumps(text, ensure_ascii=False)[1:-1], written.replace("/", r"\/"), without_html}
