@@ -25,6 +25,8 @@ ERROR_CODES: dict[str, str] = {
     "invalid_suite": "A suite cannot be run; every problem is listed with its file and line.",
     "model_failed": "A chat model could not be asked, or gave no usable answer.",
     "search_budget": "A search that is exponential in the worst case passed its budget.",
+    "time_limit": "A check took longer than its time limit: a pattern that backtracks, or too much to compare.",
+    "text_too_long": "A text is longer than patterns are matched with.",
     "unreadable_file": "A file could not be opened or read.",
     "unwritable_file": "A file could not be written.",
     "not_found": "The store has no such thing.",

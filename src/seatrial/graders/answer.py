@@ -5,9 +5,7 @@ A run that completed without an answer has the empty text. Where case is ignored
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
@@ -16,10 +14,8 @@ from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings, errored, passed_if
 from seatrial.graders.quote import listed, quoted
+from seatrial.patterns import Pattern
 from seatrial.trajectory.keys import key
-
-MAX_SUBJECT = 100_000
-"""Characters of an answer that a pattern is let at, so that one which backtracks meets no megabytes."""
 
 Text = Annotated[str, Meta(min_length=1)]
 _EVIDENCE = ["/answer"]
@@ -180,9 +176,11 @@ class ContainsAll(Grader):
 
 
 class Regex(Grader):
-    """Whether a pattern of Python's `re` is found in the answer. Flags are written into it: `(?i)`."""
+    """Whether a pattern of Python's `re` is found in the answer. Flags are written into it: `(?i)`. Where the pattern
+    takes too long, or the answer is longer than 100,000 characters, the grader is errored."""
 
     kind: ClassVar[str] = "regex"
+    version: ClassVar[int] = 2
 
     pattern: Text
     """The pattern."""
@@ -191,20 +189,21 @@ class Regex(Grader):
 
     def prepare(self) -> Check:
         try:
-            pattern = re.compile(self.pattern)
-        except (re.error, RecursionError, OverflowError) as error:
-            raise SeatrialError("invalid_config", f"the pattern cannot be used: {error}", pointer="/pattern") from None
-        search: Callable[[str], re.Match[str] | None] = pattern.fullmatch if self.whole else pattern.search
+            pattern = Pattern(self.pattern)
+        except SeatrialError as error:
+            error.pointer = "/pattern"
+            raise
 
         def find(subject: Subject, surroundings: Surroundings) -> Finding:
             answer = subject.answer or ""
-            if len(answer) > MAX_SUBJECT:
-                return errored(f"the answer has {len(answer)} characters; a pattern is let at {MAX_SUBJECT} at most")
-            found = search(answer.strip() if self.whole else answer)
+            try:
+                found = pattern.covered(answer.strip()) if self.whole else pattern.search(answer)
+            except SeatrialError as error:
+                return errored(f"the pattern {quoted(self.pattern)} on the answer: {error}")
             if found is None:
                 how = "cover" if self.whole else "occur in"
                 return _told(False, f"the pattern {quoted(self.pattern)} does not {how} the answer {quoted(answer)}")
-            return _told(True, f"the pattern {quoted(self.pattern)} fits {quoted(found.group())}")
+            return _told(True, f"the pattern {quoted(self.pattern)} fits {quoted(found)}")
 
         return Check(find)
 

@@ -19,6 +19,8 @@ from seatrial.trajectory.config import as_written, is_number
 from seatrial.trajectory.keys import key
 
 MAX_FIELDS = 1000
+MAX_DATE = 200
+"""Characters of a date. Nothing longer is one, and formats are matched by patterns."""
 
 Path = tuple[str, ...]
 
@@ -190,7 +192,7 @@ def _number(value: Any) -> Decimal | None:
 
 
 def _day(value: Any, formats: list[str]) -> date | None:
-    if not isinstance(value, str):
+    if not isinstance(value, str) or len(value) > MAX_DATE:
         return None
     text = value.strip()
     try:

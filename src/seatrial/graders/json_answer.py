@@ -9,10 +9,10 @@ from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings, errored, passed_if
 from seatrial.graders.quote import listed, quoted
+from seatrial.json_schema import Schema
 
 _FENCE = re.compile(r"\s*```[A-Za-z0-9_-]*[ \t]*\r?\n(.*)\n?```\s*\Z", re.DOTALL)
 _EVIDENCE = ["/answer"]
-_MAX_PROBLEMS = 20
 
 
 class IsJson(Grader):
@@ -39,23 +39,21 @@ class JsonSchema(Grader):
     """Whether the answer is JSON that is valid under a JSON Schema."""
 
     kind: ClassVar[str] = "json_schema"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     schema: dict[str, Any]
-    """The schema. It refers to nothing outside itself."""
+    """The schema. It refers to nothing outside itself, and its patterns have no look-around and no back references."""
     fenced: bool = False
     """Whether the JSON may also stand in a Markdown fence."""
 
     def prepare(self) -> Check:
-        import jsonschema_rs
-
         if not self.schema:
             raise SeatrialError("invalid_config", "everything is valid under an empty schema", pointer="/schema")
         try:
-            validator = jsonschema_rs.validator_for(self.schema, offline=True)
-        except (ValueError, jsonschema_rs.ReferencingError) as error:
-            message = f"the schema cannot be used: {str(error).splitlines()[0]}"
-            raise SeatrialError("invalid_config", message, pointer="/schema") from None
+            schema = Schema(self.schema)
+        except SeatrialError as error:
+            error.pointer = "/schema"
+            raise
 
         def find(subject: Subject, surroundings: Surroundings) -> Finding:
             try:
@@ -63,13 +61,8 @@ class JsonSchema(Grader):
             except SeatrialError as error:
                 return not_json(subject.answer, error)
             try:
-                problems = []
-                for problem in validator.iter_errors(value):
-                    at = "".join(f"/{part}" for part in problem.instance_path) or "the whole"
-                    problems.append(f"{at}: {problem.message[:200]}")
-                    if len(problems) == _MAX_PROBLEMS:
-                        break
-            except ValueError as error:
+                problems = schema.problems(value, len(subject.answer or ""))
+            except SeatrialError as error:
                 return errored(f"the answer cannot be validated: {error}")
             if not problems:
                 return passed_if(True, "the answer is valid under the schema", evidence=_EVIDENCE)

@@ -16,8 +16,13 @@ from collections.abc import Hashable, Sequence
 from math import isqrt
 from typing import TypeVar, cast
 
+from seatrial.time_limit import check_time
+
 _MAX_TABLE_BITS = 1 << 28
 """32 MiB: what a table of in-order assignments may take before it is thinned."""
+
+_LONG_BITS = 512
+"""From where on the digits of a set are searched, and not the number."""
 
 K = TypeVar("K", bound=Hashable)
 
@@ -53,11 +58,10 @@ def in_order(rows: list[int], width: int) -> Assignment:
     columns: list[list[int]] = [[] for _ in range(width)]
     mirrored = []
     for item, row in enumerate(rows):
-        mirror = 0
+        check_time()
         for step in bits(row):
             columns[step].append(item)
-            mirror |= 1 << (width - 1 - step)
-        mirrored.append(mirror)
+        mirrored.append(int(f"{row:0{width}b}"[::-1], 2) if width else 0)
     return _in_order(mirrored, columns)
 
 
@@ -105,6 +109,14 @@ def any_order_by_key(expected: Sequence[K], actual: list[K]) -> Assignment:
 def bits(number: int) -> list[int]:
     """The positions of the bits that are set, ascending."""
     found = []
+    if number.bit_length() > _LONG_BITS:
+        # Taking one bit after the other off a long number is quadratic; its digits are not.
+        digits = bin(number)[:1:-1]
+        place = digits.find("1")
+        while place >= 0:
+            found.append(place)
+            place = digits.find("1", place + 1)
+        return found
     while number:
         low = number & -number
         found.append(low.bit_length() - 1)
@@ -142,6 +154,7 @@ def _in_order(rows: list[int], columns: list[list[int]]) -> Assignment:
     for step, column in enumerate(columns):
         if not missing:
             break
+        check_time()
         place = bisect_left(column, first_item)
         if place == len(column):
             continue
@@ -169,6 +182,7 @@ class _Suffixes:
         self._block_start = 0
         row = self._full
         for item in range(len(rows) - 1, -1, -1):
+            check_time()
             row = self._next(row, item)
             if item % self._stride == 0:
                 self._kept[item] = row
@@ -194,6 +208,7 @@ class _Suffixes:
             self._block_start = item - item % self._stride
             end = min(self._block_start + self._stride, len(self._rows))
             block = [self._kept[end]]
+            check_time()
             for index in range(end - 1, self._block_start, -1):
                 block.append(self._next(block[-1], index))
             block.append(self._kept[self._block_start])

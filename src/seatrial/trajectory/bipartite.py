@@ -7,6 +7,7 @@ one search for each item; making it the smallest takes one for each item that co
 
 from __future__ import annotations
 
+from seatrial.time_limit import check_time
 from seatrial.trajectory.assign import Assignment, bits
 
 
@@ -77,6 +78,7 @@ class _Matching:
         reached_from: dict[int, int] = {}
         queue = [item]
         for reached in queue:
+            check_time()
             new = self._rows[reached] & self.open & ~seen
             if new & self._free:
                 step = _lowest(new & self._free)
@@ -117,6 +119,7 @@ class _Matching:
                 seen |= 1 << other
                 queue.append(other)
         for other in queue:
+            check_time()
             if (step := self._step_of[other]) < 0:
                 return lowest
             movable |= 1 << step
@@ -134,6 +137,7 @@ class _Matching:
         seen = (2 << item) - 1
         queue = [own]
         for step in queue:
+            check_time()
             new = self._columns[step] & ~seen
             seen |= new
             for other in bits(new):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from seatrial.time_limit import check_time
+from seatrial.trajectory.assign import bits
 from seatrial.trajectory.item import Item, fits, is_name_only
 from seatrial.trajectory.names import Names
 from seatrial.trajectory.step import Step
@@ -29,9 +31,8 @@ class Compatibility:
     def rows(self) -> list[int]:
         """For each item the steps that fit it, one bit each."""
         for item, left in enumerate(self._open):
-            while left:
-                self._compare(item, (left & -left).bit_length() - 1)
-                left &= left - 1
+            for step in bits(left):
+                self._compare(item, step)
         return self._fit
 
     def leftmost(self) -> list[int] | None:
@@ -55,6 +56,7 @@ class Compatibility:
         bit = 1 << step
         if self._open[item] & bit:
             self._open[item] ^= bit
+            check_time()
             if fits(self._items[item], self._steps[step]):
                 self._fit[item] |= bit
         return bool(self._fit[item] & bit)

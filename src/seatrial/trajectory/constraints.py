@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from seatrial.time_limit import check_time
 from seatrial.trajectory.expectation import Expectation
 from seatrial.trajectory.item import fits
 from seatrial.trajectory.prose import calls, shown
@@ -20,6 +21,7 @@ def violations(expectation: Expectation, steps: list[Step], kept: Sequence[int])
     """Every constraint that does not hold, once for each step that violates it."""
     for item in expectation.forbidden:
         for index in kept:
+            check_time()
             if fits(item, steps[index]):
                 yield Violation("forbidden", f"{shown(steps[index].name)} must not be called so", index)
     if (allowed := expectation.allowed) is not None:

@@ -13,22 +13,24 @@
 | `{$schema: {..}}` | a value that is valid under the JSON Schema, which refers to nothing outside itself |
 | `{$not: v}` | every value that does not fit v, which may be a matcher |
 
-Patterns and globs look at text of at most `MAX_SUBJECT` characters; longer text fits none of them, so that a pattern
-which backtracks meets no megabytes.
+Patterns and globs look at text of at most `MAX_SUBJECT` characters, and everything here has the time limit of the
+match. What cannot be compared within these limits neither fits nor does not fit: `SeatrialError`, and the match is
+errored. A JSON Schema's patterns are matched without backtracking, so look-around and back references are refused.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from seatrial.errors import SeatrialError
+from seatrial.json_schema import Schema
+from seatrial.patterns import Pattern, check_length
 from seatrial.trajectory import config
 from seatrial.trajectory.arguments import Matcher, differences
 from seatrial.trajectory.keys import key
 from seatrial.trajectory.names import Names
 
-MAX_SUBJECT = 100_000
 DEFAULT_TOLERANCE = 1e-6
 
 Test = Callable[[Any], bool]
@@ -84,17 +86,24 @@ def _regex(wanted: Any, at: config.Path) -> Test:
     if not isinstance(wanted, str):
         config.refuse(f"$regex takes a pattern, got {config.short(wanted)}", at)
     try:
-        search = re.compile(wanted).search
-    except (re.error, RecursionError, OverflowError) as error:
-        config.refuse(f"$regex cannot be used: {error}", at)
-    return lambda value: type(value) is str and len(value) <= MAX_SUBJECT and search(value) is not None
+        search = Pattern(wanted).search
+    except SeatrialError as error:
+        config.refuse(f"$regex: {error.message}", at, error.hint or "")
+    return lambda value: type(value) is str and search(value) is not None
 
 
 def _glob(wanted: Any, at: config.Path) -> Test:
     if not isinstance(wanted, str):
         config.refuse(f"$glob takes a glob, got {config.short(wanted)}", at)
     fits = Names.of([wanted]).fits
-    return lambda value: type(value) is str and len(value) <= MAX_SUBJECT and fits(value)
+
+    def test(value: Any) -> bool:
+        if type(value) is not str:
+            return False
+        check_length(value)
+        return fits(value)
+
+    return test
 
 
 def _approx(given: Mapping[str, Any], at: config.Path) -> Test:
@@ -151,20 +160,10 @@ def _contains(wanted: Any, at: config.Path) -> Test:
 
 
 def _schema(wanted: Any, at: config.Path) -> Test:
-    import jsonschema_rs
-
     try:
-        validator = jsonschema_rs.validator_for(wanted, offline=True)
-    except (ValueError, jsonschema_rs.ReferencingError) as error:
-        config.refuse(f"$schema cannot be used: {str(error).splitlines()[0]}", at)
-
-    def test(value: Any) -> bool:
-        try:
-            return validator.is_valid(value)
-        except ValueError:
-            return False
-
-    return test
+        return Schema(wanted).fits
+    except SeatrialError as error:
+        config.refuse(f"$schema: {error.message}", at)
 
 
 def _not(wanted: Any, at: config.Path) -> Test:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seatrial.errors import SeatrialError
+from seatrial.patterns import MATCH_S
+from seatrial.time_limit import TimeLimit, current_limit
 from seatrial.trajectory.assign import Assignment, any_order_by_key, in_order, in_order_by_key
 from seatrial.trajectory.compatibility import Compatibility
 from seatrial.trajectory.constraints import check_constraints, violations
@@ -17,6 +19,9 @@ from seatrial.trajectory.result import Assertion, MatchResult
 from seatrial.trajectory.step import FAILED, Step, duration
 from seatrial.trajectory.verdict import Tally, blank_result, conclude, find_differences, tally_pairs
 
+_NOT_DECIDED = frozenset({"search_budget", "time_limit", "text_too_long", "invalid_document"})
+"""What a match gives up with that can neither be passed nor failed."""
+
 
 def match_trajectory(
     mode: str, expected: Any, actual: Sequence[Step | Mapping[str, Any]], **options: Any
@@ -27,7 +32,26 @@ def match_trajectory(
 
 
 def match(expectation: Expectation, steps: list[Step]) -> MatchResult:
-    """Say whether the steps are what was expected, how far, and where they are not."""
+    """Say whether the steps are what was expected, how far, and where they are not.
+
+    What cannot be said within the limits of patterns, of the search and of time is `errored`, with the reason. Without
+    a time limit around it, a match has `MATCH_S`.
+    """
+    try:
+        if current_limit() is not None:
+            return _match(expectation, steps)
+        with TimeLimit(MATCH_S):
+            return _match(expectation, steps)
+    except SeatrialError as error:
+        if error.code not in _NOT_DECIDED:
+            raise
+        result = blank_result(expectation.mode)
+        result.errored = error.message
+        result.prose = paragraph(expectation, [step.name for step in steps], range(len(steps)), result, 0, 0)
+        return result
+
+
+def _match(expectation: Expectation, steps: list[Step]) -> MatchResult:
     called = [step.name for step in steps]
     kept = _kept(expectation, steps)
     result = blank_result(expectation.mode)
@@ -36,14 +60,7 @@ def match(expectation: Expectation, steps: list[Step]) -> MatchResult:
     if expectation.mode == "any_order":
         tally = _count(expectation, called, kept, result)
     else:
-        try:
-            items, places = _assign(expectation, steps, kept)
-        except SeatrialError as error:
-            if error.code != "search_budget":
-                raise
-            result.errored = error.message
-            result.prose = paragraph(expectation, called, kept, result, 0, 0)
-            return result
+        items, places = _assign(expectation, steps, kept)
         tally = tally_pairs(result, expectation, kept, items, places)
         find_differences(result, called, kept, expectation.item, steps.__getitem__)
         if expectation.timed:

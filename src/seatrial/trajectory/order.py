@@ -18,6 +18,7 @@ from heapq import heappop, heappush
 from typing import TypeAlias
 
 from seatrial.errors import SeatrialError
+from seatrial.time_limit import check_time
 from seatrial.trajectory.assign import Assignment, bits
 
 SEARCH_BUDGET = 2_000_000
@@ -67,6 +68,7 @@ def _with_step(front: list[_Start], step: int, search: _Search, missing: int) ->
     found: dict[Rows, _Start] = {}
     for start in front:
         taken: list[int] = []
+        check_time()
         for item, row in enumerate(start.rows):
             if not row >> step & 1 or any(search.leaves_more(other, item) for other in taken):
                 continue
@@ -183,6 +185,7 @@ def _best_first(rows: Rows, before: list[int], after: list[int], budget: int) ->
         place = -minus_place
         if best_known[place, waiting] > count:
             continue
+        check_time()
         budget -= len(rows)
         if budget < 0:
             raise SeatrialError(
