@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from seatrial import wire
@@ -55,7 +56,7 @@ class Schema:
         if self._is_valid(value):
             return []
         if size <= MAX_SEARCHED:
-            return [_told(problem) for problem, _ in zip(self._validator.iter_errors(value), range(MAX_LISTED))]
+            return [_told(problem) for problem in islice(self._validator.iter_errors(value), MAX_LISTED)]
         import jsonschema_rs
 
         try:

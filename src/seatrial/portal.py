@@ -8,6 +8,8 @@ from collections.abc import Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from seatrial.threads import InterruptedCallError, interrupt
+
 T = TypeVar("T")
 
 
@@ -16,8 +18,16 @@ class Portal:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="seatrial", daemon=True)
+        self._thread = threading.Thread(target=self._work, name="seatrial", daemon=True)
         self._thread.start()
+
+    def _work(self) -> None:
+        while True:
+            try:
+                self._loop.run_forever()
+                return
+            except InterruptedCallError:
+                continue  # the task that kept the loop has ended, and the others go on
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Start something in the loop."""
@@ -31,6 +41,20 @@ class Portal:
         except BaseException:
             future.cancel()
             raise
+
+    def responds(self, within_s: float) -> bool:
+        """Whether the loop gets to do something in that time, or is kept by a task that does not wait."""
+        asked = self.submit(asyncio.sleep(0))
+        try:
+            asked.result(within_s)
+        except TimeoutError:
+            return False
+        return True
+
+    def interrupt(self) -> None:
+        """End the task that keeps the loop, unless it is in a call to C."""
+        if self._thread.ident is not None:
+            interrupt(self._thread.ident)
 
     def close(self) -> None:
         """End the loop, and what still runs in it."""

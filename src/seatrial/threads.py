@@ -6,6 +6,7 @@ Not the threads of an executor: those are waited for when the process ends, and 
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,7 +16,41 @@ from typing import Any, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
-_Job: TypeAlias = tuple[Callable[[], Any], "asyncio.Future[Any]"]
+_Job: TypeAlias = tuple["_Call", "asyncio.Future[Any]"]
+
+
+class InterruptedCallError(SystemExit):
+    """Raised inside a function that nobody waits for any more. Not an `Exception`, which functions catch and go on."""
+
+
+def interrupt(thread_id: int) -> None:
+    """Raise `InterruptedCallError` in a thread, as soon as it runs Python code: not while it is in a call to C."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread_id), ctypes.py_object(InterruptedCallError))
+
+
+class _Call:
+    """A function, and the thread that runs it while it does."""
+
+    __slots__ = ("_function", "_lock", "_thread_id")
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self._function = function
+        self._lock = threading.Lock()
+        self._thread_id: int | None = None
+
+    def __call__(self) -> Any:
+        with self._lock:
+            self._thread_id = threading.get_ident()
+        try:
+            return self._function()
+        finally:
+            with self._lock:
+                self._thread_id = None
+
+    def interrupt(self) -> None:
+        with self._lock:
+            if self._thread_id is not None:
+                interrupt(self._thread_id)
 
 
 class Threads:
@@ -27,8 +62,9 @@ class Threads:
         self._idle = 0
         self._started = 0
 
-    async def call(self, function: Callable[[], T]) -> T:
-        """What the function returns, or raises."""
+    async def call(self, function: Callable[[], T], *, interrupts: bool = False) -> T:
+        """What the function returns, or raises. With `interrupts`, it is ended when nobody waits for it any more, not
+        in a call to C; this must then be the only call."""
         future: asyncio.Future[T] = self._loop.create_future()
         if self._idle:
             self._idle -= 1
@@ -36,8 +72,14 @@ class Threads:
             self._started += 1
             threading.Thread(target=self._work, name=f"seatrial-call-{self._started}", daemon=True).start()
         context = copy_context()
-        self._jobs.put((lambda: context.run(function), future))
-        return await future
+        call = _Call(lambda: context.run(function))
+        self._jobs.put((call, future))
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if interrupts:
+                call.interrupt()
+            raise
 
     def close(self) -> None:
         """Let the threads go that have nothing to do, and the others when they are done."""
@@ -45,6 +87,10 @@ class Threads:
             self._jobs.put(None)
 
     def _work(self) -> None:
+        with suppress(InterruptedCallError):  # of a function that had just ended
+            self._work_off()
+
+    def _work_off(self) -> None:
         while (job := self._jobs.get()) is not None:
             function, future = job
             try:

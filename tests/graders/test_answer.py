@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from graders.subjects import subject, verdict
 from seatrial.errors import SeatrialError
 from seatrial.graders import GradingPlan
-from seatrial.graders.answer import MAX_SUBJECT
+from seatrial.patterns import MAX_SUBJECT
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,11 @@ def test_a_text_grader_is_errored_when_the_case_expects_no_text(expected: Any) -
     assert verdict(subject("7", expected=expected), {"kind": "contains"}).judgement == "errored"
 
 
-def test_a_pattern_is_not_let_at_a_huge_answer() -> None:
-    found = verdict(subject("a" * (MAX_SUBJECT + 1)), {"kind": "regex", "pattern": "a"})
+@pytest.mark.parametrize("negate", [False, True])
+def test_a_pattern_is_not_matched_with_a_huge_answer(negate: bool) -> None:
+    found = verdict(subject("a" * (MAX_SUBJECT + 1)), {"kind": "regex", "pattern": "a", "negate": negate})
     assert found.judgement == "errored"
+    assert "100,001 characters" in found.reasons[0]
 
 
 @pytest.mark.parametrize(

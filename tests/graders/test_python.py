@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from graders.subjects import subject, verdict
+from graders.subjects import grade, subject, verdict
 from seatrial.runs import Verdict
 
 _names = (f"user_checks_{number}" for number in itertools.count())
@@ -104,3 +104,58 @@ def test_a_function_that_never_returns_is_not_waited_for(tmp_path: Path) -> None
     checks = sys.modules["endless_check"]
     assert checks.left == []  # it is still there, and nobody is
     checks.release.set()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "def check(subject):\n    while True: pass",
+        "async def check(subject):\n    while True: pass",
+        "import time\nasync def check(subject): time.sleep(30)",
+        "import threading\nthreading.Event().wait(30)\ndef check(subject): return True",
+    ],
+    ids=["a loop", "an async loop", "an async function that blocks", "an import"],
+)
+def test_whatever_keeps_a_function_from_ending_costs_its_own_verdict_alone(body: str, tmp_path: Path) -> None:
+    found = judged(tmp_path, body, timeout_s=0.3)
+    assert found.judgement == "errored"
+    assert "longer than 0.3 s" in found.reasons[0]
+    assert judged(tmp_path, "async def check(subject): return True").judgement == "passed"
+
+
+def test_a_loop_that_nobody_waits_for_is_ended(tmp_path: Path) -> None:
+    body = "import threading\ndef check(subject):\n    global thread\n    thread = threading.current_thread()\n"
+    (tmp_path / "spinning_check.py").write_text(body + "    while True: pass\n", "utf-8")
+    grader = {"kind": "python", "target": "spinning_check:check", "timeout_s": 0.2}
+    assert verdict(subject(), grader, directory=tmp_path).judgement == "errored"
+    thread = sys.modules["spinning_check"].thread
+    thread.join(60)
+    assert not thread.is_alive()
+
+
+def test_an_async_function_that_keeps_its_loop_is_ended_and_others_in_it_go_on(tmp_path: Path) -> None:
+    (tmp_path / "shared_loop_checks.py").write_text(
+        "import asyncio\nfree = None\n"
+        "async def waits(subject):\n    global free\n    free = asyncio.Event()\n"
+        "    await free.wait()\n    return True\n"
+        "async def blocks(subject):\n"
+        "    while free is None: await asyncio.sleep(0.01)\n"
+        "    asyncio.get_running_loop().call_later(0.01, free.set)\n"
+        "    while True: pass\n",
+        "utf-8",
+    )
+    blocks = {"kind": "python", "target": "shared_loop_checks:blocks", "timeout_s": 0.3}
+    waits = {"kind": "python", "target": "shared_loop_checks:waits", "timeout_s": 60}
+    (blocked, waited), _ = grade(subject(), blocks, waits, directory=tmp_path)
+    assert (blocked.judgement, waited.judgement) == ("errored", "passed")
+
+
+def test_async_functions_share_one_loop_so_that_their_clients_can_stay_connected(tmp_path: Path) -> None:
+    body = (
+        "import asyncio\nloops = set()\nasync def check(subject):\n    loops.add(asyncio.get_running_loop())\n"
+        "    return len(loops) == 1"
+    )
+    (tmp_path / "one_loop_check.py").write_text(body, "utf-8")
+    grader = {"kind": "python", "target": "one_loop_check:check"}
+    for _ in range(2):
+        assert verdict(subject(), grader, directory=tmp_path).judgement == "passed"

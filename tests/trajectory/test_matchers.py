@@ -66,10 +66,27 @@ def test_any_wants_the_key_to_be_there() -> None:
     assert not match_trajectory("exact", [item], [{"name": "t", "arguments": {}}]).passed
 
 
-def test_text_beyond_the_limit_fits_no_pattern() -> None:
-    assert fits({"$regex": "a"}, "a" * 100_000)
-    assert not fits({"$regex": "a"}, "a" * 100_001)
-    assert not fits({"$glob": "*"}, "a" * 100_001)
+@pytest.mark.parametrize("matcher", [{"$regex": "b"}, {"$glob": "b*"}, {"$schema": {"pattern": "b"}}])
+def test_text_that_is_too_long_for_a_pattern_neither_fits_nor_does_not_fit(matcher: dict[str, Any]) -> None:
+    assert fits({"$not": matcher}, "a" * 100_000)
+    step = {"name": "t", "arguments": {"v": "a" * 1_000_000}}
+    for args in ({"v": matcher}, {"v": {"$not": matcher}}):
+        result = match_trajectory("exact", [{"tool": "t", "args": args}], [step])
+        assert not result.passed
+        assert result.errored is not None
+        assert "1,000,0" in result.errored
+        forbidden = match_trajectory("superset", [{"tool": "t"}], [step], forbidden=[{"tool": "t", "args": args}])
+        assert not forbidden.passed
+        assert forbidden.errored is not None
+
+
+def test_a_pattern_that_backtracks_without_end_is_errored_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seatrial.trajectory.matching.MATCH_S", 0.1)
+    item = {"tool": "t", "args": {"v": {"$not": {"$regex": "^(a+)+$"}}}}
+    steps = [{"name": "t", "arguments": {"v": "a" * 99_000 + "!"}}] * 50
+    result = match_trajectory("superset", [item], steps)
+    assert not result.passed
+    assert result.errored == "it took longer than 0.1 s"
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,9 @@ import shlex
 import signal
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import msgspec
-from msgspec import Meta
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
@@ -24,15 +23,15 @@ _TAIL = 2000
 
 class Code(Grader):
     """What a command says of the run. It gets JSON on standard input (`case`, `run`, `answer`, `messages`, `steps`) and
-    prints a verdict: `{"passed": true}`, with `score`, `reasons`, `evidence`, `details` where it likes."""
+    prints a verdict: `{"passed": true}`, with `score`, `reasons`, `evidence`, `details` where it likes. At its time
+    limit it is ended, with everything it has started."""
 
     kind: ClassVar[str] = "code"
+    default_timeout_s: ClassVar[float] = 60.0
 
     command: str | list[str]
     """The program and its arguments, as a list, or as text that is split as a shell would, but no shell runs. It
     starts in the suite file's directory."""
-    timeout_s: Annotated[float, Meta(gt=0, le=86_400)] = 60.0
-    """How long it may take; then it is ended, with everything it has started."""
 
     def prepare(self) -> Check:
         try:
@@ -46,11 +45,11 @@ class Code(Grader):
         async def find(subject: Subject, surroundings: Surroundings) -> Finding:
             return await self._find(argv, subject, surroundings.directory)
 
-        return Check(find, repeatable=False)
+        return Check(find, repeatable=False, keeps_time=True)
 
     async def _find(self, argv: list[str], subject: Subject, directory: Path) -> Finding:
         try:
-            ended = await _run(argv, wire.encode(subject_json(subject)), directory, self.timeout_s)
+            ended = await _run(argv, wire.encode(subject_json(subject)), directory, self.limit_s)
         except (OSError, TypeError, ValueError) as error:
             return errored(f"`{argv[0]}` cannot be run: {error}")
         told = ended.stderr.decode("utf-8", "replace").strip()

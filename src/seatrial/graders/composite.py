@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
+from math import inf
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
@@ -16,9 +17,11 @@ from seatrial.runs import Verdict
 
 
 class Composite(Grader):
-    """What several graders say together. One that errored makes the whole errored; skipped ones are left out."""
+    """What several graders say together. One that errored makes the whole errored; skipped ones are left out. Each
+    has a time limit of its own."""
 
     kind: ClassVar[str] = "composite"
+    default_timeout_s: ClassVar[float] = inf
 
     graders: Annotated[list[dict[str, Any]], Meta(min_length=1)]
     """The graders, each with its `kind`, as in a suite; without `required`, which the rule decides."""

@@ -14,6 +14,7 @@ from seatrial.graders.chat_model import ChatModel
 from seatrial.runs import Case, Judgement, Run
 
 Weight = Annotated[float, Meta(ge=0, le=1_000_000)]
+Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 Share = Annotated[float, Meta(gt=0, le=1)]
 """A score to reach. Not 0, which everything reaches."""
 
@@ -69,6 +70,8 @@ class Check(msgspec.Struct, frozen=True):
     """Whether `min_score` is part of how it finds, and is not held against the score it finds."""
     parts: bytes = b""
     """For a grader of graders: the digests of what they check."""
+    keeps_time: bool = False
+    """Whether it ends by itself at its time limit, and says more about it than anybody else could."""
 
 
 class _GraderMeta(msgspec.StructMeta, ABCMeta):
@@ -81,6 +84,8 @@ class Grader(msgspec.Struct, metaclass=_GraderMeta, kw_only=True, forbid_unknown
     kind: ClassVar[str]
     version: ClassVar[int] = 1
     """Raised when the same configuration may judge the same run otherwise than before."""
+    default_timeout_s: ClassVar[float] = 10.0
+    """The time limit of the kind."""
 
     name: Annotated[str, Meta(max_length=200)] = ""
     """How reports call it; the kind when absent."""
@@ -92,6 +97,14 @@ class Grader(msgspec.Struct, metaclass=_GraderMeta, kw_only=True, forbid_unknown
     """Pass from this score on, instead of by the grader's own rule."""
     negate: bool = False
     """Pass when the grader fails, and the other way round; a grader that errored stays errored."""
+    timeout_s: Seconds | None = None
+    """How long it may take for one run; then it is ended, and errored. When absent, 10 seconds; 60 for `python`
+    and `code`, 600 for `judge`. A `composite` has none but those of its graders."""
+
+    @property
+    def limit_s(self) -> float:
+        """Its time limit."""
+        return self.default_timeout_s if self.timeout_s is None else self.timeout_s
 
     @abstractmethod
     def prepare(self) -> Check:

@@ -54,6 +54,7 @@ class Judge(Grader):
     decides, a tie fails, and the score is the mean of the votes."""
 
     kind: ClassVar[str] = "judge"
+    default_timeout_s: ClassVar[float] = 600.0
     version: ClassVar[int] = 2
 
     criteria: list[Criterion] = msgspec.field(default_factory=list)

@@ -2,7 +2,7 @@
 
 The key of a verdict is made of the run's content (status, fault, transcript, notes, trace, steps, durations), of what
 the case says, of the grader's kind, version and configuration, and of the model's name where one is asked. What a
-grader is called and how much it weighs are no part of it: they do not change what is found.
+grader is called, how much it weighs and how long it may take are no part of it: they do not change what is found.
 
 Where the body was kept that the transcript was read from, its content address stands for the transcript: a run is read
 once, and to write and hash a long answer yet again would cost as much as the rest of the grading.
@@ -50,7 +50,8 @@ def content_digest(subject: Subject) -> bytes | None:
 
 def configuration_digest(grader: Grader) -> bytes:
     """What a grader checks, whatever it is called and weighs."""
-    checked = [grader.kind, grader.version, msgspec.structs.replace(grader, name="", weight=1.0, required=True)]
+    plain = msgspec.structs.replace(grader, name="", weight=1.0, required=True, timeout_s=None)
+    checked = [grader.kind, grader.version, plain]
     try:
         data = _SORTED.encode(checked)
     except UnicodeEncodeError:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Iterable
+from math import inf
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -11,8 +14,16 @@ from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings, errored
 from seatrial.graders.key import configuration_digest, verdict_key
 from seatrial.runs import Judgement, Verdict
+from seatrial.threads import Threads
+from seatrial.time_limit import TimeLimit
 
 MAX_ERROR = 500
+AT_ONCE_S = 0.05
+"""How long a check may keep the event loop."""
+GRACE_S = 5.0
+"""How much later than its limit a check that ends by itself is given up."""
+MAX_THREADS = 2
+"""Checks that compute in threads at once."""
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -25,22 +36,68 @@ class Prepared(msgspec.Struct, frozen=True):
     """Digest of what is checked."""
 
     def judge(self, subject: Subject, surroundings: Surroundings) -> Verdict | Awaitable[Verdict]:
-        """The verdict on a run. Whatever goes wrong in a check is a verdict too: `errored`, never `passed`."""
+        """The verdict on a run. Whatever goes wrong in a check is a verdict too: `errored`, never `passed`.
+
+        Most checks take microseconds and are done here and now. One that turns out to take longer is begun again in a
+        thread, so that other runs go on meanwhile.
+        """
+        limit = TimeLimit(AT_ONCE_S)
         try:
-            found = self.check.find(subject, surroundings)
+            if self.check.parts:  # each of them has its own limit
+                found = self.check.find(subject, surroundings)
+            else:
+                with limit:
+                    found = self.check.find(subject, surroundings)
         except Exception as error:  # noqa: BLE001 (a fault of one grader must not end the experiment)
             found = _raised(error)
-        return self.verdict(found) if isinstance(found, Finding) else self._wait(found)
+        if not isinstance(found, Finding):
+            return self._wait(found, self._waits_s())
+        return self._wait(self._find_in_thread(subject, surroundings)) if limit.expired else self.verdict(found)
 
-    async def _wait(self, waiting: Awaitable[Finding]) -> Verdict:
+    def _waits_s(self) -> float | None:
+        """How long a check that waits for something is waited for."""
+        limit_s = self.grader.limit_s
+        if limit_s == inf:
+            return None
+        return limit_s + GRACE_S if self.check.keeps_time else limit_s
+
+    async def _wait(self, waiting: Awaitable[Finding], limit_s: float | None = None) -> Verdict:
         begun = time.perf_counter()
         try:
-            found = await waiting
+            async with asyncio.timeout(limit_s) as deadline:
+                found = await waiting
         except Exception as error:  # noqa: BLE001 (as above)
-            found = _raised(error)
+            late = isinstance(error, TimeoutError) and deadline.expired()
+            found = _too_long(limit_s or 0.0) if late else _raised(error)
         verdict = self.verdict(found)
         verdict.duration_ms = (time.perf_counter() - begun) * 1000
         return verdict
+
+    async def _find_in_thread(self, subject: Subject, surroundings: Surroundings) -> Finding:
+        limit_s = self.grader.limit_s
+
+        def find() -> Finding:
+            with TimeLimit(limit_s) as limit:
+                found = self.check.find(subject, surroundings)
+            if not isinstance(found, Finding):
+                raise TypeError("a check that took long gave something to wait for when it was begun again")
+            return _too_long(limit_s) if limit.expired else found
+
+        async with _places():
+            threads = Threads()
+            try:
+                async with asyncio.timeout(limit_s + GRACE_S) as deadline:
+                    return await threads.call(find)
+            except TimeoutError:
+                if not deadline.expired():
+                    raise
+                return _too_long(limit_s)
+            except SeatrialError as error:
+                if error.code != "time_limit":
+                    raise
+                return _too_long(limit_s)
+            finally:
+                threads.close()
 
     def key(self, content: bytes | None, surroundings: Surroundings) -> str:
         """The content key of this grader's verdict on a run."""
@@ -122,6 +179,22 @@ def prepare_all(graders: Iterable[Grader], taken: Iterable[str] = ()) -> list[Pr
             raise
         prepared.append(Prepared(grader, name, check, configuration_digest(grader)))
     return prepared
+
+
+def _places() -> asyncio.Semaphore:
+    """Places for checks that take long. Only a few at once: they compute, and the time of each is limited."""
+    loop = asyncio.get_running_loop()
+    places = _places_of.get(loop)
+    if places is None:
+        places = _places_of[loop] = asyncio.Semaphore(MAX_THREADS)
+    return places
+
+
+_places_of: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+
+def _too_long(limit_s: float) -> Finding:
+    return errored(f"the grader took longer than {limit_s:g} s, its time limit (`timeout_s`)")
 
 
 def _raised(error: Exception) -> Finding:
