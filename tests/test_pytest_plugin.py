@@ -36,7 +36,7 @@ SUITE = """
 name: shop
 agents:
   good: {kind: python, target: "shop_agent:answer"}
-  gone: {kind: cli, command: "false", retry: {attempts: 1}}
+  gone: {kind: cli, command: /no/such/program}
 cases:
   - {id: refund, instruction: please refund, tags: [money]}
   - {id: greet, instruction: hi}
@@ -175,15 +175,15 @@ def test_a_fault_of_the_agent_is_an_outcome_and_one_of_the_surroundings_an_error
         import pytest
         from shop_agent import answer
         from seatrial import SeatrialError
-        from seatrial.suites import CliConfig, Retry
+        from seatrial.suites import CliConfig
 
         def test_crash(seatrial):
             outcome = seatrial.run(answer, "crash")
             assert outcome.fault.error_class == "agent_exception" and outcome.judgement == "failed"
 
         def test_gone(seatrial):
-            with pytest.raises(SeatrialError, match="agent_exit") as caught:
-                seatrial.run(CliConfig(command="false", retry=Retry(attempts=1)), "hi")
+            with pytest.raises(SeatrialError, match="agent_not_started") as caught:
+                seatrial.run(CliConfig(command="/no/such/program"), "hi")
             assert caught.value.code == "agent_unhealthy"
         """
     )
@@ -251,7 +251,7 @@ def test_a_suite_file_is_a_test_for_each_agent_and_case(project: pytest.Pytester
     result.stdout.fnmatch_lines(
         [
             "*ERROR at setup of gone/refund*",
-            "there is no answer to grade, agent_exit: the program ended with code 1",
+            "there is no answer to grade, agent_not_started: the program cannot be started: No such file or directory",
             "*_ good/greet _*",
             "2 of 2 required graders failed: tool_trajectory, contains",
             "*Expected 2 calls in this order*The agent made 1 call: find_order. Missing: refund (item 1).*",

@@ -34,4 +34,4 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_the_top_of_the_package_says_what_it_is() -> None:
-    assert set(seatrial.__all__) == {"SeatrialError", "__version__"}
+    assert set(seatrial.__all__) == {"InfrastructureError", "SeatrialError", "__version__"}

@@ -6,6 +6,6 @@ the tool calls out and matches them, `transcript` is the record itself. `suites`
 """
 
 from seatrial._version import __version__
-from seatrial.errors import SeatrialError
+from seatrial.errors import InfrastructureError, SeatrialError
 
-__all__ = ["SeatrialError", "__version__"]
+__all__ = ["InfrastructureError", "SeatrialError", "__version__"]

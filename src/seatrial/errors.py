@@ -96,6 +96,13 @@ class SeatrialError(Exception):
         return f"{text} ({self.hint})" if self.hint else text
 
 
+class InfrastructureError(Exception):
+    """Raised by an agent function: what happened is not its doing, so the run is `errored` and may be tried again.
+
+    Not a `SeatrialError`: it is an agent's word about itself, not an error of Seatrial.
+    """
+
+
 def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
     """One clear error out of several, one of ours first: they have the same cause more often than not."""
     error = (errors.subgroup(SeatrialError) or errors).exceptions[0]

@@ -194,12 +194,12 @@ def test_what_was_meant_as_json_and_is_no_response_is_a_bad_response(tmp_path: P
     "text", ['{"text": "half', '{"text": ', '{"text" "x"}', '[{"role": "assistant"', '["a", ', "{", '{"text": "x"} {']
 )
 @pytest.mark.parametrize("argument", ["", "{OUTPUT_FILE}"])
-def test_broken_json_is_no_answer_and_no_finding_about_the_agent(tmp_path: Path, text: str, argument: str) -> None:
+def test_broken_json_is_a_bad_response(tmp_path: Path, text: str, argument: str) -> None:
     script = f"import sys; (open(sys.argv[1], 'w') if sys.argv[1] else sys.stdout).write({text!r})"
     reply = replied(an_agent(tmp_path, script, argument))
-    assert error_class(reply) == "agent_output_missing"
+    assert error_class(reply) == "agent_bad_response"
     assert reply.fault is not None
-    assert reply.fault.blame == "infrastructure"
+    assert reply.fault.blame == "agent"
     assert "broken JSON" in reply.fault.message
     assert reply.body == text.encode()
 
@@ -212,7 +212,7 @@ def test_a_non_zero_exit_is_told_with_its_code_and_the_last_lines_of_stderr(tmp_
     reply = replied(an_agent(tmp_path, script))
     assert reply.fault is not None
     assert reply.fault.error_class == "agent_exit"
-    assert reply.fault.blame == "infrastructure"
+    assert reply.fault.blame == "agent"
     assert "code 7" in reply.fault.message
     assert reply.fault.detail is not None
     assert reply.fault.detail.splitlines() == [f"line {n}" for n in range(30, 50)]
@@ -276,7 +276,7 @@ def test_a_missing_output_file_is_told(tmp_path: Path) -> None:
     reply = replied(an_agent(tmp_path, "print('Done.')", "{OUTPUT_FILE}"))
     assert error_class(reply) == "agent_output_missing"
     assert reply.fault is not None
-    assert reply.fault.blame == "infrastructure"
+    assert reply.fault.blame == "agent"
 
 
 @pytest.mark.parametrize("script", ["", "print(' ')", "import sys; open(sys.argv[1], 'w')"])
@@ -308,7 +308,7 @@ def test_endless_output_ends_the_program(tmp_path: Path) -> None:
 def test_a_program_that_writes_half_a_line_and_dies_did_not_answer(tmp_path: Path) -> None:
     script = 'import os, sys; sys.stdout.write(\'{"text": "ha\'); sys.stdout.flush(); os.kill(os.getpid(), 9)'
     reply = replied(an_agent(tmp_path, script))
-    assert error_class(reply) == "agent_exit"
+    assert error_class(reply) == "agent_signal"
     assert reply.body == b'{"text": "ha'
 
 
@@ -344,7 +344,7 @@ def test_no_room_for_the_files_of_a_run_is_our_fault(tmp_path: Path, temporary: 
 def test_a_program_that_cannot_be_started_is_told(tmp_path: Path, program: str) -> None:
     agent = CliAgent(CliConfig(command=[program]), directory=tmp_path, timeout_s=None)
     reply = replied(agent)
-    assert error_class(reply) == "agent_exit"
+    assert error_class(reply) == "agent_not_started"
     assert reply.fault is not None
     assert "started" in reply.fault.message
 
@@ -352,7 +352,7 @@ def test_a_program_that_cannot_be_started_is_told(tmp_path: Path, program: str) 
 @pytest.mark.parametrize("prompt", ["a\x00b", "\ud800", "x" * 200_000], ids=["NUL", "surrogate", "too long"])
 def test_a_prompt_that_no_argument_can_have_is_told_without_being_shown(tmp_path: Path, prompt: str) -> None:
     reply = replied(an_agent(tmp_path, ECHO, "{PROMPT}"), a_case(instruction=prompt))
-    assert error_class(reply) == "agent_exit"
+    assert error_class(reply) == "agent_not_started"
     assert reply.fault is not None
     assert len(reply.fault.message) < 200
 

@@ -214,7 +214,7 @@ print("out of memory", file=sys.stderr, flush=True)
 os.kill(os.getpid(), 9)
 """
     replies = batched(an_agent(tmp_path, script), requests("a", "b", "c"))
-    assert answers(replies) == {"run-a": "answer to a", "run-b": "agent_batch_died", "run-c": "agent_batch_died"}
+    assert answers(replies) == {"run-a": "answer to a", "run-b": "agent_signal", "run-c": "agent_signal"}
     fault = replies["run-c"].fault
     assert fault is not None
     assert "SIGKILL" in fault.message
@@ -272,8 +272,12 @@ for case in cases:
     assert run_unhurried(play()) == ["a", "b", "c", "d"]
 
 
-@pytest.mark.parametrize(("command", "fault"), [("/no/such/program", "agent_exit"), ("/bin/false", "agent_batch_died")])
-def test_a_program_that_does_not_work_at_all_errors_every_run(tmp_path: Path, command: str, fault: str) -> None:
+@pytest.mark.parametrize(
+    ("command", "fault"), [("/no/such/program", "agent_not_started"), ("/bin/false", "agent_exit")]
+)
+def test_a_program_that_does_not_work_at_all_leaves_every_run_without_an_answer(
+    tmp_path: Path, command: str, fault: str
+) -> None:
     agent = CliBatchAgent(CliConfig(command=[command], batch=True), directory=tmp_path, timeout_s=None)
     assert answers(batched(agent, requests("a", "b"))) == {"run-a": fault, "run-b": fault}
 

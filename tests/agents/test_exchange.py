@@ -247,8 +247,8 @@ def test_an_answer_without_a_body_needs_no_length() -> None:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (b"", "before it answered"),
-        (b"HTTP/1.1 200 OK\r\nContent-", "before it answered"),
+        (b"", "before the agent answered"),
+        (b"HTTP/1.1 200 OK\r\nContent-", "broke off"),
         (WHOLE[:-1], "broke off"),
         (chunked(BODY)[:-2], "broke off"),
         (HEAD + b"Transfer-Encoding: chunked\r\n\r\n", "broke off"),
@@ -261,13 +261,14 @@ def test_an_answer_without_a_body_needs_no_length() -> None:
         (HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "not HTTP"),
     ],
 )
-def test_an_answer_that_is_broken_is_a_transport_error(answer: bytes, words: str) -> None:
+def test_an_answer_that_is_broken_is_called_by_how_it_broke(answer: bytes, words: str) -> None:
     fault = failed(answer, close=True)
-    assert (fault.error_class, fault.retryable) == ("transport_error", True)
+    kinds = {"before the agent answered": "connection_lost", "broke off": "answer_cut_off"}
+    assert fault.error_class == kinds.get(words, "agent_bad_response")
     assert words in fault.message
 
 
-def test_a_connection_that_is_reset_is_a_transport_error() -> None:
+def test_a_connection_that_is_reset_before_an_answer_is_lost() -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         linger = b"\x01\x00\x00\x00\x00\x00\x00\x00"
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
@@ -279,7 +280,7 @@ def test_a_connection_that_is_reset_is_a_transport_error() -> None:
 
     fault = run(play())
     assert isinstance(fault, Fault)
-    assert fault.error_class == "transport_error"
+    assert fault.error_class == "connection_lost"
 
 
 @pytest.mark.parametrize(
@@ -298,7 +299,7 @@ def test_what_never_comes_to_a_body_is_cut_off(endless: tuple[bytes, bytes]) -> 
     fault = failed(begun, *[more] * 20_000)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert (fault.error_class, fault.message) == ("transport_error", "the head of the agent's answer does not end")
+    assert (fault.error_class, fault.message) == ("agent_bad_response", "the head of the agent's answer does not end")
     assert peak < 8 * 2**20
 
 
@@ -362,15 +363,15 @@ def test_an_answer_is_unpacked_wherever_it_is_cut(encoding: bytes, data: bytes) 
     ],
     ids=["cut short", "not packed", "wrong sum", "unknown", "twice"],
 )
-def test_an_answer_that_cannot_be_unpacked_is_a_transport_error(encoding: bytes, data: bytes, words: str) -> None:
+def test_an_answer_that_cannot_be_unpacked_is_a_bad_response(encoding: bytes, data: bytes, words: str) -> None:
     fault = failed(packed(encoding, data))
-    assert fault.error_class == "transport_error"
+    assert fault.error_class == ("answer_cut_off" if words == "broke off" else "agent_bad_response")
     assert words in fault.message
 
 
 def test_an_error_that_cannot_be_unpacked_is_still_called_by_its_status() -> None:
     fault = failed(packed(b"br", BODY, status=b"503 Busy"))
-    assert (fault.error_class, fault.http_status) == ("agent_5xx", 503)
+    assert (fault.error_class, fault.http_status) == ("agent_unavailable", 503)
 
 
 def test_an_empty_answer_may_say_that_it_is_packed() -> None:

@@ -244,14 +244,16 @@ def test_response_mode_and_strictness_decide_what_is_a_violation(
         (403, "auth_failed"),
         (404, "agent_4xx"),
         (405, "agent_4xx"),
-        (408, "agent_timeout"),
+        (408, "agent_unavailable"),
         (422, "agent_4xx"),
-        (429, "agent_4xx"),
+        (425, "agent_unavailable"),
+        (429, "rate_limited"),
         (500, "agent_5xx"),
         (501, "agent_5xx"),
-        (502, "agent_5xx"),
-        (503, "agent_5xx"),
-        (504, "agent_timeout"),
+        (502, "agent_unavailable"),
+        (503, "agent_unavailable"),
+        (504, "agent_unavailable"),
+        (529, "agent_unavailable"),
         (599, "agent_5xx"),
     ],
 )
@@ -263,8 +265,8 @@ def test_agent_answers_with_an_error_status(status: int, expected: str) -> None:
     assert str(status) in reply.fault.message
     assert reply.fault.detail == '{"detail": "no"}'
     assert reply.body == b'{"detail": "no"}'
-    assert reply.fault.blame == "infrastructure"
-    assert reply.fault.retryable == (status in {408, 429, 502, 503, 504})
+    assert reply.fault.blame == ("agent" if expected in ("agent_4xx", "agent_5xx") else "infrastructure")
+    assert reply.fault.retryable == (status in {408, 425, 429, 502, 503, 504, 529})
 
 
 def test_the_first_500_characters_of_an_error_are_shown() -> None:
@@ -404,7 +406,7 @@ def test_a_huge_error_page_is_still_called_by_its_status() -> None:
         await asyncio.sleep(30)
 
     reply = talked(talk)
-    assert error_class(reply) == "agent_5xx"
+    assert error_class(reply) == "agent_unavailable"
     assert reply.fault is not None
     assert reply.fault.retry_after_s == 2
 
@@ -461,7 +463,7 @@ def test_agent_hangs_until_the_read_timeout() -> None:
     reply = replied(_hang, read_s=0.2)
     assert error_class(reply) == "agent_timeout"
     assert reply.fault is not None
-    assert reply.fault.retryable
+    assert reply.fault.blame == "agent"
     assert "0.2 s" in reply.fault.message
 
 
@@ -489,28 +491,28 @@ def test_agent_closes_mid_body() -> None:
         await writer.drain()
 
     reply = talked(talk)
-    assert error_class(reply) == "transport_error"
+    assert error_class(reply) == "answer_cut_off"
     assert reply.fault is not None
-    assert reply.fault.retryable
+    assert reply.fault.blame == "agent"
 
 
 def test_agent_closes_without_an_answer() -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         pass
 
-    assert error_class(talked(talk)) == "transport_error"
+    assert error_class(talked(talk)) == "connection_lost"
 
 
 @pytest.mark.parametrize(
     "answer", [b"SSH-2.0-OpenSSH_9.2\r\n\r\n", b"HTTP/1.1 200 OK\r\nA: " + b"x" * 100_000 + b"\r\n\r\n"]
 )
-def test_what_is_no_http_is_a_transport_error(answer: bytes) -> None:
+def test_what_is_not_http_is_a_bad_response(answer: bytes) -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(answer)
         await writer.drain()
         await asyncio.sleep(0.2)
 
-    assert error_class(talked(talk)) == "transport_error"
+    assert error_class(talked(talk)) == "agent_bad_response"
 
 
 def test_tls_against_a_plain_server_fails_clearly() -> None:
@@ -594,7 +596,7 @@ def test_a_run_token_in_an_answer_that_is_not_http_is_not_kept(padding: int) -> 
             return await ask(agent)
 
     reply = asyncio.run(play())
-    assert error_class(reply) == "transport_error"
+    assert error_class(reply) == "agent_bad_response"
     assert tokens[0].startswith("~")
     assert tokens[0][:10] not in repr(reply)
     assert reply.fault is not None

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -39,12 +40,13 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def an_agent(
-    folder: Path, source: str, *, proxy: ToolProxy | None = None, timeout_s: float | None = None
+    folder: Path, source: str, *, proxy: ToolProxy | None = None, timeout_s: float | None = None, **fields: Any
 ) -> PythonAgent:
     """The agent of the function `agent` in a module of its own."""
     name = f"agent_under_test_{next(_numbers)}"
     (folder / f"{name}.py").write_text(source)
-    return PythonAgent(PythonConfig(target=f"{name}:agent"), directory=folder, proxy=proxy, timeout_s=timeout_s)
+    config = PythonConfig(target=f"{name}:agent", **fields)
+    return PythonAgent(config, directory=folder, proxy=proxy, timeout_s=timeout_s)
 
 
 def run(
@@ -344,6 +346,68 @@ class Shy(Exception):
 def agent(instruction): raise Shy
 """
     assert error_class(run(folder, source)[0]) == "agent_exception"
+
+
+# Whose doing it is
+
+
+@pytest.mark.parametrize(
+    ("source", "names", "expected"),
+    [
+        ("raise seatrial.InfrastructureError('no disk')", [], "infrastructure_error"),
+        ("raise type('Ours', (seatrial.InfrastructureError,), {})('no disk')", [], "infrastructure_error"),
+        ("raise ConnectionError", [], "agent_exception"),
+        ("raise ConnectionError", ["builtins.ConnectionError"], "infrastructure_error"),
+        ("raise ConnectionResetError", ["builtins.ConnectionError"], "infrastructure_error"),
+        ("raise OSError", ["builtins.ConnectionError"], "agent_exception"),
+        ("raise ConnectionError", ["other.ConnectionError", "not_installed.Error"], "agent_exception"),
+        ("raise Wrapped from ConnectionError()", ["builtins.ConnectionError"], "infrastructure_error"),
+        ("try: raise ConnectionError\n except ConnectionError: raise Wrapped", ["builtins.OSError"], "agent_exception"),
+        ("raise ExceptionGroup('', [OSError(), TimeoutError()])", ["builtins.OSError"], "infrastructure_error"),
+        ("raise ExceptionGroup('', [OSError(), KeyError()])", ["builtins.OSError"], "agent_exception"),
+        ("raise json.JSONDecodeError('no', '', 0)", ["json.JSONDecodeError"], "infrastructure_error"),
+        ("raise json.JSONDecodeError('no', '', 0)", ["json.decoder.JSONDecodeError"], "infrastructure_error"),
+        ("circle = Wrapped(); circle.__cause__ = circle; raise circle", ["builtins.OSError"], "agent_exception"),
+    ],
+)
+def test_an_exception_is_the_agents_doing_unless_it_or_the_suite_says_otherwise(
+    folder: Path, source: str, names: list[str], expected: str
+) -> None:
+    module = f"import json, seatrial\nclass Wrapped(Exception): pass\ndef agent(instruction):\n {source}\n"
+
+    async def play() -> Reply:
+        agent = an_agent(folder, module, infrastructure_errors=names)
+        async with agent:
+            return await agent.run(a_request(), lambda event: None)
+
+    assert error_class(asyncio.run(play())) == expected
+
+
+def test_groups_that_hold_each_other_deeply_are_the_agents_doing(folder: Path) -> None:
+    source = """
+def agent(instruction):
+    error = OSError()
+    for _ in range(200): error = ExceptionGroup("", [error])
+    raise error
+"""
+
+    async def play() -> Reply:
+        async with an_agent(folder, source, infrastructure_errors=["builtins.OSError"]) as agent:
+            return await agent.run(a_request(), lambda event: None)
+
+    assert error_class(asyncio.run(play())) == "agent_exception"
+
+
+def test_a_function_that_hangs_after_the_end_of_its_run_is_not_late(folder: Path) -> None:
+    source = """
+import asyncio
+async def agent(instruction):
+    yield {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}
+    yield {"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}
+    await asyncio.sleep(60)
+"""
+    reply, _ = run(folder, source, timeout_s=0.2)
+    assert reply.fault is None
 
 
 # How long it takes

@@ -84,7 +84,7 @@ def test_the_only_record_of_a_case_serves_every_trial(tmp_path: Path) -> None:
 def test_a_case_without_a_record_is_told(tmp_path: Path) -> None:
     (tmp_path / "records").write_text('{"id": "a", "text": "one"}\nnonsense\n')
     reply = replayed(tmp_path, "b")
-    assert error_class(reply) == "agent_output_missing"
+    assert error_class(reply) == "record_missing"
     assert reply.fault is not None
     assert "1 lines" in reply.fault.message
 
@@ -105,9 +105,6 @@ def test_a_trial_beyond_the_records_is_told(tmp_path: Path) -> None:
         (b"".join(map(sse, WHOLE[:-1])), "stream_truncated"),
         (sse(WHOLE[0]) + sse({"type": "RUN_ERROR", "message": "no"}), "agent_reported_error"),
         (b'{"final_response": ""}', "agent_bad_response"),
-        (b'{"final_response": "x"', "agent_bad_response"),
-        (b"<html>", "agent_bad_response"),
-        (b"", "agent_bad_response"),
     ],
 )
 def test_a_record_of_a_failed_run_is_one_again(tmp_path: Path, content: bytes, expected: str) -> None:
@@ -116,6 +113,25 @@ def test_a_record_of_a_failed_run_is_one_again(tmp_path: Path, content: bytes, e
     reply = replayed(tmp_path)
     assert error_class(reply) == expected
     assert reply.body == content
+
+
+@pytest.mark.parametrize("content", [b'{"final_response": "x"', b"<html>", b"", b"\xff\xfe"])
+def test_a_record_that_we_cannot_read_is_not_held_against_the_agent(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records" / "case-1.txt").write_bytes(content)
+    reply = replayed(tmp_path)
+    assert reply.fault is not None
+    assert (reply.fault.error_class, reply.fault.blame, reply.fault.retryable) == (
+        *("record_unreadable", "infrastructure", False),
+    )
+    assert reply.fault.message.startswith("the record cannot be read: ")
+    assert reply.body == content
+
+
+def test_a_record_that_is_gone_is_not_held_against_the_agent(tmp_path: Path) -> None:
+    (tmp_path / "map.json").write_text('{"case-1": "gone.json"}')
+    reply = replayed(tmp_path, path="map.json")
+    assert error_class(reply) == "record_unreadable"
 
 
 def test_a_format_that_is_named_counts(tmp_path: Path) -> None:
@@ -154,8 +170,41 @@ def test_runs_of_an_experiment_come_from_the_store(tmp_path: Path) -> None:
     config: Any = {"experiment": "exp-1", "agent": "shop"}
     assert answer_of(replayed(tmp_path, trial=1, stored=stored, **config)) == "Done."
     assert error_class(replayed(tmp_path, "failed", stored=stored, **config)) == "agent_exception"
-    assert error_class(replayed(tmp_path, "other", stored=stored, **config)) == "agent_output_missing"
+    assert error_class(replayed(tmp_path, "other", stored=stored, **config)) == "record_missing"
     assert asked[0] == ("exp-1", "shop", "case-1", 1)
+
+
+def test_a_stored_run_that_cannot_be_read_is_not_held_against_the_agent(tmp_path: Path) -> None:
+    def stored(experiment: str, agent: str | None, case_id: str, trial: int) -> Run | None:
+        raise SeatrialError("invalid_document", "a damaged row")
+
+    reply = replayed(tmp_path, stored=stored, experiment="exp-1")
+    assert error_class(reply) == "record_unreadable"
+    assert "a damaged row" in str(reply.fault)
+
+
+@pytest.mark.parametrize(
+    ("stored_class", "status", "today", "blame"),
+    [
+        ("agent_timeout", 504, "agent_unavailable", "infrastructure"),
+        ("agent_5xx", 503, "agent_unavailable", "infrastructure"),
+        ("agent_4xx", 429, "rate_limited", "infrastructure"),
+        ("agent_5xx", 500, "agent_5xx", "agent"),
+        ("agent_timeout", None, "agent_timeout", "agent"),
+        ("transport_error", None, "transport_error", "infrastructure"),
+        ("agent_batch_died", None, "agent_exit", "agent"),
+    ],
+)
+def test_a_fault_of_an_older_store_is_judged_by_the_rules_of_today(
+    tmp_path: Path, stored_class: str, status: int | None, today: str, blame: str
+) -> None:
+    def stored(experiment: str, agent: str | None, case_id: str, trial: int) -> Run | None:
+        fault = Fault(stored_class, "no", http_status=status, moved_to="agent")
+        return Run(run_id="r", experiment_id=experiment, key=RunKey("a", case_id, 0), status="errored", fault=fault)
+
+    fault = replayed(tmp_path, stored=stored, experiment="exp-1").fault
+    assert fault is not None
+    assert (fault.error_class, fault.blame) == (today, blame)
 
 
 @pytest.mark.parametrize(

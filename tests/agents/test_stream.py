@@ -316,7 +316,7 @@ def test_an_answer_without_any_event_is_a_bad_response(body: bytes) -> None:
     assert error_class(reply) == "agent_bad_response"
 
 
-@pytest.mark.parametrize(("status", "expected"), [(401, "auth_failed"), (422, "agent_4xx"), (503, "agent_5xx")])
+@pytest.mark.parametrize(("status", "expected"), [(401, "auth_failed"), (422, "agent_4xx"), (503, "agent_unavailable")])
 def test_a_refusal_is_told_by_its_status(status: int, expected: str) -> None:
     async def handler(request: web.Request) -> web.StreamResponse:
         return web.Response(status=status, text="no", headers={"Retry-After": "3"})
@@ -385,7 +385,7 @@ def test_nobody_listens() -> None:
     assert reply.body is None
 
 
-def test_a_connection_that_breaks_is_a_transport_error() -> None:
+def test_a_connection_that_breaks_cuts_the_answer_off() -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
         body = b"".join(map(sse, WHOLE[:3]))
@@ -400,7 +400,7 @@ def test_a_connection_that_breaks_is_a_transport_error() -> None:
             return await ask_with_events(agent)
 
     reply, events = asyncio.run(play())
-    assert error_class(reply) == "transport_error"
+    assert error_class(reply) == "answer_cut_off"
     assert len(events) == 3
 
 
@@ -514,7 +514,7 @@ def test_a_gap_is_told_and_is_no_success() -> None:
 def test_a_stream_without_ids_is_not_taken_up() -> None:
     server = Flaky([*map(sse, WHOLE)], IDS, 4)
     reply, events = run(server.handle, resume=True)
-    assert error_class(reply) == "transport_error"
+    assert error_class(reply) == "answer_cut_off"
     assert len(server.requests) == 1
     assert len(events) == 4
 
@@ -522,7 +522,7 @@ def test_a_stream_without_ids_is_not_taken_up() -> None:
 def test_a_stream_is_not_taken_up_unless_that_was_asked_for() -> None:
     server = Flaky(with_ids(WHOLE), IDS, 4)
     reply, _ = run(server.handle)
-    assert error_class(reply) == "transport_error"
+    assert error_class(reply) == "answer_cut_off"
     assert len(server.requests) == 1
 
 

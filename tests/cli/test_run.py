@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from strategies import records
@@ -182,7 +183,11 @@ def test_exit_codes_tell_failures_from_what_could_not_be_run(harbour: Path) -> N
     write_suite(2)
     Path("mended").touch()
     assert seatrial().returncode == 1
-    write_suite(1, target="crew:stream", timeouts={"run_s": 0.01}, retry={"attempts": 1})
+    late: dict[str, Any] = {"target": "crew:stream", "timeouts": {"run_s": 0.01}, "retry": {"attempts": 1}}
+    write_suite(1, **late)
+    assert seatrial(SLEEP="5").returncode == 1
+    assert outcomes() == {"failed": 1}
+    write_suite(1, **late, faults={"deadline_exceeded": "infrastructure"})
     assert seatrial(SLEEP="5").returncode == 3
     assert outcomes() == {"errored": 1}
 

@@ -15,7 +15,7 @@ from seatrial.engine.experiment import ExperimentRunner, Tally
 from seatrial.engine.launch import create_experiment
 from seatrial.engine.stop import Stop
 from seatrial.graders import GradingPlan, Surroundings
-from seatrial.runs import Case, Experiment, Fault, Run
+from seatrial.runs import Case, Experiment, Fault, Run, class_of_status
 from seatrial.store import Store
 from seatrial.suites import Secrets, Suite
 from seatrial.transcript import Note
@@ -102,7 +102,9 @@ async def say_ok(request: RunRequest, emit: Emit) -> Reply:
 
 def refused(status: int = 503, **fields: Any) -> Reply:
     """What an agent says that cannot be had."""
-    fault = Fault(f"agent_{status // 100}xx", f"the agent answered {status}", http_status=status, **fields)
+    error_class = class_of_status(status)
+    assert error_class is not None
+    fault = Fault(error_class, f"the agent answered {status}", http_status=status, **fields)
     return Reply(fault=fault, body=b"go away", http_status=status)
 
 

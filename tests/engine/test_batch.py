@@ -166,15 +166,25 @@ def test_what_does_not_pass_is_errored_after_as_many_batches_as_the_suite_says(s
         assert event_kinds(store, run) == ["RUN_STARTED", "RUN_ERROR"] * 2
 
 
-def test_a_program_that_dies_is_started_again_with_the_cases_it_left(store: Store, tmp_path: Path) -> None:
-    script = """
+SOMETIMES_DIES = """
 for number, case in enumerate(cases):
     if attempt < 3 and number == 1:
         print("out of memory", file=sys.stderr)
         sys.exit(9)
     answer(case)
 """
-    batch = Batch(tmp_path, script)
+
+
+def test_a_program_that_dies_fails_the_cases_it_left_and_is_not_started_again(store: Store, tmp_path: Path) -> None:
+    batch = Batch(tmp_path, SOMETIMES_DIES)
+    assert batch.carry_out(store).outcomes == {"passed": 1, "failed": 3}
+    assert len(batch.starts()) == 1
+
+
+def test_a_program_that_dies_is_started_again_with_the_cases_it_left_if_the_suite_calls_it_infrastructure(
+    store: Store, tmp_path: Path
+) -> None:
+    batch = Batch(tmp_path, SOMETIMES_DIES, faults={"agent_exit": "infrastructure"})
     assert batch.carry_out(store).outcomes == {"passed": 4}
     cases = [f"case-{number}" for number in range(4)]
     assert batch.starts() == [cases, cases[1:], cases[2:]]
@@ -182,12 +192,12 @@ for number, case in enumerate(cases):
     assert [len(run.attempts) for run in runs] == [1, 2, 3, 3]
     fault = runs[3].attempts[1].fault
     assert fault is not None
-    assert (fault.error_class, fault.detail) == ("agent_batch_died", "out of memory")
+    assert (fault.error_class, fault.detail) == ("agent_exit", "out of memory")
 
 
 def test_a_record_that_a_program_leaves_out_is_not_tried_again(store: Store, tmp_path: Path) -> None:
     batch = Batch(tmp_path, "answer(cases[0])", cases=2)
-    assert batch.carry_out(store).outcomes == {"passed": 1, "errored": 1}
+    assert batch.carry_out(store).outcomes == {"passed": 1, "failed": 1}
     assert len(batch.starts()) == 1
 
 
@@ -265,6 +275,13 @@ def test_a_stop_does_not_wait_for_the_next_batch(store: Store) -> None:
     again = ScriptedBatch(lambda request: read_returned("ok"))
     _, tally = run_suite(store, a_suite(2, retry=NO_WAIT), {"crew": again}, experiment=experiment)
     assert tally.outcomes == {"passed": 1}
+
+
+def test_a_program_that_dies_after_its_last_answer_is_noted(store: Store, tmp_path: Path) -> None:
+    batch = Batch(tmp_path, "answer(cases[0]); sys.stdout.flush(); os.kill(os.getpid(), 11)", cases=1)
+    assert batch.carry_out(store).outcomes == {"passed": 1}
+    note = Note("batch_ended_badly", "", "the program was ended by SIGSEGV")
+    assert store.resolve_experiment("latest").notes == {"crew": [note]}
 
 
 def test_what_belongs_to_no_run_is_kept_with_the_experiment(store: Store, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from seatrial.agents.returned import read_returned
 from seatrial.engine import trial as trial_module
 from seatrial.events.types import RunError, RunStarted, TextMessageChunk
 from seatrial.formats import output_messages
-from seatrial.runs import FAULT_CLASSES, Case, Fault
+from seatrial.runs import FAULT_CLASSES, MOVABLE, Blame, Case, Fault
 from seatrial.store import Store
 from seatrial.suites import Timeouts
 from seatrial.transcript import Note
@@ -59,24 +59,42 @@ def test_only_what_may_pass_is_tried_again_and_only_the_agents_own_faults_fail_i
     experiment, tally = run_suite(store, a_suite(1), {"crew": Scripted(answer)})
     run = only_run(store, experiment)
     meaning = FAULT_CLASSES[error_class]
-    assert len(run.attempts) == (3 if meaning.retryable else 1)
-    assert run.status == ("failed" if meaning.blame == "agent" else "errored")
+    agents = meaning.blame == "agent"
+    assert len(run.attempts) == (3 if meaning.transient and not agents else 1)
+    assert run.status == ("failed" if agents else "errored")
     assert tally.outcomes == {run.status: 1}
-    assert not (meaning.retryable and meaning.blame == "agent")
 
 
-@pytest.mark.parametrize(
-    ("error_class", "status", "attempts"),
-    [("agent_4xx", 429, 3), ("agent_5xx", 502, 3), ("agent_5xx", 503, 3), ("agent_4xx", 404, 1), ("agent_5xx", 500, 1)],
-)
-def test_a_status_that_may_pass_is_tried_again_though_others_of_its_class_are_not(
-    store: Store, error_class: str, status: int, attempts: int
-) -> None:
+@pytest.mark.parametrize("error_class", MOVABLE)
+@pytest.mark.parametrize("where", ["suite", "agent"])
+def test_a_suite_moves_a_class_of_faults_to_the_other_side(store: Store, error_class: str, where: str) -> None:
     async def answer(request: RunRequest, emit: Emit) -> Reply:
-        return Reply(fault=Fault(error_class, "no", http_status=status), http_status=status)
+        return Reply(fault=Fault(error_class, "no"))
 
-    experiment, _ = run_suite(store, a_suite(1), {"crew": Scripted(answer)})
-    assert len(only_run(store, experiment).attempts) == attempts
+    meaning = FAULT_CLASSES[error_class]
+    other: Blame = "infrastructure" if meaning.blame == "agent" else "agent"
+    suite = a_suite(1, faults={error_class: other if where == "suite" else meaning.blame})
+    if where == "agent":
+        suite.agents["crew"].faults = {error_class: other}
+    experiment, _ = run_suite(store, suite, {"crew": Scripted(answer)})
+    run = only_run(store, experiment)
+    assert run.status == ("errored" if other == "infrastructure" else "failed")
+    assert len(run.attempts) == (3 if other == "infrastructure" and meaning.transient else 1)
+    assert run.fault == Fault(error_class, "no", moved_to=other)
+
+
+def test_a_deadline_that_retries_have_used_up_is_not_held_against_the_agent(store: Store) -> None:
+    clock = TestClock()
+
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        clock.passed_s += 10
+        return refused(503) if request.attempt == 1 else Reply(fault=Fault("deadline_exceeded", "too late"))
+
+    experiment, _ = run_suite(store, a_suite(1, timeouts=Timeouts(run_s=20)), {"crew": Scripted(answer)}, clock=clock)
+    run = only_run(store, experiment)
+    assert run.fault is not None
+    assert (run.status, run.fault.error_class) == ("errored", "deadline_in_retry")
+    assert "attempt 2" in run.fault.message
 
 
 def test_an_agent_kind_that_raises_errors_its_run_with_the_traceback_and_no_other(store: Store) -> None:
@@ -131,7 +149,7 @@ def test_an_agent_that_outlives_its_deadline_is_cut_off(store: Store, monkeypatc
     suite = a_suite(1, timeouts=Timeouts(run_s=0.05))
     experiment, _ = run_suite(store, suite, {"crew": Scripted(answer)})
     run = only_run(store, experiment)
-    assert run.status == "errored"
+    assert run.status == "failed"
     assert run.fault == Fault("deadline_exceeded", "the run used up its deadline of 0.05 s")
 
 
@@ -170,7 +188,7 @@ def test_the_deadline_is_for_all_attempts_together(store: Store) -> None:
     assert [round(request.timeout_s or 0) for request in agent.asked] == [55, 45, 35, 25, 15, 5]
     assert len(run.attempts) == 6
     assert run.fault is not None
-    assert run.fault.error_class == "agent_5xx", "why it never answered, and not that time ran out"
+    assert run.fault.error_class == "agent_unavailable", "why it never answered, and not that time ran out"
 
 
 def test_waiting_for_a_place_is_not_taken_from_the_deadline(store: Store) -> None:
@@ -242,7 +260,7 @@ def test_a_pause_that_comes_while_a_run_waits_ends_it_at_its_deadline(store: Sto
     assert time.monotonic() - begun < 30
     _, run = runs_of(store, experiment)
     assert run.fault is not None
-    assert run.fault.error_class == "deadline_exceeded"
+    assert (run.status, run.fault.error_class) == ("errored", "deadline_in_retry")
     assert [attempt.http_status for attempt in run.attempts] == [502], "those that were made, and no other"
     assert event_kinds(store, run) == ["RUN_STARTED", "RUN_ERROR"] * 2
 

@@ -183,7 +183,7 @@ def test_a_run_goes_on_when_whoever_asked_for_it_leaves_while_it_is_admitted(sto
 # Two terminals, none, and what comes where it may not
 
 
-def test_what_an_agent_sends_after_its_end_is_dropped_with_notes_and_the_first_end_counts(store: Store) -> None:
+def test_what_an_agent_sends_after_its_end_is_dropped_with_notes_and_an_error_counts(store: Store) -> None:
     async def agent(prompt: str) -> AsyncIterator[Any]:
         yield {"type": "RUN_STARTED", "threadId": "its", "runId": "own"}
         yield FINISHED
@@ -193,8 +193,8 @@ def test_what_an_agent_sends_after_its_end_is_dropped_with_notes_and_the_first_e
     async def scenario() -> None:
         async with running(store, {"agent": agent}) as service:
             run = await ended(service, (await ask(service)).run_id)
-        assert run.status == "completed"
-        assert types_of(whole_log(store, run.run_id)) == ["RUN_STARTED", "RUN_FINISHED"]
+        assert (run.status, run.error_code) == ("failed", "agent_reported_error")
+        assert types_of(whole_log(store, run.run_id)) == ["RUN_STARTED", "RUN_ERROR"]
         reading = store.run(run.run_id).reading
         assert reading is not None
         assert [note.code for note in reading.notes if note.code in ("event_after_end", "second_terminal")] == [
@@ -299,7 +299,7 @@ def test_the_deadline_ends_a_run_with_timeout(store: Store) -> None:
             run = await ended(service, (await ask(service)).run_id)
         assert (run.status, run.error_code) == ("failed", "timeout")
         assert types_of(whole_log(store, run.run_id))[-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
-        assert store.run(run.run_id).status == "errored"
+        assert store.run(run.run_id).status == "failed"
 
     asyncio.run(scenario())
 

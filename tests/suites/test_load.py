@@ -444,3 +444,46 @@ cases:
         "shop.suite.yaml:4:33: `stern_module` has no `grad` (did you mean `grade`?)",
         f"shop.suite.yaml:6:40: {missing}",
     ]
+
+
+# Whose fault a fault is
+
+
+@pytest.mark.parametrize("blame", ["agent", "infrastructure"])
+def test_a_suite_and_an_agent_say_whose_fault_a_class_is_and_the_agent_counts_first(tmp_path: Path, blame: str) -> None:
+    other = "agent" if blame == "infrastructure" else "infrastructure"
+    text = f"""\
+faults: {{agent_timeout: {blame}, agent_5xx: {blame}}}
+agents:
+  mine: {{kind: python, target: "agent:answer", faults: {{agent_5xx: {other}}}}}
+  other: {{kind: python, target: "agent:answer", infrastructure_errors: [openai.APIError]}}
+{CASE}"""
+    suite = load(tmp_path, text)
+    assert suite.fault_rules("mine").moved == {"agent_timeout": blame, "agent_5xx": other}
+    assert suite.fault_rules("other").moved == {"agent_timeout": blame, "agent_5xx": blame}
+
+
+@pytest.mark.parametrize(
+    ("faults", "said"),
+    [
+        ("{agent_timout: agent}", "unknown class of fault `agent_timout` (did you mean `agent_timeout`?)"),
+        ("{agent_5xx: me}", "`agent_5xx` must be one of `agent`, `infrastructure`, not `me`"),
+        ("{internal_error: agent}", "`internal_error` cannot be moved: it is never the agent's doing"),
+        ("{transport_error: agent}", "no fault has the class `transport_error` any more"),
+    ],
+)
+@pytest.mark.parametrize("where", ["suite", "agent"])
+def test_a_class_of_fault_that_cannot_be_moved_is_told_with_the_nearest_one(
+    tmp_path: Path, faults: str, said: str, where: str
+) -> None:
+    of_suite, of_agent = (f"faults: {faults}\n", "") if where == "suite" else ("", f", faults: {faults}")
+    text = f"{of_suite}agents: {{mine: {{kind: python, target: 'agent:answer'{of_agent}}}}}\n{CASE}"
+    (problem,) = problems_of(tmp_path, text)
+    assert said in problem
+    assert problem.startswith("shop.suite.yaml:1:")
+
+
+def test_an_exception_that_is_named_without_its_module_is_told(tmp_path: Path) -> None:
+    text = f"agents: {{mine: {{kind: python, target: 'a:b', infrastructure_errors: [APIError]}}}}\n{CASE}"
+    (problem,) = problems_of(tmp_path, text)
+    assert "item 1 of `infrastructure_errors` must be an exception with its module: `openai.APIError`" in problem

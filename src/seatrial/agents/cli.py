@@ -13,7 +13,7 @@ from seatrial.agents.config import CliConfig
 from seatrial.agents.limit import time_limit
 from seatrial.agents.output import read_file, read_output
 from seatrial.agents.process import Process
-from seatrial.agents.program import Program, RunFiles, exit_fault
+from seatrial.agents.program import Program, RunFiles, exit_fault, system_fault
 from seatrial.errors import SeatrialError
 from seatrial.runs import Fault
 
@@ -41,7 +41,8 @@ class CliAgent:
                     prompt = wire.without_surrogates(request.case.instruction)
                     files.prompt.write_text(prompt, encoding="utf-8", newline="")
             except OSError as error:
-                return Reply(fault=Fault("internal_error", f"the files of the run cannot be made: {error.strerror}"))
+                message = f"the files of the run cannot be made: {error.strerror}"
+                return Reply(fault=system_fault(error, "internal_error", message))
             reply = await self._run(files, request)
         if reply.reading is not None:
             reply.reading.notes += files.notes
@@ -108,7 +109,6 @@ def _output_fault(error: SeatrialError, size: int) -> Fault:
     if error.code in ("empty_input", "unreadable_file"):
         return Fault("agent_output_missing", f"the program ended well but left no answer: {error.message}")
     if error.code == "not_json":
-        message = f"the program ended well but its output, {size:,} bytes, is broken JSON: {error}"
-        return Fault("agent_output_missing", message)
+        return Fault("agent_bad_response", f"the output, {size:,} bytes, is broken JSON: {error}")
     kind = "response_too_large" if error.code == "too_large" else "agent_bad_response"
     return Fault(kind, f"the output is not a provider response: {error}")

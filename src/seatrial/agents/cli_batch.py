@@ -13,10 +13,11 @@ import msgspec
 from seatrial import wire
 from seatrial.agents.agent import Reply, RunRequest
 from seatrial.agents.config import CliConfig
+from seatrial.agents.limit import TimeLimit
 from seatrial.agents.lines import Lines
 from seatrial.agents.output import read_part
 from seatrial.agents.process import READ_BYTES, Process
-from seatrial.agents.program import Program, RunFiles, exit_fault
+from seatrial.agents.program import Program, RunFiles, exit_fault, system_fault
 from seatrial.agents.waiting import WaitingRequests
 from seatrial.errors import SeatrialError
 from seatrial.formats import output_messages
@@ -29,6 +30,11 @@ BATCH_LINE_UNUSABLE = note_code(
 BATCH_ID_UNKNOWN = note_code("batch_id_unknown", "A line of a batch has an id that no case was sent under.", "serious")
 BATCH_ID_REPEATED = note_code(
     "batch_id_repeated", "A line of a batch has the id of an earlier one; the first counts.", "serious"
+)
+BATCH_ENDED_BADLY = note_code(
+    "batch_ended_badly",
+    "The program of a batch ended badly, or had to be ended, after it had answered every case.",
+    "look",
 )
 
 MAX_NOTES = 100
@@ -84,8 +90,12 @@ class CliBatchAgent:
                     if not chunk:
                         fault = await batch.end()
                         break
+            unanswered = False
             for request_id, request in waiting.take_rest():
+                unanswered = True
                 yield request, Reply(fault=fault or _missing(request_id, self.notes[noted_before:]))
+            if fault is not None and not unanswered and len(self.notes) < MAX_NOTES:
+                self.notes.append(Note(BATCH_ENDED_BADLY, "", fault.message))
         if isinstance(batch, _RunningBatch):
             self.notes += batch.files.notes
         for request in unsent:
@@ -99,13 +109,14 @@ class CliBatchAgent:
             files = await stack.enter_async_context(self.program.files())
             sent = await _send(files.prompt, requests, waiting, self.program.directory)
         except OSError as error:
-            return Fault("internal_error", f"the files of the batch cannot be made: {error.strerror}")
+            return system_fault(error, "internal_error", f"the files of the batch cannot be made: {error.strerror}")
         suite_file = "" if sent.suite_file is None else str(sent.suite_file.resolve())
         process = await self.program.start(stack, files, {"ATTEMPT": str(sent.attempt), "SUITE_FILE": suite_file})
         if isinstance(process, Fault):
             return process
-        silence_s = sent.longest_s if self._timeout_s is None else self._timeout_s
-        batch = _RunningBatch(process, files, sent.attempt, silence_s, in_file=self.program.has_output_file)
+        own = self._timeout_s is not None
+        silence = TimeLimit(self._timeout_s if own else sent.longest_s, is_deadline=not own)
+        batch = _RunningBatch(process, files, sent.attempt, silence, in_file=self.program.has_output_file)
         self._running.add(batch)
         stack.callback(self._running.discard, batch)
         return batch
@@ -135,21 +146,19 @@ class CliBatchAgent:
 class _RunningBatch:
     """A program that works on a batch, and what it writes."""
 
-    def __init__(
-        self, process: Process, files: RunFiles, attempt: int, silence_s: float | None, *, in_file: bool
-    ) -> None:
+    def __init__(self, process: Process, files: RunFiles, attempt: int, silence: TimeLimit, *, in_file: bool) -> None:
         """With `in_file`, it writes to its output file, else to standard output."""
         self.process = process
         self.files = files
         self.attempt = attempt
-        self._silence_s = silence_s
+        self._silence = silence
         self._in_file = in_file
         self._offset = 0
 
     async def read(self) -> bytes | Fault:
         """The next bytes of its output, b"" at the end; a fault when it says nothing for too long."""
         try:
-            async with asyncio.timeout(self._silence_s):
+            async with asyncio.timeout(self._silence.seconds):
                 return await (self._read_file() if self._in_file else self.process.read())
         except TimeoutError:
             return await self._give_up()
@@ -157,11 +166,11 @@ class _RunningBatch:
     async def end(self) -> Fault | None:
         """Wait for its end; a fault when that is not a good one."""
         try:
-            async with asyncio.timeout(self._silence_s):
+            async with asyncio.timeout(self._silence.seconds):
                 code = await self.process.wait()
         except TimeoutError:
             return await self._give_up()
-        return None if code == 0 else exit_fault(code, self.process.log_lines(), "agent_batch_died")
+        return None if code == 0 else exit_fault(code, self.process.log_lines())
 
     async def _read_file(self) -> bytes:
         while True:
@@ -174,8 +183,10 @@ class _RunningBatch:
 
     async def _give_up(self) -> Fault:
         await self.process.end()
-        log = self.process.log_lines() or None
-        return Fault("agent_timeout", f"the program wrote nothing for {self._silence_s:g} s", detail=log)
+        fault = self._silence.fault()
+        fault.message = f"the program wrote nothing for {self._silence.seconds:g} s"
+        fault.detail = self.process.log_lines() or None
+        return fault
 
 
 class _Sent(msgspec.Struct):

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from seatrial.runs import MOVABLE, Blame
 from seatrial.trajectory.completeness import ToolAccess
 
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
@@ -16,6 +17,9 @@ Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 HeaderName = Annotated[str, Meta(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$(?!\n)", description="the name of a header")]
 _TARGET = re.compile(r"^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_.]*$(?!\n)")
 Target = Annotated[str, Meta(pattern=_TARGET.pattern, description="`package.module:function`")]
+_EXCEPTION = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+$(?!\n)"
+ExceptionName = Annotated[str, Meta(pattern=_EXCEPTION, description="an exception with its module: `openai.APIError`")]
+FaultName = Annotated[str, Meta(extra_json_schema={"enum": list(MOVABLE)})]
 Command: TypeAlias = str | list[str]
 Bytes = Annotated[int, Meta(ge=1024, le=2**32)]
 EndpointRule: TypeAlias = Literal["local", "public"]
@@ -59,6 +63,8 @@ class AgentFields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit
     tool_access: ToolAccess = "own"
     """Which tools it has: `none` (so an answer without a list of calls means that there were none), `world` (only those
     of the world, which are observed), or `own` (any: what it called is known only from what it returns)."""
+    faults: dict[FaultName, Blame] = {}
+    """Whose fault a class of fault is, for this agent; counts before the suite's `faults`."""
 
 
 class HttpConfig(AgentFields, tag_field="kind", tag="http"):
@@ -114,6 +120,9 @@ class PythonConfig(AgentFields, tag_field="kind", tag="python"):
 
     target: Target
     """`package.module:function`, importable from the suite file's directory."""
+    infrastructure_errors: list[ExceptionName] = []
+    """Exceptions that are not the agent's doing: `openai.APIConnectionError`. Their subclasses, and exceptions raised
+    from them, count too."""
 
 
 class StreamConfig(AgentFields, tag_field="kind", tag="stream"):

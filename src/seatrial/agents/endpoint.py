@@ -21,6 +21,12 @@ from seatrial.runs import Fault
 from seatrial.world.grant import RunGrant
 
 
+class Reached(msgspec.Struct):
+    """Whether a run's request got as far as a connection; whoever stops waiting has nothing else to go by."""
+
+    connected: bool = False
+
+
 class Answer(msgspec.Struct):
     """What came back over HTTP, whole."""
 
@@ -77,10 +83,16 @@ class Endpoint:
         if self._pool is not None:
             await self._pool.close()
 
-    async def post(self, body: bytes, headers: Mapping[str, str], grant: RunGrant | None = None) -> Answer | Fault:
+    async def post(
+        self,
+        body: bytes,
+        headers: Mapping[str, str],
+        grant: RunGrant | None = None,
+        reached: Reached | None = None,
+    ) -> Answer | Fault:
         """Send and take the whole answer, up to the limit. The token of a grant is kept out of faults."""
         try:
-            response = await self.ask("POST", body, headers)
+            response = await self.ask("POST", body, headers, reached)
         except ExchangeError as error:
             return told(error.fault, grant)
         failure: Fault | None = None
@@ -98,12 +110,16 @@ class Endpoint:
         fault.http_status = response.status
         return fault
 
-    async def ask(self, method: str, body: bytes | None, headers: Mapping[str, str]) -> Response:
+    async def ask(
+        self, method: str, body: bytes | None, headers: Mapping[str, str], reached: Reached | None = None
+    ) -> Response:
         """Send, and wait for the head of the answer; the caller closes it. Raises `ExchangeError`."""
         if self._pool is None:
             raise RuntimeError("the endpoint was not entered")
         head = self._head(method, body, headers)
         connection = await self._pool.connection()
+        if reached is not None:
+            reached.connected = True
         response = connection.ask(head, body)
         try:
             await response.begin()

@@ -1,23 +1,30 @@
-"""What an agent function raised, as a finding about the agent."""
+"""What an agent function raised: a finding about the agent, unless the exception says that it was not its doing."""
 
 from __future__ import annotations
 
+import sys
 import traceback
+from collections.abc import Collection
 from pathlib import Path
 from types import TracebackType
 
 import seatrial
 from seatrial.agents.excerpt import MAX_DETAIL
+from seatrial.errors import InfrastructureError
 from seatrial.runs import Fault
 from seatrial.world.grant import RunGrant
 
 MAX_TRACEBACK = 16_000
 """How much of a traceback is kept, in characters; its end says most."""
+MAX_CAUSES = 20
+"""How far the causes of an exception, and groups in groups, are followed: causes may form a circle."""
 
 _OURS = str(Path(seatrial.__file__).parent)
 
 
-def exception_fault(error: BaseException, grant: RunGrant | None = None) -> Fault:
+def exception_fault(
+    error: BaseException, grant: RunGrant | None = None, infrastructure_errors: Collection[str] = ()
+) -> Fault:
     """The fault of an exception, with the traceback from the agent's first line on, and without the run's token."""
     told = traceback.TracebackException(type(error), error, _theirs(error.__traceback__))
     text = "".join(told.format())
@@ -27,7 +34,35 @@ def exception_fault(error: BaseException, grant: RunGrant | None = None) -> Faul
         text, head = grant.redact_text(text), grant.redact_text(head)
     if len(text) > MAX_TRACEBACK:
         text = f"[...]\n{text[-MAX_TRACEBACK:]}"
-    return Fault("agent_exception", head[:MAX_DETAIL], detail=text)
+    outside = is_infrastructure(error, infrastructure_errors)
+    return Fault("infrastructure_error" if outside else "agent_exception", head[:MAX_DETAIL], detail=text)
+
+
+def is_infrastructure(error: BaseException, names: Collection[str], depth: int = MAX_CAUSES) -> bool:
+    """Whether an exception is none of the agent's doing: it, or what it was raised from, is of a named class.
+
+    Only `raise ... from error` counts as a cause: an exception that came up while another was handled may have nothing
+    to do with it. Of a group, every exception must be one: a single other one is the agent's.
+    """
+    if depth <= 0:
+        return False
+    if any(_is_named(kind, names) for kind in type(error).__mro__):
+        return True
+    if isinstance(error, BaseExceptionGroup):
+        return all(is_infrastructure(each, names, depth - 1) for each in error.exceptions)
+    return error.__cause__ is not None and is_infrastructure(error.__cause__, names, depth - 1)
+
+
+def _is_named(kind: type, names: Collection[str]) -> bool:
+    if kind is InfrastructureError or f"{kind.__module__}.{kind.__qualname__}" in names:
+        return True
+    # A class may be public under another name than that of where it is defined. Nothing is imported for it: an
+    # exception that was raised comes from a module that is loaded.
+    for name in names:
+        module, _, attribute = name.rpartition(".")
+        if module in sys.modules and vars(sys.modules[module]).get(attribute) is kind:
+            return True
+    return False
 
 
 def _theirs(frames: TracebackType | None) -> TracebackType | None:

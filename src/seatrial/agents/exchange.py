@@ -266,14 +266,14 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            self._fail(Fault("transport_error", "the agent wants to speak something else than HTTP"))
+            self._fail(Fault("agent_bad_response", "the agent wants to speak something else than HTTP"))
         except httptools.HttpParserError as error:
             self._sound = False
             if not response.complete:  # what comes behind an answer does not spoil it
                 shown = bytes(data[:SHOWN_BYTES]).decode("utf-8", "replace")
-                self._fail(Fault("transport_error", "the agent's answer is not HTTP", detail=f"{error}: {shown}"))
+                self._fail(Fault("agent_bad_response", "the agent's answer is not HTTP", detail=f"{error}: {shown}"))
         if self._wordless > MAX_HEAD_BYTES and not response.complete:
-            self._fail(Fault("transport_error", "the head of the agent's answer does not end"))
+            self._fail(Fault("agent_bad_response", "the head of the agent's answer does not end"))
 
     def eof_received(self) -> None:
         """The agent has no more to say; the connection is lost next."""
@@ -285,15 +285,15 @@ class Connection(asyncio.BufferedProtocol):
         response, self._response = self._response, None
         if response is None or response.complete:
             return
-        if not response.begun and exc is None:
-            fault = Fault("transport_error", "the agent closed the connection before it answered")
-        elif not response.begun:
-            fault = Fault("transport_error", "the connection to the agent failed", detail=reason(exc))
+        if not response.begun and not self._wordless:
+            what = "closed" if exc is None else "reset"
+            fault = Fault("connection_lost", f"the connection was {what} before the agent answered", reason(exc))
         elif self._until_closed and exc is None:
             response.finish()
             return
         else:
-            fault = Fault("transport_error", "the agent's answer broke off", detail=reason(exc))
+            # A part of the head is the beginning of an answer, too.
+            fault = Fault("answer_cut_off", "the agent's answer broke off", reason(exc))
         response.fail(ExchangeError(fault))
 
     # What the parser tells

@@ -11,7 +11,7 @@ from seatrial import wire
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.config import HttpConfig
 from seatrial.agents.dispatch import PING, envelope, run_headers
-from seatrial.agents.endpoint import Answer, Endpoint, checked_url, merged
+from seatrial.agents.endpoint import Answer, Endpoint, Reached, checked_url, merged
 from seatrial.agents.excerpt import excerpt
 from seatrial.agents.limit import time_limit
 from seatrial.agents.shared_timer import SharedTimer
@@ -69,12 +69,13 @@ class HttpAgent:
         if self._proxy is None:
             return Reply(fault=Fault("proxy_misconfigured", "there is no tool proxy to name to the agent"))
         limit = time_limit(request)
+        reached = Reached()
         grant = self._proxy.open_run(request.run_id, emit)
         try:
             with self._timer.timeout(limit.seconds):
-                return await self._dispatch(request, grant)
+                return await self._dispatch(request, grant, reached)
         except TimeoutError:
-            return Reply(fault=limit.fault())
+            return Reply(fault=limit.fault(connected=reached.connected))
         finally:
             self._proxy.close_run(request.run_id)
 
@@ -90,10 +91,11 @@ class HttpAgent:
         question = {"connectivity_check": True, "odyssey_proxy_url": proxy_url}
         return await self._probe(question, "the agent reaches the tool proxy", proxy_url)
 
-    async def _dispatch(self, request: RunRequest, grant: RunGrant) -> Reply:
+    async def _dispatch(self, request: RunRequest, grant: RunGrant, reached: Reached) -> Reply:
         proxy_url = self._proxy_url or grant.url
         body = envelope(request, grant, proxy_url, self._agent_id, self._config.sub_agents)
-        answer = await self._endpoint.post(wire.encode(body), run_headers(request, grant, proxy_url), grant)
+        headers = run_headers(request, grant, proxy_url)
+        answer = await self._endpoint.post(wire.encode(body), headers, grant, reached)
         if isinstance(answer, Fault):
             return Reply(fault=answer, http_status=answer.http_status)
         received = grant.redact(answer.body)

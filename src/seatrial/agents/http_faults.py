@@ -1,25 +1,17 @@
-"""What an HTTP status or a broken connection means for a run (dispatch.md 14)."""
+"""What an HTTP status or a broken connection means for a run."""
 
 from __future__ import annotations
 
 from seatrial.agents.excerpt import excerpt
 from seatrial.retry_after import retry_after_s
-from seatrial.runs import Fault
-
-_BY_STATUS = {
-    401: "auth_failed",
-    403: "auth_failed",
-    408: "agent_timeout",
-    504: "agent_timeout",
-}
-_BY_HUNDRED = {3: "agent_redirected", 4: "agent_4xx", 5: "agent_5xx"}
+from seatrial.runs import Fault, class_of_status
 
 
 def status_fault(status: int, retry_after: str | None, body: bytes) -> Fault | None:
     """The fault that an answer of this status, with this `Retry-After`, is; None for 2xx."""
-    if 200 <= status < 300:
+    error_class = class_of_status(status)
+    if error_class is None:
         return None
-    error_class = _BY_STATUS.get(status) or _BY_HUNDRED.get(status // 100, "transport_error")
     message = f"the agent answered {status}"
     if error_class == "agent_redirected":
         message += ", and redirects are not followed: name the final address"

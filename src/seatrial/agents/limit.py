@@ -14,8 +14,10 @@ class TimeLimit(NamedTuple):
     seconds: float | None
     is_deadline: bool
 
-    def fault(self) -> Fault:
-        """What the attempt ends with when the time is over."""
+    def fault(self, *, connected: bool = True) -> Fault:
+        """What the attempt ends with when the time is over; an agent that was never reached cannot be late."""
+        if not connected:
+            return Fault("agent_unreachable", f"there was no connection to the agent within {self.seconds:g} s")
         if self.is_deadline:
             return Fault("deadline_exceeded", f"the run's deadline came {self.seconds:g} s after the attempt began")
         return Fault("agent_timeout", f"the agent was not done after {self.seconds:g} s")

@@ -79,7 +79,7 @@ class Pool:
     async def _connected(self) -> Connection:
         connection = await self._connect()
         if not connection.usable:
-            raise ExchangeError(Fault("transport_error", "the agent closed the connection before it answered"))
+            raise ExchangeError(Fault("connection_lost", "the connection was closed before the agent answered"))
         self._all.add(connection)
         return connection
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import shutil
 import signal
@@ -27,6 +28,8 @@ from seatrial.transcript import Note, note_code
 FILES_LEFT = note_code("files_left", "Not all files that the agent left behind could be removed.", "harmless")
 
 HEALTHCHECK_S = 60.0
+
+_EXHAUSTED = frozenset({errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EAGAIN, errno.EMFILE, errno.ENFILE})
 
 
 class RunFiles(msgspec.Struct):
@@ -125,7 +128,7 @@ class Program:
             )
             return await stack.enter_async_context(process)
         except (OSError, ValueError) as error:
-            return Fault("agent_exit", f"the program {_not_started(error)}")
+            return system_fault(error, "agent_not_started", f"the program {_not_started(error)}")
 
     async def trace_file(self, reading: Reading, files: RunFiles) -> bytes | Note | None:
         """What the file holds that `trace_ref` names, or why it was not read; None when there is no such thing."""
@@ -169,9 +172,15 @@ class Program:
         return "arg" if "PROMPT" in self._names else "stdin"
 
 
-def exit_fault(code: int, log: str, error_class: str = "agent_exit") -> Fault:
+def exit_fault(code: int, log: str) -> Fault:
     """The fault of a program that did not end with 0."""
-    return Fault(error_class, f"the program {_ending(code)}", detail=log or None)
+    return Fault("agent_signal" if code < 0 else "agent_exit", f"the program {_ending(code)}", detail=log or None)
+
+
+def system_fault(error: OSError | ValueError, error_class: str, message: str) -> Fault:
+    """The fault of something that the system refused: of this class, unless the machine had nothing left."""
+    exhausted = isinstance(error, OSError) and error.errno in _EXHAUSTED
+    return Fault("out_of_resources" if exhausted else error_class, message)
 
 
 def _ending(code: int) -> str:

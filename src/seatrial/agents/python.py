@@ -50,6 +50,7 @@ class PythonAgent:
         self._is_async = _is_async(self._function)
         self._proxy = proxy if self._calling.needs_grant else None
         self._timeout_s = timeout_s
+        self._infrastructure_errors = frozenset(config.infrastructure_errors)
         self._threads: Threads | None = None
         self._timer = SharedTimer()
 
@@ -86,20 +87,26 @@ class PythonAgent:
                     if fault is not None and grant is not None:
                         fault.message = grant.redact_text(fault.message)
         except TimeoutError as error:
-            # The function may raise one of its own.
-            fault = limit.fault() if timeout.expired else exception_fault(error, grant)
+            # The function may raise one of its own; and one that has said that its run is over cannot be late.
+            if not timeout.expired:
+                fault = self._raised(error, grant)
+            elif stream is None or not stream.ended:
+                fault = limit.fault()
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            fault = exception_fault(error, grant)
+            fault = self._raised(error, grant)
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:  # noqa: BLE001 - whatever an agent raises is a finding, sys.exit() too
-            fault = exception_fault(error, grant)
+            fault = self._raised(error, grant)
         if stream is not None:
             return stream.reply(fault)
         return read_returned(value, grant) if fault is None else Reply(fault=fault)
+
+    def _raised(self, error: BaseException, grant: RunGrant | None) -> Fault:
+        return exception_fault(error, grant, self._infrastructure_errors)
 
     async def _call(self, request: RunRequest, grant: RunGrant | None) -> Any:
         positional, named = self._calling.arguments(request, grant)

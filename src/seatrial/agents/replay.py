@@ -19,7 +19,7 @@ from seatrial.errors import SeatrialError
 from seatrial.events.types import RunError, RunFinished, RunStarted
 from seatrial.formats import contract
 from seatrial.formats.reading import Reading
-from seatrial.runs import Fault, Run
+from seatrial.runs import Fault, Run, class_of_status
 
 MAX_RECORD_BYTES = 512 * 1024 * 1024
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -82,9 +82,12 @@ class ReplayAgent:
     def _reply(self, request: RunRequest) -> Reply:
         case_id, trial = request.case.id, request.trial
         if self._stored is not None and self._config.experiment is not None:
-            run = self._stored(self._config.experiment, self._config.agent, case_id, trial)
+            try:
+                run = self._stored(self._config.experiment, self._config.agent, case_id, trial)
+            except SeatrialError as error:
+                return Reply(fault=Fault("record_unreadable", f"the stored run cannot be read: {error}"))
             if run is not None:
-                return Reply(body=run.body, reading=run.reading, fault=run.fault)
+                return Reply(body=run.body, reading=run.reading, fault=_stored_fault(run))
             return Reply(fault=self._missing(request))
         records = self._records.by_case.get(case_id, [])
         if trial >= len(records) and len(records) != 1:
@@ -95,12 +98,12 @@ class ReplayAgent:
         try:
             data = _content(record)
         except (SeatrialError, OSError) as error:
-            return Reply(fault=Fault("agent_output_missing", f"the record cannot be read: {error}"))
+            return Reply(fault=Fault("record_unreadable", f"the record cannot be read: {error}"))
         reply = Reply(body=data)
         try:
             reply.reading = formats.read(data, self._config.format)
         except SeatrialError as error:
-            reply.fault = Fault("agent_bad_response", f"the record cannot be read: {error}", excerpt(data))
+            reply.fault = Fault("record_unreadable", f"the record cannot be read: {error}", excerpt(data))
             return reply
         reply.fault = reading_fault(reply.reading)
         folder = os.path.dirname(os.path.realpath(record.path))
@@ -113,7 +116,17 @@ class ReplayAgent:
             told += f" for trial {request.trial + 1}"
         if self._records.unusable:
             told += f"; {self._records.unusable} lines have no id, or are not JSON"
-        return Fault("agent_output_missing", told)
+        return Fault("record_missing", told)
+
+
+def _stored_fault(run: Run) -> Fault | None:
+    """The fault of a stored run, in the classes of today; whose it is, is decided anew."""
+    fault = run.fault
+    if fault is None:
+        return None
+    today = None if fault.http_status is None else class_of_status(fault.http_status)
+    today = today or _SUCCESSORS.get(fault.error_class, fault.error_class)
+    return msgspec.structs.replace(fault, error_class=today, moved_to=None)
 
 
 def reading_fault(reading: Reading) -> Fault | None:
@@ -194,6 +207,9 @@ def _content(record: Record) -> bytes:
 class _Id(msgspec.Struct):
     id: str | int | None = None
 
+
+_SUCCESSORS = {"agent_batch_died": "agent_exit"}
+"""Classes of older stores that have become one other class."""
 
 _ID = msgspec.json.Decoder(_Id)
 _MAPPING = msgspec.json.Decoder(dict[str, str | list[str]])

@@ -13,7 +13,7 @@ from typing import Self
 
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.config import StreamConfig
-from seatrial.agents.endpoint import Endpoint, told
+from seatrial.agents.endpoint import Endpoint, Reached, told
 from seatrial.agents.excerpt import MAX_DETAIL
 from seatrial.agents.exchange import Response
 from seatrial.agents.http_faults import ExchangeError, status_fault
@@ -68,7 +68,7 @@ class StreamAgent:
             with self._timer.timeout(limit.seconds):
                 fault = await conversation.hold(body)
         except TimeoutError:
-            fault = limit.fault()
+            fault = limit.fault(connected=conversation.reached.connected)
         return conversation.reply(fault)
 
     @property
@@ -88,6 +88,7 @@ class _Conversation:
         self._endpoint = endpoint
         self._config = config
         self._run = run
+        self.reached = Reached()
         self._size = 0
         self._status: int | None = None
         self._refusal: bytes | None = None
@@ -127,7 +128,7 @@ class _Conversation:
     async def _connect(self, method: str, body: bytes | None, headers: dict[str, str]) -> Fault | None:
         """Read one connection to its end; None when the server closed it in order."""
         try:
-            with closing(await self._endpoint.ask(method, body, {**_ACCEPT, **headers})) as response:
+            with closing(await self._endpoint.ask(method, body, {**_ACCEPT, **headers}, self.reached)) as response:
                 if self._status is None:
                     self._status = response.status
                 if not 200 <= response.status < 300:
@@ -173,4 +174,4 @@ class _Conversation:
 
 def _may_pass(fault: Fault | None) -> bool:
     """Whether a connection that ended like this is worth another one."""
-    return fault is None or fault.retryable
+    return fault is None or fault.transient

@@ -43,7 +43,7 @@ class Unpacking:
                 piece = decoder.decompress(self._waiting, PIECE_BYTES)
             except zlib.error as error:
                 raise ExchangeError(
-                    Fault("transport_error", "the agent's answer cannot be unpacked", detail=reason(error))
+                    Fault("agent_bad_response", "the agent's answer cannot be unpacked", detail=reason(error))
                 ) from None
             self._more = len(piece) == PIECE_BYTES
             self._waiting = decoder.unconsumed_tail
@@ -57,9 +57,7 @@ class Unpacking:
     def end(self) -> None:
         """The body is complete. Raises `ExchangeError` when what was packed is not."""
         if self._decoder is not None:
-            raise ExchangeError(
-                Fault("transport_error", "the agent's answer broke off", detail="packed, and cut short")
-            )
+            raise ExchangeError(Fault("answer_cut_off", "the agent's answer broke off", detail="packed, and cut short"))
 
     def _another(self) -> bool:
         """Whether what waits begins another file; if not, it is padding. A part of the mark may be all there is yet."""
@@ -81,5 +79,5 @@ def unpacking(encoding: str) -> Unpacking | None:
         return None
     if name not in ("gzip", "x-gzip", "deflate"):
         message = f"the agent's answer is packed in a way that was not asked for: {name[:40]!r}"
-        raise ExchangeError(Fault("transport_error", message))
+        raise ExchangeError(Fault("agent_bad_response", message))
     return Unpacking(gzip=name != "deflate")

@@ -191,6 +191,7 @@ def _limits(suite: Suite) -> dict[str, Limits]:
             concurrency=config.concurrency or suite.concurrency,
             deadline_s=config.run_timeout_s or suite.timeouts.run_s,
             tool_access=config.tool_access,
+            faults=suite.fault_rules(name),
         )
         for name, config in suite.agents.items()
     }

@@ -16,7 +16,7 @@ from seatrial.engine.redaction import Redaction
 from seatrial.engine.stop import Stop, StopRequestedError
 from seatrial.engine.trial import Finished, LiveEvents, Place, Trial, concluded, internal_fault, retry_wait_s
 from seatrial.errors import SeatrialError
-from seatrial.runs import Attempt, Case, Fault
+from seatrial.runs import Attempt, Case, Fault, FaultRules
 from seatrial.store import Store, address
 from seatrial.suites import Retry
 
@@ -48,6 +48,7 @@ class BatchRunner:
         chance: random.Random,
         redaction: Redaction,
         *,
+        faults: FaultRules | None = None,
         stop: Stop | None = None,
     ) -> None:
         self.agent = agent
@@ -56,6 +57,7 @@ class BatchRunner:
         self._store = store
         self._chance = chance
         self._redaction = redaction
+        self._faults = FaultRules() if faults is None else faults
         self._stop = Stop() if stop is None else stop
 
     async def carry_out(self, trials: Iterator[Trial]) -> AsyncGenerator[tuple[Case, Finished], None]:
@@ -103,6 +105,7 @@ class BatchRunner:
 
         def tried(waiting: _Waiting, reply: Reply) -> Reply:
             body = reply.body
+            self._faults.apply(reply.fault)
             attempt = Attempt(
                 number=number,
                 started_at=started_at,

@@ -202,6 +202,7 @@ class ExperimentRunner:
             self._store,
             self._chance,
             self._redaction,
+            faults=self.suite.fault_rules(name),
             places=places,
             stop=self.stop,
         )
@@ -220,7 +221,16 @@ class ExperimentRunner:
 
     async def _work_in_batch(self, name: str, agent: BatchAgent, trials: Iterator[Trial]) -> None:
         retry = self.suite.agents[name].retry or self.suite.retry
-        runner = BatchRunner(agent, retry, self._clock, self._store, self._chance, self._redaction, stop=self.stop)
+        runner = BatchRunner(
+            agent,
+            retry,
+            self._clock,
+            self._store,
+            self._chance,
+            self._redaction,
+            faults=self.suite.fault_rules(name),
+            stop=self.stop,
+        )
         # Single runs end by themselves, and the budget is looked at before the next; a batch may say nothing for long.
         time_s = self.suite.budget.wall_time_s
         timer = None if time_s is None else asyncio.get_running_loop().call_later(time_s, self._check_budget)

@@ -17,7 +17,7 @@ from seatrial.engine.recorder import Recorder
 from seatrial.engine.redaction import Redaction
 from seatrial.engine.stop import Stop
 from seatrial.errors import SeatrialError
-from seatrial.runs import Attempt, Case, Fault, Run, RunKey, RunStatus
+from seatrial.runs import Attempt, Case, Fault, FaultRules, Run, RunKey, RunStatus
 from seatrial.runs.conclusion import conclude, given_messages
 from seatrial.store import Receipt, Store, address
 from seatrial.suites import Retry
@@ -75,10 +75,11 @@ class TrialRunner:
         chance: random.Random,
         redaction: Redaction,
         *,
+        faults: FaultRules | None = None,
         places: asyncio.Semaphore | None = None,
         stop: Stop | None = None,
     ) -> None:
-        """`places` are those of all agents together, beside the agent's own `limit`."""
+        """`faults` are the suite's; `places` are those of all agents together, beside the agent's own `limit`."""
         self.agent = agent
         self.limit = limit
         self.retry = retry
@@ -86,6 +87,7 @@ class TrialRunner:
         self._store = store
         self._chance = chance
         self._redaction = redaction
+        self._faults = FaultRules() if faults is None else faults
         self._places = places
         self._stop = Stop() if stop is None else stop
         self._timer = SharedTimer()
@@ -122,7 +124,7 @@ class TrialRunner:
                     async with asyncio.timeout(None if end is None else end - clock.monotonic_s()):
                         ticket = await self._enter()
                 except TimeoutError:
-                    reply = Reply(fault=_out_of_time(trial))
+                    reply = Reply(fault=self._out_of_time(trial, number + 1))
                     break
             run = concluded(trial, trial.case, reply, attempts, recorder, self._redaction)
             run.started_at = started_at
@@ -167,7 +169,10 @@ class TrialRunner:
         fault: Fault | None = None
         try:
             reply = await self._reply(request, trial, recorder)
+            if number > 1 and reply.fault is not None and reply.fault.error_class == "deadline_exceeded":
+                reply.fault = self._out_of_time(trial, number)
             fault = reply.fault
+            self._faults.apply(fault)
         finally:
             if self._places is not None:
                 self._places.release()
@@ -189,7 +194,7 @@ class TrialRunner:
     async def _reply(self, request: RunRequest, trial: Trial, recorder: Recorder) -> Reply:
         left_s = request.timeout_s
         if left_s is not None and left_s <= 0:
-            return Reply(fault=_out_of_time(trial))
+            return Reply(fault=self._out_of_time(trial, request.attempt))
         try:
             with self._timer.timeout(None if left_s is None else left_s + GRACE_S) as timeout:
                 return self._redaction.reply(await self.agent.run(request, recorder.emit))
@@ -200,8 +205,20 @@ class TrialRunner:
             return Reply(fault=internal_fault(error, self._redaction))
         except Exception as error:  # noqa: BLE001 (a fault of ours in one run must not end the others)
             if isinstance(error, TimeoutError) and timeout.expired:
-                return Reply(fault=_out_of_time(trial))
+                return Reply(fault=self._out_of_time(trial, request.attempt))
             return Reply(fault=internal_fault(error, self._redaction))
+
+    def _out_of_time(self, trial: Trial, attempt: int) -> Fault:
+        """The fault of a run whose deadline has come. In a later attempt, not all of that time was the agent's."""
+        fault = Fault("deadline_exceeded", f"the run used up its deadline of {trial.deadline_s:g} s")
+        if attempt > 1:
+            fault = Fault(
+                "deadline_in_retry",
+                f"the deadline of {trial.deadline_s:g} s came in attempt {attempt}: the attempts before it, which were "
+                "ended by faults that are not the agent's, and the waits after them had used up a part of it",
+            )
+        self._faults.apply(fault)
+        return fault
 
 
 class LiveEvents:
@@ -272,10 +289,6 @@ def _kept(receipt: Receipt[int]) -> bool:
     except SeatrialError:
         return False
     return True
-
-
-def _out_of_time(trial: Trial) -> Fault:
-    return Fault("deadline_exceeded", f"the run used up its deadline of {trial.deadline_s:g} s")
 
 
 def _status(fault: Fault | None) -> RunStatus:

@@ -1,20 +1,23 @@
 """The record of a run: cases, attempts, faults, verdicts, experiments. Pure data."""
 
 from seatrial.runs.case import Case, ExpectedOutcome
-from seatrial.runs.fault import FAULT_CLASSES, Fault, FaultClass
+from seatrial.runs.fault import FAULT_CLASSES, MOVABLE, Blame, Fault, FaultClass, FaultRules, class_of_status
 from seatrial.runs.run import Attempt, Experiment, Run, RunKey, RunStatus
 from seatrial.runs.served import ApiKey, RunHead, Scope, ServedRun
 from seatrial.runs.verdict import Grade, Judgement, Verdict
 
 __all__ = [
     "FAULT_CLASSES",
+    "MOVABLE",
     "ApiKey",
     "Attempt",
+    "Blame",
     "Case",
     "ExpectedOutcome",
     "Experiment",
     "Fault",
     "FaultClass",
+    "FaultRules",
     "Grade",
     "Judgement",
     "Run",
@@ -24,4 +27,5 @@ __all__ = [
     "Scope",
     "ServedRun",
     "Verdict",
+    "class_of_status",
 ]

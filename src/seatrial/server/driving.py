@@ -18,7 +18,7 @@ from seatrial.errors import SeatrialError
 from seatrial.events import decode_event, unfold
 from seatrial.events.run_input import RunAgentInput
 from seatrial.events.types import CancelledOutcome, RunError, RunFinished, RunStarted
-from seatrial.runs import Fault, ServedRun
+from seatrial.runs import Fault, FaultRules, ServedRun
 from seatrial.runs.conclusion import given_messages
 from seatrial.server import asking
 from seatrial.server.ending import (
@@ -34,7 +34,7 @@ from seatrial.server.ending import (
 )
 from seatrial.server.logs import log
 from seatrial.server.means import Means
-from seatrial.server.run_log import FAULT_AFTER_END, RunLog
+from seatrial.server.run_log import RunLog
 from seatrial.server.stored_log import read_log
 from seatrial.trajectory.completeness import ToolAccess
 from seatrial.transcript import Message, Note
@@ -55,6 +55,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How long each of them may take, from when the agent is called."""
     tool_access: ToolAccess = "own"
     """Which tools the agent has, as its suite says."""
+    faults: FaultRules = FaultRules()
+    """Whose fault a fault is, where the suite says so."""
 
 
 class Drive:
@@ -192,6 +194,7 @@ class Drive:
     async def _end(self, reply: Reply | None) -> None:
         """Store the end of a run whose events are with the store, or at hand."""
         terminal, fault = self._conclusion(reply)
+        self._limits.faults.apply(fault)
         pending, first = list(self._log.pending), self._log.stored
         events = self._log.end(terminal)
         if reply is None or (reply.reading is None and reply.streamed):
@@ -232,9 +235,7 @@ class Drive:
         fault = None if reply is None else reply.fault
         if isinstance(terminal, RunError):
             return terminal, fault or Fault("agent_reported_error", terminal.message)
-        if terminal is not None and (fault is None or fault.error_class != "stream_truncated"):
-            if fault is not None and not isinstance(terminal.outcome, CancelledOutcome):
-                self._log.note(FAULT_AFTER_END, f"the run had ended: {fault.message}")
+        if terminal is not None and (fault is None or isinstance(terminal.outcome, CancelledOutcome)):
             return terminal, None
         if reply is None:
             fault = Fault("internal_error", "the agent was cancelled, but not by this server")

@@ -133,6 +133,7 @@ class Record(msgspec.Struct, kw_only=True):
                 conclude(run, reply.reading, self.given, trace_file=reply.trace_file, tool_access=self.tool_access)
             except Exception as error:  # noqa: BLE001 (what an agent sent must not keep its run from ending)
                 run.fault = attempt.fault = self.fault or internal_fault(error, redaction)
+                run.status = "errored"
                 return run
             reply.reading.notes = [*reply.reading.notes, *self.notes]
             run.steps = redaction.steps(run.steps)
@@ -215,4 +216,6 @@ def _without_content(run: Run, error: SeatrialError) -> Run:
         for attempt in run.attempts
     ]
     fault = Fault("recording_failed", f"the run cannot be recorded: {error.message}")
-    return msgspec.structs.replace(run, attempts=attempts, fault=fault, reading=None, body=None, steps=[])
+    return msgspec.structs.replace(
+        run, status="errored", attempts=attempts, fault=fault, reading=None, body=None, steps=[]
+    )

@@ -36,11 +36,8 @@ EVENT_AFTER_END = note_code(
 )
 SECOND_TERMINAL = note_code(
     "second_terminal",
-    "A second event came that ends the run; the first one counts, and the log lacks this one.",
+    "A second event came that ends the run; the log lacks this one. RUN_ERROR fails the run also when it comes second.",
     "look",
-)
-FAULT_AFTER_END = note_code(
-    "fault_after_end", "The agent failed after the event that ended the run; the event counts.", "look"
 )
 LEFT_OPEN = note_code(
     "left_open_closed", "The run ended with something open; its ends were added to the log.", "harmless"

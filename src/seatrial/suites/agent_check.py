@@ -21,6 +21,7 @@ from seatrial.agents.placeholders import ONE_CASE, PLACEHOLDERS, used
 from seatrial.errors import SeatrialError
 from seatrial.formats import FORMATS
 from seatrial.models.config import ModelConfig
+from seatrial.runs import FAULT_CLASSES, MOVABLE
 from seatrial.suites.environment import arguments_of, fill, names_secret, parts, references, texts, unset
 from seatrial.suites.problem import KeyPath, Problems, meant, quoted
 from seatrial.target import load_target
@@ -41,6 +42,7 @@ def check_agent(
     """Tell everything that is wrong with one agent; with `run_python`, also whether its target can be imported."""
     if not _NAME.fullmatch(name):
         problems.add((), f"{quoted(name)} cannot be an agent's name", "use letters, digits, `.`, `_` and `-`")
+    check_faults(config.faults, problems.within(("faults",)))
     if isinstance(config, HttpConfig):
         public = config.endpoint_rule == "public"
         _check_url(config.endpoint_url, ("endpoint_url",), variables, problems, only_https=public)
@@ -64,6 +66,17 @@ def check_agent(
             load_target(config.target, directory)
         except SeatrialError as error:
             problems.add(("target",), error.message, error.hint)
+
+
+def check_faults(faults: Mapping[str, str], problems: Problems) -> None:
+    """Tell every class of fault that does not exist, or that is not the suite's to decide."""
+    for name in faults:
+        if name not in FAULT_CLASSES:
+            problems.add((name,), f"unknown class of fault {quoted(name)}", meant(name, MOVABLE))
+        elif FAULT_CLASSES[name].retired:
+            problems.add((name,), f"no fault has the class `{name}` any more", FAULT_CLASSES[name].meaning)
+        elif name not in MOVABLE:
+            problems.add((name,), f"`{name}` cannot be moved: it is never the agent's doing")
 
 
 def check_judge(config: ModelConfig, variables: Mapping[str, str], problems: Problems) -> None:

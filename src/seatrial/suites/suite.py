@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from seatrial.agents.config import AgentConfig, Retry, Seconds
+from seatrial.agents.config import AgentConfig, FaultName, Retry, Seconds
 from seatrial.models.config import ModelConfig
-from seatrial.runs import Case
+from seatrial.runs import Blame, Case, FaultRules
 from seatrial.suites.secrets import Secrets, secrets_of
 
 GraderConfig: TypeAlias = dict[str, Any]
@@ -74,6 +74,8 @@ class SuiteKeys(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_d
     """How long things may take."""
     retry: Retry = Retry()
     """What happens after an infrastructure fault."""
+    faults: dict[FaultName, Blame] = {}
+    """Whose fault a class of fault is, where it is not what the table says: `agent_timeout: infrastructure`."""
     budget: Budget = Budget()
     """What the experiment may use up."""
     judge: ModelConfig | None = None
@@ -100,6 +102,10 @@ class Suite(SuiteKeys):
     def directory(self) -> Path:
         """What relative paths in it are relative to."""
         return Path() if self.file is None else self.file.parent
+
+    def fault_rules(self, agent: str) -> FaultRules:
+        """Whose fault a fault of this agent is: its own `faults` count before the suite's."""
+        return FaultRules({**self.faults, **self.agents[agent].faults})
 
     def secrets(self, variables: Mapping[str, str]) -> Secrets:
         """The values that its agents and its judge take from the environment."""

@@ -16,7 +16,7 @@ import msgspec
 from seatrial.agents.config import AgentConfig
 from seatrial.models.config import ModelConfig
 from seatrial.runs import Case
-from seatrial.suites.agent_check import check_agent, check_judge, check_variables
+from seatrial.suites.agent_check import check_agent, check_faults, check_judge, check_variables
 from seatrial.suites.cases import checked_cases
 from seatrial.suites.graders import GraderKinds, check_graders, registered
 from seatrial.suites.identity import stored_form
@@ -70,6 +70,8 @@ def build_suite(
         if agent is not None:
             here = problems.within(("agents", name))
             check_agent(name, agent, directory, variables, here, run_python=run_python)
+    if isinstance(plain.get("faults"), dict):
+        check_faults(plain["faults"], problems.within(("faults",)))
     judge = _converted(plain.get("judge"), ModelConfig)
     if judge is not None:
         check_judge(judge, variables, problems.within(("judge",)))

@@ -101,6 +101,7 @@ class Rig:
             self._store,
             random.Random(0),  # noqa: S311 (jitter of waits, not a secret)
             self._redaction,
+            faults=self._suite.fault_rules(name),
         )
 
     async def _agent(self, name: str, config: AgentConfig) -> Agent | BatchAgent:
