@@ -11,13 +11,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from strategies import records
-from strategies.databases import mounted_disk
+from strategies.databases import database, mounted_disk
 
 from seatrial.cli import main
 from seatrial.cli.watch import Watcher
@@ -337,15 +339,30 @@ def test_a_second_signal_stops_at_once(harbour: Path, first: signal.Signals, sec
     assert outcomes() == {"passed": 10}
 
 
-def test_two_processes_at_one_experiment_store_every_run_once(harbour: Path) -> None:
-    write_suite(60, "crew:stream", concurrency=4)
-    first = start(SLEEP="0.03")
-    wait_for_calls(first, 5)
-    second = start("--resume", "latest", SLEEP="0.02")
-    for process in (first, second):
-        _, stderr = process.communicate(timeout=180)
-        assert process.returncode == 0, stderr
-    assert outcomes() == {"passed": 60}
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_an_experiment_that_another_process_runs_is_refused_and_no_case_is_asked_twice(
+    harbour: Path, kind: str, request: pytest.FixtureRequest
+) -> None:
+    write_suite(6, concurrency=2)
+    with ExitStack() as stack:
+        store = "runs.db"
+        if kind == "postgres":
+            store = stack.enter_context(database(request.getfixturevalue("postgres_server")))
+        first = start(store=store, AT_MOST="2")  # the third call waits, until the process is killed
+        wait_for_calls(first, 3)
+        second = seatrial("--resume", "latest", store=store)
+        assert second.returncode == 3
+        assert f"is being run by process {first.pid} on" in second.stderr
+        assert "Traceback" not in second.stderr
+        assert len(asked()) <= 4
+        first.kill()
+        first.communicate()
+        resumed = seatrial("--resume", "latest", store=store)
+        assert resumed.returncode == 0, resumed.stderr
+        with open_store(store) as opened:
+            assert Counter(outcome for _, outcome in latest_runs(opened)) == {"passed": 6}
+        if kind == "sqlite":
+            assert sorted(path.name for path in harbour.glob("runs.db-run*")) == []
 
 
 def test_two_processes_with_experiments_of_their_own_share_a_store(harbour: Path) -> None:

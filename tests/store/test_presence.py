@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from strategies import records
 from strategies.served import NOW, admission
 
 from seatrial.errors import SeatrialError
@@ -18,6 +19,7 @@ from seatrial.store.presence import Presence
 
 SERVER = """
 import sys
+from strategies import records
 from strategies.served import NOW, admission
 from seatrial.store import open_store
 
@@ -152,3 +154,52 @@ def test_an_experiment_is_no_server(filled: Store) -> None:
         filled.begin_serving("exp-1", NOW)
     assert caught.value.code == "conflict"
     filled.begin_serving("server", NOW).close()
+
+
+HOLDER = """
+import sys
+from seatrial.store import open_store
+
+store = open_store(sys.argv[1])
+hold = store.hold_experiment("exp-1")
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_an_experiment_is_run_by_one_process_at_a_time_also_when_that_is_killed(filled: Store, where: str) -> None:
+    hold = filled.hold_experiment("exp-1")
+    with open_store(where) as other, pytest.raises(SeatrialError) as caught:
+        other.hold_experiment("exp-1")
+    assert caught.value.code == "conflict"
+    assert f"process {os.getpid()} on" in caught.value.message
+    hold.close()
+    command = [sys.executable, "-c", HOLDER, where]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(SeatrialError, match=f"process {holder.pid} on"):
+            filled.hold_experiment("exp-1")
+        holder.kill()
+        holder.wait()
+    filled.hold_experiment("exp-1").close()
+
+
+def test_a_hold_that_broke_is_taken_again_unless_another_process_was_quicker(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_store(postgres_url) as store, open_store(postgres_url) as other:
+        store.create_experiment(records.experiment(), records.cases(1))
+        hold = store.hold_experiment("exp-1")
+        with psycopg.connect(postgres_url, autocommit=True) as admin:
+            admin.execute(CUT_OFF_OTHERS)
+            hold.check()
+            with pytest.raises(SeatrialError, match="is being run by"):
+                other.hold_experiment("exp-1")
+            admin.execute(CUT_OFF_OTHERS)
+        monkeypatch.setattr("seatrial.store.postgres_presence.this_process", lambda: "process 1 on elsewhere")
+        taken = other.hold_experiment("exp-1")
+        with pytest.raises(SeatrialError, match="process 1 on elsewhere"):
+            hold.check()
+        taken.close()
+        hold.close()

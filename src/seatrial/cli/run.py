@@ -64,7 +64,9 @@ def run(args: argparse.Namespace) -> int:
             experiment, suite = _experiment(args, suite, store)
             try:
                 tally = asyncio.run(_carried_out(args, experiment, suite, store, secrets))
-            except (SeatrialError, KeyboardInterrupt):
+            except (SeatrialError, KeyboardInterrupt) as error:
+                if isinstance(error, SeatrialError) and error.code == "conflict":
+                    raise  # another process runs it
                 print(f"go on with\n  {_resume_command(args, experiment)}", file=sys.stderr)
                 raise
         report = stored_report(store, experiment.experiment_id)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import chain
 from secrets import token_hex
 from typing import TYPE_CHECKING
@@ -27,6 +28,9 @@ from seatrial.suites import Secrets, Suite, read_cases, resolve, resolve_agent, 
 
 if TYPE_CHECKING:
     from seatrial.world.proxy import ToolProxy
+
+CHECK_HOLD_S = 15.0
+"""How often it is looked whether the experiment is still ours to run: a connection to the database may break."""
 
 SELECTION = "selected"
 """Key of the stored suite that says which cases each agent is put to, where that is not all."""
@@ -134,8 +138,10 @@ async def launch(
             if observer is not None:
                 observer.resumed(done)
             return Tally(done, Counter())
+    stop = Stop() if stop is None else stop
     async with AsyncExitStack() as stack:
         stack.enter_context(rare_collections())
+        await stack.enter_async_context(_held(store, experiment.experiment_id, stop))
         agents = await built_agents(suite, store, variables, stack)
         runner = ExperimentRunner(
             experiment,
@@ -151,6 +157,29 @@ async def launch(
             clock=clock,
         )
         return await runner.run()
+
+
+@asynccontextmanager
+async def _held(store: Store, experiment_id: str, stop: Stop) -> AsyncIterator[None]:
+    """Let no other process run the experiment; should one take it over, we stop."""
+    hold = await asyncio.to_thread(store.hold_experiment, experiment_id)
+
+    async def watch() -> None:
+        while True:
+            await asyncio.sleep(CHECK_HOLD_S)
+            try:
+                await asyncio.to_thread(hold.check)
+            except SeatrialError as error:
+                stop.request(error.message)
+                return
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
+        await asyncio.wait({watching})
+        await asyncio.to_thread(hold.close)
 
 
 async def built_agents(

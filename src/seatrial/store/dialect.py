@@ -13,7 +13,7 @@ from seatrial.errors import SeatrialError
 from seatrial.store.inserts import Insert
 from seatrial.store.notices import Callback, Listener
 from seatrial.store.phrases import Phrase
-from seatrial.store.presence import Presence
+from seatrial.store.presence import Hold, Presence
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -76,6 +76,9 @@ class Dialect(Protocol):
 
     def claim(self, server_id: str) -> Presence:
         """Say that a server is alive; `conflict` when another one is that there can be only one of."""
+
+    def hold(self, number: int, experiment_id: str) -> Hold:
+        """Take the right to run an experiment; `conflict` when another process has it."""
 
     def listen(self, callback: Callback) -> Listener:
         """Be told which runs other processes change."""

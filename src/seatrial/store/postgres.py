@@ -23,8 +23,8 @@ from seatrial.store.location import shown
 from seatrial.store.notices import Callback, Listener
 from seatrial.store.phrases import MAX_WORD, WORD, Phrase
 from seatrial.store.postgres_notices import CHANNEL, SessionListener
-from seatrial.store.postgres_presence import SessionClaim
-from seatrial.store.presence import Presence
+from seatrial.store.postgres_presence import SessionClaim, SessionHold
+from seatrial.store.presence import Hold, Presence
 
 NUMBERS_AT_ONCE = 64
 """Integers of runs that are taken from the sequence together; those left over at the end are never used."""
@@ -126,6 +126,9 @@ class Postgres:
 
     def claim(self, server_id: str) -> Presence:
         return SessionClaim(self._session, lambda error: self.failure(error).error, server_id)
+
+    def hold(self, number: int, experiment_id: str) -> Hold:
+        return SessionHold(self._session, lambda error: self.failure(error).error, experiment_id)
 
     def listen(self, callback: Callback) -> Listener:
         return SessionListener(self._session, lambda: self._writer_process, callback)

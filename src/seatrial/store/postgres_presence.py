@@ -1,15 +1,18 @@
-"""Presence in PostgreSQL: an advisory lock in a session of its own, which ends with the server that has it."""
+"""Presence in PostgreSQL: an advisory lock in a session of its own, which ends with the process that has it."""
 
 from __future__ import annotations
 
 import hashlib
 import threading
+import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 import psycopg
 
 from seatrial.errors import SeatrialError
+from seatrial.store.presence import being_run, this_process
 
 _CLAIM = "SELECT pg_try_advisory_lock(%s)"
 # Looked up, not tried: trying would be in the way of a server that claims again.
@@ -18,6 +21,85 @@ _HELD = """
     WHERE locktype = 'advisory' AND objsubid = 1 AND granted
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
+
+
+_HOLDER = """
+    SELECT application_name FROM pg_locks JOIN pg_stat_activity USING (pid)
+    WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND (classid::bigint << 32) | objid::bigint = %s
+"""
+
+PATIENCE_S = 3.0
+"""How long the lock of a process that died may outlive it, until the database has noticed."""
+_PAUSE_S = 0.1
+
+
+class SessionHold:
+    """The right to run an experiment."""
+
+    def __init__(
+        self,
+        connect: Callable[[], psycopg.Connection[Any]],
+        explained: Callable[[Exception], SeatrialError],
+        experiment_id: str,
+    ) -> None:
+        self._connect = connect
+        self._experiment_id = experiment_id
+        self._key = _key(f"experiment {experiment_id}")
+        self._owner = this_process()
+        self._lock = threading.Lock()
+        self._closed = False
+        try:
+            self._session = self._held(PATIENCE_S)
+        except psycopg.Error as error:
+            raise explained(error) from error
+
+    def check(self) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            try:
+                self._session.execute("SELECT 1")
+            except psycopg.Error:
+                self._session.close()
+                self._hold_again()
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._session.close()
+
+    def _hold_again(self) -> None:
+        with suppress(psycopg.Error):  # the database is away, which the writer notices too
+            try:
+                self._session = self._held(0)
+            except SeatrialError:
+                # A connection can break without the database noticing at once: it counts as ours until then.
+                if self._holder() != self._owner:
+                    raise
+
+    def _held(self, patience_s: float) -> psycopg.Connection[Any]:
+        """A session that holds the lock."""
+        session = self._connect()
+        deadline = time.monotonic() + patience_s
+        try:
+            session.execute("SELECT set_config('application_name', %s, false)", (self._owner,))
+            while not session.execute(_CLAIM, (self._key,)).fetchall()[0][0]:
+                if time.monotonic() > deadline:
+                    raise being_run(self._experiment_id, self._holder(session))
+                time.sleep(_PAUSE_S)
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    def _holder(self, session: psycopg.Connection[Any] | None = None) -> str | None:
+        if session is None:
+            with self._connect() as session:
+                return self._holder(session)
+        found = session.execute(_HOLDER, (self._key,)).fetchone()
+        return None if found is None else str(found[0])
 
 
 class SessionClaim:

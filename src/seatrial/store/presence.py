@@ -1,9 +1,10 @@
-"""Which servers are alive: each holds a lock that is gone the moment it is, whatever it died of."""
+"""Which servers are alive, and who runs an experiment: locks that are gone the moment their owner is."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import socket
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
@@ -62,3 +63,67 @@ class FileClaim:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+class Hold(Protocol):
+    """The right to run an experiment, which one process has at a time."""
+
+    def check(self) -> None:
+        """Take it again if it was lost; `conflict` when another process was quicker. Blocks."""
+
+    def close(self) -> None:
+        """Give it up."""
+
+
+class FileHold:
+    """The right to run an experiment of a SQLite file: a lock on a file beside it, which is removed afterwards."""
+
+    def __init__(self, store: Path, number: int, experiment_id: str) -> None:
+        store = store.resolve()
+        self._path = store.with_name(f"{store.name}-run-{number}")
+        try:
+            self._file = self._locked(experiment_id)
+        except OSError as error:
+            raise SeatrialError("store_unavailable", f"{self._path}: {error.strerror}") from None
+
+    def check(self) -> None:
+        """Nothing can take it away."""
+
+    def close(self) -> None:
+        if self._file >= 0:
+            # While it is locked: whoever has opened it meanwhile finds out that it is not the one of this name.
+            self._path.unlink(missing_ok=True)
+            os.close(self._file)
+            self._file = -1
+
+    def _locked(self, experiment_id: str) -> int:
+        while True:
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if self._path.exists() and os.path.samestat(os.fstat(file), self._path.stat()):
+                    os.ftruncate(file, 0)
+                    os.write(file, this_process().encode())
+                    return file
+            except BlockingIOError:
+                holder = os.read(file, 200).decode("utf-8", "replace")
+                os.close(file)
+                raise being_run(experiment_id, holder) from None
+            except OSError:
+                os.close(file)
+                raise
+            os.close(file)
+
+
+def this_process() -> str:
+    """What others are told of who has a lock."""
+    return f"process {os.getpid()} on {socket.gethostname()[:40]}"
+
+
+def being_run(experiment_id: str, holder: str | None) -> SeatrialError:
+    """The error for an experiment that another process runs."""
+    return SeatrialError(
+        "conflict",
+        f"the experiment {experiment_id} is being run by {holder or 'another process'}",
+        hint="wait until that has ended, or stop it; what it has run by then is not run again",
+    )

@@ -25,7 +25,7 @@ from seatrial.store.dialect import Failure
 from seatrial.store.inserts import Insert
 from seatrial.store.notices import Callback, Listener, Silence
 from seatrial.store.phrases import Phrase
-from seatrial.store.presence import FileClaim, Presence
+from seatrial.store.presence import FileClaim, FileHold, Hold, Presence
 
 BUSY_S = 5.0
 """How long SQLite itself waits for a lock; the writer's patience is longer."""
@@ -105,6 +105,9 @@ class SQLite:
 
     def claim(self, server_id: str) -> Presence:
         return FileClaim(self._path, server_id)
+
+    def hold(self, number: int, experiment_id: str) -> Hold:
+        return FileHold(self._path, number, experiment_id)
 
     def listen(self, callback: Callback) -> Listener:
         return Silence()

@@ -20,7 +20,7 @@ from seatrial.store.dialect import Dialect
 from seatrial.store.ending import EndRun, ForgetEvents, MarkRun
 from seatrial.store.experiments import ExperimentSummary
 from seatrial.store.notices import Callback, Listener
-from seatrial.store.presence import Presence
+from seatrial.store.presence import Hold, Presence
 from seatrial.store.queries import RunFilter, RunSummary
 from seatrial.store.receipt import Receipt
 from seatrial.store.rows import Outcome
@@ -85,6 +85,13 @@ class Store:
             before.wait()
         self._writer.submit(operations.MarkExperiment(number, cases=count)).wait()
         return count
+
+    def hold_experiment(self, experiment_id: str) -> Hold:
+        """Take the right to run an experiment, until it is closed or this process ends, however it does. Blocks.
+
+        `conflict`, with the name of the process that has it, when that is another one.
+        """
+        return self._dialect.hold(self._number(experiment_id), experiment_id)
 
     def resume_experiment(self, experiment_id: str) -> Receipt[None]:
         """Say that an experiment goes on."""
