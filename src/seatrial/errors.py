@@ -36,6 +36,7 @@ ERROR_CODES: dict[str, str] = {
     "not_a_store": "The database is not a store of Seatrial, and is left alone.",
     "store_too_new": "The store was written by a newer version of Seatrial.",
     "store_unavailable": "The store cannot be reached, is locked, or is closed.",
+    "damaged": "What the store has of something cannot be read any more.",
     "store_full": "There is no room left where the store is.",
     "usage": "The command line cannot be understood.",
     "invalid_request": "A request is not what the operation takes.",

@@ -14,6 +14,7 @@ from seatrial.errors import SeatrialError
 if TYPE_CHECKING:
     from seatrial.reports import Comparison, Source
     from seatrial.store import Store
+    from seatrial.trajectory.step import Step
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +75,7 @@ def _comparisons(args: argparse.Namespace) -> tuple[list[Comparison], list[Seatr
         pairs = agent_pairs(agents_a, agents_b)
         for agent_a, agent_b in pairs:
             try:
-                found.append(compare(a, b, agent_a, agent_b, lambda run_id: store.run(run_id).steps))
+                found.append(compare(a, b, agent_a, agent_b, lambda run_id: _steps(store, run_id)))
             except SeatrialError as error:
                 if error.code != "empty_input":
                     raise
@@ -88,6 +89,14 @@ def _comparisons(args: argparse.Namespace) -> tuple[list[Comparison], list[Seatr
                 told = f"{agent}: not compared, since only {source.experiment.name!r} has runs of it"
                 print(f"seatrial: {printable(told)}", file=sys.stderr)
     return found, incomparable
+
+
+def _steps(store: Store, run_id: str) -> list[Step] | None:
+    run = store.run(run_id)
+    if run.fault is not None and run.fault.error_class == "record_damaged":
+        print(f"seatrial: no calls are compared: {printable(run.fault.message)}", file=sys.stderr)
+        return None
+    return run.steps
 
 
 def _side(store: Store, ref: str) -> tuple[Source, list[str], bool]:

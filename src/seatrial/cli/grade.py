@@ -55,6 +55,8 @@ def run(args: argparse.Namespace) -> int:
         print(f"{experiment.experiment_id}: {told}")
         changed, computed = plural(done.changed, "run"), plural(done.computed, "verdict")
         print(f"{changed} changed; {computed} computed, {done.reused:,} known already")
+        if done.damaged:
+            print(f"{plural(len(done.damaged), 'run')} cannot be read any more, the first is {done.damaged[0]}")
     return exit_of(failed=done.outcomes["failed"], errored=done.outcomes["errored"])
 
 

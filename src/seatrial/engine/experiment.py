@@ -23,7 +23,7 @@ from seatrial.engine.outbox import Outbox
 from seatrial.engine.redaction import Redaction
 from seatrial.engine.stop import Stop, StopRequestedError
 from seatrial.engine.trial import Finished, Trial, TrialRunner
-from seatrial.errors import first_error
+from seatrial.errors import SeatrialError, first_error
 from seatrial.graders import GradingPlan, Surroundings
 from seatrial.runs import Case, Experiment, Run, RunKey
 from seatrial.store import Store
@@ -99,6 +99,8 @@ class ExperimentRunner:
         self._run_ids = _run_ids()
         self._outcomes: Counter[str] = Counter()
         self._notes: dict[str, list[Note]] = {}
+        self._damaged: str | None = None
+        """Why a case could not be run: the store cannot give it any more."""
         self._begun = 0.0
         self._left_out = False
         """Whether something was not run, because of a stop."""
@@ -119,7 +121,7 @@ class ExperimentRunner:
         if missing:
             self._store.resume_experiment(experiment_id)
             await self._carry_out(missing)
-        reason = self.stop.reason if self._left_out else None
+        reason = self.stop.reason if self._left_out else self._damaged
         if missing or self.experiment.status != "finished":
             await self._store.finish_experiment(experiment_id, finished_at=self._clock.now_ms(), stop_reason=reason)
         return Tally(len(done), self._outcomes, reason, self._outbox.elsewhere, self._notes)
@@ -148,7 +150,8 @@ class ExperimentRunner:
         deadline_s = config.run_timeout_s or self.suite.timeouts.run_s
         chosen = None if self._selected is None else self._selected.get(agent, frozenset())
         for number in range(self.suite.trials):
-            for case in self._store.cases(self.experiment.experiment_id):
+            damaged: list[SeatrialError] = []
+            for case in self._store.cases(self.experiment.experiment_id, damaged=damaged):
                 key = RunKey(agent, case.id, number)
                 if key in done or (chosen is not None and case.id not in chosen):
                     continue
@@ -163,6 +166,7 @@ class ExperimentRunner:
                     deadline_s=case.timeout_s or deadline_s,
                     suite_file=self.suite.file,
                 )
+            self._damaged = self._damaged or (damaged[0].message if damaged else None)
 
     def _should_stop(self) -> bool:
         """Whether a trial that is about to start had better not."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -13,7 +13,7 @@ from seatrial.engine.outbox import MAX_UNCONFIRMED
 from seatrial.engine.redaction import Redaction
 from seatrial.errors import first_error
 from seatrial.graders import GradingPlan, Surroundings
-from seatrial.runs import Case, Run, Verdict
+from seatrial.runs import Case, Grade, Run, Verdict
 from seatrial.store import Receipt, Store
 from seatrial.suites import Secrets
 
@@ -29,6 +29,8 @@ class Regrading(msgspec.Struct):
     """Verdicts that had to be computed. On a run without an answer there is nothing to compute."""
     reused: int = 0
     """Verdicts that were known already, by their content key."""
+    damaged: list[str] = []
+    """Runs that the store cannot give any more, or whose cases it cannot: not graded, and counted as errored."""
 
 
 async def regrade(
@@ -49,7 +51,7 @@ async def regrade(
     """
     done = Regrading(Counter())
     redaction = Redaction(secrets)
-    known_cases = {case.id: case for case in store.cases(experiment_id)}
+    known_cases = {case.id: case for case in store.cases(experiment_id, damaged=[])}
     for case in cases:
         if (asked := known_cases.get(case.id)) is not None:
             known_cases[case.id] = _graded_as(asked, case)
@@ -59,6 +61,12 @@ async def regrade(
     async def work() -> None:
         for run in runs:  # whoever is free takes the next one
             if run.status in ("pending", "running", "cancelled"):
+                continue
+            if (damage := _damage(run, known_cases)) is not None:
+                # An earlier grade must not stand for what these graders would say.
+                done.outcomes["errored"] += 1
+                done.damaged.append(run.run_id)
+                unconfirmed.append(store.record_verdicts(run.run_id, [], Grade(judgement="errored", reasons=[damage])))
                 continue
             known = {key: verdict for key, verdict in store.known_verdicts(run.run_id).items() if _final(verdict)}
             before, grade_before = run.verdicts, run.grade
@@ -86,6 +94,15 @@ async def regrade(
     for receipt in unconfirmed:
         await receipt
     return done
+
+
+def _damage(run: Run, cases: Mapping[str, Case]) -> str | None:
+    """Why a run cannot be graded any more."""
+    if run.fault is not None and run.fault.error_class == "record_damaged":
+        return f"{run.fault.error_class}: {run.fault.message}"
+    if run.key.case_id not in cases:
+        return f"record_damaged: the stored case {run.key.case_id!r} cannot be read any more"
+    return None
 
 
 def _final(verdict: Verdict) -> bool:

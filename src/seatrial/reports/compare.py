@@ -21,8 +21,8 @@ from seatrial.trajectory.step import Step
 MAX_LISTED = 1000
 """Cases of a list; all are counted."""
 
-StepsOf = Callable[[str], list[Step]]
-"""The steps of a run, by its id."""
+StepsOf = Callable[[str], list[Step] | None]
+"""The steps of a run, by its id; None when they cannot be read."""
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
@@ -206,6 +206,8 @@ def _trajectory_diff(change: CaseChange, steps_of: StepsOf) -> TrajectoryDiff | 
     if change.run_a is None or change.run_b is None:
         return None
     steps_a, steps_b = steps_of(change.run_a), steps_of(change.run_b)
+    if steps_a is None or steps_b is None:
+        return None
     return TrajectoryDiff(
         case_id=change.case_id,
         run_a=change.run_a,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from seatrial.errors import SeatrialError
 from seatrial.reports.detail import detail_of
 from seatrial.reports.report import Report, report_on
 from seatrial.reports.rows import RunDetail, RunRow, Source
-from seatrial.runs import Experiment
+from seatrial.runs import Case, Experiment
 from seatrial.store import RunFilter, RunSummary, Store
 
 RUNS_AT_ONCE = 500
@@ -40,11 +41,20 @@ def _detailed(store: Store, experiment: Experiment, page: list[RunSummary]) -> I
     wanted = {summary.run_id: summary.key.case_id for summary in page if summary.outcome != "passed"}
     details = {}
     if wanted:
-        cases = {case_id: store.case(experiment.experiment_id, case_id) for case_id in set(wanted.values())}
+        cases = {case_id: _case(store, experiment, case_id) for case_id in set(wanted.values())}
         for run in store.whole_runs(experiment.experiment_id, RunFilter(run_ids=frozenset(wanted))):
             details[run.run_id] = detail_of(run, cases[run.key.case_id], experiment.suite)
     for summary in page:
         yield _row(summary, details.get(summary.run_id))
+
+
+def _case(store: Store, experiment: Experiment, case_id: str) -> Case:
+    try:
+        return store.case(experiment.experiment_id, case_id)
+    except SeatrialError as error:
+        if error.code != "damaged":
+            raise
+        return Case(id=case_id, instruction=f"({error.message})")
 
 
 def _row(summary: RunSummary, detail: RunDetail | None = None) -> RunRow:

@@ -111,6 +111,7 @@ FAULT_CLASSES: dict[str, FaultClass] = {
     "out_of_resources": _ours("This machine had no memory, disk, processes or open files left.", transient=True),
     "proxy_misconfigured": _ours("The tool proxy's address is missing or malformed."),
     "recording_failed": _ours("The run could not be recorded (disk full, store gone)."),
+    "record_damaged": _ours("What the store has of the run cannot be read any more; everything else in it can."),
     "server_restarted": _ours("The server that carried out the run is gone."),
     "server_stopped": _ours("The server was stopped before the run had ended."),
     "internal_error": _ours("A fault of Seatrial itself."),

@@ -11,7 +11,7 @@ import threading
 import zlib
 
 import msgspec
-from zstandard import ZstdCompressor, ZstdDecompressor, backend_features
+from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError, backend_features
 
 from seatrial.errors import SeatrialError
 from seatrial.hashing import feed
@@ -89,15 +89,23 @@ def pack(data: bytes) -> tuple[int, bytes]:
 
 
 def unpack(packed: int, data: bytes) -> bytes:
-    """What was packed."""
-    if packed == _PLAIN:
-        return data
-    if packed == _ZLIB:
-        return zlib.decompress(data)
-    if packed != _ZSTD:
-        raise SeatrialError("store_unavailable", f"the store has a document that is packed in an unknown way: {packed}")
+    """What was packed; `damaged` when that cannot be had any more."""
     try:
-        decompressor: ZstdDecompressor = _of_thread.decompressor
+        if packed == _PLAIN:
+            return data
+        if packed == _ZLIB:
+            return zlib.decompress(data)
+        if packed == _ZSTD:
+            return _decompressor().decompress(data)
+    except (zlib.error, ZstdError, MemoryError, TypeError) as error:
+        # A broken head of a frame may ask for more memory than there is; a wrong type is no document of ours.
+        raise SeatrialError("damaged", f"a document in the store cannot be unpacked: {error}") from None
+    raise SeatrialError("damaged", f"the store has a document that is packed in an unknown way: {packed!r:.40}")
+
+
+def _decompressor() -> ZstdDecompressor:
+    try:
+        found: ZstdDecompressor = _of_thread.decompressor
     except AttributeError:
-        decompressor = _of_thread.decompressor = ZstdDecompressor()
-    return decompressor.decompress(data)
+        found = _of_thread.decompressor = ZstdDecompressor()
+    return found

@@ -13,8 +13,8 @@ from seatrial.store.bodies import unpack
 from seatrial.store.schema import cases, experiments
 from seatrial.transcript import Note
 
-# The integer tells apart what was created in the same millisecond.
-_NEWEST_FIRST = (experiments.c.created_at.desc(), experiments.c.id.desc())
+# Integers are given in the order of creation, whatever the clock of whoever created it said.
+_NEWEST_FIRST = (experiments.c.id.desc(),)
 _COMPLETE = experiments.c.cases.is_not(None)
 
 
@@ -59,8 +59,11 @@ def resolve(connection: sa.Connection, ref: str) -> Experiment:
     if found is None:
         hint = "name one by `latest`, by its name, or by its id or the beginning of it"
         raise SeatrialError("not_found", f"there is no experiment {ref!r} in the store", hint=hint)
-    suite = wire.decode(unpack(found.packed, found.suite), rows.SUITE)
-    notes = suite.pop(rows.AGENT_NOTES, {})
+    try:
+        suite = wire.decode(unpack(found.packed, found.suite), rows.SUITE)
+        notes = msgspec.convert(suite.pop(rows.AGENT_NOTES, {}), dict[str, list[Note]])
+    except (SeatrialError, msgspec.ValidationError) as error:
+        raise _damaged(f"the stored suite of the experiment {found.experiment_id}", error) from None
     return Experiment(
         experiment_id=found.experiment_id,
         name=found.name,
@@ -71,7 +74,7 @@ def resolve(connection: sa.Connection, ref: str) -> Experiment:
         status=found.status,
         stop_reason=found.stop_reason,
         version=found.version,
-        notes=msgspec.convert(notes, dict[str, list[Note]]),
+        notes=notes,
     )
 
 
@@ -89,30 +92,38 @@ def case_count(connection: sa.Connection, experiment: int) -> int:
     return int(connection.execute(sa.select(experiments.c.cases).where(experiments.c.id == experiment)).scalar() or 0)
 
 
-def case_page(connection: sa.Connection, experiment: int, first: int) -> list[tuple[int, bytes]]:
-    """The documents of cases in the order of the suite, from the position `first` on; not all, but none at the end.
+def case_page(connection: sa.Connection, experiment: int, first: int) -> list[tuple[str, int, bytes]]:
+    """Ids and documents of cases in the order of the suite, from the position `first` on; none at the end.
 
     As many as are light: SQLite's driver gives up Python's lock for every row, and beside a busy writer it takes longer
     to have it back than to read the row. So rows are best read before there is anything to write.
     """
     found = connection.execution_options(stream_results=True).execute(
-        sa.select(cases.c.packed, cases.c.data)
+        sa.select(cases.c.case_id, cases.c.packed, cases.c.data)
         .where(cases.c.experiment == experiment, cases.c.position >= first)
         .order_by(cases.c.position)
         .limit(MAX_CASES_AT_ONCE)
     )
-    page: list[tuple[int, bytes]] = []
+    page: list[tuple[str, int, bytes]] = []
     size = 0
     while size < CASE_BYTES_AT_ONCE and (some := found.fetchmany(CASES_AT_ONCE)):
-        page += [(packed, data) for packed, data in some]
-        size += sum([len(data) for _, data in some])
+        page += [(case_id, packed, data) for case_id, packed, data in some]
+        size += sum([len(data) for _, _, data in some])
     found.close()
     return page
 
 
-def case_of(document: tuple[int, bytes]) -> Case:
-    """The case of a document."""
-    return wire.decode(unpack(*document), rows.CASE)
+def case_of(case_id: str, packed: int, data: bytes) -> Case:
+    """The case of a document; `damaged` when it cannot be read."""
+    try:
+        return wire.decode(unpack(packed, data), rows.CASE)
+    except SeatrialError as error:
+        raise _damaged(f"the stored case {case_id!r}", error) from None
+
+
+def _damaged(what: str, error: Exception) -> SeatrialError:
+    hint = "everything else in the store can be read; a copy of the store may still have it"
+    return SeatrialError("damaged", f"{what} is damaged: {error}", hint=hint)
 
 
 def case(connection: sa.Connection, experiment: int, case_id: str) -> Case:
@@ -121,7 +132,7 @@ def case(connection: sa.Connection, experiment: int, case_id: str) -> Case:
     found = connection.execute(query.where(cases.c.experiment == experiment, cases.c.case_id == case_id)).first()
     if found is None:
         raise SeatrialError("not_found", f"the experiment has no case {case_id!r}")
-    return case_of((found.packed, found.data))
+    return case_of(case_id, found.packed, found.data)
 
 
 def _begun_with(connection: sa.Connection, start: str) -> sa.Row[tuple[object, ...]] | None:

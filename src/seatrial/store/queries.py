@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
@@ -10,7 +11,7 @@ import sqlalchemy as sa
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
-from seatrial.runs import Run, RunKey, RunStatus, Verdict
+from seatrial.runs import Fault, Grade, Run, RunKey, RunStatus, Verdict
 from seatrial.store import rows, schema
 from seatrial.store.bodies import digest, unpack
 from seatrial.store.dialect import Dialect
@@ -18,6 +19,9 @@ from seatrial.store.phrases import phrases
 from seatrial.store.rows import Outcome
 from seatrial.store.schema import bodies, cases, events, experiments, readings, runs, verdicts
 from seatrial.store.search import Hit, pieces, snippet
+from seatrial.transcript import Note, note_code
+
+BODY_DAMAGED = note_code("body_damaged", "The store has the run, but not the bytes that the agent sent.", "look")
 
 T = TypeVar("T")
 
@@ -84,7 +88,12 @@ def run(connection: sa.Connection, run_id: str) -> Run:
         raise rows.no_run(run_id)
     held = sa.select(bodies.c.packed, bodies.c.data).join(runs, runs.c.body == bodies.c.hash)
     if (body := connection.execute(held.where(runs.c.run_id == run_id)).first()) is not None:
-        found[0].body = unpack(*body)
+        try:
+            found[0].body = unpack(*body)
+        except SeatrialError as error:
+            # What was read of it is whole; only the bytes themselves are gone.
+            if found[0].reading is not None:
+                found[0].reading.notes.append(Note(BODY_DAMAGED, "", error.message))
     return found[0]
 
 
@@ -125,8 +134,14 @@ def known_verdicts(connection: sa.Connection, run_id: str) -> dict[str, Verdict]
         .where(runs.c.run_id == run_id)
         .order_by(verdicts.c.grading, verdicts.c.position)
     )
-    given = [wire.decode(data, rows.VERDICT) for (data,) in found]
-    return {verdict.key: verdict for verdict in given if verdict.key}
+    known: dict[str, Verdict] = {}
+    for (data,) in found:
+        # One that cannot be read is as good as none: it is found again.
+        with suppress(SeatrialError):
+            verdict = wire.decode(data, rows.VERDICT)
+            if verdict.key:
+                known[verdict.key] = verdict
+    return known
 
 
 def search(connection: sa.Connection, dialect: Dialect, text: str, experiment: int | None, limit: int) -> list[Hit]:
@@ -172,50 +187,77 @@ def _page(query: sa.Select[Any], experiment: int, where: RunFilter, after: RunKe
 def _whole(connection: sa.Connection, query: sa.Select[Any]) -> list[Run]:
     found = connection.execute(query).all()
     numbers = [row.id for row in found]
-    attempts = _parts(connection, schema.attempts, numbers, rows.ATTEMPT)
-    steps = _parts(connection, schema.steps, numbers, rows.STEP)
-    notes = _parts(connection, schema.notes, numbers, rows.NOTE)
-    given = _parts(connection, verdicts, numbers, rows.VERDICT)
     documents = {
-        number: unpack(packed, data)
+        number: (packed, data)
         for number, packed, data in connection.execute(sa.select(readings).where(readings.c.run.in_(numbers)))
+    }
+    parts = {
+        table.name: _parts(connection, table, numbers)
+        for table in (schema.attempts, schema.steps, schema.notes, verdicts)
     }
     whole = []
     for row in found:
-        data = wire.decode(row.data, rows.RUN_DATA)
-        document = documents.get(row.id)
-        whole.append(
-            Run(
-                run_id=row.run_id,
-                experiment_id=row.experiment_id,
-                key=RunKey(row.agent, row.case_id, row.trial),
-                status=row.status,
-                reading=rows.reading_of(document, notes[row.id]) if document is not None else None,
-                steps=steps[row.id],
-                steps_source=data.steps_source,
-                completeness=data.completeness,
-                attempts=attempts[row.id],
-                fault=data.fault,
-                verdicts=given[row.id],
-                grade=wire.decode(row.grade, rows.GRADE) if row.grade is not None else None,
-                started_at=row.started_at,
-                duration_ms=row.duration_ms,
-                metadata=data.metadata,
-            )
-        )
+        try:
+            whole.append(_run(row, documents.get(row.id), {name: some[row.id] for name, some in parts.items()}))
+        except (SeatrialError, TypeError, ValueError) as error:
+            whole.append(_damaged(row, error))
     return whole
 
 
-def _parts(
-    connection: sa.Connection, table: sa.Table, numbers: list[int], decoder: msgspec.json.Decoder[T]
-) -> defaultdict[int, list[T]]:
+def _run(row: sa.Row[Any], document: tuple[int, bytes] | None, parts: dict[str, list[bytes]]) -> Run:
+    """The run of a row and its parts; `SeatrialError` when something in it cannot be read."""
+    for name, count in (("steps", row.steps), ("attempts", row.attempts)):
+        # What is missing is no less damage than what is broken: a call that was made must not be gone unnoticed.
+        if len(parts[name]) != count:
+            raise SeatrialError("damaged", f"it has {len(parts[name])} of {count} {name}")
+    data = wire.decode(row.data, rows.RUN_DATA)
+    notes = _decoded(parts["notes"], rows.NOTE)
+    return Run(
+        run_id=row.run_id,
+        experiment_id=row.experiment_id,
+        key=RunKey(row.agent, row.case_id, row.trial),
+        status=row.status,
+        reading=rows.reading_of(unpack(*document), notes) if document is not None else None,
+        steps=_decoded(parts["steps"], rows.STEP),
+        steps_source=data.steps_source,
+        completeness=data.completeness,
+        attempts=_decoded(parts["attempts"], rows.ATTEMPT),
+        fault=data.fault,
+        verdicts=_decoded(parts["verdicts"], rows.VERDICT),
+        grade=wire.decode(row.grade, rows.GRADE) if row.grade is not None else None,
+        started_at=row.started_at,
+        duration_ms=row.duration_ms,
+        metadata=data.metadata,
+    )
+
+
+def _damaged(row: sa.Row[Any], error: Exception) -> Run:
+    """What is left of a run that cannot be read: which one it is, and that nothing can be said of it."""
+    fault = Fault("record_damaged", f"the stored record of run {row.run_id} is damaged: {error}")
+    return Run(
+        run_id=row.run_id,
+        experiment_id=row.experiment_id,
+        key=RunKey(row.agent, row.case_id, row.trial),
+        status="errored",
+        fault=fault,
+        grade=Grade(judgement="errored", reasons=[f"{fault.error_class}: {fault.message}"]),
+        started_at=row.started_at,
+        duration_ms=row.duration_ms,
+    )
+
+
+def _decoded(parts: list[bytes], decoder: msgspec.json.Decoder[T]) -> list[T]:
+    return [wire.decode(data, decoder) for data in parts]
+
+
+def _parts(connection: sa.Connection, table: sa.Table, numbers: list[int]) -> defaultdict[int, list[bytes]]:
     """The documents of one of a run's tables, in order, by the integer of the run."""
     query = sa.select(table.c.run, table.c.data).where(table.c.run.in_(numbers)).order_by(*table.primary_key)
     if table is verdicts:
         query = query.join(runs, (runs.c.id == table.c.run) & (runs.c.grading == table.c.grading))
-    parts: defaultdict[int, list[T]] = defaultdict(list)
+    parts: defaultdict[int, list[bytes]] = defaultdict(list)
     for number, data in connection.execute(query):
-        parts[number].append(wire.decode(data, decoder))
+        parts[number].append(data)
     return parts
 
 

@@ -102,7 +102,12 @@ SELECT = sa.select(runs.c.run_id, served_runs).join(runs, runs.c.id == served_ru
 
 def of_row(row: sa.Row[Any]) -> ServedRun:
     """The run of a row of `SELECT`."""
-    data = wire.decode(row.data, DATA)
+    try:
+        data = wire.decode(row.data, DATA)
+    except SeatrialError as error:
+        # A list must not be lost with one of its runs.
+        told = f"the stored record of the run is damaged: {error.message}"
+        data = ServedData(error_code="record_damaged", error_message=told)
     return ServedRun(
         run_id=row.run_id,
         thread_id=row.thread_id,

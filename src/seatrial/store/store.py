@@ -306,8 +306,11 @@ class Store:
         with self._reading() as connection:
             return experiments.case_count(connection, number)
 
-    def cases(self, experiment_id: str) -> Iterator[Case]:
-        """All cases in the order of the suite."""
+    def cases(self, experiment_id: str, *, damaged: list[SeatrialError] | None = None) -> Iterator[Case]:
+        """All cases in the order of the suite.
+
+        One that cannot be read is an error (`damaged`); with a list for such errors, it is left out.
+        """
         number = self._number(experiment_id)
         first = 0
         while True:
@@ -315,7 +318,15 @@ class Store:
                 page = experiments.case_page(connection, number, first)
             if not page:
                 return
-            yield from map(experiments.case_of, page)
+            for document in page:
+                try:
+                    case = experiments.case_of(*document)
+                except SeatrialError as error:
+                    if damaged is None:
+                        raise
+                    damaged.append(error)
+                else:
+                    yield case
             first += len(page)
 
     def case(self, experiment_id: str, case_id: str) -> Case:

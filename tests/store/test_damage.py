@@ -1,0 +1,153 @@
+"""A damaged row costs what it belongs to, is named, and nothing else is lost."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+import sqlalchemy as sa
+from strategies import records
+from strategies.served import NOW, admission
+
+from seatrial.engine.regrading import regrade
+from seatrial.errors import SeatrialError
+from seatrial.graders import GradingPlan, Surroundings
+from seatrial.reports import stored_report
+from seatrial.store import RunFilter, Store, schema
+from seatrial.trajectory.step import Step
+
+LONG = "word " * 1000  # enough to be compressed
+
+
+def damage(store: Store, statement: sa.Executable) -> None:
+    """Change what is stored behind the store's back."""
+    with store._dialect.migrating() as connection:
+        connection.execute(statement)
+
+
+def number_of(run_id: str) -> sa.ScalarSelect[int]:
+    return sa.select(schema.runs.c.id).where(schema.runs.c.run_id == run_id).scalar_subquery()
+
+
+@pytest.fixture
+def five(filled: Store) -> Store:
+    """Five runs that passed, each with all its parts."""
+    for index in range(5):
+        run = records.run(index, run_id=f"run-{index}", body=f"{index} {LONG}".encode())
+        run.reading = records.reading("Refund", f"Done {index}. {LONG}")
+        run.steps = [Step(0, "look", {}), Step(1, "refund", {})]
+        filled.record_run(run, events=[b'{"type":"CUSTOM","name":"%d"}' % index] * 200, first=0).wait()
+    return filled
+
+
+BROKEN = b"\x28\xb5\x2f\xfd broken"
+
+PARTS = {
+    "a reading that cannot be unpacked": lambda: (
+        sa.update(schema.readings).where(schema.readings.c.run == number_of("run-2")).values(data=BROKEN)
+    ),
+    "a reading packed in an unknown way": lambda: (
+        sa.update(schema.readings).where(schema.readings.c.run == number_of("run-2")).values(packed=9)
+    ),
+    "a step that is no JSON": lambda: (
+        sa.update(schema.steps)
+        .where(schema.steps.c.run == number_of("run-2"), schema.steps.c.position == 1)
+        .values(data=b'{"name": ')
+    ),
+    "a step that is missing": lambda: sa.delete(schema.steps).where(
+        schema.steps.c.run == number_of("run-2"), schema.steps.c.position == 1
+    ),
+    "a verdict of another shape": lambda: (
+        sa.update(schema.verdicts).where(schema.verdicts.c.run == number_of("run-2")).values(data=b"[1, 2]")
+    ),
+    "a grade that is no text": lambda: (
+        sa.update(schema.runs).where(schema.runs.c.run_id == "run-2").values(grade=b"\xff\xfe\x00")
+    ),
+    "data that is empty": lambda: sa.update(schema.runs).where(schema.runs.c.run_id == "run-2").values(data=b""),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_run_that_cannot_be_read_is_errored_and_named_and_the_others_are_whole(five: Store, part: str) -> None:
+    damage(five, PARTS[part]())
+    runs = list(five.whole_runs("exp-1"))
+    assert [run.status for run in runs] == ["completed", "completed", "errored", "completed", "completed"]
+    assert runs[2].fault is not None
+    assert runs[2].fault.error_class == "record_damaged"
+    assert "run-2" in runs[2].fault.message
+    assert runs[2].grade is not None
+    assert runs[2].grade.judgement == "errored"
+    assert runs[2].steps == []
+    assert five.run("run-2").status == "errored"
+    assert five.run("run-3").status == "completed"
+    assert [len(five.runs("exp-1")), len(five.search("refund"))] == [5, 5]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_grading_again_errors_a_damaged_run_and_grades_the_others(five: Store, part: str) -> None:
+    damage(five, PARTS[part]())
+    plan = GradingPlan([{"kind": "contains", "value": "Done"}])
+    done = asyncio.run(regrade(five, "exp-1", plan, Surroundings()))
+    assert done.outcomes == {"passed": 4, "errored": 1}
+    assert done.damaged == ["run-2"]
+    # The pass of the earlier grading must not stand for this one.
+    assert [row.outcome for row in five.runs("exp-1", RunFilter(run_ids=frozenset({"run-2"})))] == ["errored"]
+    report = stored_report(five, "exp-1")
+    assert (report.summary.passed, report.summary.errored) == (4, 1)
+    (row,) = [row for row in report.rows(detailed=True) if row.detail is not None]
+    assert row.run_id == "run-2"
+    assert row.detail is not None
+    assert "damaged" in row.detail.message
+
+
+def test_a_case_that_cannot_be_read_costs_its_runs_alone(five: Store) -> None:
+    damage(five, sa.update(schema.cases).where(schema.cases.c.case_id == "case-2").values(data=b"{", packed=0))
+    with pytest.raises(SeatrialError, match="the stored case 'case-2' is damaged") as caught:
+        list(five.cases("exp-1"))
+    assert caught.value.code == "damaged"
+    errors: list[SeatrialError] = []
+    assert [case.id for case in five.cases("exp-1", damaged=errors)] == ["case-0", "case-1", "case-3", "case-4"]
+    assert len(errors) == 1
+    done = asyncio.run(regrade(five, "exp-1", GradingPlan([{"kind": "contains", "value": "Done"}]), Surroundings()))
+    assert done.outcomes == {"passed": 4, "errored": 1}
+    rows = list(stored_report(five, "exp-1").rows(detailed=True))
+    assert [row.outcome for row in rows] == ["passed", "passed", "errored", "passed", "passed"]
+    assert rows[2].detail is not None
+    assert "case-2" in rows[2].detail.message
+
+
+def test_a_suite_that_cannot_be_read_costs_its_experiment_alone(five: Store) -> None:
+    five.create_experiment(records.experiment("exp-2"), records.cases(1))
+    damage(five, sa.update(schema.experiments).where(schema.experiments.c.experiment_id == "exp-2").values(suite=b"{"))
+    with pytest.raises(SeatrialError, match="experiment exp-2 is damaged"):
+        five.resolve_experiment("latest")
+    assert [found.experiment_id for found in five.experiments()] == ["exp-2", "exp-1"]
+    assert five.resolve_experiment("exp-1").experiment_id == "exp-1"
+
+
+def test_bytes_that_cannot_be_unpacked_cost_themselves_alone(five: Store) -> None:
+    held = sa.select(schema.runs.c.body).where(schema.runs.c.run_id == "run-2").scalar_subquery()
+    damage(five, sa.update(schema.bodies).where(schema.bodies.c.hash == held).values(data=BROKEN, packed=2))
+    run = five.run("run-2")
+    assert run.status == "completed"
+    assert run.body is None
+    assert run.reading is not None
+    assert run.reading.notes[-1].code == "body_damaged"
+    damage(
+        five, sa.update(schema.events).where(schema.events.c.run == number_of("run-2")).values(data=BROKEN, packed=2)
+    )
+    with pytest.raises(SeatrialError) as caught:
+        five.events("run-2")
+    assert caught.value.code == "damaged"
+    assert len(five.events("run-1")) == 200
+
+
+def test_a_list_of_served_runs_is_not_lost_with_one_of_them(store: Store) -> None:
+    with_server = store.begin_serving("server", NOW)
+    for index in range(3):
+        store.admit_run(admission(f"run-{index}", f"thread-{index}", server_id="server")).wait()
+    damage(store, sa.update(schema.served_runs).where(schema.served_runs.c.run == number_of("run-1")).values(data=b"{"))
+    page, _ = store.served_runs()
+    assert sorted(run.run_id for run in page) == ["run-0", "run-1", "run-2"]
+    assert [run.error_code for run in page if run.run_id == "run-1"] == ["record_damaged"]
+    with_server.close()
