@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 import sqlalchemy as sa
@@ -42,7 +43,7 @@ def five(filled: Store) -> Store:
 
 BROKEN = b"\x28\xb5\x2f\xfd broken"
 
-PARTS = {
+PARTS: dict[str, Callable[[], sa.Executable]] = {
     "a reading that cannot be unpacked": lambda: (
         sa.update(schema.readings).where(schema.readings.c.run == number_of("run-2")).values(data=BROKEN)
     ),
