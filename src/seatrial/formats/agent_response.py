@@ -13,10 +13,12 @@ from msgspec import UNSET
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
+from seatrial.formats.call_facts import CallFacts
 from seatrial.formats.calls import generated_id, generated_id_note, nameless_note, not_json_note
-from seatrial.formats.chat import MESSAGES_INVALID, MESSAGES_MISSING, ChatReader, add_block
+from seatrial.formats.chat import MESSAGES_INVALID, MESSAGES_MISSING, Chat, add_block
 from seatrial.formats.chat_writing import written_arguments, written_message
 from seatrial.formats.decoding import decoded, decoded_messages
+from seatrial.formats.keys import KEY_DROPPED, may_hold_call
 from seatrial.formats.loss import losses
 from seatrial.formats.parts import json_kind, read_raw_thought
 from seatrial.formats.reading import Reading, Written
@@ -36,16 +38,22 @@ from seatrial.transcript import (
     ToolResultMessage,
     Transcript,
     Usage,
-    UserBlock,
     UserMessage,
+    Weight,
     note_code,
     pointer,
 )
 from seatrial.transcript.arguments import parse_arguments
+from seatrial.transcript.thinking import strip_thinking_tags
 
 FINAL_RESPONSE_MISSING = note_code("final_response_missing", "There is no final_response, or it is empty.", "look")
 FINAL_RESPONSE_TRUNCATED = note_code(
     "final_response_truncated", "The final_response is longer than 50,000 characters; only those were kept.", "look"
+)
+CALLS_IN_METADATA = note_code(
+    "calls_in_metadata",
+    "Metadata of the record looks as if there were tool calls in it; they were not read.",
+    "serious",
 )
 METADATA_INVALID = note_code("metadata_invalid", "The metadata is not an object; it was ignored.", "look")
 METADATA_NOT_UNDERSTOOD = note_code(
@@ -59,6 +67,7 @@ MAX_FINAL_RESPONSE = 50_000
 """Code points."""
 
 _KEYS = ("final_response", "message", "session_done", "metadata")
+_READ = frozenset({*_KEYS, "messages"})
 # Metadata that the transcript has fields for.
 _INPUT_TOKENS = "total_input_tokens"
 _OUTPUT_TOKENS = "total_output_tokens"
@@ -66,12 +75,15 @@ _RUNTIME = "agent_runtime_ms"
 _COST = "cost_usd"
 
 
-class _Function(msgspec.Struct, gc=False):
+# Nothing but the keys that are read: with any other, the careful way decides whether it may hold a call.
+
+
+class _Function(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     name: str = ""
     arguments: Any = UNSET
 
 
-class _Call(msgspec.Struct, gc=False):
+class _Call(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """A tool call, flat or nested; the same keys as `read_call` takes, but for `tool`."""
 
     id: str | None = None
@@ -79,34 +91,41 @@ class _Call(msgspec.Struct, gc=False):
     arguments: Any = UNSET
     input: Any = UNSET
     function: _Function | None = None
+    type: str | None = None
 
 
-# `tool_calls: None` sends calls of any role but the assistant's the careful way.
+class _Text(msgspec.Struct, tag_field="type", tag="text", gc=False, forbid_unknown_fields=True):
+    text: str
 
 
-class _System(msgspec.Struct, tag_field="role", tag="system", gc=False):
+class _System(msgspec.Struct, tag_field="role", tag="system", gc=False, forbid_unknown_fields=True):
     content: str
-    tool_calls: None = None
+    id: str | None = None
+    name: str | None = None
 
 
-class _User(msgspec.Struct, tag_field="role", tag="user", gc=False):
-    content: str | list[UserBlock]
-    tool_calls: None = None
+class _User(msgspec.Struct, tag_field="role", tag="user", gc=False, forbid_unknown_fields=True):
+    content: str | list[_Text]
+    id: str | None = None
+    name: str | None = None
 
 
-class _Assistant(msgspec.Struct, tag_field="role", tag="assistant", gc=False):
-    content: str | list[TextBlock] | None = None
+class _Assistant(msgspec.Struct, tag_field="role", tag="assistant", gc=False, forbid_unknown_fields=True):
+    content: str | list[_Text] | None = None
     tool_calls: list[_Call] | None = None
     thinking: list[msgspec.Raw] | None = None
+    id: str | None = None
+    name: str | None = None
 
 
-class _Tool(msgspec.Struct, tag_field="role", tag="tool", gc=False):
+class _Tool(msgspec.Struct, tag_field="role", tag="tool", gc=False, forbid_unknown_fields=True):
     tool_call_id: str
-    content: str | list[ToolResultBlock]
-    tool_calls: None = None
+    content: str | list[_Text]
+    id: str | None = None
+    name: str | None = None
 
 
-class _Body(msgspec.Struct, gc=False):
+class _Body(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     final_response: str
     messages: list[_System | _User | _Assistant | _Tool]
     metadata: dict[str, Any] | None = None
@@ -156,7 +175,7 @@ def write(transcript: Transcript) -> Written:
 
 def _converted(body: _Body) -> Reading | None:
     """The reading of a sound body; None when something in it needs the careful way."""
-    if not body.final_response:
+    if not _is_visible(body.final_response):
         return None
     notes: list[Note] = []
     messages: list[Message] = []
@@ -167,25 +186,31 @@ def _converted(body: _Body) -> Reading | None:
             if name is None:
                 return None
             content = message.content
-            if isinstance(content, str):
-                content = [TextBlock(content)]
-            messages.append(ToolResultMessage(message.tool_call_id, name, content, False))
+            blocks_of: list[ToolResultBlock] = (
+                [TextBlock(content)] if isinstance(content, str) else [TextBlock(part.text) for part in content]
+            )
+            messages.append(ToolResultMessage(message.tool_call_id, name, blocks_of, False))
         elif type(message) is _Assistant:
             blocks: list[AssistantBlock] = []
             if message.thinking and not _add_thinking(blocks, message.thinking):
                 return None
             said = message.content
             if isinstance(said, str):
+                if "<" in said:
+                    return None  # a hidden tag, perhaps
                 if said:
                     blocks.append(TextBlock(said))
             elif said is not None:
-                blocks += said
+                if any("<" in part.text for part in said):
+                    return None
+                blocks += [TextBlock(part.text) for part in said]
             if message.tool_calls and _add_calls(blocks, message.tool_calls, len(messages), names, notes):
                 messages.append(AssistantMessage(blocks, _TOOL_USE))
             else:
                 messages.append(AssistantMessage(blocks, _END_TURN))
         elif type(message) is _User:
-            messages.append(UserMessage(message.content))
+            asked = message.content
+            messages.append(UserMessage(asked if isinstance(asked, str) else [TextBlock(part.text) for part in asked]))
         elif type(message) is _System:
             messages.append(SystemMessage(message.content))
     return _reading(body.final_response, messages, body.metadata or {}, notes)
@@ -289,37 +314,61 @@ def _read_carefully(data: bytes) -> Reading:
         )
     body = {key: decoded(given[key], tally, (key,)) for key in _KEYS if key in given}
     answer = _answer(body, tally.notes)
-    messages = _messages(given.get("messages"), answer, tally)
+    answer_only = False
+    facts: dict[str, CallFacts] = {}
+    entries = decoded_messages(given["messages"], tally, ("messages",)) if "messages" in given else None
+    if type(entries) is list:
+        chat = Chat(tally)
+        chat.read_all(entries, ("messages",))
+        messages, facts = chat.messages, chat.facts
+    else:
+        if entries is None:
+            tally.add(MESSAGES_MISSING, ("messages",), "there are no messages; the answer stands for them")
+        else:
+            tally.add(MESSAGES_INVALID, ("messages",), f"expected an array, got {json_kind(entries)}")
+        messages = [AssistantMessage([TextBlock(answer)], _END_TURN)] if answer else []
+        answer_only = True
     metadata = body.get("metadata")
     if metadata is not None and type(metadata) is not dict:
         tally.add(METADATA_INVALID, ("metadata",), f"expected an object, got {json_kind(metadata)}")
         metadata = None
-    return _reading(answer, messages, metadata or {}, tally.total())
+    for key, raw in given.items():
+        if key not in _READ:
+            note_unread(key, decoded(raw, tally, (key,)), tally)
+    if metadata:
+        for key, what in metadata.items():
+            if may_hold_call(key, what):
+                tally.add(CALLS_IN_METADATA, ("metadata", key), "what stands here looks like calls, and was not read")
+    reading = _reading(answer, messages, metadata or {}, tally.total())
+    reading.answer_only = answer_only
+    reading.calls = facts
+    return reading
 
 
 def _answer(body: dict[str, Any], notes: list[Note]) -> str:
     # A turn of a conversation may be answered with {message, session_done} instead.
     key = "message" if "session_done" in body and "final_response" not in body else "final_response"
     answer = body.get(key)
-    if type(answer) is str and answer:
+    if type(answer) is str and _is_visible(answer):
         return answer
-    got = "an empty text" if answer == "" else json_kind(answer) if key in body else "nothing"
+    got = "no visible text" if type(answer) is str else json_kind(answer) if key in body else "nothing"
     notes.append(Note(FINAL_RESPONSE_MISSING, pointer(key), f"expected a text that is not empty, got {got}"))
     return ""
 
 
-def _messages(raw: msgspec.Raw | None, answer: str, tally: Tally) -> list[Message]:
-    entries = None if raw is None else decoded_messages(raw, tally, ("messages",))
-    if type(entries) is not list:
-        if entries is None:
-            tally.add(MESSAGES_MISSING, ("messages",), "there are no messages; the answer stands for them")
-        else:
-            tally.add(MESSAGES_INVALID, ("messages",), f"expected an array, got {json_kind(entries)}")
-        return [AssistantMessage([TextBlock(answer)], _END_TURN)] if answer else []
-    reader = ChatReader(tally.notes, provider=False)
-    for index, entry in enumerate(entries):
-        reader.read(entry, ("messages", index))
-    return reader.messages
+def note_unread(key: str, value: Any, tally: Tally) -> None:
+    """Note a key beside the messages that nobody reads: serious when what stands under it looks like calls."""
+    if value is None or value == [] or value == {}:
+        return
+    weight: Weight = "serious" if may_hold_call(key, value) else "harmless"
+    tally.add(KEY_DROPPED, (key,), f"dropped the key {key[:100]!r}", weight=weight)
+
+
+def _is_visible(text: str) -> bool:
+    """Whether there is anything to see in a text: not only white space, and not only what thinking tags hide."""
+    if not text or text.isspace():
+        return False
+    return "<" not in text or bool(strip_thinking_tags(text).strip())
 
 
 def _written_metadata(transcript: Transcript) -> dict[str, Any]:

@@ -10,9 +10,13 @@ from __future__ import annotations
 import msgspec
 
 from seatrial.errors import SeatrialError
-from seatrial.formats.anthropic_messages import AnthropicMessages
 from seatrial.formats.anthropic_stream import EVENT_TYPES, AnthropicStream
+from seatrial.formats.anthropic_turn import add_response
 from seatrial.formats.anthropic_writer import write_request
+from seatrial.formats.chat import Chat
+from seatrial.formats.completions import decoded_items
+from seatrial.formats.decoding import decoded, decoded_message
+from seatrial.formats.dialects.anthropic import read_system
 from seatrial.formats.framing import open_document
 from seatrial.formats.reading import Reading, Written
 from seatrial.formats.shape import items, members, value
@@ -38,10 +42,12 @@ def read(data: bytes) -> Reading:
     if isinstance(document, dict) and not _is_message(document):
         return _read_object(document, tally)
     run = Transcript(messages=[])
-    reader = AnthropicMessages(tally, run.messages)
-    for index, entry in enumerate(entries):
-        reader.read(entry, () if isinstance(document, dict) else (index,))
-    return Reading(AnthropicStream.format, run, tally.total())
+    chat = Chat(tally, run.messages)
+    if isinstance(document, dict):
+        chat.read(decoded_message(msgspec.Raw(data), tally, ()), ())
+    else:
+        chat.read_all(decoded_items(document, tally, ()))
+    return Reading(AnthropicStream.format, run, tally.total(), calls=chat.facts)
 
 
 def write(transcript: Transcript) -> Written:
@@ -63,31 +69,31 @@ def _is_message(document: dict[str, msgspec.Raw]) -> bool:
 
 def _read_object(document: dict[str, msgspec.Raw], tally: Tally) -> Reading:
     run = Transcript(messages=[], metadata={})
-    reader = AnthropicMessages(tally, run.messages)
+    chat = Chat(tally, run.messages)
     record_id = None
     if "messages" in document:
-        _read_request(document, reader, run, tally)
+        _read_request(document, chat, run)
     elif "content" in document or "error" in document:
         said = {key: value(raw, tally, (key,)) for key, raw in document.items() if key != "content"}
-        blocks = reader.blocks(document.get("content", msgspec.Raw()), ("content",))
-        reader.add_response(said, blocks, Ending(error=said.get("error")), run, ())
+        blocks = decoded(document["content"], tally, ("content",)) if "content" in document else None
+        add_response(said, blocks, Ending(error=said.get("error")), chat, run, ())
         record_id = said.get("id")
     else:
         raise SeatrialError(
             "invalid_document",
             "expected messages, a request with `messages`, a response with `content`, or a recorded stream",
         )
-    return Reading(AnthropicStream.format, run, tally.total(), id=record_id if type(record_id) is str else None)
+    found_id = record_id if type(record_id) is str else None
+    return Reading(AnthropicStream.format, run, tally.total(), id=found_id, calls=chat.facts)
 
 
-def _read_request(document: dict[str, msgspec.Raw], reader: AnthropicMessages, run: Transcript, tally: Tally) -> None:
-    messages = items(document["messages"], tally, ("messages",))
+def _read_request(document: dict[str, msgspec.Raw], chat: Chat, run: Transcript) -> None:
+    messages = items(document["messages"], chat.tally, ("messages",))
     if messages is None:
         raise SeatrialError("invalid_document", "expected an array of messages", pointer="/messages")
     if "system" in document:
-        reader.add_system(document["system"], ("system",))
-    for index, message in enumerate(messages):
-        reader.read(message, ("messages", index))
+        read_system(decoded(document["system"], chat.tally, ("system",)), chat, ("system",))
+    chat.read_all(decoded_items(messages, chat.tally, ("messages",)), ("messages",))
     for key, raw in document.items():
-        if key not in ("system", "messages") and (what := value(raw, tally, (key,))) is not None:
+        if key not in ("system", "messages") and (what := value(raw, chat.tally, (key,))) is not None:
             run.metadata[key] = what

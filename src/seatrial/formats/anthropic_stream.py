@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from seatrial.errors import SeatrialError
-from seatrial.formats.anthropic_messages import AnthropicMessages
+from seatrial.formats.anthropic_turn import add_response
 from seatrial.formats.framing import StreamReader
 from seatrial.formats.parts import At
 from seatrial.formats.shape import Shape, drop_key
@@ -49,6 +49,7 @@ _GROWING = {
     "thinking_delta": ("thinking", "thinking"),
     "signature_delta": ("signature", "thinking"),
     "input_json_delta": ("partial_json", "tool_use"),
+    "compaction_delta": ("content", "compaction"),
 }
 """Which key of a delta is a fragment, and the type of the block that it belongs to."""
 
@@ -60,7 +61,6 @@ class AnthropicStream(StreamReader):
 
     def __init__(self, tally: Tally | None = None) -> None:
         super().__init__(tally)
-        self._messages = AnthropicMessages(self._tally, self._run.messages)
         self._responses = 0
         self._begin()
 
@@ -144,7 +144,7 @@ class AnthropicStream(StreamReader):
         cut_off = not done and said.get("stop_reason") is None
         at: At = (self._responses,) if self._responses else ()
         self._responses += 1
-        self._messages.add_response(said, blocks, Ending(error=self._error, cut_off=cut_off), self._run, at)
+        add_response(said, blocks, Ending(error=self._error, cut_off=cut_off), self._chat, self._run, at)
         self._begin()
 
 

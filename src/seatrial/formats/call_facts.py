@@ -1,8 +1,8 @@
-"""What a source says of a tool call that the transcript has no place for: when it ran, and how it ended."""
+"""What a source says of a tool call that the transcript has no place for: when it ran, how it ended, who ran it."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal
 
 import msgspec
 
@@ -14,7 +14,6 @@ _STARTED = ("started_at", "startedAt", "start_time", "startTime", "timestamp")
 _ENDED = ("ended_at", "endedAt", "end_time", "endTime")
 _DURATION = ("duration_ms", "durationMs")
 FACT_KEYS = frozenset({*_STARTED, *_ENDED, *_DURATION, "status", "error"})
-_STATUSES = frozenset(get_args(CallStatus))
 
 
 class CallFacts(msgspec.Struct, omit_defaults=True, gc=False):
@@ -32,15 +31,17 @@ def read_call_facts(value: dict[str, Any]) -> CallFacts | None:
     """The facts among the keys of a call, by the names that people give them; None when there are none."""
     if FACT_KEYS.isdisjoint(value):
         return None
+    # Here, because most calls have none of these keys.
+    from seatrial.formats.failure import find_failure, read_status
+
     duration = _first(value, _DURATION)
-    status = value.get("status")
-    error = value.get("error")
+    failure = find_failure(value)
     facts = CallFacts(
         started_at=_first(value, _STARTED, text=True),
         ended_at=_first(value, _ENDED, text=True),
         duration_ms=duration if duration is None or duration >= 0 else None,
-        status=cast("CallStatus", status) if type(status) is str and status in _STATUSES else None,
-        error=error if type(error) is str and error else None,
+        status=read_status(value.get("status")) if failure is None else failure.status,
+        error=None if failure is None else failure.error,
     )
     return None if facts == _NOTHING else facts
 

@@ -6,6 +6,8 @@
 | `{id?, type?, function: {name, arguments?}}` | OpenAI chat completions |
 | `{id?, tool, input?, output?}` | output_messages |
 | `{type: "tool_use", id, name, input}` | Anthropic |
+| `{id, function: "name", arguments}` | Inspect |
+| `{id, name, args}` | LangChain |
 
 The transcript readers and the step extraction share this module, so that both see the same calls.
 """
@@ -39,33 +41,42 @@ class Call(msgspec.Struct, gc=False):
     """The result, where the shape carries it inside the call."""
 
 
-def read_call(value: Any, *, tool_key: bool = True) -> Call | None:
-    """The call, or None when the value has no usable name; `tool_key=False` leaves out the third shape."""
+def read_call(value: Any) -> Call | None:
+    """The call, or None when the value has no usable name."""
     if type(value) is not dict:
         return None
     get = value.get
     name = get("name")
     if type(name) is str and name:
-        arguments = get("arguments", msgspec.UNSET)
-        if arguments is msgspec.UNSET:
-            arguments = get("input", msgspec.UNSET)
+        arguments = _first(value, ("arguments", "input", "args"))
     elif type(function := get("function")) is dict:
         name = function.get("name")
         arguments = function.get("arguments", msgspec.UNSET)
-    elif tool_key:
+    elif type(function) is str:  # Inspect
+        name, arguments = function, get("arguments", msgspec.UNSET)
+    else:
         name = get("tool")
-        arguments = get("input", msgspec.UNSET)
+        arguments = _first(value, ("input", "arguments", "args"))
     if type(name) is not str or not name:
         return None
-    call_id = get("id")
+    call_id = get("id") or get("call_id")
     call = Call(name, arguments, call_id if type(call_id) is str and call_id else None)
-    if type(arguments) is str:
-        call.arguments, call.not_json = parse_arguments(arguments)
-    elif arguments is msgspec.UNSET:
-        call.arguments = {}
+    set_arguments(call, arguments)
     if "output" in value:
         call.output = value["output"]
     return call
+
+
+def set_arguments(call: Call, arguments: Any) -> None:
+    """Give a call its arguments: JSON text is parsed, none at all is `{}`."""
+    if type(arguments) is str:
+        call.arguments, call.not_json = parse_arguments(arguments)
+    else:
+        call.arguments = {} if arguments is msgspec.UNSET else arguments
+
+
+def _first(value: dict[str, Any], keys: tuple[str, ...]) -> Any:
+    return next((value[key] for key in keys if key in value), msgspec.UNSET)
 
 
 def generated_id(at: tuple[str | int, ...]) -> str:

@@ -1,35 +1,29 @@
-"""Role-tagged chat messages, as decoded JSON, read into the transcript's: what can be read is, the rest gets a note.
+"""A list of chat items, each in the dialect that it is written in, read into the transcript's messages.
 
-The agent response and `output_messages` share this reader. Its vocabulary differs between them:
+A *dialect* (`seatrial.formats.dialects`) knows one way of writing messages down: it says how sure it is that an item is
+one of its own, and reads it with what this module offers. One list may hold several, and is read in one pass and in
+order, so that results find their calls whoever wrote them.
 
-- both: `role`, `content` (text, parts, anything else as JSON text), `tool_calls`, `tool_call_id`, `thinking`, and
-  Anthropic's `tool_use` and `tool_result` parts;
-- `output_messages` only: camelCase keys, calls as `{tool, input, output}`, `timestamp`, `is_error`, custom messages.
+What cannot be read gets a note. Dropping something that may be, or hold, a call is a serious one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
 from seatrial import wire
-from seatrial.formats.call_facts import CallFacts, read_call_facts
-from seatrial.formats.calls import generated_id, generated_id_note, nameless_note, not_json_note, read_call
+from seatrial.formats.call_facts import CallFacts, ExecutedBy
+from seatrial.formats.calls import Call, generated_id, generated_id_note, not_json_note
+from seatrial.formats.failure import find_failure
+from seatrial.formats.keys import KEY_DROPPED, KEYS_WITHOUT_CALLS, may_hold_call
 from seatrial.formats.pairing import Pairing
-from seatrial.formats.parts import (
-    At,
-    Thought,
-    add_plain_part,
-    dropped_part,
-    json_kind,
-    read_blocks,
-    read_part,
-    read_prompt,
-    read_text,
-    read_thought,
-)
+from seatrial.formats.parts import At, dropped_part, json_kind, read_part, read_text
+from seatrial.formats.tally import Tally
+from seatrial.formats.weaving import unweave, unweave_part
 from seatrial.transcript import (
     AssistantBlock,
     AssistantMessage,
@@ -37,19 +31,21 @@ from seatrial.transcript import (
     ImageBlock,
     Message,
     Note,
-    ReasoningBlock,
     ReasoningDetailsBlock,
     StopReason,
     SystemMessage,
     TextBlock,
     ToolCall,
+    ToolResultBlock,
     ToolResultMessage,
+    Usage,
     UserBlock,
     UserMessage,
+    Weight,
     note_code,
     pointer,
 )
-from seatrial.transcript.salvage import MAX_TIMESTAMP, MESSAGE_DROPPED, ROLE_UNKNOWN, VALUE_DROPPED
+from seatrial.transcript.salvage import MAX_TIMESTAMP, MESSAGE_DROPPED, VALUE_DROPPED
 
 MESSAGES_MISSING = note_code(
     "messages_missing", "The source has no messages; one assistant message with the answer stands for them.", "harmless"
@@ -58,6 +54,11 @@ MESSAGES_INVALID = note_code("messages_invalid", "The messages are not an array;
 MESSAGE_DROPPED_NO_ROLE = note_code(
     "message_dropped_no_role", "A message has no role; it was dropped, the rest stays.", "serious"
 )
+MESSAGE_OF_ANOTHER_FORMAT = note_code(
+    "message_of_another_format",
+    "An entry among the messages belongs to a format that is recognised and not read; it was dropped.",
+    "serious",
+)
 ROLE_READ_AS = note_code("role_read_as", "A role by another name was read as the one it stands for.", "harmless")
 TOOL_CALLS_INVALID = note_code("tool_calls_invalid", "The tool calls are not an array; they were ignored.", "serious")
 CALLS_OUTSIDE_ASSISTANT = note_code(
@@ -65,248 +66,347 @@ CALLS_OUTSIDE_ASSISTANT = note_code(
     "A message of another role has tool calls; they follow it as an assistant message.",
     "look",
 )
-THINKING_INVALID = note_code(
-    "thinking_invalid", "A thinking entry is not an object; text was kept as reasoning.", "look"
-)
 TOOL_RESULT_REPEATED = note_code(
     "tool_result_repeated",
     "A result came inside its call and again as a message; if they are equal, one is kept.",
     "look",
 )
+Piece: TypeAlias = AssistantBlock | ImageBlock | ToolResultMessage
+"""What a part of a message's content comes to."""
 
-_ROLES = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "human": "user",
-    "assistant": "assistant",
-    "model": "assistant",
-    "ai": "assistant",
-    "tool": "tool",
-    "function": "tool",
-}
-_CALL_PARTS = ("tool_use", "server_tool_use", "tool_call")
+_SAYS_NOTHING: tuple[Any, ...] = (None, "", [], {}, False, 0)
 
 
 def messages_from_objects(
     messages: list[Any], notes: list[Note], *, at: At = (), facts: dict[str, CallFacts] | None = None
 ) -> list[Message]:
-    """Messages of an `output_messages` array that is decoded already; what was dropped or guessed is noted.
+    """Messages of a list that is decoded already; what was dropped or guessed is noted.
 
     What is said of calls beyond the transcript's fields goes to `facts`, by call id.
     """
-    reader = ChatReader(notes, provider=True)
-    for index, message in enumerate(messages):
-        reader.read(message, (*at, index))
+    tally = Tally()
+    chat = Chat(tally)
+    chat.read_all(messages, at)
+    notes += tally.total()
     if facts is not None:
-        facts.update(reader.facts)
-    return reader.messages
+        facts.update(chat.facts)
+    return chat.messages
 
 
-class ChatReader:
-    """Reads messages one after the other and remembers the calls, so that results find theirs."""
+class Chat:
+    """The messages of one conversation so far. Dialects add to it."""
 
-    def __init__(self, notes: list[Note], *, provider: bool) -> None:
-        self.messages: list[Message] = []
-        self._notes = notes
-        self._provider = provider
-        """Whether the vocabulary of `output_messages` is understood."""
-        self._pairing = Pairing()
+    def __init__(self, tally: Tally, messages: list[Message] | None = None) -> None:
+        self.messages: list[Message] = [] if messages is None else messages
+        self.tally = tally
         self.facts: dict[str, CallFacts] = {}
-        """What `output_messages` say of calls beyond the transcript's fields, by call id."""
+        """What is known of calls beyond the transcript's fields, by call id."""
+        self._pairing = Pairing()
+        self._turn: AssistantMessage | None = None
+        """The turn that further items may belong to, where a dialect writes a turn in several items."""
+        self._after_turn: list[ToolResultMessage] = []
+        """Results that came inside the items of that turn."""
         self._inside: dict[str, ToolResultMessage] = {}
         """Results that came inside their calls, by id."""
 
-    def read(self, value: Any, at: At) -> None:
-        """Append the messages that one value stands for."""
-        if type(value) is not dict:
-            self._note(MESSAGE_DROPPED, at, f"expected a message, got {json_kind(value)}")
+    def read_all(self, items: Iterable[Any], at: At = ()) -> None:
+        """Read a whole list."""
+        for index, item in enumerate(items):
+            self.read(item, (*at, index))
+        self.close_turn()
+
+    def read(self, item: Any, at: At) -> None:
+        """Append the messages that one item stands for."""
+        # Here, because dialects need this module.
+        from seatrial.formats.dialects import find_dialect
+
+        if type(item) is not dict:
+            self.tally.add(MESSAGE_DROPPED, at, f"expected a message, got {json_kind(item)}", each=json_kind(item))
             return
-        role = value.get("role")
-        if type(role) is not str or not role:
-            self._note(MESSAGE_DROPPED_NO_ROLE, at, "dropped a message without a role")
+        dialect = find_dialect(item)
+        if dialect is not None:
+            dialect.read(item, self, at)
             return
-        known = _ROLES.get(role)
-        if known is not None and known != role:
-            self._note(ROLE_READ_AS, (*at, "role"), f"read the role {role!r} as {known!r}")
-        timestamp = self._timestamp(value, at)
-        calls, results = self._calls(value, at)
-        if known == "assistant":
-            self._assistant(value, at, calls, timestamp)
+        from seatrial.formats.foreign import recognise_item
+
+        if (name := recognise_item(item)) is not None:
+            message = f"this is {name}, which Seatrial does not read as a message"
+            self.tally.add(MESSAGE_OF_ANOTHER_FORMAT, at, message, each=name)
+        elif type(item.get("type")) is str:
+            kind = item["type"][:40]
+            self.tally.add(MESSAGE_DROPPED, at, f"dropped an entry of the unknown type {kind!r}", each=kind)
         else:
-            if known == "user":
-                self._user(value.get("content"), (*at, "content"), timestamp)
-            elif known == "tool":
-                self._tool(value, at, timestamp)
-            elif known == "system":
-                prompt = read_prompt(value.get("content"), (*at, "content"), self._notes)
-                self.messages.append(SystemMessage(prompt, timestamp))
-            else:
-                self._custom(value, role, at, timestamp)
-            if calls:
-                self._note(CALLS_OUTSIDE_ASSISTANT, at, f"tool calls in a message of the role {role[:40]!r}")
-                self.messages.append(AssistantMessage([*calls], StopReason.TOOL_USE))
-        self.messages.extend(results)
+            self.tally.add(MESSAGE_DROPPED_NO_ROLE, at, "dropped a message without a role", each="")
 
-    def _assistant(self, value: dict[str, Any], at: At, calls: list[ToolCall], timestamp: int | None) -> None:
-        blocks: list[AssistantBlock] = []
-        results: list[ToolResultMessage] = []
-        self._thinking(value.get("thinking"), (*at, "thinking"), blocks)
-        content = value.get("content")
-        if type(content) is list:
-            for index, part in enumerate(content):
-                self._assistant_part(part, (*at, "content", index), blocks, results)
-        elif content is not None and content != "":
-            blocks.append(TextBlock(read_text(content, (*at, "content"), self._notes)))
-        blocks.extend(calls)
-        called = any(type(block) is ToolCall for block in blocks)
-        reason = StopReason.TOOL_USE if called else StopReason.END_TURN
-        self.messages.append(AssistantMessage(blocks, reason, None, timestamp))
-        self.messages.extend(results)
+    def read_answer(self, said: dict[str, Any], at: At) -> AssistantMessage:
+        """Append the message of a model's response, which is the assistant's whatever role it names."""
+        self.read({**said, "role": "assistant"}, at)
+        return next(message for message in reversed(self.messages) if type(message) is AssistantMessage)
 
-    def _assistant_part(
-        self, part: Any, at: At, blocks: list[AssistantBlock], results: list[ToolResultMessage]
-    ) -> None:
-        kind = part.get("type") if type(part) is dict else None
-        if kind in _CALL_PARTS:
-            call = self._call(part, at, results)
-            if call is not None:
-                blocks.append(call)
-        elif kind == "tool_result":
-            results.append(self._result_part(part, at))
-        elif (block := read_part(part)) is None or isinstance(block, ImageBlock):
-            self._notes.append(dropped_part(part, at))
-        else:
-            add_block(blocks, block)
+    # Whole messages
 
-    def _thinking(self, entries: Any, at: At, blocks: list[AssistantBlock]) -> None:
-        if entries is None:
-            return
-        if type(entries) is not list:
-            entries = [entries]
-        for index, entry in enumerate(entries):
-            block = entry if isinstance(entry, Thought) else read_thought(entry)
-            if block is not None:
-                add_block(blocks, block)
-                continue
-            self._note(THINKING_INVALID, (*at, index), f"a thinking entry is {json_kind(entry)}, not an object")
-            if type(entry) is str:
-                blocks.append(ReasoningBlock(entry))
-
-    def _user(self, content: Any, at: At, timestamp: int | None) -> None:
-        if type(content) is not list:
-            text = "" if content is None else read_text(content, at, self._notes)
-            self.messages.append(UserMessage(text, timestamp))
-            return
-        # Anthropic's tool results stand inside user messages; each becomes a message of its own, in its place.
-        blocks: list[UserBlock] = []
-        for index, part in enumerate(content):
-            if type(part) is dict and part.get("type") == "tool_result":
-                if blocks:
-                    self.messages.append(UserMessage(blocks, timestamp))
-                    blocks = []
-                self.messages.append(self._result_part(part, (*at, index)))
-            else:
-                add_plain_part(part, (*at, index), blocks, self._notes)
-        if blocks or not content:
-            self.messages.append(UserMessage(blocks, timestamp))
-
-    def _tool(self, value: dict[str, Any], at: At, timestamp: int | None) -> None:
-        call_id = value.get("tool_call_id")
-        if call_id is None and self._provider:
-            call_id = value.get("toolCallId")
-        name = value.get("name")
-        content = value.get("content")
-        message = self._answered(call_id, name if type(name) is str else None, at)
-        message.content = read_blocks(content, (*at, "content"), self._notes)
-        message.timestamp = timestamp
-        if type(content) is dict:
-            message.details = content
-        if self._provider:
-            message.is_error = self._flag(value, "is_error", at)
-        inside = self._inside.pop(message.tool_call_id, None)
-        if inside is not None:
-            self._note(TOOL_RESULT_REPEATED, at, f"call {message.tool_call_id[:40]!r} has a result inside it already")
-            if inside.content == message.content:
-                return
+    def add(self, message: Message) -> None:
+        """Append a message; a turn that was open ends before it."""
+        self.close_turn()
         self.messages.append(message)
 
-    def _result_part(self, part: dict[str, Any], at: At) -> ToolResultMessage:
-        message = self._answered(part.get("tool_use_id", part.get("tool_call_id")), None, at)
-        message.content = read_blocks(part.get("content"), (*at, "content"), self._notes)
-        message.is_error = self._flag(part, "is_error", at)
+    def add_assistant(self, pieces: Iterable[Piece], at: At, timestamp: int | None = None) -> AssistantMessage:
+        """Append a turn of the agent; results among the pieces follow it. Its calls say why it stopped."""
+        blocks, results = self._apart(pieces, at)
+        message = AssistantMessage(blocks, _stop_reason(blocks), None, timestamp)
+        self.add(message)
+        self.messages += results
         return message
 
-    def _answered(self, call_id: Any, name: str | None, at: At) -> ToolResultMessage:
-        return self._pairing.answered(call_id if type(call_id) is str else None, name, at, self._notes)
+    def extend_turn(self, pieces: Iterable[Piece], at: At) -> AssistantMessage:
+        """Add to the open turn of the agent, or begin one: for dialects that write a turn in several items."""
+        blocks, results = self._apart(pieces, at)
+        if self._turn is None:
+            self.close_turn()
+            self._turn = AssistantMessage([], StopReason.END_TURN)
+            self.messages.append(self._turn)
+        for block in blocks:
+            add_block(self._turn.content, block)
+        self._turn.stop_reason = _stop_reason(self._turn.content)
+        self._after_turn += results
+        return self._turn
 
-    def _custom(self, value: dict[str, Any], role: str, at: At, timestamp: int | None) -> None:
-        kind = value.get("kind")
-        if self._provider and role == "custom" and type(kind) is str:
-            self.messages.append(CustomMessage(kind, value.get("payload"), timestamp))
+    def close_turn(self) -> None:
+        """The open turn is over: what its own calls brought follows it."""
+        self._turn = None
+        if self._after_turn:
+            self.messages += self._after_turn
+            self._after_turn = []
+
+    def add_user(self, content: Any, at: At, timestamp: int | None = None) -> None:
+        """Append what the user said. Tool results among its parts become messages of their own, in their place."""
+        if type(content) is not list:
+            text = "" if content is None else read_text(content, at, self.tally.notes)
+            self.add(UserMessage(text, timestamp))
             return
-        self._note(ROLE_UNKNOWN, (*at, "role"), f"kept a message of the unknown role {role[:40]!r} as a custom one")
-        self.messages.append(CustomMessage(role, value, timestamp))
+        self.add_user_pieces(self.pieces(content, at, agent=False), at, timestamp)
 
-    def _calls(self, value: dict[str, Any], at: At) -> tuple[list[ToolCall], list[ToolResultMessage]]:
-        """The calls, and the results that came inside them."""
-        calls: list[ToolCall] = []
-        results: list[ToolResultMessage] = []
-        key = "toolCalls" if self._provider and value.get("tool_calls") is None else "tool_calls"
-        entries = value.get(key)
-        if entries is None:
-            return calls, results
-        if type(entries) is not list:
-            self._note(TOOL_CALLS_INVALID, (*at, key), f"{key} is {json_kind(entries)}, not an array")
-            return calls, results
-        for index, entry in enumerate(entries):
-            call = self._call(entry, (*at, key, index), results)
-            if call is not None:
-                calls.append(call)
-        return calls, results
+    def add_user_pieces(self, pieces: Iterable[Piece], at: At, timestamp: int | None = None) -> None:
+        """The same for content that is read already; calls in it are the user's own."""
+        blocks: list[UserBlock] = []
+        others = 0
+        for piece in pieces:
+            if type(piece) is TextBlock or type(piece) is ImageBlock:
+                blocks.append(piece)
+                continue
+            others += 1
+            if blocks:
+                self.add(UserMessage(blocks, timestamp))
+                blocks = []
+            if type(piece) is ToolResultMessage:
+                self.add(piece)
+            elif type(piece) is ToolCall:
+                self.set_facts(piece.id, executed_by="user")
+                self.add(AssistantMessage([piece], StopReason.TOOL_USE))
+            else:
+                self.tally.notes.append(dropped_part({"type": "reasoning"}, at))
+        if blocks or not others:
+            self.add(UserMessage(blocks, timestamp))
 
-    def _call(self, entry: Any, at: At, results: list[ToolResultMessage]) -> ToolCall | None:
-        """The call; a result that came inside it goes to `results`."""
-        # dispatch.md N2: in an agent response only `name` and `function.name` name a call.
-        given = read_call(entry, tool_key=self._provider)
-        if given is None:
-            self._notes.append(nameless_note(pointer(*at)))
+    def add_system(self, text: str, timestamp: int | None = None) -> None:
+        """Append a prompt."""
+        self.add(SystemMessage(text, timestamp))
+
+    def add_custom(self, kind: str, payload: Any, timestamp: int | None = None) -> None:
+        """Append a message that is kept whole."""
+        self.add(CustomMessage(kind, payload, timestamp))
+
+    def add_result(self, message: ToolResultMessage, at: At) -> None:
+        """Append a tool's result, unless the same came inside its call already."""
+        inside = self._inside.pop(message.tool_call_id, None)
+        if inside is not None:
+            text = f"call {message.tool_call_id[:40]!r} has a result inside it already"
+            self.tally.add(TOOL_RESULT_REPEATED, at, text)
+            if inside.content == message.content and inside.is_error == message.is_error:
+                return
+        self.add(message)
+
+    # Pieces of messages
+
+    def spoken(self, text: str, at: At) -> list[AssistantBlock]:
+        """Text of the agent: what is visible, and the thoughts that its tags hide."""
+        return [*unweave(text, self.tally, at)]
+
+    def pieces(self, content: Any, at: At, *, agent: bool, known_calls: frozenset[str] = frozenset()) -> list[Piece]:
+        """What a content comes to: text, or parts of any dialect. Calls with one of the `known_calls` are left out."""
+        if content is None:
+            return []
+        if type(content) is not list:
+            text = read_text(content, at, self.tally.notes)
+            return [*self.spoken(text, at)] if agent else [TextBlock(text)]
+        pieces: list[Piece] = []
+        for index, part in enumerate(content):
+            for piece in self._part(part, (*at, index), agent=agent, known_calls=known_calls):
+                if type(piece) is ReasoningDetailsBlock and pieces and type(pieces[-1]) is ReasoningDetailsBlock:
+                    pieces[-1].details.extend(piece.details)
+                else:
+                    pieces.append(piece)
+        return pieces
+
+    def _part(self, part: Any, at: At, *, agent: bool, known_calls: frozenset[str]) -> Iterable[Piece]:
+        from seatrial.formats.dialects import PARTS
+
+        kind = part.get("type") if type(part) is dict else None
+        reader = PARTS.get(kind) if type(kind) is str else None
+        if reader is not None:
+            return reader(part, self, at, known_calls)
+        block = read_part(part)
+        if type(block) is TextBlock and agent:
+            self._note_part(part, at, agent=agent)
+            return unweave_part(block.text, self.tally, at)
+        if block is None or (agent and type(block) is ImageBlock):
+            self.tally.notes.append(dropped_part(part, at))
+            return ()
+        self._note_part(part, at, agent=agent)
+        return (block,)
+
+    def _note_part(self, part: Any, at: At, *, agent: bool) -> None:
+        if type(part) is dict:
+            self.note_keys(part, _PART_KEYS, at, agent=agent)
+
+    def call(
+        self,
+        call: Call,
+        at: At,
+        *,
+        answered: bool = False,
+        executed_by: ExecutedBy = "agent",
+    ) -> ToolCall:
+        """The block for a call, which results find from now on; `answered` where it brings its own."""
+        if call.not_json:
+            self.tally.notes.append(not_json_note(pointer(*at), call.name))
+        call_id = call.id
+        if call_id is None:
+            call_id = generated_id(at)
+            # A call that brings its own result needs no id to be paired with it.
+            if not answered:
+                self.tally.notes.append(generated_id_note(pointer(*at), call.name, call_id))
+        self._pairing.called(call_id, call.name, answered=answered)
+        if executed_by != "agent":
+            self.set_facts(call_id, executed_by=executed_by)
+        return ToolCall(call_id, call.name, call.arguments)
+
+    def set_facts(self, call_id: str, **facts: Any) -> None:
+        """Note down what is known of a call beside its block."""
+        known = self.facts.get(call_id)
+        self.facts[call_id] = CallFacts(**facts) if known is None else msgspec.structs.replace(known, **facts)
+
+    def result(self, call_id: Any, name: Any, at: At, *, by_name: bool = False) -> ToolResultMessage:
+        """An empty result for the call with that id; without one, for the oldest call that waits (of that name)."""
+        return self._pairing.answered(
+            call_id if type(call_id) is str else None,
+            name if type(name) is str else None,
+            at,
+            self.tally.notes,
+            by_name=by_name,
+        )
+
+    def inside_result(self, call: ToolCall, output: Any, at: At) -> ToolResultMessage:
+        """The result that came inside a call."""
+        message = ToolResultMessage(call.id, call.name, [])
+        self.fill(message, output, at)
+        self._inside[call.id] = message
+        return message
+
+    def fill(self, message: ToolResultMessage, output: Any, at: At) -> None:
+        """Give a result its content. A value that is not text is kept as its JSON text and as the value it is."""
+        if type(output) is str:
+            message.content = [TextBlock(output)]
+        elif type(output) is list and output and all(_is_part(part) for part in output):
+            message.content = self.result_blocks(output, at)
+        elif output is not None:
+            message.content = [TextBlock(wire.encode(output).decode())]
+            message.details = output
+
+    def result_blocks(self, content: Any, at: At) -> list[ToolResultBlock]:
+        """The text and the images of a tool's content."""
+        if content is None:
+            return []
+        if type(content) is not list:
+            return [TextBlock(read_text(content, at, self.tally.notes))]
+        blocks: list[ToolResultBlock] = []
+        for index, part in enumerate(content):
+            block = read_part(part)
+            if type(block) is TextBlock or type(block) is ImageBlock:
+                blocks.append(block)
+            elif type(part) is dict and part:
+                # A result holds no call of the agent's, so its other parts are kept as what they are.
+                blocks.append(TextBlock(wire.encode(part).decode()))
+            else:
+                self.tally.notes.append(dropped_part(part, (*at, index)))
+        return blocks
+
+    def mark_failure(self, message: ToolResultMessage, said: dict[str, Any]) -> None:
+        """Mark a result as failed when the keys beside it say so, and keep what they say."""
+        failure = find_failure(said)
+        if failure is None:
+            return
+        message.is_error = True
+        if not message.content and failure.error is not None:
+            message.content = [TextBlock(failure.error)]
+        if message.tool_call_id:
+            self.set_facts(message.tool_call_id, status=failure.status, error=failure.error)
+
+    # What surrounds them
+
+    def note_keys(self, item: dict[str, Any], known: frozenset[str], at: At, *, agent: bool) -> None:
+        """Note every key but the known ones; serious where a call of the agent's may stand under one."""
+        for key, value in item.items():
+            if key not in known:
+                self.drop_key(key, value, at, agent=agent)
+
+    def drop_key(self, key: str, value: Any, at: At, *, agent: bool) -> None:
+        """Note that a key has no place in the transcript, unless its value says nothing."""
+        if value in _SAYS_NOTHING:
+            return
+        nested = type(value) is dict or type(value) is list
+        weight: Weight = "serious" if agent and nested and key not in KEYS_WITHOUT_CALLS else "harmless"
+        if key == "metadata" and not may_hold_call(key, value):
+            weight = "harmless"  # anybody writes anything there, so it is looked at
+        self.tally.add(KEY_DROPPED, (*at, key), f"dropped the key {key[:100]!r}", each=f"{key} {weight}", weight=weight)
+
+    def timestamp(self, value: Any, at: At) -> int | None:
+        """Milliseconds since the epoch, out of those or out of ISO 8601."""
+        if value is None:
             return None
-        if given.not_json:
-            self._notes.append(not_json_note(pointer(*at), given.name))
-        has_output = self._provider and given.output is not msgspec.UNSET
-        call = ToolCall(given.id or generated_id(at), given.name, given.arguments)
-        # A call that brings its own result needs no id to be paired with it.
-        if given.id is None and not has_output:
-            self._notes.append(generated_id_note(pointer(*at), call.name, call.id))
-        self._pairing.called(call.id, call.name, answered=has_output)
-        if has_output:
-            result = self._inside[call.id] = _inside_result(call, given.output)
-            results.append(result)
-        if self._provider and (facts := read_call_facts(entry)) is not None:
-            self.facts[call.id] = facts
-        return call
-
-    def _timestamp(self, value: dict[str, Any], at: At) -> int | None:
-        given = value.get("timestamp") if self._provider else None
-        if given is None:
-            return None
-        milliseconds = given if type(given) is int else _milliseconds(given)
+        milliseconds = value if type(value) is int else _milliseconds(value)
         if milliseconds is not None and 0 <= milliseconds <= MAX_TIMESTAMP:
             return milliseconds
-        self._note(
-            VALUE_DROPPED, (*at, "timestamp"), "expected milliseconds since the epoch, or ISO 8601 with an offset"
-        )
+        self.tally.add(VALUE_DROPPED, at, "expected milliseconds since the epoch, or ISO 8601 with an offset")
         return None
 
-    def _flag(self, value: dict[str, Any], key: str, at: At) -> bool:
-        given = value.get(key)
-        if given is not None and type(given) is not bool:
-            self._note(VALUE_DROPPED, (*at, key), f"expected true or false, got {json_kind(given)}")
-        return given is True
+    def add_usage(self, message: AssistantMessage, usage: Any, at: At) -> None:
+        """Give a turn its token counts, by whatever names they have."""
+        from seatrial.formats.usage import read_usage
 
-    def _note(self, code: str, at: At, message: str) -> None:
-        self._notes.append(Note(code, pointer(*at), message))
+        if usage is None:
+            return
+        counts = read_usage(usage)
+        if counts is None:
+            self.tally.add(VALUE_DROPPED, at, f"expected token counts, got {json_kind(usage)}", each="usage")
+        elif message.usage is None:
+            message.usage = counts
+        else:
+            message.usage = Usage(
+                *[getattr(message.usage, field) + getattr(counts, field) for field in Usage.__struct_fields__]
+            )
+
+    def _apart(self, pieces: Iterable[Piece], at: At) -> tuple[list[AssistantBlock], list[ToolResultMessage]]:
+        blocks: list[AssistantBlock] = []
+        results: list[ToolResultMessage] = []
+        for piece in pieces:
+            if type(piece) is ToolResultMessage:
+                results.append(piece)
+            elif type(piece) is ImageBlock:
+                self.tally.notes.append(dropped_part({"type": "image"}, at))
+            else:
+                add_block(blocks, piece)  # type: ignore[arg-type]
+        return blocks, results
 
 
 def add_block(blocks: list[AssistantBlock], block: AssistantBlock) -> None:
@@ -317,13 +417,12 @@ def add_block(blocks: list[AssistantBlock], block: AssistantBlock) -> None:
         blocks.append(block)
 
 
-def _inside_result(call: ToolCall, output: Any) -> ToolResultMessage:
-    if type(output) is str:
-        return ToolResultMessage(call.id, call.name, [TextBlock(output)])
-    if output is None:
-        return ToolResultMessage(call.id, call.name, [])
-    # What is not text is kept twice: as the text a model would see, and as the value it is.
-    return ToolResultMessage(call.id, call.name, [TextBlock(wire.encode(output).decode())], details=output)
+def _stop_reason(blocks: list[AssistantBlock]) -> StopReason:
+    return StopReason.TOOL_USE if any(type(block) is ToolCall for block in blocks) else StopReason.END_TURN
+
+
+def _is_part(part: Any) -> bool:
+    return type(part) is dict and type(part.get("type")) is str
 
 
 def _milliseconds(given: Any) -> int | None:
@@ -337,4 +436,8 @@ def _milliseconds(given: Any) -> int | None:
     return None if moment.tzinfo is None else (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
+_PART_KEYS = frozenset(
+    {"type", "text", "refusal", "image_url", "source", "url", "media_type", "alt", "thinking", "reasoning", "signature",
+     "data", "id", "index", "detail", "state", "format"}
+)  # fmt: skip
 _EPOCH = datetime.fromtimestamp(0, UTC)

@@ -16,14 +16,9 @@ import msgspec
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
-from seatrial.formats.completion_messages import (
-    ASSISTANT_DROPPED,
-    MESSAGE,
-    CompletionMessage,
-    CompletionMessages,
-    read_details,
-)
+from seatrial.formats.chat import TOOL_CALLS_INVALID, Chat
 from seatrial.formats.completion_turn import CHOICE, CHOICE_DROPPED, Choice, end_completion
+from seatrial.formats.decoding import decoded_message
 from seatrial.formats.framing import FRAME_DROPPED, StreamReader
 from seatrial.formats.parts import CONTENT_DROPPED, At
 from seatrial.formats.shape import Shape, drop_key, items
@@ -58,7 +53,6 @@ class CompletionStream(StreamReader):
 
     def __init__(self, tally: Tally | None = None) -> None:
         super().__init__(tally)
-        self._messages = CompletionMessages(self._tally, self._run.messages)
         self._responses = 0
         self._turns: dict[int, _Turn] = {}
         """The answers under way, by their index."""
@@ -93,7 +87,7 @@ class CompletionStream(StreamReader):
         index = choice.index if type(choice.index) is int else 0
         turn = self._turns.get(index)
         if turn is None:
-            turn = self._turns[index] = _Turn(self._tally)
+            turn = self._turns[index] = _Turn(self._chat)
         turn.finish_reason = choice.finish_reason or turn.finish_reason
         turn.error = choice.error or turn.error
         if choice.logprobs:
@@ -101,8 +95,8 @@ class CompletionStream(StreamReader):
         if choice.message:
             drop_key("message", choice.message, self._tally, at)
         if choice.delta:
-            delta = MESSAGE.read(choice.delta, self._tally, (*at, "delta"))
-            if delta is not None:
+            delta = decoded_message(choice.delta, self._tally, (*at, "delta"))
+            if type(delta) is dict:
                 turn.gather(delta, (*at, "delta"))
 
     def _end(self) -> None:
@@ -116,10 +110,10 @@ class CompletionStream(StreamReader):
         # A recording may hold several responses; each has its own place, so that made-up ids stay apart.
         at: At = (self._responses, "choices", 0) if self._responses else ("choices", 0)
         self._responses += 1
-        turn = turns.pop(min(turns)) if turns else _Turn(self._tally)
+        turn = turns.pop(min(turns)) if turns else _Turn(self._chat)
         for index in turns:
             self._tally.add(CHOICE_DROPPED, (*at[:-1], index), "dropped another answer of the model", each="")
-        message = self._messages.add_assistant(turn.message(), (*at, "message"))
+        message = self._chat.read_answer(turn.message(), (*at, "message"))
         ending = Ending(turn.finish_reason, turn.error or error, not done and turn.finish_reason is None)
         end_completion(message, ending, usage, self._run, self._tally, at)
 
@@ -127,49 +121,52 @@ class CompletionStream(StreamReader):
 class _Turn:
     """One answer under way, in fragments."""
 
-    def __init__(self, tally: Tally) -> None:
+    def __init__(self, chat: Chat) -> None:
         self.finish_reason: Any = None
         self.error: Any = None
-        self._tally = tally
+        self._chat = chat
+        self._tally = chat.tally
         self._texts: dict[str, list[str]] = {"content": [], "reasoning": [], "reasoning_content": [], "refusal": []}
-        self._details: list[bytes] = []
+        self._details: list[msgspec.Raw] = []
+        self._audio: list[str] = []
         self._calls: list[_Call] = []
         self._open_calls: dict[int, _Call] = {}
         self._function_call: _Call | None = None
 
-    def gather(self, delta: CompletionMessage, at: At) -> None:
+    def gather(self, delta: dict[str, Any], at: At) -> None:
         for key, fragments in self._texts.items():
-            given = getattr(delta, key)
+            given = delta.get(key)
             if type(given) is str:
                 fragments.append(given)
             elif given is not None:
                 self._tally.add(CONTENT_DROPPED, (*at, key), f"dropped a {key} that is no text", each=key)
-        if delta.reasoning_details:
-            entries = read_details(delta.reasoning_details, self._tally, (*at, "reasoning_details"))
-            self._details += [bytes(entry) for entry in entries]
-        if type(delta.tool_calls) is list:
-            for index, fragment in enumerate(delta.tool_calls):
+        details, calls, function = delta.get("reasoning_details"), delta.get("tool_calls"), delta.get("function_call")
+        if type(details) is list:
+            self._details += details
+        else:
+            self._chat.drop_key("reasoning_details", details, at, agent=True)
+        if type(calls) is list:
+            for index, fragment in enumerate(calls):
                 self._gather_call(fragment, (*at, "tool_calls", index))
-        elif delta.tool_calls:
-            drop_key("tool_calls", delta.tool_calls, self._tally, at)
-        if type(delta.function_call) is dict:
+        elif calls:
+            self._tally.add(TOOL_CALLS_INVALID, (*at, "tool_calls"), "the tool calls are not an array", each="")
+        if type(function) is dict:
             if self._function_call is None:
                 self._function_call = _Call(0)
-            self._function_call.gather({"function": delta.function_call})
-        for key in ASSISTANT_DROPPED:
-            if given := getattr(delta, key):
-                drop_key(key, given, self._tally, at)
+            self._function_call.gather({"function": function})
+        if type(audio := delta.get("audio")) is dict and type(spoken := audio.get("transcript")) is str:
+            self._audio.append(spoken)
+        self._chat.note_keys(delta, _DELTA_KEYS, at, agent=True)
 
-    def message(self) -> CompletionMessage:
+    def message(self) -> dict[str, Any]:
         """What the fragments come to, in the shape of a whole message."""
-        message = CompletionMessage(role="assistant")
-        for key, fragments in self._texts.items():
-            setattr(message, key, "".join(fragments))
-        if self._details:
-            message.reasoning_details = msgspec.Raw(b"[" + b",".join(self._details) + b"]")
-        message.tool_calls = [call.whole() for call in sorted(self._calls, key=lambda call: call.index)]
+        message: dict[str, Any] = {key: "".join(fragments) for key, fragments in self._texts.items()}
+        message["reasoning_details"] = self._details
+        message["tool_calls"] = [call.whole() for call in sorted(self._calls, key=lambda call: call.index)]
+        if self._audio:
+            message["audio"] = {"transcript": "".join(self._audio)}
         if self._function_call is not None:
-            message.function_call = self._function_call.whole()["function"]
+            message["function_call"] = self._function_call.whole()["function"]
         return message
 
     def _gather_call(self, fragment: Any, at: At) -> None:
@@ -225,5 +222,9 @@ class _Call:
         return {**self._keys, self._body_key: {**self._body, _BODIES[self._body_key]: "".join(self._fragments)}}
 
 
+_DELTA_KEYS = frozenset(
+    {"role", "content", "reasoning", "reasoning_content", "refusal", "reasoning_details", "tool_calls",
+     "function_call", "audio", "id", "index", "name"}
+)  # fmt: skip
 _BODIES = {"function": "arguments", "custom": "input"}
 """Where a call's name stands, and which of the keys beside it comes in fragments."""

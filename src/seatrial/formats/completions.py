@@ -11,9 +11,10 @@ from typing import Any
 import msgspec
 
 from seatrial.errors import SeatrialError
-from seatrial.formats.completion_messages import MESSAGE, CompletionMessage, CompletionMessages
+from seatrial.formats.chat import Chat
 from seatrial.formats.completion_stream import CompletionStream
 from seatrial.formats.completion_turn import CHOICE, CHOICE_DROPPED, end_completion, read_usage
+from seatrial.formats.decoding import decoded_message
 from seatrial.formats.framing import open_document
 from seatrial.formats.reading import Reading
 from seatrial.formats.shape import drop_key, items, members, value
@@ -42,10 +43,23 @@ def read_completions(data: bytes, stream: type[CompletionStream]) -> Reading:
     if isinstance(document, dict) and "role" not in document:
         return _read_object(document, stream.format, tally)
     run = Transcript(messages=[])
-    reader = CompletionMessages(tally, run.messages)
+    chat = Chat(tally, run.messages)
+    if isinstance(document, dict):
+        chat.read(decoded_message(msgspec.Raw(data), tally, ()), ())
+    else:
+        chat.read_all(decoded_items(document, tally, ()))
+    return Reading(stream.format, run, tally.total(), calls=chat.facts)
+
+
+def decoded_items(entries: list[msgspec.Raw], tally: Tally, at: tuple[str | int, ...]) -> list[Any]:
+    """The messages in these bytes; one that is not JSON, as a line may be, is dropped with a note."""
+    found = []
     for index, entry in enumerate(entries):
-        reader.read(entry, () if isinstance(document, dict) else (index,))
-    return Reading(stream.format, run, tally.total())
+        try:
+            found.append(decoded_message(entry, tally, (*at, index)))
+        except SeatrialError as error:
+            tally.add(MESSAGE_DROPPED, (*at, index), error.message)
+    return found
 
 
 def _is_chunk(entry: msgspec.Raw) -> bool:
@@ -68,35 +82,34 @@ def _read_object(document: dict[str, msgspec.Raw], format: str, tally: Tally) ->
     said = {key: value(raw, tally, (key,)) for key, raw in document.items() if key not in ("messages", "choices")}
     metadata = {key: what for key, what in said.items() if what is not None and key not in _NOT_METADATA}
     run = Transcript(messages=[], metadata=metadata)
-    reader = CompletionMessages(tally, run.messages)
-    for index, message in enumerate(messages):
-        reader.read(message, ("messages", index))
+    chat = Chat(tally, run.messages)
+    chat.read_all(decoded_items(messages, tally, ("messages",)), ("messages",))
     error, usage = said.get("error"), said.get("usage")
     if "choices" in document or error is not None:
-        _read_response(document.get("choices"), Ending(error=error), usage, reader, run, tally)
+        _read_response(document.get("choices"), Ending(error=error), usage, chat, run)
     elif usage is not None and (taken := read_usage(usage, tally, ("usage",))) is not None:
         run.usage, run.cost_usd = taken.tokens, taken.cost_usd
     record_id = said.get("id")
-    return Reading(format, run, tally.total(), id=record_id if type(record_id) is str else None)
+    found_id = record_id if type(record_id) is str else None
+    return Reading(format, run, tally.total(), id=found_id, calls=chat.facts)
 
 
-def _read_response(
-    data: msgspec.Raw | None, ending: Ending, usage: Any, reader: CompletionMessages, run: Transcript, tally: Tally
-) -> None:
+def _read_response(data: msgspec.Raw | None, ending: Ending, usage: Any, chat: Chat, run: Transcript) -> None:
+    tally = chat.tally
     choices = (items(data, tally, ("choices",)) if data is not None else None) or []
     for index in range(1, len(choices)):
         tally.add(CHOICE_DROPPED, ("choices", index), "dropped another answer of the model", each="")
     at = ("choices", 0)
     choice = CHOICE.read(choices[0], tally, at) if choices else None
-    message: CompletionMessage | None = None
+    said: Any = None
     if choice is not None:
         ending.stop_reason = choice.finish_reason
         ending.error = choice.error or ending.error
         drop_key("logprobs", choice.logprobs, tally, at)
-        message = MESSAGE.read(choice.message, tally, (*at, "message")) if choice.message else None
-    if message is None:
+        said = decoded_message(choice.message, tally, (*at, "message")) if choice.message else None
+    if type(said) is not dict:
         if ending.error is None:
             tally.add(MESSAGE_DROPPED, at, "the response holds no message")
             return
-        message = CompletionMessage()
-    end_completion(reader.add_assistant(message, (*at, "message")), ending, usage, run, tally, at)
+        said = {}
+    end_completion(chat.read_answer(said, (*at, "message")), ending, usage, run, tally, at)

@@ -15,22 +15,44 @@ from seatrial.formats.tally import Tally
 
 
 def decoded_messages(raw: msgspec.Raw, tally: Tally, at: At) -> Any:
-    """The value of an array of messages for `ChatReader`, so that what cannot be held spoils nothing but itself."""
+    """The value of an array of messages for `Chat`, so that what cannot be held spoils nothing but itself."""
     entries = shape.items(raw, tally, at)
     if entries is None:
         return shape.value(raw, tally, at)
-    return [_decoded_message(entry, tally, (*at, index)) for index, entry in enumerate(entries)]
+    return [decoded_message(entry, tally, (*at, index)) for index, entry in enumerate(entries)]
 
 
-def _decoded_message(raw: msgspec.Raw, tally: Tally, at: At) -> Any:
+def decoded_message(raw: msgspec.Raw, tally: Tally, at: At) -> Any:
+    """One message; native reasoning in it keeps its bytes, as blocks or as raw entries."""
     given = shape.members(raw, tally, at)
     if given is None:
         return shape.value(raw, tally, at)
     thinking = given.pop("thinking", None)
+    details = given.pop("reasoning_details", None)
     message = {key: decoded(member, tally, (*at, key)) for key, member in given.items()}
     if thinking is not None:
         message["thinking"] = _decoded_thinking(thinking, message.get("role"), tally, (*at, "thinking"))
+    if details is not None:
+        message["reasoning_details"] = decoded_details(details, tally, (*at, "reasoning_details"))
     return message
+
+
+def decoded_details(raw: msgspec.Raw, tally: Tally, at: At) -> Any:
+    """The entries of `reasoning_details`, each byte for byte as it was sent; the value, where it is no array."""
+    entries = shape.items(raw, tally, at)
+    if entries is None:
+        return shape.value(raw, tally, at)
+    return [_sent(entry, tally, (*at, index)) for index, entry in enumerate(entries)]
+
+
+def _sent(entry: msgspec.Raw, tally: Tally, at: At) -> msgspec.Raw:
+    try:
+        str(entry, "utf-8")
+    except UnicodeDecodeError:
+        tally.add_repairs(["invalid_utf8_replaced"], at)
+        return msgspec.Raw(str(entry, "utf-8", "replace").encode())
+    # A copy, because a raw value keeps the whole input that it was cut from.
+    return entry.copy()
 
 
 def _decoded_thinking(raw: msgspec.Raw, role: Any, tally: Tally, at: At) -> Any:

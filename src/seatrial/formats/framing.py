@@ -11,6 +11,7 @@ import msgspec
 from seatrial.errors import SeatrialError
 from seatrial.events.ndjson import NdjsonParser
 from seatrial.events.sse import SseFrame, SseParser
+from seatrial.formats.chat import Chat
 from seatrial.formats.parts import At
 from seatrial.formats.reading import Reading
 from seatrial.formats.shape import items, members
@@ -65,6 +66,7 @@ class StreamReader(ABC):
     def __init__(self, tally: Tally | None = None) -> None:
         self._tally = tally or Tally()
         self._run = Transcript(messages=[], metadata={})
+        self._chat = Chat(self._tally, self._run.messages)
         self._id: str | None = None
         self._framing = Framing()
         self._frames = 0
@@ -91,7 +93,7 @@ class StreamReader(ABC):
         if not self._run.messages:
             self._tally.add(STREAM_TRUNCATED, (), "the stream holds no response")
         self._tally.add_repairs(self._framing.repairs, ())
-        return Reading(self.format, self._run, self._tally.total(), id=self._id)
+        return Reading(self.format, self._run, self._tally.total(), id=self._id, calls=self._chat.facts)
 
     @abstractmethod
     def _take(self, payload: bytes, at: At) -> None:

@@ -94,12 +94,16 @@ def read_object(body: dict[str, Any], notes: list[Note] | None = None) -> Readin
     if text is None and type(entries) is str:
         notes.append(Note(OUTPUT_READ_AS_TEXT, pointer(key), "read as the answer"))
         text, entries = entries, None
+    if type(text) is dict and "format" in text and entries is not None:
+        # A whole response of the Responses API: there, `text` is a setting, and never the answer.
+        rest["text"], text = text, None
     answer = None if text is None else read_text(text, ("text",), notes)
     facts: dict[str, CallFacts] = {}
     if type(entries) is list:
         messages = messages_from_objects(entries, notes, at=(key,), facts=facts)
     else:
         messages = _stand_in(key, entries, answer, rest, notes)
+    answer_only = type(entries) is not list
     record_id = _id(rest, notes)
     if trace_ref is not None and type(trace_ref) is not str:
         notes.append(_dropped(ref_key, "a file name", trace_ref))
@@ -122,6 +126,7 @@ def read_object(body: dict[str, Any], notes: list[Note] | None = None) -> Readin
         trace=None if trace is None else read_trace(trace, notes, at=("trace",)),
         trace_ref=trace_ref,
         calls=facts,
+        answer_only=answer_only,
     )
 
 
@@ -133,7 +138,8 @@ def read_text_output(data: bytes) -> Reading:
         text, repairs = data.decode("utf-8-sig"), []
     except UnicodeDecodeError:
         text, repairs = data.decode("utf-8-sig", "replace"), repair_notes(["invalid_utf8_replaced"])
-    return Reading(FORMAT, Transcript([AssistantMessage([TextBlock(text)], StopReason.END_TURN)], text), repairs)
+    transcript = Transcript([AssistantMessage([TextBlock(text)], StopReason.END_TURN)], text)
+    return Reading(FORMAT, transcript, repairs, answer_only=True)
 
 
 def write(transcript: Transcript, record_id: str | None = None) -> Written:

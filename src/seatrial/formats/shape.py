@@ -12,14 +12,10 @@ import msgspec
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
+from seatrial.formats.keys import KEY_DROPPED
 from seatrial.formats.parts import At
 from seatrial.formats.tally import Tally
-from seatrial.transcript import note_code
 from seatrial.transcript.salvage import VALUE_UNREADABLE
-
-KEY_DROPPED = note_code(
-    "key_dropped", "A key means something that the transcript has no place for; it was dropped.", "look"
-)
 
 S = TypeVar("S", bound=msgspec.Struct)
 

@@ -8,18 +8,21 @@ from typing import Any
 import msgspec
 
 from seatrial import wire
-from seatrial.formats.calls import Call, generated_id, generated_id_note, not_json_note
-from seatrial.formats.pairing import Pairing
 from seatrial.formats.parts import At, json_kind
 from seatrial.formats.shape import drop_key
 from seatrial.formats.tally import Tally
-from seatrial.transcript import AssistantMessage, StopReason, ToolCall, Transcript, note_code, pointer
+from seatrial.transcript import AssistantMessage, StopReason, Transcript, note_code
+from seatrial.transcript.arguments import detect_unparsed
 from seatrial.transcript.salvage import STOP_REASON_GUESSED, UNKNOWN_STOP_REASON, VALUE_DROPPED
 
 STREAM_TRUNCATED = note_code(
     "stream_truncated",
     "A stream ended before the turn did; what had arrived is kept, and the turn ends in an error.",
     "serious",
+)
+
+ARGUMENTS_CUT = note_code(
+    "arguments_cut", "The turn ended inside the arguments of a tool call; the text that had come is kept.", "serious"
 )
 
 _MAX_COUNT = 2**63 - 1
@@ -32,17 +35,6 @@ class Ending(msgspec.Struct):
     error: Any = None
     cut_off: bool = False
     """Whether a stream ended before the turn did."""
-
-
-def make_call(call: Call, pairing: Pairing, tally: Tally, at: At) -> ToolCall:
-    """The call as a block, known from now on to those who wait for its result."""
-    if call.not_json:
-        tally.notes.append(not_json_note(pointer(*at), call.name))
-    if call.id is None:
-        call.id = generated_id(at)
-        tally.notes.append(generated_id_note(pointer(*at), call.name, call.id))
-    pairing.called(call.id, call.name)
-    return ToolCall(call.id, call.name, call.arguments)
 
 
 def end_turn(
@@ -75,6 +67,15 @@ def end_turn(
         # Some providers name a natural end also when they stop for a tool; the calls know better.
         if reason is not StopReason.END_TURN:
             message.stop_reason = reason
+        if reason is StopReason.MAX_TOKENS:
+            note_cut_arguments(message, tally, at)
+
+
+def note_cut_arguments(message: AssistantMessage, tally: Tally, at: At) -> None:
+    """Note that a turn which ended too early has a call whose arguments are not whole."""
+    for call in message.tool_calls():
+        if detect_unparsed(call.arguments) is not None:
+            tally.add(ARGUMENTS_CUT, at, f"the arguments for {call.name[:40]!r} were cut off")
 
 
 def tell_run(run: Transcript, key: str, what: Any, tally: Tally, at: At) -> None:

@@ -1,0 +1,51 @@
+"""The ways in which chat messages are written down, one module each.
+
+A dialect has `fits(item) -> int`, how sure it is that an item of a list is one of its own, and `read(item, chat, at)`,
+which adds what the item says to a `Chat`. `PARTS` are its content parts, by their `type`, which may stand in messages
+of other dialects as well. Adding a dialect is a module and a line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import Any, Protocol, TypeAlias, cast
+
+from seatrial.formats.chat import Chat, Piece
+from seatrial.formats.dialects import anthropic, openai, responses
+from seatrial.formats.parts import At
+
+PartReader: TypeAlias = Callable[[dict[str, Any], Chat, At, frozenset[str]], Iterable[Piece]]
+"""Reads one part of a content. The last argument are ids of calls that the message lists elsewhere, too."""
+
+
+class Dialect(Protocol):
+    """What the module of a dialect offers."""
+
+    def fits(self, item: dict[str, Any]) -> int:
+        """0: not one of mine. 1: it could be. 2: it looks like it. 3: nothing else looks like this."""
+        ...
+
+    def read(self, item: dict[str, Any], chat: Chat, at: At) -> None:
+        """Add what the item says."""
+        ...
+
+
+_MODULES: tuple[ModuleType, ...] = (openai, anthropic, responses)
+# Of those that are equally sure, the first reads it: they read alike what they share.
+DIALECTS: tuple[Dialect, ...] = tuple(cast("Dialect", module) for module in _MODULES)
+PARTS: dict[str, PartReader] = {kind: reader for module in _MODULES for kind, reader in module.PARTS.items()}
+"""Readers of the parts that are not plain text, an image or a thought."""
+
+
+def find_dialect(item: dict[str, Any]) -> Dialect | None:
+    """The dialect that is surest of an item; None when it is none of any."""
+    best: Dialect | None = None
+    sure = 0
+    for dialect in DIALECTS:
+        found = dialect.fits(item)
+        if found > sure:
+            best, sure = dialect, found
+            if sure == 3:
+                break
+    return best

@@ -1,0 +1,161 @@
+"""Anthropic's messages: content blocks with calls and results among them.
+
+| wire | transcript |
+| --- | --- |
+| `system` blocks | system messages, one for each block of text |
+| `tool_result`, also in a `user` message | a tool result, in its place among the rest |
+| `thinking` with a signature, `redacted_thinking` | native reasoning details |
+| `thinking` without a signature | native reasoning text |
+| `tool_use` | tool call |
+| `server_tool_use`, `mcp_tool_use` | tool call that the provider ran |
+| `web_search_tool_result` and its like, `mcp_tool_result` | the result of such a call |
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from seatrial.formats.calls import nameless_note, read_call
+from seatrial.formats.chat import Chat, Piece
+from seatrial.formats.parts import At, dropped_part, read_part, read_text
+from seatrial.formats.turn import Ending, end_turn
+from seatrial.transcript import (
+    ReasoningBlock,
+    StopReason,
+    TextBlock,
+    ToolResultMessage,
+    Transcript,
+    pointer,
+)
+from seatrial.transcript.reasoning import ReasoningEncrypted, ReasoningFormat, ReasoningText, from_items
+
+STOP_REASONS: Final = {
+    "end_turn": StopReason.END_TURN,
+    "stop_sequence": StopReason.END_TURN,
+    "refusal": StopReason.END_TURN,
+    "tool_use": StopReason.TOOL_USE,
+    "pause_turn": StopReason.TOOL_USE,
+    "max_tokens": StopReason.MAX_TOKENS,
+    "model_context_window_exceeded": StopReason.MAX_TOKENS,
+}
+_FORMAT: Final = ReasoningFormat.ANTHROPIC_CLAUDE_V1
+_RESULT: Final = "_tool_result"
+_ERROR: Final = "_tool_result_error"
+SERVER_RESULTS: Final = tuple(
+    f"{tool}{_RESULT}"
+    for tool in ("web_search", "web_fetch", "code_execution", "bash_code_execution", "text_editor_code_execution",
+                 "mcp", "tool_search", "advisor")
+)  # fmt: skip
+_KEYS: Final = frozenset(
+    {"role", "content", "stop_reason", "stop_sequence", "usage", "id", "type", "model", "container"}
+)
+_CALL_KEYS: Final = frozenset({"type", "id", "name", "input", "caller", "server_name", "partial_json", "index"})
+_RESULT_KEYS: Final = frozenset({"type", "tool_use_id", "tool_call_id", "content", "is_error", "caller"})
+_THINKING_KEYS: Final = frozenset({"type", "thinking", "signature", "data", "index"})
+
+
+def fits(item: dict[str, Any]) -> int:
+    """A message with blocks that only Anthropic has, or with its stop reason."""
+    if item.get("role") not in ("user", "assistant", "system") or "parts" in item:
+        return 0
+    content = item.get("content")
+    if type(content) is list:
+        for part in content:
+            if type(part) is dict and type(kind := part.get("type")) is str and kind in _OWN_PARTS:
+                return 2
+    return 2 if item.get("type") == "message" and "stop_reason" in item else 0
+
+
+def read(item: dict[str, Any], chat: Chat, at: At) -> None:
+    """Add the messages that one message stands for."""
+    role, content = item["role"], (*at, "content")
+    if role == "system":
+        read_system(item.get("content"), chat, content)
+    elif role == "user":
+        chat.add_user(item.get("content"), content)
+        chat.note_keys(item, _KEYS, at, agent=False)
+    else:
+        message = chat.add_assistant(chat.pieces(item.get("content"), content, agent=True), content)
+        chat.note_keys(item, _KEYS, at, agent=True)
+        if item.get("stop_reason") is not None:
+            end_turn(message, Ending(item["stop_reason"]), STOP_REASONS, Transcript(), chat.tally, at)
+        chat.add_usage(message, item.get("usage"), (*at, "usage"))
+
+
+def read_system(content: Any, chat: Chat, at: At) -> None:
+    """Add a prompt: text, or a message for each block of text."""
+    if type(content) is list:
+        for index, block in enumerate(content):
+            if type(text := read_part(block)) is TextBlock:
+                chat.add_system(text.text)
+            else:
+                chat.tally.notes.append(dropped_part(block, (*at, index)))
+    elif content is not None:
+        chat.add_system(read_text(content, at, chat.tally.notes))
+
+
+def _thinking(part: dict[str, Any], chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+    chat.note_keys(part, _THINKING_KEYS, at, agent=True)
+    text, signature = part.get("thinking", part.get("text")), part.get("signature")
+    if type(text) is not str:
+        chat.tally.notes.append(dropped_part(part, at))
+        return []
+    if type(signature) is not str:
+        return [ReasoningBlock(text)]
+    return [from_items([ReasoningText(format=_FORMAT, text=text, signature=signature)])]
+
+
+def _redacted(part: dict[str, Any], chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+    data = part.get("data")
+    if type(data) is not str:
+        chat.tally.notes.append(dropped_part(part, at))
+        return []
+    return [from_items([ReasoningEncrypted(format=_FORMAT, data=data)])]
+
+
+def _tool_use(part: dict[str, Any], chat: Chat, at: At, known_calls: frozenset[str]) -> list[Piece]:
+    call = read_call(part)
+    if call is None:
+        chat.tally.notes.append(nameless_note(pointer(*at)))
+        return []
+    if call.id in known_calls:
+        return []
+    chat.note_keys(part, _CALL_KEYS, at, agent=True)
+    by_agent = part["type"] == "tool_use"
+    return [chat.call(call, at, executed_by="agent" if by_agent else "provider")]
+
+
+def _tool_result(part: dict[str, Any], chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+    message = chat.result(part.get("tool_use_id", part.get("tool_call_id")), None, at)
+    content = part.get("content")
+    message.content = chat.result_blocks(content, (*at, "content"))
+    chat.note_keys(part, _RESULT_KEYS, at, agent=False)
+    chat.mark_failure(message, part)
+    return [message]
+
+
+def _server_result(part: dict[str, Any], chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+    """The result of a tool that the provider ran: whatever it is, kept as the value that it is."""
+    message: ToolResultMessage = chat.result(part.get("tool_use_id"), None, at)
+    content = part.get("content")
+    chat.fill(message, content, (*at, "content"))
+    said = content if type(content) is dict else {}
+    failed = dict(part)
+    if type(kind := said.get("type")) is str and kind.endswith(_ERROR):
+        failed["error"] = said.get("error_code") or kind
+    elif type(code := said.get("return_code")) is int:
+        failed["return_code"] = code
+    chat.mark_failure(message, failed)
+    return [message]
+
+
+PARTS: Final[dict[str, Any]] = {
+    "thinking": _thinking,
+    "redacted_thinking": _redacted,
+    "tool_use": _tool_use,
+    "server_tool_use": _tool_use,
+    "mcp_tool_use": _tool_use,
+    "tool_result": _tool_result,
+    **dict.fromkeys(SERVER_RESULTS, _server_result),
+}
+_OWN_PARTS = frozenset(PARTS)
