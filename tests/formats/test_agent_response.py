@@ -157,7 +157,6 @@ def test_n1_nested_calls_become_flat_silently() -> None:
         {"id": "x", "arguments": {}},
         {"name": ""},
         {"function": {"arguments": "{}"}},
-        {"tool": "find"},
         {"name": 5},
         "find",
     ],
@@ -229,8 +228,44 @@ def test_a_body_that_is_no_object_is_an_error(data: bytes) -> None:
     assert caught.value.code == "invalid_document"
 
 
-def test_n8_unknown_keys_are_ignored() -> None:
-    assert read(body(assistant(content="a", mood="good"), more=1)) == read(body(assistant(content="a")))
+def test_n8_unknown_keys_change_nothing_and_are_noted() -> None:
+    reading = read(body(assistant(content="a", mood="good"), more=1))
+    assert reading.transcript == read(body(assistant(content="a"))).transcript
+    assert [(note.pointer, note.weight) for note in reading.notes] == [
+        ("/messages/0/mood", "harmless"),
+        ("/more", "harmless"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        {"tool_calls": [{"name": "delete_account", "arguments": {}}]},
+        {"steps": [{"tool": "delete_account"}]},
+        {"debug": {"deep": [{"function_call": {"name": "delete_account"}}]}},
+    ],
+)
+def test_calls_beside_the_messages_are_never_dropped_without_a_serious_note(hidden: dict[str, Any]) -> None:
+    assert any(note.serious for note in read(body(assistant(content="a"), **hidden)).notes)
+    assert any(note.serious for note in read(body(assistant(content="a"), metadata=hidden)).notes)
+
+
+def test_an_unknown_key_with_an_object_under_an_assistant_message_is_serious_unless_it_is_known_to_hold_no_call() -> (
+    None
+):
+    assert [note.weight for note in read(body(assistant(content="a", plan={"x": 1}))).notes] == ["serious"]
+    assert [note.weight for note in read(body(assistant(content="a", annotations=[{"x": 1}]))).notes] == ["harmless"]
+    assert [note.weight for note in read(body({"role": "user", "content": "a", "plan": {"x": 1}})).notes] == [
+        "harmless"
+    ]
+
+
+def test_hidden_thinking_is_no_visible_answer() -> None:
+    reading = read(body(assistant(content="<think>secret</think>Done."), final_response="<think>nothing</think> "))
+    assert reading.transcript.messages == [
+        AssistantMessage([ThinkingBlock("secret"), TextBlock("Done.")], StopReason.END_TURN)
+    ]
+    assert noted(reading) == [("final_response_missing", "/final_response")]
 
 
 def test_n9_metadata_that_is_not_known_stays_metadata() -> None:
@@ -448,12 +483,18 @@ def test_roles_by_another_name_are_read_as_what_they_stand_for() -> None:
 
 
 def test_calls_of_another_role_follow_as_an_assistant_message() -> None:
-    reading = read(body({"role": "user", "content": "go", "tool_calls": [{"id": "c1", "name": "find"}]}))
+    reading = read(body({"role": "system", "content": "go", "tool_calls": [{"id": "c1", "name": "find"}]}))
     assert noted(reading) == [("calls_outside_assistant", "/messages/0")]
     assert reading.transcript.messages == [
-        UserMessage("go"),
+        SystemMessage("go"),
         AssistantMessage([ToolCall("c1", "find", {})], StopReason.TOOL_USE),
     ]
+
+
+def test_calls_of_a_user_are_the_users_own() -> None:
+    reading = read(body({"role": "user", "content": "go", "tool_calls": [{"id": "c1", "name": "find"}]}))
+    assert noted(reading) == []
+    assert reading.calls["c1"].executed_by == "user"
 
 
 @pytest.mark.parametrize(

@@ -278,9 +278,43 @@ def test_a_block_without_a_place_is_dropped_with_a_note(block: Any) -> None:
     assert [(note.code, note.pointer) for note in reading.notes] == [("content_dropped", "/0/content/1")]
 
 
-@pytest.mark.parametrize("kind", ["server_tool_use", "web_search_tool_result", "mcp_tool_use", "container_upload"])
-def test_what_the_provider_ran_itself_is_dropped_with_a_note(kind: str) -> None:
-    assert content_of({"type": kind, "id": "s", "name": "web_search", "input": {}}) == ([], ["content_dropped"])
+@pytest.mark.parametrize("kind", ["server_tool_use", "mcp_tool_use"])
+def test_what_the_provider_ran_itself_is_a_call_of_the_providers(kind: str) -> None:
+    part = {"type": kind, "id": "s", "name": "web_search", "input": {}}
+    assert content_of(part) == ([ToolCall("s", "web_search", {})], [])
+    reading = read([{"role": "assistant", "content": [part]}])
+    assert reading.calls["s"].executed_by == "provider"
+
+
+@pytest.mark.parametrize(
+    ("result", "failed"),
+    [
+        ({"type": "web_search_tool_result", "content": [{"type": "web_search_result", "url": "u"}]}, False),
+        (
+            {"type": "web_search_tool_result", "content": {"type": "web_search_tool_result_error", "error_code": "x"}},
+            True,
+        ),
+        ({"type": "mcp_tool_result", "is_error": True, "content": [{"type": "text", "text": "no"}]}, True),
+        (
+            {
+                "type": "bash_code_execution_tool_result",
+                "content": {"type": "bash_code_execution_result", "return_code": 1},
+            },
+            True,
+        ),
+    ],
+)
+def test_the_result_of_a_call_of_the_providers_is_paired_with_it(result: dict[str, Any], failed: bool) -> None:
+    call = {"type": "server_tool_use", "id": "s", "name": "tool", "input": {}}
+    reading = read([{"role": "assistant", "content": [call, {"tool_use_id": "s", **result}]}])
+    message = reading.transcript.messages[-1]
+    assert isinstance(message, ToolResultMessage)
+    assert (message.tool_call_id, message.is_error, codes(reading)) == ("s", failed, [])
+
+
+def test_a_block_that_nobody_knows_is_dropped_with_a_serious_note() -> None:
+    reading = read([{"role": "assistant", "content": [{"type": "container_upload", "id": "s"}]}])
+    assert [(note.code, note.weight) for note in reading.notes] == [("content_dropped", "serious")]
 
 
 def test_thinking_with_a_signature_is_details_and_without_one_reasoning() -> None:
@@ -466,8 +500,9 @@ def test_damaged_text_is_mended_with_a_note() -> None:
         assert codes(reading) == [code]
 
 
-def test_a_block_with_a_number_out_of_range_spoils_nothing_but_itself() -> None:
+def test_a_number_out_of_range_spoils_nothing_but_itself() -> None:
     call = b'{"type":"tool_use","id":"1","name":"f","input":{"a":1e999}}'
     reading = anthropic.read(b'[{"role":"assistant","content":[%s,{"type":"text","text":"a"}]}]' % call)
-    assert reading.transcript.messages == [turn(TextBlock("a"))]
-    assert codes(reading) == ["value_unreadable", "content_dropped"]
+    call_block = ToolCall("1", "f", {"a": "1e999"})
+    assert reading.transcript.messages == [AssistantMessage([call_block, TextBlock("a")], StopReason.TOOL_USE)]
+    assert codes(reading) == ["value_unreadable"]

@@ -372,7 +372,7 @@ def test_a_legacy_function_call_and_its_result_are_paired() -> None:
     assert isinstance(result, ToolResultMessage)
     assert call.stop_reason is StopReason.TOOL_USE
     assert (result.tool_call_id, result.tool_name) == (call.tool_calls()[0].id, "clock")
-    assert codes(reading) == ["tool_call_id_generated", "role_read_as", "tool_result_paired_by_order"]
+    assert codes(reading) == ["tool_call_id_generated", "role_read_as"]
 
 
 def test_a_custom_tool_takes_its_text_as_arguments() -> None:
@@ -569,7 +569,7 @@ def test_a_number_out_of_range_spoils_nothing_but_itself() -> None:
     )
     assert reading.transcript.messages == [
         UserMessage("a"),
-        AssistantMessage([TextBlock("b")], StopReason.END_TURN),
+        AssistantMessage([TextBlock("b"), ToolCall("1", "f", {})], StopReason.TOOL_USE),
     ]
     assert "value_unreadable" in codes(reading)
 

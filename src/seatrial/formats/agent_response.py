@@ -101,13 +101,11 @@ class _Text(msgspec.Struct, tag_field="type", tag="text", gc=False, forbid_unkno
 class _System(msgspec.Struct, tag_field="role", tag="system", gc=False, forbid_unknown_fields=True):
     content: str
     id: str | None = None
-    name: str | None = None
 
 
 class _User(msgspec.Struct, tag_field="role", tag="user", gc=False, forbid_unknown_fields=True):
     content: str | list[_Text]
     id: str | None = None
-    name: str | None = None
 
 
 class _Assistant(msgspec.Struct, tag_field="role", tag="assistant", gc=False, forbid_unknown_fields=True):
@@ -115,7 +113,6 @@ class _Assistant(msgspec.Struct, tag_field="role", tag="assistant", gc=False, fo
     tool_calls: list[_Call] | None = None
     thinking: list[msgspec.Raw] | None = None
     id: str | None = None
-    name: str | None = None
 
 
 class _Tool(msgspec.Struct, tag_field="role", tag="tool", gc=False, forbid_unknown_fields=True):
@@ -267,6 +264,10 @@ def _reading(answer: str, messages: list[Message], metadata: dict[str, Any], not
     transcript = Transcript(messages, answer, None, None, None, None, metadata)
     if metadata:
         _lift(transcript, notes)
+        for key, what in metadata.items():
+            if (type(what) is dict or type(what) is list) and may_hold_call(key, what):
+                text = "what stands here looks like calls, and was not read"
+                notes.append(Note(CALLS_IN_METADATA, pointer("metadata", key), text))
     return Reading(FORMAT, transcript, notes)
 
 
@@ -335,10 +336,6 @@ def _read_carefully(data: bytes) -> Reading:
     for key, raw in given.items():
         if key not in _READ:
             note_unread(key, decoded(raw, tally, (key,)), tally)
-    if metadata:
-        for key, what in metadata.items():
-            if may_hold_call(key, what):
-                tally.add(CALLS_IN_METADATA, ("metadata", key), "what stands here looks like calls, and was not read")
     reading = _reading(answer, messages, metadata or {}, tally.total())
     reading.answer_only = answer_only
     reading.calls = facts

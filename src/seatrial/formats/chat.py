@@ -121,7 +121,7 @@ class Chat:
         from seatrial.formats.dialects import find_dialect
 
         if type(item) is not dict:
-            self.tally.add(MESSAGE_DROPPED, at, f"expected a message, got {json_kind(item)}", each=json_kind(item))
+            self.tally.add(MESSAGE_DROPPED, at, f"expected a message, got {json_kind(item)}")
             return
         dialect = find_dialect(item)
         if dialect is not None:
@@ -131,12 +131,12 @@ class Chat:
 
         if (name := recognise_item(item)) is not None:
             message = f"this is {name}, which Seatrial does not read as a message"
-            self.tally.add(MESSAGE_OF_ANOTHER_FORMAT, at, message, each=name)
+            self.tally.add(MESSAGE_OF_ANOTHER_FORMAT, at, message)
         elif type(item.get("type")) is str:
             kind = item["type"][:40]
-            self.tally.add(MESSAGE_DROPPED, at, f"dropped an entry of the unknown type {kind!r}", each=kind)
+            self.tally.add(MESSAGE_DROPPED, at, f"dropped an entry of the unknown type {kind!r}")
         else:
-            self.tally.add(MESSAGE_DROPPED_NO_ROLE, at, "dropped a message without a role", each="")
+            self.tally.add(MESSAGE_DROPPED_NO_ROLE, at, "dropped a message without a role")
 
     def read_answer(self, said: dict[str, Any], at: At) -> AssistantMessage:
         """Append the message of a model's response, which is the assistant's whatever role it names."""
@@ -268,6 +268,8 @@ class Chat:
     def _note_part(self, part: Any, at: At, *, agent: bool) -> None:
         if type(part) is dict:
             self.note_keys(part, _PART_KEYS, at, agent=agent)
+            if type(image := part.get("image_url")) is dict:
+                self.note_keys(image, _IMAGE_KEYS, (*at, "image_url"), agent=agent)
 
     def call(
         self,
@@ -440,4 +442,5 @@ _PART_KEYS = frozenset(
     {"type", "text", "refusal", "image_url", "source", "url", "media_type", "alt", "thinking", "reasoning", "signature",
      "data", "id", "index", "detail", "state", "format"}
 )  # fmt: skip
+_IMAGE_KEYS = frozenset({"url"})
 _EPOCH = datetime.fromtimestamp(0, UTC)

@@ -50,7 +50,7 @@ def find_failure(result: Mapping[str, Any]) -> Failure | None:
             status = known
     error = result.get("error")
     text = _error_text(error)
-    if error or text:
+    if error is True or (error and type(error) in (str, dict, list)):
         status = status or "error"
     if any(_says_true(result.get(key)) for key in _FLAGS) or result.get("success") is False:
         status = status or "error"

@@ -99,7 +99,9 @@ def _calls(messages: list[Any]) -> tuple[list[str], list[str]] | None:
                         return None
                     names.append(function["name"])
                     arguments.append(function["arguments"])
-            elif "toolCalls" in message or (message["role"] != "tool" and type(message["content"]) is list):
+            elif message["role"] not in _ROLES or (message["role"] != "tool" and type(message["content"]) is list):
+                return None
+            if not message.keys() <= _KEYS:
                 return None
         # These raise if one is not text, and no other check is as quick.
         "".join(names), "".join(arguments)
@@ -108,4 +110,6 @@ def _calls(messages: list[Any]) -> tuple[list[str], list[str]] | None:
     return (names, arguments) if all(names) else None
 
 
+_KEYS = frozenset({"role", "content", "tool_calls", "tool_call_id", "id", "name"})
+_ROLES = frozenset({"system", "user", "assistant", "tool"})
 _decode = msgspec.json.Decoder().decode

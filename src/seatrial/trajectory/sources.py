@@ -103,7 +103,7 @@ def _steps_from_usual(messages: list[Any]) -> list[Step] | None:
                 return None
             # When there are no other keys than those that were read, none of them can be unusual.
             if (type(content) is not str and content is not None) or (
-                len(message) != read and not _UNUSUAL.isdisjoint(message)
+                len(message) != read and not message.keys() <= _USUAL
             ):
                 return None
         "".join(names)  # raises if one is not text, and no other check is as quick
@@ -326,8 +326,8 @@ def _without_chunks(events: Iterable[t.Event]) -> Iterable[t.Event]:
 
 
 _SILENT_ROLES = frozenset({"user", "system", "assistant"})
-_UNUSUAL = frozenset({"timestamp", "toolCalls", "toolCallId", "is_error", "thinking"})
+_USUAL = frozenset({"role", "content", "tool_calls", "tool_call_id", "id"})
 _UNUSUAL_IN_CALL = frozenset({"name", "output", *FACT_KEYS})
-"""Keys that mean something and have to be read with care."""
+"""Keys of a call that mean something and have to be read with care."""
 _TEXT = frozenset({str, type(None)})
 _ARGUMENTS: msgspec.json.Decoder[Any] = msgspec.json.Decoder()

@@ -17,24 +17,24 @@ from typing import Any, Final
 
 from seatrial.formats.calls import nameless_note, read_call
 from seatrial.formats.chat import Chat, Piece
-from seatrial.formats.parts import At, dropped_part, read_part, read_text
-from seatrial.formats.turn import Ending, end_turn
+from seatrial.formats.parts import At, dropped_part, json_kind, read_part, read_text
+from seatrial.formats.turn import Ending, end_turn, other_counts, token_count
 from seatrial.transcript import (
     ReasoningBlock,
     StopReason,
     TextBlock,
     ToolResultMessage,
     Transcript,
+    Usage,
     pointer,
 )
 from seatrial.transcript.reasoning import ReasoningEncrypted, ReasoningFormat, ReasoningText, from_items
+from seatrial.transcript.salvage import VALUE_DROPPED
 
 STOP_REASONS: Final = {
     "end_turn": StopReason.END_TURN,
     "stop_sequence": StopReason.END_TURN,
-    "refusal": StopReason.END_TURN,
     "tool_use": StopReason.TOOL_USE,
-    "pause_turn": StopReason.TOOL_USE,
     "max_tokens": StopReason.MAX_TOKENS,
     "model_context_window_exceeded": StopReason.MAX_TOKENS,
 }
@@ -46,9 +46,9 @@ SERVER_RESULTS: Final = tuple(
     for tool in ("web_search", "web_fetch", "code_execution", "bash_code_execution", "text_editor_code_execution",
                  "mcp", "tool_search", "advisor")
 )  # fmt: skip
-_KEYS: Final = frozenset(
-    {"role", "content", "stop_reason", "stop_sequence", "usage", "id", "type", "model", "container"}
-)
+_KEYS: Final = frozenset({"role", "content", "stop_reason", "stop_sequence", "usage", "id", "type"})
+_TEXT_KEYS: Final = frozenset({"type", "text"})
+_COUNTS: Final = frozenset(Usage.__struct_fields__)
 _CALL_KEYS: Final = frozenset({"type", "id", "name", "input", "caller", "server_name", "partial_json", "index"})
 _RESULT_KEYS: Final = frozenset({"type", "tool_use_id", "tool_call_id", "content", "is_error", "caller"})
 _THINKING_KEYS: Final = frozenset({"type", "thinking", "signature", "data", "index"})
@@ -79,7 +79,18 @@ def read(item: dict[str, Any], chat: Chat, at: At) -> None:
         chat.note_keys(item, _KEYS, at, agent=True)
         if item.get("stop_reason") is not None:
             end_turn(message, Ending(item["stop_reason"]), STOP_REASONS, Transcript(), chat.tally, at)
-        chat.add_usage(message, item.get("usage"), (*at, "usage"))
+        if (usage := item.get("usage")) is not None:
+            message.usage, rest = read_usage(usage, chat, (*at, "usage"))
+            chat.note_keys(rest, frozenset(), (*at, "usage"), agent=False)
+
+
+def read_usage(given: Any, chat: Chat, at: At) -> tuple[Usage | None, dict[str, Any]]:
+    """The counts, and those that have no field of their own."""
+    if type(given) is not dict:
+        chat.tally.add(VALUE_DROPPED, at, f"expected an object of token counts, got {json_kind(given)}")
+        return None, {}
+    counts = [token_count(given, key, chat.tally, at) for key in Usage.__struct_fields__]
+    return Usage(*counts), other_counts(given, _COUNTS)
 
 
 def read_system(content: Any, chat: Chat, at: At) -> None:
@@ -88,6 +99,8 @@ def read_system(content: Any, chat: Chat, at: At) -> None:
         for index, block in enumerate(content):
             if type(text := read_part(block)) is TextBlock:
                 chat.add_system(text.text)
+                if type(block) is dict:
+                    chat.note_keys(block, _TEXT_KEYS, (*at, index), agent=False)
             else:
                 chat.tally.notes.append(dropped_part(block, (*at, index)))
     elif content is not None:

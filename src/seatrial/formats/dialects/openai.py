@@ -56,8 +56,6 @@ THINKING_INVALID = note_code(
     "thinking_invalid", "A thinking entry is not an object; text was kept as reasoning.", "look"
 )
 
-PARTS: Final[dict[str, Any]] = {}
-
 ROLES: Final[Mapping[str, str]] = {
     "system": "system",
     "developer": "system",
@@ -71,14 +69,17 @@ ROLES: Final[Mapping[str, str]] = {
 }
 _CALL_LISTS: Final = ("tool_calls", "toolCalls")
 _ANY = frozenset(
-    {"role", "content", "id", "index", "object", "type", "name", "timestamp", "created", "created_at",
+    {"role", "content", "id", "index", "object", "type", "timestamp", "created", "created_at",
      "turn_idx", "source", "model"}
 )  # fmt: skip
 _CALLING = frozenset({"tool_calls", "toolCalls", "function_call"})
 _KNOWN: Final[Mapping[str, frozenset[str]]] = {
-    "system": _ANY,
+    "system": _ANY | _CALLING,
     "user": _ANY | _CALLING,
-    "tool": _ANY | FAILURE_KEYS | {"tool_call_id", "toolCallId", "function", "tool_name", "toolName", "requestor"},
+    "tool": _ANY
+    | _CALLING
+    | FAILURE_KEYS
+    | {"name", "tool_call_id", "toolCallId", "function", "tool_name", "toolName", "requestor"},
     "assistant": _ANY
     | _CALLING
     | {"refusal", "audio", "reasoning", "reasoning_content", "reasoning_details", "thinking", "usage", "cost",
@@ -277,5 +278,16 @@ def _read_result(item: dict[str, Any], chat: Chat, at: At, timestamp: int | None
     chat.add_result(message, at)
 
 
+def _refusal(part: dict[str, Any], chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+    chat.tally.add(REFUSAL_READ_AS_TEXT, at, "kept a refusal as visible text", each="")
+    return [TextBlock(read_text(part.get("refusal", ""), (*at, "refusal"), chat.tally.notes))]
+
+
+def _call_part(part: dict[str, Any], chat: Chat, at: At, known_calls: frozenset[str]) -> list[Piece]:
+    call_id = part.get("id")
+    return [] if type(call_id) is str and call_id in known_calls else read_call_entry(part, chat, at)
+
+
+PARTS: Final[dict[str, Any]] = {"refusal": _refusal, "tool_call": _call_part}
 _NAME_KEYS: Final = ("name", "function", "tool_name", "toolName")
 _FACT_FIELDS: Final = ("started_at", "ended_at", "duration_ms", "status", "error")

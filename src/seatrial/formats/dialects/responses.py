@@ -6,7 +6,7 @@
 | `reasoning` | native reasoning details: summaries, text, encrypted content |
 | `function_call`, `custom_tool_call`, `computer_call`, calls of shells and patches | tool call |
 | `..._output` | its result, paired by `call_id` |
-| `mcp_call`, `web_search_call` and other hosted calls | tool call that the provider ran, with its result if it has one |
+| `mcp_call`, `web_search_call` and other hosted calls | tool call that the provider ran, with any result |
 | `mcp_list_tools`, `mcp_approval_request`, `mcp_approval_response` | nothing: no call was made |
 
 Items of the model that follow each other are one turn.
