@@ -109,7 +109,7 @@ def test_convert_reports_as_json_when_asked(seatrial: Any) -> None:
     ran = seatrial("convert", SAMPLES / "agent-response-flawed.json", "--to", "openai", "--json")
     report = json.loads(ran.err)
     assert report["from"] == "agent-response"
-    assert {"code", "pointer", "message"} == set(report["notes"][0])
+    assert {"code", "pointer", "message", "weight"} == set(report["notes"][0])
 
 
 def test_convert_replaces_its_output_file_whole(seatrial: Any, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_a_run_that_did_not_pass_tells_why_but_not_what_was_said() -> None:
 def test_what_belongs_to_no_run_is_told_with_the_experiment() -> None:
     notes = {"crew": [Note("batch_id_unknown", "/3", "the id is 'x'")]}
     (told,) = document(report(rows_of(crew="p"), notes=notes))["experiment"]["notes"]["crew"]
-    assert told == {"code": "batch_id_unknown", "pointer": "/3", "message": "the id is 'x'"}
+    assert told == {"code": "batch_id_unknown", "pointer": "/3", "message": "the id is 'x'", "weight": "serious"}
 
 
 def test_nothing_is_a_document_too() -> None:
