@@ -8,8 +8,10 @@ import pytest
 from strategies import records
 
 from seatrial.errors import SeatrialError
-from seatrial.runs import Case, Fault, Judgement, RunKey
-from seatrial.store import RunFilter, Store, open_store
+from seatrial.runs import Case, Fault, Judgement, Run, RunKey
+from seatrial.store import NoteTotals, RunFilter, Store, open_store
+from seatrial.trajectory.completeness import Completeness, Level
+from seatrial.transcript import Note
 
 
 @pytest.fixture
@@ -99,10 +101,9 @@ def test_agents_are_counted(filled: Store) -> None:
     ):
         filled.record_run(run).wait()
     crew, other = filled.agent_counts("exp-1")
-    assert (crew.agent, crew.runs, crew.attempts, crew.steps) == ("crew", 4, 4, 4)
+    assert (crew.agent, crew.runs, crew.attempts) == ("crew", 4, 4)
     assert crew.outcomes == {"passed": 1, "failed": 1, "errored": 1, "ungraded": 1}
     assert crew.error_classes == {"agent_5xx": 1}
-    assert crew.duration_ms == 50.0
     assert (other.agent, other.outcomes, other.error_classes) == ("other", {"cancelled": 1}, {})
 
 
@@ -125,7 +126,58 @@ def test_graders_are_counted(filled: Store) -> None:
     assert (trajectory.judgements, trajectory.score) == ({"passed": 1, "failed": 1, "skipped": 1}, 0.5)
 
 
+def noted_run(case: int, *notes: Note, agent: str = "crew", level: Level | None = None) -> Run:
+    completeness = Completeness(level, "messages", ["messages"], list(notes)) if level is not None else None
+    return records.run(case, agent=agent, reading=records.reading("a", "b", notes=notes), completeness=completeness)
+
+
+def test_notes_are_counted_by_agent_code_and_weight_and_a_run_with_several_once(filled: Store) -> None:
+    dropped, guessed = Note("invalid_line", "/messages/1", "dropped"), Note("invalid_utf8_replaced", "", "guessed")
+    lighter = Note("invalid_line", "/messages/2", "not a message of the agent", "look")
+    made_up = Note("id_made", "", "made up", "harmless")
+    unheard = Note("of_a_later_version", "", "?")
+    for run in (
+        noted_run(0, dropped, dropped, guessed),
+        noted_run(1, lighter, made_up),
+        noted_run(2, made_up),
+        noted_run(3, unheard, agent="other"),
+        noted_run(4),
+    ):
+        filled.record_run(run).wait()
+    totals = filled.note_totals("exp-1")
+    assert [(c.agent, c.code, c.weight, c.notes, c.runs) for c in totals.counts] == [
+        ("crew", "invalid_line", "serious", 2, 1),
+        ("other", "of_a_later_version", "serious", 1, 1),
+        ("crew", "invalid_line", "look", 1, 1),
+        ("crew", "invalid_utf8_replaced", "look", 1, 1),
+        ("crew", "id_made", "harmless", 2, 2),
+    ]
+    assert (totals.runs, totals.serious_runs) == (3, 2)
+
+
+def test_the_notes_of_a_run_come_heaviest_first_and_no_more_than_asked_for_but_all_are_counted(filled: Store) -> None:
+    notes = [Note("id_made", f"/{n}", "made up", "harmless") for n in range(30)]
+    notes += [Note("guess", f"/{n}", "guessed", "look") for n in range(3)] + [Note("drop", "/9", "dropped", "serious")]
+    filled.record_run(noted_run(0, *notes, level="partial")).wait()
+    filled.record_run(noted_run(1)).wait()
+    found = filled.run_notes(["run-crew-case-0-0", "run-crew-case-1-0", "ghost"], limit=4)
+    noted, unnoted = found["run-crew-case-0-0"], found["run-crew-case-1-0"]
+    assert len(found) == 2
+    assert [note.pointer for note in noted.notes] == ["/9", "/0", "/1", "/2"]
+    assert noted.counts == {("id_made", "harmless"): 30, ("guess", "look"): 3, ("drop", "serious"): 1}
+    assert noted.completeness is not None
+    assert noted.completeness.level == "partial"
+    assert (unnoted.completeness, unnoted.notes, unnoted.counts) == (None, [], {})
+
+
+def test_a_summary_says_how_complete_the_calls_are(filled: Store) -> None:
+    for case, level in enumerate(("complete", "partial", "none", None)):
+        filled.record_run(noted_run(case, level=level)).wait()  # type: ignore[arg-type]
+    assert [run.calls for run in filled.runs("exp-1")] == ["complete", "partial", "none", None]
+
+
 def test_an_experiment_without_runs_counts_nothing(filled: Store) -> None:
+    assert filled.note_totals("exp-1") == NoteTotals()
     assert not any([filled.agent_counts("exp-1"), filled.matrix("exp-1"), filled.grader_counts("exp-1")])
     assert filled.done_keys("exp-1") == {}
 

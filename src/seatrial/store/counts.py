@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, get_args
+from typing import TypeVar, get_args
 
 import msgspec
 import sqlalchemy as sa
 
 from seatrial.runs import Judgement
 from seatrial.store.rows import Outcome
-from seatrial.store.schema import cases, runs, verdicts
+from seatrial.store.queries import weight_of
+from seatrial.store.schema import cases, notes, runs, verdicts
+from seatrial.transcript import Weight
 
 Word = TypeVar("Word")
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 JUDGEMENTS: tuple[Judgement, ...] = get_args(Judgement)
+WEIGHTS: tuple[Weight, ...] = ("serious", "look", "harmless")
 
 
 class AgentCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,11 +28,6 @@ class AgentCounts(msgspec.Struct, frozen=True, kw_only=True):
     outcomes: dict[Outcome, int]
     error_classes: dict[str, int]
     attempts: int
-    steps: int
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float
-    duration_ms: float
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -52,14 +50,35 @@ class GraderCounts(msgspec.Struct, frozen=True):
     judgements: dict[Judgement, int]
 
 
+class NoteCounts(msgspec.Struct, frozen=True):
+    """Notes of one code and weight on the runs of one agent."""
+
+    agent: str
+    code: str
+    weight: Weight
+    notes: int
+    runs: int
+    """Runs that have at least one."""
+
+
+class NoteTotals(msgspec.Struct, frozen=True):
+    """All notes on the runs of an experiment."""
+
+    counts: list[NoteCounts] = []
+    """By weight, the most serious first, then by agent and code."""
+    runs: int = 0
+    """Runs with a note that needs a look."""
+    serious_runs: int = 0
+    """Runs with a serious one."""
+
+
 def agents(connection: sa.Connection, experiment: int) -> list[AgentCounts]:
     """By agent."""
     counted = connection.execute(
         sa.select(
             runs.c.agent,
             sa.func.count().label("runs"),
-            *map(_total, (runs.c.attempts, runs.c.steps, runs.c.input_tokens, runs.c.output_tokens)),
-            *map(_total, (runs.c.cost_usd, runs.c.duration_ms)),
+            sa.func.sum(runs.c.attempts),
             *[sa.func.count().filter(runs.c.outcome == outcome) for outcome in OUTCOMES],
         )
         .where(runs.c.experiment == experiment)
@@ -74,13 +93,8 @@ def agents(connection: sa.Connection, experiment: int) -> list[AgentCounts]:
             outcomes=_present(OUTCOMES, outcomes),
             error_classes=faults.get(agent, {}),
             attempts=int(attempts),
-            steps=int(steps),
-            input_tokens=int(tokens_in),
-            output_tokens=int(tokens_out),
-            cost_usd=cost,
-            duration_ms=duration,
         )
-        for agent, count, attempts, steps, tokens_in, tokens_out, cost, duration, *outcomes in counted
+        for agent, count, attempts, *outcomes in counted
     ]
 
 
@@ -118,6 +132,30 @@ def graders(connection: sa.Connection, experiment: int) -> list[GraderCounts]:
     return [GraderCounts(agent, grader, score, _present(JUDGEMENTS, count)) for agent, grader, score, *count in counted]
 
 
+def note_totals(connection: sa.Connection, experiment: int) -> NoteTotals:
+    """What was noted on the runs of each agent, by code."""
+    # By run, because a run with notes of two codes is one run to look at.
+    grouped = connection.execution_options(stream_results=True).execute(
+        sa.select(runs.c.agent, notes.c.run, notes.c.code, notes.c.weight, sa.func.count())
+        .join(notes, notes.c.run == runs.c.id)
+        .where(runs.c.experiment == experiment)
+        .group_by(runs.c.agent, notes.c.run, notes.c.code, notes.c.weight)
+    )
+    found: dict[tuple[str, str, Weight], tuple[int, int]] = {}
+    heaviest: dict[int, int] = {}
+    for agent, run, code, stored, count in grouped:
+        weight = weight_of(code, stored)
+        before = found.get((agent, code, weight), (0, 0))
+        found[agent, code, weight] = (before[0] + count, before[1] + 1)
+        heaviest[run] = min(heaviest.get(run, len(WEIGHTS)), WEIGHTS.index(weight))
+    ordered = sorted(found.items(), key=lambda item: (WEIGHTS.index(item[0][2]), item[0]))
+    return NoteTotals(
+        [NoteCounts(*key, count, of_runs) for key, (count, of_runs) in ordered],
+        runs=sum(WEIGHTS[place] != "harmless" for place in heaviest.values()),
+        serious_runs=sum(WEIGHTS[place] == "serious" for place in heaviest.values()),
+    )
+
+
 def _error_classes(connection: sa.Connection, experiment: int) -> dict[str, dict[str, int]]:
     counted = connection.execute(
         sa.select(runs.c.agent, runs.c.error_class, sa.func.count())
@@ -129,11 +167,6 @@ def _error_classes(connection: sa.Connection, experiment: int) -> dict[str, dict
     for agent, error_class, count in counted:
         found.setdefault(agent, {})[error_class] = count
     return found
-
-
-def _total(column: sa.Column[Any]) -> sa.ColumnElement[float]:
-    # As floating point: an agent may report any number of tokens, and a sum of integers can overflow.
-    return sa.func.coalesce(sa.func.sum(sa.cast(column, sa.Double)), 0.0)
 
 
 def _present(words: tuple[Word, ...], counts: list[int]) -> dict[Word, int]:

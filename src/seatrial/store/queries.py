@@ -17,14 +17,17 @@ from seatrial.store.bodies import digest, unpack
 from seatrial.store.dialect import Dialect
 from seatrial.store.phrases import phrases
 from seatrial.store.rows import Outcome
-from seatrial.store.schema import bodies, cases, events, experiments, readings, runs, verdicts
+from seatrial.store.schema import bodies, cases, events, experiments, notes, readings, runs, verdicts
 from seatrial.store.search import Hit, pieces, snippet
-from seatrial.transcript import Note, note_code
+from seatrial.trajectory.completeness import Completeness, Level
+from seatrial.transcript import Note, NoteCode, Weight, note_code
+from seatrial.transcript.note import NOTE_CODES
 
 BODY_DAMAGED = note_code("body_damaged", "The store has the run, but not the bytes that the agent sent.", "look")
 
 T = TypeVar("T")
 
+_UNKNOWN_CODE = NoteCode("", "serious")
 _BEYOND = 2**62  # no run has so many events, and no database a much larger number
 
 
@@ -49,9 +52,22 @@ class RunSummary(msgspec.Struct, frozen=True, gc=False):
     duration_ms: float | None
     attempts: int
     steps: int
+    """Those that are known; all of them only when the calls are complete."""
+    calls: Level | None
+    """How complete they are; None when there was no answer to read, or nobody had worked it out."""
     input_tokens: int | None
     output_tokens: int | None
     cost_usd: float | None
+
+
+class RunNotes(msgspec.Struct, frozen=True):
+    """What had to be dropped, guessed or repaired to read a run, and what that leaves unknown of its calls."""
+
+    completeness: Completeness | None
+    notes: list[Note]
+    """The first of them, the most serious before the others."""
+    counts: dict[tuple[str, Weight], int]
+    """All of them, by code and weight."""
 
 
 def done_keys(connection: sa.Connection, experiment: int) -> dict[RunKey, Outcome]:
@@ -79,6 +95,46 @@ def whole_page(
 ) -> list[Run]:
     """The same with all their parts but the bodies."""
     return _whole(connection, _page(_WHOLE, experiment, where, after, limit))
+
+
+def run_notes(connection: sa.Connection, run_ids: list[str], limit: int) -> dict[str, RunNotes]:
+    """The notes of each of these runs, at most so many of one."""
+    found = connection.execute(sa.select(runs.c.id, runs.c.run_id, runs.c.data).where(runs.c.run_id.in_(run_ids))).all()
+    numbers = [row.id for row in found]
+    counts: defaultdict[int, dict[tuple[str, Weight], int]] = defaultdict(dict)
+    counted = (
+        sa.select(notes.c.run, notes.c.code, notes.c.weight, sa.func.count())
+        .where(notes.c.run.in_(numbers))
+        .group_by(notes.c.run, notes.c.code, notes.c.weight)
+        .order_by(notes.c.run, sa.func.min(notes.c.position))
+    )
+    for number, code, weight, count in connection.execute(counted):
+        counts[number][code, weight_of(code, weight)] = count
+    order = (sa.case({"harmless": 2, "look": 1}, value=notes.c.weight, else_=0), notes.c.position)
+    place = sa.func.row_number().over(partition_by=notes.c.run, order_by=order).label("place")
+    ranked = sa.select(notes, place).where(notes.c.run.in_(numbers)).subquery()
+    first: defaultdict[int, list[Note]] = defaultdict(list)
+    for row in connection.execute(
+        sa.select(ranked).where(ranked.c.place <= limit).order_by(ranked.c.run, ranked.c.place)
+    ):
+        try:
+            note = wire.decode(row.data, rows.NOTE)
+        except (SeatrialError, ValueError):
+            note = Note(row.code, "", "this note is damaged in the store", weight_of(row.code, row.weight))
+        first[row.run].append(note)
+    return {row.run_id: RunNotes(_completeness(row.data), first[row.id], counts[row.id]) for row in found}
+
+
+def _completeness(data: bytes) -> Completeness | None:
+    try:
+        return wire.decode(data, rows.RUN_DATA).completeness
+    except (SeatrialError, ValueError):
+        return None  # the run is damaged, which is said where the whole of it is read
+
+
+def weight_of(code: str, weight: Weight | None) -> Weight:
+    """The weight of a note as it is stored; a code that nobody knows may mean that something was dropped."""
+    return weight or NOTE_CODES.get(code, _UNKNOWN_CODE).weight
 
 
 def run(connection: sa.Connection, run_id: str) -> Run:
@@ -192,8 +248,7 @@ def _whole(connection: sa.Connection, query: sa.Select[Any]) -> list[Run]:
         for number, packed, data in connection.execute(sa.select(readings).where(readings.c.run.in_(numbers)))
     }
     parts = {
-        table.name: _parts(connection, table, numbers)
-        for table in (schema.attempts, schema.steps, schema.notes, verdicts)
+        table.name: _parts(connection, table, numbers) for table in (schema.attempts, schema.steps, notes, verdicts)
     }
     whole = []
     for row in found:

@@ -119,6 +119,7 @@ def run_values(run: Run, body: bytes | None) -> tuple[object, ...]:
         _number(run.duration_ms),
         len(run.attempts),
         len(run.steps),
+        run.completeness.level if run.completeness is not None else None,
         tokens_in,
         tokens_out,
         _number(cost),
@@ -161,7 +162,7 @@ def step_values(position: int, step: Step) -> tuple[object, ...]:
 
 def note_values(position: int, note: Note) -> tuple[object, ...]:
     """A row of `notes` without its run."""
-    return position, column_text(note.code), encode(note)
+    return position, column_text(note.code), note.weight, encode(note)
 
 
 def verdict_values(position: int, verdict: Verdict) -> tuple[object, ...]:

@@ -15,7 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-REVISIONS = ("0001", "0002", "0003", "0004")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005")
 """Every version of the schema, oldest first; the last is what this code reads and writes."""
 VERSION_TABLE = "seatrial_version"
 
@@ -80,6 +80,8 @@ runs = sa.Table(
     sa.Column("duration_ms", sa.Double),
     sa.Column("attempts", sa.Integer, nullable=False),
     sa.Column("steps", sa.Integer, nullable=False),
+    # How complete the steps are; null when there was no answer to read, or nobody had worked it out.
+    sa.Column("calls", TEXT),
     sa.Column("input_tokens", sa.BigInteger),
     sa.Column("output_tokens", sa.BigInteger),
     sa.Column("cost_usd", sa.Double),
@@ -132,6 +134,8 @@ notes = sa.Table(
     _of_run(),
     sa.Column("position", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("code", TEXT, nullable=False),
+    # Null for that of the code.
+    sa.Column("weight", TEXT),
     sa.Column("data", sa.LargeBinary, nullable=False),
 )
 

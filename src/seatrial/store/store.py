@@ -15,13 +15,13 @@ from seatrial.events.types import TaskStatus
 from seatrial.runs import ApiKey, Case, Experiment, Grade, Run, RunHead, RunKey, Scope, ServedRun, Verdict
 from seatrial.store import appending, counts, ending, experiments, keys, operations, queries, recording, served
 from seatrial.store.admission import AdmitRun
-from seatrial.store.counts import AgentCounts, Cell, GraderCounts
+from seatrial.store.counts import AgentCounts, Cell, GraderCounts, NoteTotals
 from seatrial.store.dialect import Dialect
 from seatrial.store.ending import EndRun, ForgetEvents, MarkRun
 from seatrial.store.experiments import ExperimentSummary
 from seatrial.store.notices import Callback, Listener
 from seatrial.store.presence import Hold, Presence
-from seatrial.store.queries import RunFilter, RunSummary
+from seatrial.store.queries import RunFilter, RunNotes, RunSummary
 from seatrial.store.receipt import Receipt
 from seatrial.store.rows import Outcome
 from seatrial.store.search import Hit
@@ -398,6 +398,17 @@ class Store:
         number = self._number(experiment_id)
         with self._reading() as connection:
             return counts.graders(connection, number)
+
+    def note_totals(self, experiment_id: str) -> NoteTotals:
+        """What was noted on the runs of each agent, by code and weight."""
+        number = self._number(experiment_id)
+        with self._reading() as connection:
+            return counts.note_totals(connection, number)
+
+    def run_notes(self, run_ids: Iterable[str], *, limit: int) -> dict[str, RunNotes]:
+        """What was noted on these runs, at most so many notes of one, and how complete their calls are."""
+        with self._reading() as connection:
+            return queries.run_notes(connection, list(run_ids), limit)
 
     def search(self, text: str, *, experiment_id: str | None = None, limit: int = 20) -> list[Hit]:
         """Runs whose messages or steps contain all of these words, the newest first; see `phrases` for the syntax."""
