@@ -3,11 +3,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import records
 from strategies.reported import row, rows_of, source
 
 from seatrial.errors import SeatrialError
 from seatrial.reports.compare import Comparison, agent_pairs, compare
 from seatrial.reports.statistics import mcnemar
+from seatrial.runs import Run
 from seatrial.trajectory.step import Step
 
 words = st.lists(st.text("pfe", min_size=1, max_size=3), min_size=1, max_size=8)
@@ -76,19 +78,19 @@ def test_two_agents_of_one_experiment_can_be_compared() -> None:
 def test_the_worst_regression_shows_how_the_calls_of_a_good_and_a_bad_run_differ() -> None:
     before = source([row("x", run_id="x-1"), row("y", "failed", run_id="y-1"), row("y", trial=1, run_id="y-2")])
     after = source([row("x", run_id="x-3"), row("y", "failed", run_id="y-3")])
-    steps = {
-        "y-2": [Step(0, "find", {}), Step(1, "refund", {"amount": 20})],
-        "y-3": [Step(0, "find", {}), Step(1, "refund", {"amount": 200})],
+    runs = {
+        "y-2": records.run(steps=[Step(0, "find", {}), Step(1, "refund", {"amount": 20})]),
+        "y-3": records.run(steps=[Step(0, "find", {}), Step(1, "refund", {"amount": 200})]),
     }
-    worst = compare(before, after, "crew", "crew", steps.__getitem__).worst
+    worst = compare(before, after, "crew", "crew", runs.__getitem__).worst
     assert worst is not None
     assert (worst.case_id, worst.run_a, worst.run_b) == ("y", "y-2", "y-3")
     assert [difference.pointer for difference in worst.diff.aligned[1].differences] == ["/arguments/amount"]
 
 
 def test_without_a_regression_there_is_no_worst() -> None:
-    steps: dict[str, list[Step]] = {}
-    assert compare(source([row()]), source([row()]), "crew", "crew", steps.__getitem__).worst is None
+    runs: dict[str, Run] = {}
+    assert compare(source([row()]), source([row()]), "crew", "crew", runs.__getitem__).worst is None
 
 
 @settings(max_examples=50)

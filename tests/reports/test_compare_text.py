@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from strategies import records
 from strategies.reported import HOSTILE, row, rows_of, source
 
 from seatrial.reports.compare import Comparison, compare
@@ -26,7 +27,7 @@ def compared(before: str, after: str) -> Comparison:
         source(rows_of(crew=after), name="tuesday", experiment_id="exp-b"),
         "crew",
         "crew",
-        lambda run_id: steps.pop(True, BAD),
+        lambda run_id: records.run(steps=steps.pop(True, BAD)),
     )
 
 
@@ -34,7 +35,7 @@ def hostile(text: str) -> Comparison:
     one = source([row(text, agent=text, run_id="1")], name=text, experiment_id=text)
     other = source([row(text, "failed", agent=text, run_id="2")], name=text, experiment_id=text)
     steps = {"1": [Step(0, text, {text: text})], "2": [Step(0, text, {text: f"{text}!"}), Step(1, text, text)]}
-    return compare(one, other, text, text, steps.__getitem__)
+    return compare(one, other, text, text, lambda run_id: records.run(steps=steps[run_id]))
 
 
 def test_a_clear_drop_is_called_worse_with_its_interval_and_p_value() -> None:

@@ -44,14 +44,14 @@ def test_no_cell_begins_a_formula(start: str) -> None:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_adds_no_line_and_no_column(text: str) -> None:
     found = lines(hostile_report(text))
-    assert len(found) == 4
+    assert len(found) == 5
     assert all(None not in line for line in found)
 
 
 @given(st.text(st.characters(), max_size=30))
 def test_any_text_can_be_read_again(text: str) -> None:
     found = lines(hostile_report(text))
-    assert [line["trial"] for line in found] == ["0", "1", "2", "3"]
+    assert [line["trial"] for line in found] == ["0", "1", "2", "3", ""]
 
 
 def test_no_runs_leave_the_head() -> None:

@@ -17,7 +17,7 @@ def test_all_and_nothing_are_said_only_when_they_are(share: float | None, text: 
 @pytest.mark.parametrize(
     ("milliseconds", "text"),
     [
-        (None, "–"),
+        (None, "?"),
         (0, "0 ms"),
         (999, "999 ms"),
         (1200, "1.2 s"),
@@ -32,7 +32,8 @@ def test_durations_are_as_long_as_they_sound(milliseconds: float | None, text: s
 
 def test_other_figures() -> None:
     assert [figures.points(value) for value in (-0.04, 0.0, -0.0001, 0.123)] == ["−4.0", "0.0", "0.0", "+12.3"]
-    assert [figures.money(value) for value in (None, 0, 0.0021, 1234.5)] == ["–", "$0.00", "$0.0021", "$1,234.50"]
+    assert [figures.money(value) for value in (None, 0, 0.0021, 1234.5)] == ["?", "$0.00", "$0.0021", "$1,234.50"]
+    assert [figures.money(value, unknown=3) for value in (None, 1.5)] == ["?", "≥ $1.50"]
     assert [figures.p_value(value) for value in (1.0, 0.0312, 0.00001)] == ["p = 1", "p = 0.031", "p < 0.0001"]
     assert figures.percent_range(Interval(0.5, 1.0)) == "50.0–100.0%"
     assert figures.decimal(0.5) == "0.5"

@@ -18,14 +18,14 @@ def document(found: Report) -> dict[str, Any]:
 
 def test_the_document_has_summary_matrix_and_runs() -> None:
     found = document(report(rows_of(crew="p f", shop="e")))
-    assert list(found) == ["experiment", "summary", "graders", "matrix", "runs"]
+    assert list(found) == ["experiment", "summary", "graders", "notes", "matrix", "runs"]
     assert found["experiment"]["experiment_id"] == "exp-1"
     assert found["summary"]["agents"][0]["pass_rate"] == 0.5
     assert found["matrix"][0] == {
         "case_id": "case-0",
         "agents": {
-            "crew": {"passed": 1, "failed": 0, "errored": 0, "other": 0, "score": 1.0},
-            "shop": {"passed": 0, "failed": 0, "errored": 1, "other": 0, "score": None},
+            "crew": {"passed": 1, "failed": 0, "errored": 0, "other": 0, "score": 1.0, "calls_incomplete": 0},
+            "shop": {"passed": 0, "failed": 0, "errored": 1, "other": 0, "score": None, "calls_incomplete": 0},
         },
     }
     assert [run["outcome"] for run in found["runs"]] == ["passed", "errored", "failed"]
@@ -39,7 +39,7 @@ def test_a_run_that_did_not_pass_tells_why_but_not_what_was_said() -> None:
 
 
 def test_what_belongs_to_no_run_is_told_with_the_experiment() -> None:
-    notes = {"crew": [Note("batch_id_unknown", "/3", "the id is 'x'")]}
+    notes = {"crew": [Note("batch_id_unknown", "/3", "the id is 'x'", "serious")]}
     (told,) = document(report(rows_of(crew="p"), notes=notes))["experiment"]["notes"]["crew"]
     assert told == {"code": "batch_id_unknown", "pointer": "/3", "message": "the id is 'x'", "weight": "serious"}
 

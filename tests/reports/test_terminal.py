@@ -91,8 +91,8 @@ def test_columns_stay_straight_beside_wide_and_combining_letters() -> None:
 
 
 def test_what_belongs_to_no_run_is_told_with_its_agent() -> None:
-    notes = [Note("batch_id_unknown", f"/{line}", f"the id is '{line}\x1b'") for line in range(3)]
+    notes = [Note("batch_id_unknown", f"/{line}", f"the id is '{line}\x1b'") for line in range(5)]
     text = terminal_summary(report(rows_of(crew="pf"), notes={"crew": notes}))
-    assert "belongs to no run\n  crew: the id is '0" in text
-    assert "[batch_id_unknown] and 2 more\n" in text
+    assert "notes that belong to no run\n  crew: serious: batch_id_unknown at /0: the id is '0" in text
+    assert "  crew: … and 2 more\n" in text
     assert "\x1b" not in text

@@ -8,9 +8,12 @@ from typing import Any
 from seatrial.graders.tool_trajectory import finding_of
 from seatrial.runs import Case, Experiment, Fault, Grade, Run, RunKey, Verdict
 from seatrial.store import open_store
+from seatrial.trajectory.completeness import Completeness
 from seatrial.trajectory.expectation import compile_expectation
+from seatrial.trajectory.extraction import TRACE_REF_NOT_READ
 from seatrial.trajectory.matching import match
 from seatrial.trajectory.step import Step
+from seatrial.transcript import Note
 from strategies import records
 
 CASES = ("damaged", "late", "twice", "unknown-order", "too-old", "gift", "partial", "refused")
@@ -18,6 +21,8 @@ OUTCOMES = {"monday": "p p p p p f p e", "tuesday": "p f p p f p p p"}
 EXPECTED = {"mode": "in_order", "expected": [{"tool": "find_order"}, {"tool": "refund", "args": {"amount": 20}}]}
 GOOD = [Step(0, "find_order", {"order": "o-1"}), Step(1, "refund", {"amount": 20})]
 BAD = [Step(0, "find_order", {"order": "o-1"}), Step(1, "refund", {"amount": 200})]
+
+UNREAD = Note(TRACE_REF_NOT_READ, "/trace_ref", "there is no file 'trace.jsonl'")
 
 
 def fill(path: Path) -> None:
@@ -48,6 +53,7 @@ def _run(experiment_id: str, case: str, letter: str) -> Run:
             grade=Grade(judgement="errored"),
             duration_ms=30_000.0,
         )
+    notes = [UNREAD] if run_id == "exp-tuesday-gift" else []
     steps = GOOD if letter == "p" else BAD
     finding = finding_of(match(compile_expectation(EXPECTED), steps))
     verdict = Verdict(
@@ -64,8 +70,9 @@ def _run(experiment_id: str, case: str, letter: str) -> Run:
         experiment_id=experiment_id,
         key=key,
         status="completed",
-        reading=records.reading("Refund it.", "I refunded it."),
+        reading=records.reading("Refund it.", "I refunded it.", notes=notes),
         steps=steps,
+        completeness=Completeness("partial" if notes else "complete", "messages", ["messages"], notes),
         verdicts=[verdict],
         grade=Grade(judgement=finding.judgement, score=finding.score),
         duration_ms=500.0 + 10 * len(case),

@@ -7,6 +7,7 @@ from typing import Any
 
 from seatrial.formats.reading import Reading
 from seatrial.runs import Attempt, Case, Experiment, Grade, Judgement, Run, RunKey, RunStatus, Verdict
+from seatrial.trajectory.completeness import Completeness
 from seatrial.trajectory.step import Step
 from seatrial.transcript import AssistantMessage, Note, StopReason, TextBlock, Transcript, Usage, UserMessage
 
@@ -66,6 +67,7 @@ def run(
         "body": b'{"final_response": "It was shipped yesterday."}',
         "steps": [Step(0, "lookup_order", {"order": case_id}, "call-1", "messages", "ok", "shipped")],
         "steps_source": "messages",
+        "completeness": Completeness("complete", "messages", ["messages"]) if said else None,
         "attempts": [Attempt(number=1, started_at=CREATED_AT, duration_ms=12.5)],
         "verdicts": [verdict(judgement)] if judgement is not None else [],
         "grade": grade(judgement) if judgement is not None else None,

@@ -6,9 +6,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from seatrial.reports.report import Report, report_on
-from seatrial.reports.rows import CallLine, RunDetail, RunRow, Source, SpeechLine, VerdictLine
+from seatrial.reports.rows import (
+    CallLine,
+    CompletenessLine,
+    NoteCount,
+    NoteLine,
+    RunDetail,
+    RunRow,
+    Source,
+    SpeechLine,
+    VerdictLine,
+)
 from seatrial.runs import Experiment
-from seatrial.store import GraderCounts, Outcome
+from seatrial.store import GraderCounts, NoteCounts, NoteTotals, Outcome
+from seatrial.trajectory.completeness import Basis, Level
+from seatrial.trajectory.step import Source as StepSource
 from seatrial.transcript import Note
 
 CREATED_AT = 1_790_000_000_000
@@ -28,6 +40,16 @@ HOSTILE = [
     "```\n````\nfence",
 ]
 """What an agent may say, to make a report say something else."""
+
+COMPLETE = CompletenessLine("complete", "reported", "messages", ["messages"], [], 0)
+
+
+def incomplete(level: Level, *reasons: NoteLine, omitted: int = 0) -> CompletenessLine:
+    """What is known of the calls of a run whose messages were not all read."""
+    source: StepSource | None = "messages" if level == "partial" else None
+    basis: Basis | None = "reported" if level == "partial" else None
+    return CompletenessLine(level, basis, source, [source] if source else [], list(reasons), omitted)
+
 
 LETTERS: dict[str, Outcome] = {
     "p": "passed",
@@ -54,7 +76,11 @@ def row(case_id: str = "case-0", outcome: Outcome = "passed", **fields: Any) -> 
         "started_at": CREATED_AT,
         "duration_ms": 120.0,
         "steps": 2,
+        "calls": "complete",
+        "completeness": COMPLETE,
     }
+    if outcome == "errored":
+        given |= {"steps": None, "calls": None, "completeness": None}
     return RunRow(**{**given, **fields})
 
 
@@ -92,7 +118,10 @@ def detail(text: str = "they part at step 1") -> RunDetail:
                 ],
             )
         ],
-        speech=[SpeechLine("user", "text", text), SpeechLine(text, "result", text)],
+        speech=[
+            SpeechLine("user", "text", text, given=True),
+            SpeechLine(text, "result", text, message=1, notes=[NoteLine(text, "look", text, text)]),
+        ],
         speech_left_out=3,
     )
 
@@ -104,6 +133,7 @@ def source(
     experiment_id: str = "exp-1",
     suite_hash: str = "5u17e",
     graders: list[GraderCounts] | None = None,
+    note_totals: NoteTotals | None = None,
     **fields: Any,
 ) -> Source:
     """An experiment that has these rows."""
@@ -121,7 +151,7 @@ def source(
     def given(*, agent: str | None = None, detailed: bool = False) -> Iterator[RunRow]:
         return (row for row in rows if agent is None or row.agent == agent)
 
-    return Source(experiment, given, graders or [])
+    return Source(experiment, given, graders or [], note_totals or NoteTotals())
 
 
 def report(rows: Sequence[RunRow], **fields: Any) -> Report:
@@ -131,15 +161,23 @@ def report(rows: Sequence[RunRow], **fields: Any) -> Report:
 
 def hostile_report(text: str) -> Report:
     """A report in which everything that is not ours says this."""
+    noted: dict[str, Any] = {
+        "calls": "partial",
+        "completeness": incomplete("partial", NoteLine(text, "serious", text, text)),
+        "notes": [NoteLine(text, "serious", text, text), NoteLine(text, "look", text, text)],
+        "note_counts": [NoteCount(text, "serious", 20), NoteCount(text, "look", 1)],
+    }
     rows = [
-        row(text, "failed", agent=text, run_id=text, detail=detail(text)),
+        row(text, "failed", agent=text, run_id=text, detail=detail(text), **noted),
         row(text, "errored", agent=text, run_id=text, trial=1, detail=detail(text)),
-        row(text, "passed", agent=text, run_id=text, trial=2),
+        row(text, "passed", agent=text, run_id=text, trial=2, **noted),
         row(text, "skipped", agent=text, run_id=text, trial=3, detail=detail(text)),
     ]
     graders = [GraderCounts(text, text, 0.5, {"failed": 1})]
     notes = {text: [Note(text, text, text)]}
-    return report(rows, name=text, experiment_id=text, stop_reason=text, version=text, graders=graders, notes=notes)
+    totals = NoteTotals([NoteCounts(text, text, "serious", 20, 2), NoteCounts(text, text, "look", 1, 2)], 2, 2)
+    names = {"name": text, "experiment_id": text, "stop_reason": text, "version": text}
+    return report(rows, graders=graders, notes=notes, note_totals=totals, **names)
 
 
 def joined(pieces: Iterable[str]) -> str:

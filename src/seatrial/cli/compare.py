@@ -13,8 +13,8 @@ from seatrial.errors import SeatrialError
 
 if TYPE_CHECKING:
     from seatrial.reports import Comparison, Source
+    from seatrial.runs import Run
     from seatrial.store import Store
-    from seatrial.trajectory.step import Step
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -75,7 +75,7 @@ def _comparisons(args: argparse.Namespace) -> tuple[list[Comparison], list[Seatr
         pairs = agent_pairs(agents_a, agents_b)
         for agent_a, agent_b in pairs:
             try:
-                found.append(compare(a, b, agent_a, agent_b, lambda run_id: _steps(store, run_id)))
+                found.append(compare(a, b, agent_a, agent_b, lambda run_id: _run(store, run_id)))
             except SeatrialError as error:
                 if error.code != "empty_input":
                     raise
@@ -91,12 +91,12 @@ def _comparisons(args: argparse.Namespace) -> tuple[list[Comparison], list[Seatr
     return found, incomparable
 
 
-def _steps(store: Store, run_id: str) -> list[Step] | None:
+def _run(store: Store, run_id: str) -> Run | None:
     run = store.run(run_id)
     if run.fault is not None and run.fault.error_class == "record_damaged":
         print(f"seatrial: no calls are compared: {printable(run.fault.message)}", file=sys.stderr)
         return None
-    return run.steps
+    return run
 
 
 def _side(store: Store, ref: str) -> tuple[Source, list[str], bool]:

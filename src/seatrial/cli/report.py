@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,6 +42,7 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
     """One option for each form of a report that goes to a file."""
     for form, meaning in FORMS.items():
         parser.add_argument(f"--{form}", type=Path, metavar="FILE", help=f"write the report to a file: {meaning}")
+    parser.add_argument("--all-notes", action="store_true", help="count harmless notes in the summary, too")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -53,6 +55,17 @@ def run(args: argparse.Namespace) -> int:
     return PASSED
 
 
+def notes_line(args: argparse.Namespace, report: Report, store: str) -> str | None:
+    """The last line of a command that made a report, when some notes need a look: how many, and where they are."""
+    from seatrial.reports import closing_line
+
+    line = closing_line(report)
+    if line is None or args.html is not None:
+        return line and f"{line}: {args.html}"
+    words = ["seatrial", "report", report.experiment.experiment_id, "--html", "report.html", "--store", store]
+    return f"{line}: {shlex.join(words)}"
+
+
 def show_report(args: argparse.Namespace, report: Report) -> None:
     """A report on standard output: its summary, or with `--json` the whole of it."""
     from seatrial.reports import FORMS as RENDERERS
@@ -61,7 +74,7 @@ def show_report(args: argparse.Namespace, report: Report) -> None:
     if args.json:
         sys.stdout.writelines(RENDERERS["json"](report))
     else:
-        sys.stdout.write(terminal_summary(report, colour=wants_colour(sys.stdout)))
+        sys.stdout.write(terminal_summary(report, colour=wants_colour(sys.stdout), harmless=args.all_notes))
 
 
 def report_targets(args: argparse.Namespace) -> dict[Form, Path]:

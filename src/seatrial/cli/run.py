@@ -14,7 +14,7 @@ from contextlib import redirect_stdout
 
 from seatrial.cli.exits import StoppedBySignal, exit_of
 from seatrial.cli.location import add_store_option, opened_store, store_location
-from seatrial.cli.report import add_report_options, report_targets, show_report
+from seatrial.cli.report import add_report_options, notes_line, report_targets, show_report
 from seatrial.cli.watch import Watcher
 from seatrial.engine import Stop, Tally, cases_that, create_experiment, launch, resumable, total_runs
 from seatrial.errors import SeatrialError
@@ -78,6 +78,8 @@ def run(args: argparse.Namespace) -> int:
         for form, path in report_targets(args).items():
             write_reports(report, {form: path})
             print(f"{form}: {path}", file=told)
+        if (line := notes_line(args, report, _shown(store_location(args)))) is not None:
+            print(line, file=told)
         summary = report.summary
         return exit_of(failed=summary.failed, errored=summary.errored, complete=tally.stop_reason is None)
 

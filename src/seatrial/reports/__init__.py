@@ -3,6 +3,7 @@
 from seatrial.reports.compare import Comparison, agent_pairs, compare
 from seatrial.reports.compare_text import comparison_markdown, comparison_terminal
 from seatrial.reports.gate import Gate, gate_of, objections
+from seatrial.reports.notes import closing_line
 from seatrial.reports.report import Report, report_on
 from seatrial.reports.rows import Cell, RunDetail, RunRow, Source, matrix
 from seatrial.reports.stored import stored, stored_report
@@ -23,6 +24,7 @@ __all__ = [
     "Source",
     "Summary",
     "agent_pairs",
+    "closing_line",
     "compare",
     "comparison_markdown",
     "comparison_terminal",

@@ -14,15 +14,17 @@ from seatrial.errors import SeatrialError
 from seatrial.reports.rows import Cell, RunRow, Source
 from seatrial.reports.statistics import Interval, mcnemar, paired_bootstrap
 from seatrial.reports.summary import AgentSummary, summarise
+from seatrial.runs import Run
 from seatrial.trajectory.comparison import RunDiff
 from seatrial.trajectory.comparison import compare as compare_steps
+from seatrial.trajectory.completeness import Level
 from seatrial.trajectory.step import Step
 
 MAX_LISTED = 1000
 """Cases of a list; all are counted."""
 
-StepsOf = Callable[[str], list[Step] | None]
-"""The steps of a run, by its id; None when they cannot be read."""
+RunOf = Callable[[str], Run | None]
+"""A run, by its id; None when it cannot be read."""
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +66,9 @@ class TrajectoryDiff(msgspec.Struct, frozen=True, kw_only=True):
     diff: RunDiff
     steps_a: list[Step]
     steps_b: list[Step]
+    calls_a: Level | None = None
+    """How complete the calls of run a are: unless that is `complete`, it may have made more."""
+    calls_b: Level | None = None
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +101,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """The calls of the worst regression, where its runs are at hand."""
 
 
-def compare(a: Source, b: Source, agent_a: str, agent_b: str, steps_of: StepsOf | None = None) -> Comparison:
+def compare(a: Source, b: Source, agent_a: str, agent_b: str, run_of: RunOf | None = None) -> Comparison:
     """Compare an agent of one experiment with an agent of another, or of the same."""
     side_a, cells_a = _side(a, agent_a)
     side_b, cells_b = _side(b, agent_b)
@@ -142,7 +147,7 @@ def compare(a: Source, b: Source, agent_a: str, agent_b: str, steps_of: StepsOf 
         unpaired_cases=unpaired[:MAX_LISTED],
         flaky_a=side_a.summary.flaky,
         flaky_b=side_b.summary.flaky,
-        worst=_trajectory_diff(worse[0], steps_of) if worse and steps_of is not None else None,
+        worst=_trajectory_diff(worse[0], run_of) if worse and run_of is not None else None,
     )
 
 
@@ -199,20 +204,25 @@ def _change(case_id: str, a: Cell, b: Cell) -> CaseChange:
 
 
 def _badness(change: CaseChange) -> tuple[float, float]:
-    return change.difference, (change.score_b or 0.0) - (change.score_a or 0.0)
+    # A score that there is not says nothing about which of two is worse.
+    if change.score_a is None or change.score_b is None:
+        return change.difference, 0.0
+    return change.difference, change.score_b - change.score_a
 
 
-def _trajectory_diff(change: CaseChange, steps_of: StepsOf) -> TrajectoryDiff | None:
+def _trajectory_diff(change: CaseChange, run_of: RunOf) -> TrajectoryDiff | None:
     if change.run_a is None or change.run_b is None:
         return None
-    steps_a, steps_b = steps_of(change.run_a), steps_of(change.run_b)
-    if steps_a is None or steps_b is None:
+    a, b = run_of(change.run_a), run_of(change.run_b)
+    if a is None or b is None:
         return None
     return TrajectoryDiff(
         case_id=change.case_id,
         run_a=change.run_a,
         run_b=change.run_b,
-        diff=compare_steps(steps_a, steps_b),
-        steps_a=steps_a,
-        steps_b=steps_b,
+        diff=compare_steps(a.steps, b.steps),
+        steps_a=a.steps,
+        steps_b=b.steps,
+        calls_a=a.completeness.level if a.completeness is not None else None,
+        calls_b=b.completeness.level if b.completeness is not None else None,
     )

@@ -9,6 +9,7 @@ from seatrial.reports import figures
 from seatrial.reports.compare import CaseChange, Comparison, Side, TrajectoryDiff
 from seatrial.reports.detail import difference_text, step_text
 from seatrial.reports.markdown import code, fenced, markdown_table
+from seatrial.reports.notes import remarks
 from seatrial.reports.table import table
 from seatrial.trajectory.comparison import Aligned
 
@@ -99,6 +100,8 @@ def _terminal(comparison: Comparison, colour: bool) -> Iterator[str]:
     if comparison.worst is not None:
         yield ""
         yield f"calls of the worst regression, {one_line(comparison.worst.case_id, 80)}, from a to b:"
+        for caution in _cautions(comparison.worst):
+            yield f"  {caution}"
         tones = {"-": "red", "+": "green", "~": "yellow"}
         for line in diff_lines(comparison.worst):
             yield f"  {coloured(line, tones[line[0]]) if colour and line[0] in tones else line}"
@@ -120,6 +123,7 @@ def _markdown(comparison: Comparison) -> Iterator[str]:
                 yield f"\n… and {count - MAX_LISTED:,} more.\n"
     if comparison.worst is not None:
         yield f"\n### Calls of the worst regression\n\n{code(comparison.worst.case_id)}, from a to b:\n\n"
+        yield "".join(f"{caution}\n\n" for caution in _cautions(comparison.worst))
         yield fenced("\n".join(diff_lines(comparison.worst)), "diff")
 
 
@@ -143,7 +147,7 @@ def _sides(comparison: Comparison) -> list[list[str]]:
                 figures.percent(summary.pass_rate),
                 figures.percent_range(summary.interval),
                 figures.duration(summary.duration_p50_ms),
-                figures.money(summary.cost_usd),
+                figures.cost(summary),
             ]
         )
     return rows
@@ -163,12 +167,20 @@ def _remarks(comparison: Comparison) -> Iterator[str]:
     if comparison.a.suite_hash != comparison.b.suite_hash:
         yield "The suites are not the same; cases are paired by their ids alone."
     for letter, side in (("a", comparison.a), ("b", comparison.b)):
+        if remark := remarks(side.summary):
+            yield f"{letter}: {remark}"
         last = side.summary.trials[-1] if side.summary.trials else None
         if last is not None and last.k > 1:
             yield (
                 f"{letter}: pass@{last.k} {figures.percent(last.pass_at_k)}, pass^{last.k} "
                 f"{figures.percent(last.pass_hat_k)}, {figures.plural(side.summary.flaky, 'flaky case')}."
             )
+
+
+def _cautions(found: TrajectoryDiff) -> Iterator[str]:
+    for letter, level in (("a", found.calls_a), ("b", found.calls_b)):
+        if level != "complete":
+            yield f"The calls of the run in {letter} are not all known: it may have made others."
 
 
 def _changes(changes: Sequence[CaseChange]) -> list[list[str]]:

@@ -1,13 +1,17 @@
-"""CSV: one line for each run, for spreadsheets."""
+"""CSV: one line for each run, for spreadsheets; then one for each agent that sent what belongs to no run."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from io import StringIO
 
 from seatrial.printable import printable
+from seatrial.reports.notes import calls_reason, note_text, shown_notes
 from seatrial.reports.report import Report, reason
+from seatrial.reports.rows import NoteLine, RunRow
+from seatrial.transcript import Note
 
 COLUMNS = (
     "experiment_id",
@@ -23,11 +27,19 @@ COLUMNS = (
     "duration_ms",
     "attempts",
     "steps",
+    "calls",
+    "calls_basis",
+    "calls_reason",
     "input_tokens",
     "output_tokens",
     "cost_usd",
     "reason",
+    "notes_serious",
+    "notes_look",
+    "note_codes",
+    "notes",
 )
+MAX_NOTES = 10
 
 # What a spreadsheet takes for the beginning of a formula, in the wide forms of some keyboards, too.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%", "＝", "＋", "－", "＠")
@@ -55,16 +67,51 @@ def csv_lines(report: Report) -> Iterator[str]:
                 row.duration_ms,
                 row.attempts,
                 row.steps,
+                row.calls,
+                row.completeness.basis if row.completeness is not None else None,
+                _cell(calls_reason(row)),
                 row.input_tokens,
                 row.output_tokens,
                 row.cost_usd,
                 "" if row.outcome == "passed" else _cell(reason(row)),
+                row.noted("serious"),
+                row.noted("look"),
+                _cell(_codes(_by_code(row))),
+                _cell(_lines(*shown_notes(row, MAX_NOTES))),
             )
         )
         yield line.getvalue()
         line.seek(0)
         line.truncate()
+    for agent, notes in report.experiment.notes.items():
+        cells: dict[str, object] = dict.fromkeys(COLUMNS, "")
+        cells |= {
+            "experiment_id": experiment_id,
+            "agent": _cell(agent),
+            "reason": "notes that belong to no run",
+            "notes_serious": sum(note.serious for note in notes),
+            "notes_look": sum(note.weight == "look" for note in notes),
+            "note_codes": _cell(_codes(Counter(note.code for note in notes))),
+            "notes": _cell(_lines(notes[:MAX_NOTES], max(0, len(notes) - MAX_NOTES))),
+        }
+        writer.writerow(cells.values())
     yield line.getvalue()
+
+
+def _by_code(row: RunRow) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for counted in row.note_counts:  # a code can have several weights
+        counts[counted.code] += counted.count
+    return counts
+
+
+def _codes(counts: Counter[str]) -> str:
+    """`arguments_not_json, message_dropped x 3`."""
+    return ", ".join(f"{code} x {count}" if count > 1 else code for code, count in counts.items())
+
+
+def _lines(notes: Sequence[NoteLine | Note], more: int) -> str:
+    return "; ".join([*map(note_text, notes), *([f"and {more:,} more"] if more else [])])
 
 
 def _cell(text: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from seatrial import wire
 from seatrial._version import __version__
 from seatrial.reports import figures
+from seatrial.reports.notes import shown_notes
 from seatrial.reports.report import Report, reason
 from seatrial.reports.rows import RunRow
 from seatrial.store import Outcome
@@ -48,9 +49,14 @@ def ctrf_json(report: Report) -> Iterator[str]:
             "start": experiment.created_at,
             "stop": stop,
             "duration": max(0, stop - experiment.created_at),
-            "extra": {"errored": summary.errored, "flaky_cases": summary.flaky_cases},
+            "extra": {
+                "errored": summary.errored,
+                "flaky_cases": summary.flaky_cases,
+                "notes": report.notes,
+                "agents": {agent.agent: {"calls": agent.calls} for agent in summary.agents},
+            },
         },
-        "extra": {"experiment_id": experiment.experiment_id},
+        "extra": {"experiment_id": experiment.experiment_id, "notes": experiment.notes},
     }
     yield f'{_text(head)[:-1]},"results":{_text(results)[:-1]},"tests":['
     for index, row in enumerate(report.rows(detailed=True)):
@@ -86,7 +92,12 @@ def _test(row: RunRow, report: Report) -> dict[str, Any]:
         "trial": row.trial,
         "score": row.score,
         "error_class": row.error_class,
+        # CTRF requires a duration; here null says that it is unknown.
+        "duration_ms": row.duration_ms,
+        "calls": {"level": row.calls, "steps": row.steps, "completeness": row.completeness},
     }
+    notes, more = shown_notes(row)
+    test["extra"]["notes"] = {"first": notes, "more": more, "counts": row.note_counts}
     return test
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -10,8 +11,9 @@ from msgspec import UNSET
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
+from seatrial.formats.reading import Reading
 from seatrial.graders import Finding, Subject, Surroundings, build_graders
-from seatrial.reports.rows import CallLine, RunDetail, SpeechLine, VerdictLine
+from seatrial.reports.rows import CallLine, NoteLine, RunDetail, SpeechLine, VerdictLine
 from seatrial.runs import Case, Run, Verdict
 from seatrial.trajectory.arguments import Difference
 from seatrial.trajectory.result import MatchResult
@@ -20,6 +22,7 @@ from seatrial.transcript import (
     AssistantMessage,
     CustomMessage,
     Message,
+    Note,
     ReasoningBlock,
     SystemMessage,
     TextBlock,
@@ -27,6 +30,7 @@ from seatrial.transcript import (
     ToolCall,
     ToolResultMessage,
     UserMessage,
+    pointer,
 )
 
 MAX_TEXT = 2000
@@ -37,14 +41,23 @@ MAX_SPEECH = 60
 """Things said; the middle of a longer conversation is left out."""
 MAX_CALLS = 100
 MAX_REASONS = 20
+MAX_NOTE = 500
+"""Characters of a note, and of its pointer."""
+MAX_PLACED = 100
+"""Notes that are shown in the transcript."""
+
+_MESSAGE = re.compile(r"/messages/(\d{1,9})(?:/|$)")
 
 _RESULT = msgspec.json.Decoder(MatchResult)
 
 
-def detail_of(run: Run, case: Case, suite: dict[str, Any]) -> RunDetail:
-    """What a report tells of a run that did not pass; `suite` is the suite as the experiment has it."""
+def detail_of(run: Run, case: Case, suite: dict[str, Any], sent: int | None = None) -> RunDetail:
+    """What a report tells of a run that did not pass; `suite` is the suite as the experiment has it.
+
+    `sent` is how many `messages` the agent sent, where it sent such a list.
+    """
     transcript = run.reading.transcript if run.reading is not None else None
-    speech = [line for message in (transcript.messages if transcript else ()) for line in _said(message)]
+    speech = list(_speech(run.reading, sent)) if run.reading is not None else []
     left_out = max(0, len(speech) - MAX_SPEECH)
     if left_out:
         speech[MAX_SPEECH // 2 : -MAX_SPEECH // 2] = []
@@ -59,6 +72,39 @@ def detail_of(run: Run, case: Case, suite: dict[str, Any]) -> RunDetail:
         speech=speech,
         speech_left_out=left_out,
     )
+
+
+def _speech(reading: Reading, sent: int | None) -> Iterator[SpeechLine]:
+    transcript = reading.transcript
+    given = set(transcript.given)
+    notes = _by_message(reading, sent)
+    for index, message in enumerate(transcript.messages):
+        for line in _said(message):
+            yield msgspec.structs.replace(
+                line, message=index, given=index in given, notes=[note_line(note) for note in notes.pop(index, [])]
+            )
+
+
+def _by_message(reading: Reading, sent: int | None) -> dict[int, list[Note]]:
+    """Notes by the message of the transcript that they are about; one that was dropped is told of the one before it.
+
+    Pointers lead into what the agent sent. Only when the transcript has a message for each of those, but the dropped,
+    is it certain where that is.
+    """
+    placed = [(int(found[1]), note) for note in reading.notes if (found := _MESSAGE.match(note.pointer))]
+    dropped = {place for place, note in placed if note.serious and note.pointer == pointer("messages", place)}
+    notes: dict[int, list[Note]] = {}
+    if sent != len(reading.transcript.messages) + len(dropped):
+        return notes
+    for place, note in placed[:MAX_PLACED]:
+        before = sum(other < place for other in dropped)
+        notes.setdefault(max(0, place - before - (place in dropped)), []).append(note)
+    return notes
+
+
+def note_line(note: Note) -> NoteLine:
+    """A note as a report shows it; a code that this version does not know may mean that something was dropped."""
+    return NoteLine(note.code, note.weight or "serious", cut(note.pointer, MAX_NOTE), cut(note.message, MAX_NOTE))
 
 
 def cut(text: str, limit: int = MAX_TEXT) -> str:

@@ -1,9 +1,13 @@
-"""Numbers as people read them, the same in every report."""
+"""Numbers as people read them, the same in every report.
+
+`?` is a figure that nobody knows, `–` one that there cannot be: the pass rate of no runs.
+"""
 
 from __future__ import annotations
 
 from seatrial.reports.rows import RunRow
 from seatrial.reports.statistics import Interval
+from seatrial.reports.summary import AgentSummary
 
 
 def percent(share: float | None) -> str:
@@ -34,7 +38,7 @@ def decimal(value: float | None) -> str:
 def duration(milliseconds: float | None) -> str:
     """`12 ms`, `1.2 s`, `2 m 03 s`, `1 h 04 m`."""
     if milliseconds is None:
-        return "–"
+        return "?"
     if milliseconds < 1000:
         return f"{milliseconds:.0f} ms"
     seconds = milliseconds / 1000
@@ -44,11 +48,24 @@ def duration(milliseconds: float | None) -> str:
     return f"{minutes} m {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} m"
 
 
-def money(usd: float | None) -> str:
-    """`$1.20`; more digits for less than ten cents."""
+def money(usd: float | None, *, unknown: int = 0) -> str:
+    """`$1.20`; more digits for less than ten cents; `≥ $1.20` for a sum in which so many runs are missing."""
     if usd is None:
-        return "–"
-    return f"${usd:,.2f}" if usd >= 0.1 or usd == 0 else f"${usd:.2g}"
+        return "?"
+    text = f"${usd:,.2f}" if usd >= 0.1 or usd == 0 else f"${usd:.2g}"
+    return f"≥ {text}" if unknown else text
+
+
+def cost(agent: AgentSummary) -> str:
+    """The cost of all runs of an agent."""
+    return money(agent.cost_usd, unknown=agent.unknown.get("cost_usd", 0))
+
+
+def steps(row: RunRow) -> str:
+    """`2 steps`; `at least 2 steps` when there may be more."""
+    if row.steps is None:
+        return "number of steps unknown"
+    return f"{'' if row.calls == 'complete' else 'at least '}{plural(row.steps, 'step')}"
 
 
 def p_value(p: float) -> str:

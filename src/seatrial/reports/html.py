@@ -13,13 +13,14 @@ from hashlib import sha256
 from importlib.resources import files
 
 from seatrial.reports import figures
-from seatrial.reports.html_runs import anchor, text, unpassed_runs
+from seatrial.reports.html_runs import anchor, note_list, noted_runs, text, unpassed_runs
+from seatrial.reports.notes import notes_table, remarks, without_run
 from seatrial.reports.report import ERRORED_NOTE, Report
 from seatrial.reports.rows import Cell, matrix
 from seatrial.reports.summary import AgentSummary
 from seatrial.reports.terminal import agents_table, graders_table
 
-MAX_MATRIX = 3_000_000
+MAX_MATRIX = 2_500_000
 """Bytes of the matrix; cases after them are only counted."""
 
 _CLOSED_TABLE = "</tbody></table></div>\n"
@@ -46,9 +47,12 @@ def html_page(report: Report) -> Iterator[str]:
         yield from _graders(report)
         yield from _matrix(report)
         yield from _flaky(report)
+        yield from _notes(report)
         yield from unpassed_runs(report)
+        yield from noted_runs(report)
     else:
         yield "<p>There are no runs.</p>\n"
+        yield from _notes(report)
     version = text(report.experiment.version) or "unknown"
     yield f"</main>\n<footer>{ERRORED_NOTE} Run by Seatrial {version}.</footer>\n</body>\n</html>\n"
 
@@ -72,6 +76,10 @@ def _header(report: Report) -> Iterator[str]:
         tiles.insert(4, ("", "skipped or unfinished", f"{summary.other:,}"))
     if summary.trials > 1:
         tiles.append(("", "flaky", f"{summary.flaky_cases:,}"))
+    if incomplete := sum(agent.incomplete for agent in summary.agents):
+        tiles.append(("errored", "calls not all known", f"{incomplete:,}"))
+    if report.notes.runs:
+        tiles.append(("errored", "with notes to look at", f"{report.notes.runs:,}"))
     yield '<dl class="tiles">\n'
     for kind, label, value in tiles:
         # A count of nothing bad needs no alarming colour.
@@ -95,6 +103,9 @@ def _agents(report: Report) -> Iterator[str]:
     ]
     if classes:
         yield f'<p class="faint">Faults by class. {"; ".join(classes)}.</p>\n'
+    for agent in report.summary.agents:
+        if remark := remarks(agent):
+            yield f'<p class="faint">{text(agent.agent)}: {remark}</p>\n'
     yield "</section>\n"
 
 
@@ -183,6 +194,10 @@ def _cell(cell: Cell | None) -> str:
     if cell.graded and cell.errored:
         label += f" · {cell.errored} errored"
         run = run or cell.errored_run
+    if cell.incomplete:
+        which = "calls" if cell.runs == 1 else f"calls of {cell.incomplete}"
+        label += f' <span class="mark">{which} not all known</span>'
+        run = run or (cell.passed_run if cell.incomplete == cell.runs else None)
     inner = label if run is None else f'<a href="#{anchor(run)}">{label}</a>'
     return f'<td class="{kind}-cell">{inner}</td>'
 
@@ -202,6 +217,28 @@ def _flaky(report: Report) -> Iterator[str]:
             f"<td>{case.passed} of {case.graded}</td></tr>\n"
         )
     yield f"{_CLOSED_TABLE}</details>\n</section>\n"
+
+
+def _notes(report: Report) -> Iterator[str]:
+    head, rows = notes_table(report, harmless=True)
+    apart = list(without_run(report))
+    if not rows and not apart:
+        return
+    yield '<section aria-labelledby="notes">\n<h2 id="notes">Notes</h2>\n'
+    yield '<p class="faint">What was dropped, guessed or repaired in what the agents sent.</p>\n'
+    if rows:
+        yield _opened_table(head, names=3)
+        for agent, weight, code, *numbers in rows:
+            cells = "".join(f"<td>{number}</td>" for number in numbers)
+            badge = f'<span class="badge {weight}">{weight}</span>'
+            yield (
+                f'<tr><th scope="row">{text(agent)}</th><td class="name">{badge}</td>'
+                f'<td class="name"><code>{text(code)}</code></td>{cells}</tr>\n'
+            )
+        yield _CLOSED_TABLE
+    for agent, notes, more in apart:
+        yield f"<p>{text(agent)} sent what belongs to no run:</p>\n{note_list(notes, more)}"
+    yield "</section>\n"
 
 
 def _opened_table(titles: list[str], *, names: int = 1, kind: str = "plain") -> str:

@@ -13,8 +13,13 @@ from seatrial.reports.rows import Cell, RunRow, matrix
 
 
 def json_report(report: Report) -> Iterator[str]:
-    """`{experiment, summary, graders, matrix, runs}` in pieces; transcripts stay in the store."""
-    head = {"experiment": _experiment(report), "summary": report.summary, "graders": report.graders}
+    """`{experiment, summary, graders, notes, matrix, runs}` in pieces; transcripts stay in the store."""
+    head = {
+        "experiment": _experiment(report),
+        "summary": report.summary,
+        "graders": report.graders,
+        "notes": report.notes,
+    }
     yield _text(head)[:-1]
     yield ',"matrix":['
     for index, (case_id, cells) in enumerate(matrix(report.rows())):
@@ -48,6 +53,7 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "errored": cell.errored,
         "other": cell.other,
         "score": cell.score,
+        "calls_incomplete": cell.incomplete,
     }
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from html import escape
 
 from seatrial.printable import printable
 from seatrial.reports import figures
+from seatrial.reports.notes import calls_text, note_text, shown_notes, without_run
 from seatrial.reports.report import Report, reason
-from seatrial.reports.rows import RunRow
+from seatrial.reports.rows import NoteLine, RunRow
 from seatrial.reports.summary import AgentSummary
+from seatrial.transcript import Note
 
 # After `printable`, the only characters left that XML 1.0 forbids even as references.
 _FORBIDDEN = re.compile("[\ufffe\uffff]")
@@ -21,39 +23,49 @@ def junit_xml(report: Report) -> Iterator[str]:
     """The document in pieces."""
     summary = report.summary
     yield "<?xml version='1.0' encoding='UTF-8'?>\n"
-    seconds = (report.duration_ms or 0) / 1000
     yield (
         f'<testsuites name="{_attribute(report.experiment.name)}" tests="{summary.runs}" failures="{summary.failed}" '
-        f'errors="{summary.errored}" time="{seconds:.3f}">\n'
+        f'errors="{summary.errored}"{_time(report.duration_ms)}>\n'
     )
+    apart = {agent: _lines(notes, more) for agent, notes, more in without_run(report)}
     for agent in summary.agents:
-        yield from _suite(report, agent)
+        yield from _suite(report, agent, apart.pop(agent.agent, ""))
+    for name, lines in apart.items():
+        yield f'  <testsuite name="{_attribute(name)}" tests="0" failures="0" errors="0">\n'
+        yield f"{_apart(lines)}  </testsuite>\n"
     yield "</testsuites>\n"
 
 
-def _suite(report: Report, agent: AgentSummary) -> Iterator[str]:
+def _suite(report: Report, agent: AgentSummary, apart: str) -> Iterator[str]:
     started = datetime.fromtimestamp(report.experiment.created_at / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     # The time of a suite is that of its cases together, as elsewhere; runs at once make it longer than the clock's.
-    seconds = agent.duration_ms / 1000
     yield (
         f'  <testsuite name="{_attribute(agent.agent)}" tests="{agent.runs}" failures="{agent.failed}" '
-        f'errors="{agent.errored}" skipped="{agent.other}" time="{seconds:.3f}" timestamp="{started}">\n'
+        f'errors="{agent.errored}" skipped="{agent.other}"{_time(agent.duration_ms)} timestamp="{started}">\n'
     )
-    yield (
-        f'    <properties>\n      <property name="experiment_id" '
-        f'value="{_attribute(report.experiment.experiment_id)}"/>\n    </properties>\n'
-    )
+    properties = [("experiment_id", report.experiment.experiment_id)]
+    properties += [(f"runs_with_calls_{known.replace(' ', '_')}", str(count)) for known, count in agent.calls.items()]
+    properties += [
+        (f"notes_{counted.weight}_{counted.code}", str(counted.notes))
+        for counted in report.notes.counts
+        if counted.agent == agent.agent
+    ]
+    yield "    <properties>\n"
+    for name, value in properties:
+        yield f'      <property name="{_attribute(name)}" value="{_attribute(value)}"/>\n'
+    yield "    </properties>\n"
     for row in report.rows(agent=agent.agent, detailed=True):
         yield _case(row, report)
-    yield "  </testsuite>\n"
+    yield f"{_apart(apart)}  </testsuite>\n"
 
 
 def _case(row: RunRow, report: Report) -> str:
     name = _attribute(figures.run_name(row, report.summary.trials))
-    seconds = (row.duration_ms or 0) / 1000
-    head = f'    <testcase classname="{_attribute(row.agent)}" name="{name}" time="{seconds:.3f}"'
+    head = f'    <testcase classname="{_attribute(row.agent)}" name="{name}"{_time(row.duration_ms)}'
+    # The schema of Jenkins knows no properties of a test case.
+    record = f"<system-out>{_text(_record(row))}</system-out>"
     if row.outcome == "passed":
-        return f"{head}/>\n"
+        return f"{head}>\n      {record}\n    </testcase>\n"
     message = _attribute(reason(row))
     if row.outcome in ("failed", "errored"):
         tag = "failure" if row.outcome == "failed" else "error"
@@ -61,7 +73,26 @@ def _case(row: RunRow, report: Report) -> str:
         inner = f'<{tag} message="{message}" type="{kind}">{_text(_explanation(row))}</{tag}>'
     else:
         inner = f'<skipped message="{row.outcome}: {message}"/>'
-    return f"{head}>\n      {inner}\n    </testcase>\n"
+    return f"{head}>\n      {inner}\n      {record}\n    </testcase>\n"
+
+
+def _record(row: RunRow) -> str:
+    """How much of what the agent sent is known: its calls, and the notes."""
+    return "\n".join([calls_text(row), *([lines] if (lines := _lines(*shown_notes(row))) else [])])
+
+
+def _lines(notes: Sequence[NoteLine | Note], more: int) -> str:
+    return "\n".join([*map(note_text, notes), *([f"and {more:,} more notes"] if more else [])])
+
+
+def _apart(lines: str) -> str:
+    text = _text(f"notes that belong to no run:\n{lines}")
+    return f"    <system-out>{text}</system-out>\n" if lines else ""
+
+
+def _time(milliseconds: float | None) -> str:
+    """The attribute; an unknown time has none, because 0 would be a time."""
+    return "" if milliseconds is None else f' time="{milliseconds / 1000:.3f}"'
 
 
 def _explanation(row: RunRow) -> str:

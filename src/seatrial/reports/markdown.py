@@ -8,12 +8,14 @@ from itertools import islice
 
 from seatrial.printable import one_line, printable
 from seatrial.reports import figures
+from seatrial.reports.notes import calls_text, note_text, notes_table, notes_text, remarks, shown_notes, without_run
 from seatrial.reports.report import ERRORED_NOTE, Report, not_judged, reason
-from seatrial.reports.rows import Cell, matrix
+from seatrial.reports.rows import Cell, RunRow, matrix
 from seatrial.reports.terminal import agents_table, graders_table
 
 MAX_LISTED = 50
 MAX_REASON = 300
+MAX_NOTES = 5
 
 # A character reference is always text, never structure; and inside <code> nothing is a link or a mention.
 _PUNCTUATION = re.compile(r"[^\w\s,/-]|_", re.ASCII)
@@ -35,6 +37,9 @@ def markdown_report(report: Report) -> Iterator[str]:
         return
     yield from markdown_table(*agents_table(report))
     yield f"\n{ERRORED_NOTE}\n"
+    for agent in summary.agents:
+        if remark := remarks(agent):
+            yield f"\n{code(agent.agent)}: {remark}\n"
     yield from _not_passed(report)
     if (found := not_judged(report)) is not None:
         told, first = found
@@ -48,6 +53,7 @@ def markdown_report(report: Report) -> Iterator[str]:
         yield f"\n### Flaky cases ({summary.flaky_cases:,})\n\n"
         flaky = [[case.agent, case.case_id, f"{case.passed} of {case.graded}"] for case in summary.flaky[:MAX_LISTED]]
         yield from markdown_table(["agent", "case", "passed"], flaky, left=2)
+    yield from _notes(report)
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> Iterator[str]:
@@ -81,10 +87,45 @@ def _not_passed(report: Report) -> Iterator[str]:
     yield f"\n### Failed and errored ({total:,})\n\n| | agent | case | reason |\n| --- | --- | --- | --- |\n"
     marks = {"failed": "❌ failed", "errored": "⚠️ errored"}
     for row in islice((row for row in report.rows(detailed=True) if row.outcome in marks), MAX_LISTED):
-        cells = (code(row.agent), code(figures.run_name(row, summary.trials)), code(one_line(reason(row), MAX_REASON)))
+        why = [reason(row), calls_text(row) if row.calls_incomplete else "", notes_text(row)]
+        reasons = "; ".join(code(one_line(told, MAX_REASON)) for told in why if told)
+        cells = (code(row.agent), code(figures.run_name(row, summary.trials)), reasons)
         yield f"| {marks[row.outcome]} | {' | '.join(cells)} |\n"
     if total > MAX_LISTED:
         yield f"\n… and {total - MAX_LISTED:,} more.\n"
+
+
+def _notes(report: Report) -> Iterator[str]:
+    head, rows = notes_table(report)
+    if rows:
+        yield "\n### Notes\n\nWhat was dropped, guessed or repaired in what the agents sent.\n\n"
+        yield from markdown_table(head, rows, left=3)
+    if harmless := sum(counted.notes for counted in report.notes.counts if counted.weight == "harmless"):
+        verb = "is" if harmless == 1 else "are"
+        yield f"\n{figures.plural(harmless, 'harmless note')} {verb} not listed here.\n"
+    for agent, notes, more in without_run(report):
+        yield f"\n{code(agent)} sent what belongs to no run:\n\n"
+        yield from (f"- {code(one_line(note_text(note), MAX_REASON))}\n" for note in notes)
+        yield f"- … and {more:,} more\n" if more else ""
+    wanted = (row for row in report.rows(detailed=True) if row.needs_look)
+    first = list(islice(wanted, MAX_LISTED))
+    if not first:
+        return
+    yield "\n### Runs whose record needs a look\n\n"
+    for row in first:
+        yield from _noted(row, report.summary.trials)
+    if next(wanted, None) is not None:
+        yield f"\nThese are the first {MAX_LISTED}; the JSON and CSV reports have them all.\n"
+
+
+def _noted(row: RunRow, trials: int) -> Iterator[str]:
+    told = [f"{code(row.agent)} {code(figures.run_name(row, trials))} {row.outcome}"]
+    if row.calls_known != "no answer":
+        told.append(code(one_line(calls_text(row), MAX_REASON)))
+    yield f"- {': '.join(told)}\n"
+    notes, more = shown_notes(row, MAX_NOTES)
+    yield from (f"  - {code(one_line(note_text(note), MAX_REASON))}\n" for note in notes)
+    yield f"  - … and {more:,} more\n" if more else ""
 
 
 def _matrix(report: Report) -> Iterator[str]:
@@ -111,8 +152,9 @@ def _cell(cell: Cell | None) -> str:
     if cell is None:
         return ""
     graded = cell.graded
+    unknown = f"calls of {cell.incomplete} not all known" if cell.incomplete else ""
     if graded == 1 and not cell.errored:
-        return "✅" if cell.passed else "❌"
+        return f"{'✅' if cell.passed else '❌'}{' calls not all known' if unknown else ''}"
     mark = "⚠️" if not graded and cell.errored else "✅" if not cell.failed else "❌" if not cell.passed else "〰️"
-    parts = [f"{cell.passed}/{graded}" if graded else "", f"{cell.errored} errored" if cell.errored else ""]
+    parts = [f"{cell.passed}/{graded}" if graded else "", f"{cell.errored} errored" if cell.errored else "", unknown]
     return " ".join(filter(None, [mark if graded or cell.errored else "–", *parts]))

@@ -8,7 +8,7 @@ from seatrial.reports import figures
 from seatrial.reports.rows import Rows, RunRow, Source
 from seatrial.reports.summary import Summary, summarise
 from seatrial.runs import Experiment
-from seatrial.store import GraderCounts, Outcome
+from seatrial.store import GraderCounts, NoteTotals, Outcome
 
 ERRORED_NOTE = "Errored runs say nothing of the agent: they are counted apart, and are in no rate and no score."
 
@@ -22,6 +22,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     experiment: Experiment
     summary: Summary
     graders: list[GraderCounts]
+    notes: NoteTotals
     rows: Rows
 
     @property
@@ -37,6 +38,7 @@ def report_on(source: Source) -> Report:
         experiment=source.experiment,
         summary=summarise(source.rows()),
         graders=source.graders,
+        notes=source.notes,
         rows=source.rows,
     )
 

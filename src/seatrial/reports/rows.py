@@ -10,10 +10,47 @@ from typing import Literal, Protocol
 import msgspec
 
 from seatrial.runs import Experiment, Judgement, RunStatus
-from seatrial.store import GraderCounts, Outcome
+from seatrial.store import GraderCounts, NoteTotals, Outcome
+from seatrial.trajectory.completeness import Basis, Level
+from seatrial.trajectory.step import Source as StepSource
+from seatrial.transcript import Weight
 
 CallState = Literal["matched", "differs", "missing", "extra"]
 Channel = Literal["text", "thinking", "reasoning", "call", "result", "error"]
+CallsKnown = Literal["complete", "partial", "none", "not recorded", "no answer"]
+"""How much is known of the calls of a run: a level; or nothing, because the version that recorded it did not check, or
+because there was no answer to read."""
+
+
+class NoteLine(msgspec.Struct, frozen=True):
+    """Something that was dropped, guessed or repaired in what an agent sent."""
+
+    code: str
+    weight: Weight
+    pointer: str
+    message: str
+
+
+class NoteCount(msgspec.Struct, frozen=True):
+    """Notes of one code and weight on one run."""
+
+    code: str
+    weight: Weight
+    count: int
+
+
+class CompletenessLine(msgspec.Struct, frozen=True):
+    """What is known of the calls of a run."""
+
+    level: Level
+    basis: Basis | None
+    """What a verdict on the calls rests on; None when there is nothing to rest on."""
+    source: StepSource | None
+    sources: list[StepSource]
+    reasons: list[NoteLine]
+    """Why it is not complete, the first of them."""
+    omitted: int
+    """Reasons that are left out."""
 
 
 class CallLine(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -44,6 +81,12 @@ class SpeechLine(msgspec.Struct, frozen=True, omit_defaults=True):
     role: str
     channel: Channel
     text: str
+    message: int = 0
+    """Which message of the transcript it is from."""
+    given: bool = False
+    """Whether the run started from it: then it is not the agent's doing."""
+    notes: list[NoteLine] = []
+    """What was noted on the message, where it is certain which one a note is about."""
 
 
 class RunDetail(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -73,12 +116,40 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     started_at: int | None = None
     duration_ms: float | None = None
     attempts: int = 1
-    steps: int = 0
+    steps: int | None = None
+    """None when unknown; when `calls` is not `complete`, there may be more."""
+    calls: Level | None = None
+    """How complete the steps are; None when there was no answer to read, or nobody had worked it out."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
     detail: RunDetail | None = None
     """Of runs that did not pass, and only where it was asked for."""
+    completeness: CompletenessLine | None = None
+    """Only where details were asked for, like the next."""
+    notes: list[NoteLine] = []
+    """The first of them, the most serious before the others."""
+    note_counts: list[NoteCount] = []
+    """All of them, by code and weight."""
+
+    @property
+    def calls_known(self) -> CallsKnown:
+        """How much is known of its calls."""
+        return self.calls or ("not recorded" if self.status == "completed" else "no answer")
+
+    @property
+    def calls_incomplete(self) -> bool:
+        """Whether it had an answer, and calls that nobody knows of may have been made."""
+        return self.calls_known in ("partial", "none", "not recorded")
+
+    def noted(self, weight: Weight) -> int:
+        """How many notes of this weight there are."""
+        return sum(counted.count for counted in self.note_counts if counted.weight == weight)
+
+    @property
+    def needs_look(self) -> bool:
+        """Whether something was noted that is not harmless."""
+        return self.calls == "partial" or any(counted.weight != "harmless" for counted in self.note_counts)
 
 
 class Cell(msgspec.Struct, gc=False):
@@ -95,6 +166,8 @@ class Cell(msgspec.Struct, gc=False):
     failed_run: str | None = None
     errored_run: str | None = None
     """The first run that passed, failed, errored: examples to look at."""
+    incomplete: int = 0
+    """Runs whose calls are not all known."""
 
     @property
     def runs(self) -> int:
@@ -123,6 +196,7 @@ class Cell(msgspec.Struct, gc=False):
 
     def add(self, row: RunRow) -> None:
         """Count one more run."""
+        self.incomplete += row.calls_incomplete
         if row.outcome == "passed":
             self.passed += 1
             self.passed_run = self.passed_run or row.run_id
@@ -147,6 +221,7 @@ class Cell(msgspec.Struct, gc=False):
         self.other += other.other
         self.score_sum += other.score_sum
         self.scored += other.scored
+        self.incomplete += other.incomplete
 
 
 class Rows(Protocol):
@@ -155,7 +230,7 @@ class Rows(Protocol):
     def __call__(self, *, agent: str | None = None, detailed: bool = False) -> Iterable[RunRow]:
         """In the order of the suite, all rows of a case together; of all agents or of one.
 
-        With `detailed`, those that did not pass tell why.
+        With `detailed`, all of them have their notes, and those that did not pass the reason.
         """
         ...
 
@@ -166,6 +241,7 @@ class Source(msgspec.Struct, frozen=True):
     experiment: Experiment
     rows: Rows
     graders: list[GraderCounts] = []
+    notes: NoteTotals = NoteTotals()
 
 
 def matrix(rows: Iterable[RunRow]) -> Iterator[tuple[str, dict[str, Cell]]]:

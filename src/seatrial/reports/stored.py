@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from seatrial.errors import SeatrialError
-from seatrial.reports.detail import detail_of
+from seatrial.reports.detail import detail_of, note_line
 from seatrial.reports.report import Report, report_on
-from seatrial.reports.rows import RunDetail, RunRow, Source
-from seatrial.runs import Case, Experiment
-from seatrial.store import RunFilter, RunSummary, Store
+from seatrial.reports.rows import CompletenessLine, NoteCount, RunDetail, RunRow, Source
+from seatrial.runs import Case, Experiment, Run
+from seatrial.store import RunFilter, RunNotes, RunSummary, Store
+from seatrial.trajectory.completeness import Completeness
 
 RUNS_AT_ONCE = 500
 DETAILS_AT_ONCE = 100
 """Runs whose transcripts are in memory together."""
+NOTES_OF_A_RUN = 100
+"""Notes of one run that a report can have, the most serious first; all are counted."""
 
 
 def stored_report(store: Store, reference: str) -> Report:
@@ -34,7 +39,11 @@ def stored(store: Store, experiment: Experiment) -> Source:
                 return
             page = store.runs(experiment.experiment_id, where, after=page[-1].key, limit=limit)
 
-    return Source(experiment, rows, store.grader_counts(experiment.experiment_id))
+    experiment_id = experiment.experiment_id
+    return Source(experiment, rows, store.grader_counts(experiment_id), store.note_totals(experiment_id))
+
+
+_NOTHING_NOTED = RunNotes(None, [], {})
 
 
 def _detailed(store: Store, experiment: Experiment, page: list[RunSummary]) -> Iterator[RunRow]:
@@ -43,9 +52,10 @@ def _detailed(store: Store, experiment: Experiment, page: list[RunSummary]) -> I
     if wanted:
         cases = {case_id: _case(store, experiment, case_id) for case_id in set(wanted.values())}
         for run in store.whole_runs(experiment.experiment_id, RunFilter(run_ids=frozenset(wanted))):
-            details[run.run_id] = detail_of(run, cases[run.key.case_id], experiment.suite)
+            details[run.run_id] = detail_of(run, cases[run.key.case_id], experiment.suite, _messages_sent(store, run))
+    noted = store.run_notes([summary.run_id for summary in page], limit=NOTES_OF_A_RUN)
     for summary in page:
-        yield _row(summary, details.get(summary.run_id))
+        yield _row(summary, details.get(summary.run_id), noted.get(summary.run_id, _NOTHING_NOTED))
 
 
 def _case(store: Store, experiment: Experiment, case_id: str) -> Case:
@@ -57,8 +67,27 @@ def _case(store: Store, experiment: Experiment, case_id: str) -> Case:
         return Case(id=case_id, instruction=f"({error.message})")
 
 
-def _row(summary: RunSummary, detail: RunDetail | None = None) -> RunRow:
+class _Sent(msgspec.Struct):
+    messages: list[msgspec.Raw] | None = None
+
+
+def _messages_sent(store: Store, run: Run) -> int | None:
+    """How many messages the agent sent; asked only where notes point at them."""
+    if run.reading is None or not run.attempts or (address := run.attempts[-1].body_hash) is None:
+        return None
+    if not any(note.pointer.startswith("/messages/") for note in run.reading.notes):
+        return None
+    try:
+        sent = msgspec.json.decode(store.body(address), type=_Sent)
+    except (SeatrialError, msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return None if sent.messages is None else len(sent.messages)
+
+
+def _row(summary: RunSummary, detail: RunDetail | None = None, noted: RunNotes = _NOTHING_NOTED) -> RunRow:
     key = summary.key
+    # Where not all calls are known, that none was found says nothing.
+    steps = summary.steps if summary.steps or summary.calls == "complete" else None
     return RunRow(
         run_id=summary.run_id,
         agent=key.agent,
@@ -71,9 +100,26 @@ def _row(summary: RunSummary, detail: RunDetail | None = None) -> RunRow:
         started_at=summary.started_at,
         duration_ms=summary.duration_ms,
         attempts=summary.attempts,
-        steps=summary.steps,
+        steps=steps,
+        calls=summary.calls,
         input_tokens=summary.input_tokens,
         output_tokens=summary.output_tokens,
         cost_usd=summary.cost_usd,
         detail=detail,
+        completeness=_completeness(noted.completeness),
+        notes=[note_line(note) for note in noted.notes],
+        note_counts=[NoteCount(code, weight, count) for (code, weight), count in noted.counts.items()],
+    )
+
+
+def _completeness(found: Completeness | None) -> CompletenessLine | None:
+    if found is None:
+        return None
+    return CompletenessLine(
+        level=found.level,
+        basis=found.basis if found.level != "none" else None,
+        source=found.source,
+        sources=found.sources,
+        reasons=[note_line(reason) for reason in found.reasons],
+        omitted=found.omitted,
     )

@@ -10,9 +10,11 @@ from operator import attrgetter
 
 import msgspec
 
-from seatrial.reports.rows import Cell, RunRow
+from seatrial.reports.rows import CallsKnown, Cell, RunRow
 from seatrial.reports.statistics import Interval, RepeatedTrials, pass_rate_interval, quantile, repeated_trials
 
+SUMS = ("steps", "input_tokens", "output_tokens", "cost_usd", "duration_ms")
+"""Figures of runs that are added up, where they are known."""
 MAX_FLAKY = 100
 """Flaky cases that are listed; all are counted."""
 
@@ -45,20 +47,32 @@ class AgentSummary(msgspec.Struct, frozen=True, kw_only=True):
     trials: list[RepeatedTrials]
     flaky: int
     attempts: int
-    steps: int
-    input_tokens: int
-    output_tokens: int
+    calls: dict[CallsKnown, int]
+    """How much is known of the calls, with the number of runs."""
+    steps: int | None
+    """Of all runs together, like the next four; None when it is known of none of them."""
+    input_tokens: int | None
+    output_tokens: int | None
     cost_usd: float | None
-    duration_ms: float
-    """Of all runs together."""
+    duration_ms: float | None
+    unknown: dict[str, int]
+    """Runs of which one of these five is not known, or not all of it: the sum is at least what it says."""
+    scored: int
+    """Runs that the score is the mean of."""
+    timed: int
+    """Runs that passed or failed and whose duration is known: the next two are of them."""
     duration_p50_ms: float | None
-    """Of the runs that passed or failed, like the next."""
     duration_p95_ms: float | None
 
     @property
     def graded(self) -> int:
         """Runs that passed or failed."""
         return self.passed + self.failed
+
+    @property
+    def incomplete(self) -> int:
+        """Runs with an answer whose calls are not all known."""
+        return sum(self.calls.get(known, 0) for known in ("partial", "none", "not recorded"))
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,24 +133,25 @@ class _Sum:
         self.tallies: Counter[tuple[int, int]] = Counter()
         self.error_classes: Counter[str] = Counter()
         self.durations = array("d")
-        self.attempts = self.steps = self.input_tokens = self.output_tokens = self.flaky = 0
-        self.cost_usd: float | None = None
-        self.duration_ms = 0.0
+        self.attempts = self.flaky = 0
+        self.calls: Counter[CallsKnown] = Counter()
+        self.sums: dict[str, float] = {}
+        self.unknown: Counter[str] = Counter()
 
     def add(self, row: RunRow) -> None:
         if row.error_class is not None:
             self.error_classes[row.error_class] += 1
-        if row.duration_ms is not None:
-            self.duration_ms += row.duration_ms
-            # How long it took until a timeout is no speed of the agent.
-            if row.outcome in ("passed", "failed"):
-                self.durations.append(row.duration_ms)
-        if row.cost_usd is not None:
-            self.cost_usd = (self.cost_usd or 0.0) + row.cost_usd
+        # How long it took until a timeout is no speed of the agent.
+        if row.duration_ms is not None and row.outcome in ("passed", "failed"):
+            self.durations.append(row.duration_ms)
         self.attempts += row.attempts
-        self.steps += row.steps
-        self.input_tokens += row.input_tokens or 0
-        self.output_tokens += row.output_tokens or 0
+        self.calls[row.calls_known] += 1
+        for figure in SUMS:
+            value = getattr(row, figure)
+            if value is not None:
+                self.sums[figure] = self.sums.get(figure, 0) + value
+            if value is None or (figure == "steps" and row.calls != "complete"):
+                self.unknown[figure] += 1
 
     def close(self, cell: Cell) -> None:
         """All runs of a case have been added, to this cell, too."""
@@ -162,11 +177,19 @@ class _Sum:
             trials=repeated_trials(self.tallies),
             flaky=self.flaky,
             attempts=self.attempts,
-            steps=self.steps,
-            input_tokens=self.input_tokens,
-            output_tokens=self.output_tokens,
-            cost_usd=self.cost_usd,
-            duration_ms=self.duration_ms,
+            calls=dict(self.calls),
+            steps=_whole(self.sums.get("steps")),
+            input_tokens=_whole(self.sums.get("input_tokens")),
+            output_tokens=_whole(self.sums.get("output_tokens")),
+            cost_usd=self.sums.get("cost_usd"),
+            duration_ms=self.sums.get("duration_ms"),
+            unknown=dict(self.unknown),
+            scored=total.scored,
+            timed=len(durations),
             duration_p50_ms=quantile(durations, 0.5),
             duration_p95_ms=quantile(durations, 0.95),
         )
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)

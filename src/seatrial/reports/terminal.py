@@ -8,12 +8,14 @@ from textwrap import wrap
 
 from seatrial.printable import coloured, one_line
 from seatrial.reports import figures
+from seatrial.reports.notes import calls_text, note_text, notes_table, notes_text, remarks, without_run
 from seatrial.reports.report import ERRORED_NOTE, Report, not_judged, reason
 from seatrial.reports.rows import RunRow
 from seatrial.reports.summary import AgentSummary
 from seatrial.reports.table import table
 
 MAX_LISTED = 10
+MAX_APART = 3
 MAX_REASON = 400
 WIDTH = 110
 
@@ -22,12 +24,15 @@ _INDENT = " " * 10
 _COLOURS = {"failed": "red", "errored": "yellow"}
 
 
-def terminal_summary(report: Report, *, colour: bool = False, listed: int = MAX_LISTED) -> str:
-    """Agents with their figures, then the first runs that did not pass, with reasons; ends with a newline."""
-    return "".join(f"{line}\n" for line in _lines(report, colour, listed))
+def terminal_summary(report: Report, *, colour: bool = False, listed: int = MAX_LISTED, harmless: bool = False) -> str:
+    """Agents with their figures, the notes, then the first runs that did not pass, with reasons; ends with a newline.
+
+    Harmless notes are counted only when asked for.
+    """
+    return "".join(f"{line}\n" for line in _lines(report, colour, listed, harmless))
 
 
-def _lines(report: Report, colour: bool, listed: int) -> Iterator[str]:
+def _lines(report: Report, colour: bool, listed: int, harmless: bool) -> Iterator[str]:
     summary = report.summary
     experiment = report.experiment
     took = "" if report.duration_ms is None else f" in {figures.duration(report.duration_ms)}"
@@ -45,13 +50,17 @@ def _lines(report: Report, colour: bool, listed: int) -> Iterator[str]:
     yield from table(*agents_table(report))
     yield ""
     yield f"Pass rates with 95% intervals. {ERRORED_NOTE}"
+    for agent in summary.agents:
+        if remark := remarks(agent):
+            yield from wrap(f"{one_line(agent.agent, 50)}: {remark}", WIDTH, subsequent_indent="  ")
     if report.graders:
         yield ""
         yield from table(*graders_table(report), left=2)
     for title, lines in (
         ("faults by class", _error_classes(report)),
         ("flaky cases", _flaky(report)),
-        ("belongs to no run", _notes(report)),
+        ("notes: what was dropped, guessed or repaired in what the agents sent", _notes(report, harmless)),
+        ("notes that belong to no run", _without_run(report)),
     ):
         if lines:
             yield ""
@@ -94,7 +103,7 @@ def agents_table(report: Report) -> tuple[list[str], list[list[str]]]:
     if any(agent.cost_usd is not None for agent in agents):
         head.append("cost")
         for row, agent in zip(rows, agents, strict=True):
-            row.append(figures.money(agent.cost_usd))
+            row.append(figures.cost(agent))
     return head, rows
 
 
@@ -142,11 +151,18 @@ def _flaky(report: Report) -> list[str]:
     return [*lines, f"  … and {more:,} more"] if more > 0 else lines
 
 
-def _notes(report: Report) -> list[str]:
+def _notes(report: Report, harmless: bool) -> list[str]:
+    head, rows = notes_table(report, harmless=harmless)
+    return table(head, rows, left=3, indent="  ") if rows else []
+
+
+def _without_run(report: Report) -> list[str]:
     lines: list[str] = []
-    for agent, notes in report.experiment.notes.items():
-        told = f"{agent}: {notes[0].message} [{notes[0].code}]" + (f" and {len(notes) - 1:,} more" if notes[1:] else "")
-        lines.append(f"  {one_line(told, MAX_REASON)}")
+    for agent, notes, more in without_run(report):
+        first = notes[:MAX_APART]
+        lines += [f"  {one_line(f'{agent}: {note_text(note)}', MAX_REASON)}" for note in first]
+        if more := more + len(notes) - len(first):
+            lines.append(f"  {one_line(agent, 50)}: … and {more:,} more")
     return lines
 
 
@@ -181,6 +197,10 @@ def _told(row: RunRow) -> Iterator[str]:
     """Why a run did not pass, and the last line of what a fault left: a log ends with what matters."""
     why = reason(row)
     yield why
+    if row.calls_incomplete:
+        yield calls_text(row)
+    if noted := notes_text(row):
+        yield noted
     lines = (row.detail.fault_detail or "").strip().splitlines() if row.detail is not None else []
     if lines and lines[-1].strip() not in why:
         yield lines[-1].strip()

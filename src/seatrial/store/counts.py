@@ -8,8 +8,8 @@ import msgspec
 import sqlalchemy as sa
 
 from seatrial.runs import Judgement
-from seatrial.store.rows import Outcome
 from seatrial.store.queries import weight_of
+from seatrial.store.rows import Outcome
 from seatrial.store.schema import cases, notes, runs, verdicts
 from seatrial.transcript import Weight
 
