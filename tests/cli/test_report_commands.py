@@ -6,12 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
+from strategies import records
 from strategies.monday import fill
 
 from seatrial.cli.main import main
 from seatrial.cli.report import FORMS
 from seatrial.runs import Case, Experiment, Grade, Judgement, Run, RunKey
 from seatrial.store import open_store
+from seatrial.transcript import Note
 
 
 @pytest.fixture
@@ -36,6 +38,19 @@ def test_report_writes_every_form_that_is_asked_for(store: str, tmp_path: Path) 
 def test_report_as_json_is_one_document(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "exp-mon", "--store", store, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["summary"]["errored"] == 1
+
+
+def test_harmless_notes_are_counted_when_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "runs.db"
+    with open_store(path) as opened:
+        opened.create_experiment(records.experiment(), records.cases(1))
+        noted = records.reading("a", "b", notes=[Note("bom_removed", "", "a mark", "harmless")])
+        opened.record_run(records.run(0, reading=noted))
+        opened.finish_experiment("exp-1", finished_at=records.CREATED_AT).wait()
+    assert main(["report", "--store", str(path)]) == 0
+    assert "bom_removed" not in capsys.readouterr().out
+    assert main(["report", "--store", str(path), "--all-notes"]) == 0
+    assert "crew   harmless  bom_removed      1     1" in capsys.readouterr().out
 
 
 def test_the_store_may_be_named_by_the_environment(store: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -179,6 +180,47 @@ def test_lines_of_a_batch_that_belong_to_no_run_are_warned_of_even_when_quiet(ha
     assert done.stderr == (
         "warning: crew: line 2 belongs to no run: the id is 'nobody' [batch_id_unknown] (and 1 more)\n"
     )
+    assert "2 notes that belong to no run need a look (2 serious): seatrial report " in done.stdout.splitlines()[-1]
+
+
+NOTED = """
+def answer(instruction):
+    return {"final_response": "ok", "messages": [{"role": "assistant", "content": "ok"}, 42]}
+
+def clean(instruction):
+    return {"final_response": "ok", "messages": [{"role": "assistant", "content": "ok"}]}
+"""
+
+
+def test_the_last_line_says_how_many_notes_need_a_look_and_where_they_are(harbour: Path) -> None:
+    Path("crew.py").write_text(NOTED)
+    write_suite(2)
+    done = seatrial("--name", "noted", "--junit", "junit.xml")
+    assert done.returncode == 0, done.stderr
+    line = done.stdout.splitlines()[-1]
+    with open_store("runs.db") as store:
+        experiment_id = store.resolve_experiment("noted").experiment_id
+    counted = "2 notes on 2 runs need a look (2 serious: the calls of 2 runs are not all known)"
+    assert line == f"{counted}: seatrial report {experiment_id} --html report.html --store runs.db"
+    reported = subprocess.run([*SEATRIAL, *shlex.split(line.partition(": seatrial ")[2])], timeout=60, check=False)
+    assert reported.returncode == 0
+    assert "calls not all known" in Path("report.html").read_text()
+
+
+def test_the_last_line_names_the_page_that_was_written_and_keeps_off_data(harbour: Path) -> None:
+    Path("crew.py").write_text(NOTED)
+    write_suite(1)
+    done = seatrial("--html", "page.html")
+    assert done.stdout.splitlines()[-1].endswith(" are not all known): page.html")
+    done = seatrial("--json")
+    assert json.loads(done.stdout)["notes"]["serious_runs"] == 1
+    assert "1 note on 1 run needs a look" in done.stderr.splitlines()[-1]
+
+
+def test_nothing_is_said_of_notes_when_there_are_none_to_look_at(harbour: Path) -> None:
+    Path("crew.py").write_text(NOTED)
+    write_suite(1, target="crew:clean")
+    assert "a look" not in seatrial().stdout
 
 
 def test_exit_codes_tell_failures_from_what_could_not_be_run(harbour: Path) -> None:

@@ -51,6 +51,7 @@ class CliBatchAgent:
     def __init__(self, config: CliConfig, *, directory: Path, timeout_s: float | None) -> None:
         self.notes: list[Note] = []
         """What in the output belongs to no run; the first hundred. A batch adds to those of the batches before it."""
+        self._unnoted = 0
         self.program = Program(config, directory)
         self._timeout_s = timeout_s
         self._max_bytes = config.max_response_bytes
@@ -126,11 +127,17 @@ class CliBatchAgent:
         if line is not None and (not line or line.isspace()):
             return None
         found = _answered(line, waiting, self._max_bytes)
-        if not isinstance(found, RunRequest) and len(self.notes) < MAX_NOTES:
-            code, message = found
-            where = f", in attempt {attempt}" if attempt > 1 else ""
+        if isinstance(found, RunRequest):
+            return found
+        code, message = found
+        where = f", in attempt {attempt}" if attempt > 1 else ""
+        if len(self.notes) < MAX_NOTES:
             self.notes.append(Note(code, pointer(number), message + where))
-        return found if isinstance(found, RunRequest) else None
+        else:
+            self._unnoted += 1
+            message = f"{message}{where}; {self._unnoted:,} such lines before it have no note"
+            self.notes[-1] = Note(code, pointer(number), message)
+        return None
 
     async def _reply(self, number: int, line: bytes, files: RunFiles) -> Reply:
         reply = Reply(body=line)

@@ -249,7 +249,7 @@ class ExperimentRunner:
             if timer is not None:
                 timer.cancel()
         if agent.notes:
-            told = [Note(note.code, note.pointer, self._redaction.text(note.message)) for note in agent.notes]
+            told = [msgspec.structs.replace(note, message=self._redaction.text(note.message)) for note in agent.notes]
             self._notes[name] = told
             await self._store.add_notes(self.experiment.experiment_id, name, told)
             if self._observer is not None:
