@@ -20,7 +20,7 @@ from agents.setting import a_case, a_request, error_class
 from agents.test_process import wait_until_dead
 from seatrial.agents import process
 from seatrial.agents.agent import BatchAgent, Reply, RunRequest
-from seatrial.agents.cli_batch import CliBatchAgent
+from seatrial.agents.cli_batch import MAX_NOTES, CliBatchAgent
 from seatrial.agents.config import CliConfig
 from seatrial.trajectory import extract
 
@@ -199,6 +199,14 @@ say(7)
         ("batch_id_unknown", "/3"),
         ("batch_line_unusable", "/4"),
     ]
+
+
+def test_lines_beyond_the_last_note_are_counted_in_it(tmp_path: Path) -> None:
+    agent = an_agent(tmp_path, "say('a')\nfor number in range(150): say('stranger')")
+    batched(agent, requests("a"))
+    assert len(agent.notes) == MAX_NOTES
+    assert agent.notes[-1].pointer == "/151"
+    assert agent.notes[-1].message.endswith("; 50 such lines before it have no note")
 
 
 def test_a_last_line_without_its_end_counts(tmp_path: Path) -> None:
