@@ -94,6 +94,15 @@ def test_an_agent_can_be_named(store: str, capsys: pytest.CaptureFixture[str]) -
     assert "no runs of an agent 'ghost'" in capsys.readouterr().err
 
 
+def test_a_gate_is_not_open_when_b_could_not_judge_what_a_could(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Monday has a case that errored, and tuesday has judged it."""
+    assert main(["compare", "tuesday", "monday", "--store", store]) == 0
+    assert "1 case of these could be judged in a, and not in b" in capsys.readouterr().out
+    assert main(["compare", "tuesday", "monday", "--store", store, "--fail-on", "drop=0.9"]) == 3
+    assert "1 of the cases that a could judge, b could not" in capsys.readouterr().err
+    assert main(["compare", "monday", "tuesday", "--store", store, "--fail-on", "drop=0.9"]) == 0
+
+
 def test_an_agent_that_cannot_be_compared_hides_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "runs.db"
     judgements: dict[str, dict[str, Judgement]] = {

@@ -236,6 +236,59 @@ def test_exit_codes_tell_failures_from_what_could_not_be_run(harbour: Path) -> N
     assert outcomes() == {"errored": 1}
 
 
+SOMETIMES_DIES = """
+import json, os, sys
+for line in sys.stdin if len(sys.argv) > 1 else [json.dumps({"id": "", "prompt": sys.stdin.read()})]:
+    case = json.loads(line)
+    if "die" in case["prompt"]:
+        os.kill(os.getpid(), 11)
+    print(json.dumps({"id": case["id"], "text": "ok"}), flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("batch", "moved", "code", "counts", "rate"),
+    [
+        (False, False, 1, {"passed": 3, "failed": 4}, "42.9%"),
+        (True, False, 1, {"passed": 3, "failed": 4}, "42.9%"),
+        (False, True, 3, {"passed": 3, "errored": 4}, "100%"),
+    ],
+    ids=["program", "batch", "moved to infrastructure"],
+)
+def test_a_program_that_segfaults_in_four_of_seven_cases_does_not_look_perfect(
+    harbour: Path, batch: bool, moved: bool, code: int, counts: dict[str, int], rate: str
+) -> None:
+    Path("program.py").write_text(SOMETIMES_DIES)
+    program = [sys.executable, "-I", "-S", str(harbour / "program.py"), *(["batch"] if batch else [])]
+    cases = [{"id": f"case-{number}", "instruction": "ok" if number < 3 else "die"} for number in range(7)]
+    agents = {"crew": {"kind": "cli", "command": program, "batch": batch, "retry": {"attempts": 1}}}
+    write_suite(0, agents=agents, cases=cases, faults={"agent_signal": "infrastructure"} if moved else {})
+    done = seatrial("--markdown", "summary.md", "--html", "page.html")
+    assert done.returncode == code
+    assert outcomes() == counts
+    line = next(line for line in done.stdout.splitlines() if line.startswith("crew "))
+    assert rate in line.split()
+    sentence = "4 of 7 runs are in no rate: agent_signal (4); of all runs, 42.9% passed."
+    for text in (done.stdout, Path("summary.md").read_text(), Path("page.html").read_text()):
+        assert (sentence in text) is moved
+        assert "100%" not in text.rpartition("</style>")[2] or sentence in text
+
+
+def test_an_errored_run_among_passed_ones_does_not_end_with_0(harbour: Path) -> None:
+    Path("crew.py").write_text("""
+import seatrial
+def answer(case_id):
+    if case_id == "case-001":
+        raise seatrial.InfrastructureError("no database")
+    return "ok"
+""")
+    write_suite(3, retry={"attempts": 2, "first_wait_s": 0})
+    done = seatrial()
+    assert done.returncode == 3
+    assert outcomes() == {"passed": 2, "errored": 1}
+    assert "1 of 3 runs is in no rate: infrastructure_error (1); of all runs, 66.7% passed." in done.stdout
+
+
 def test_only_what_failed_is_run_again_in_an_experiment_of_its_own(
     harbour: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

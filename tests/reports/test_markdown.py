@@ -17,8 +17,11 @@ def table_rows(text: str) -> list[list[str]]:
 
 def test_the_summary_is_a_table() -> None:
     text = joined(markdown_report(report(rows_of(crew="p p p f e"))))
-    assert "| agent | runs | passed | failed | errored | pass rate | 95% interval | score | median | p95 |\n" in text
-    assert "| <code>crew</code> | 5 | 3 | 1 | 1 | 75.0% | 30.1–95.4% |" in text
+    head = "| agent | runs | passed | failed | errored | pass rate | left out | of all runs | 95% interval | score |"
+    assert f"{head} median | p95 |\n" in text
+    assert "| <code>crew</code> | 5 | 3 | 1 | 1 | 75.0% | 1 | 60.0% | 30.1–95.4% |" in text
+    sentence = "1 of 5 runs is in no rate: agent_unreachable (1); of all runs, 60.0% passed."
+    assert f"\n⚠️ <code>crew</code>: {sentence}\n" in text
     assert "in no rate and no score" in text
 
 

@@ -18,7 +18,7 @@ def test_errored_runs_are_in_no_rate_and_no_score() -> None:
     assert agent.interval == wilson(3, 4)
     assert agent.errored == 4
     assert agent.score == pytest.approx((1 + 1 + 1 + 0.25) / 4)
-    assert agent.error_classes == {"agent_timeout": 4}
+    assert agent.error_classes == {"agent_unreachable": 4}
 
 
 def test_the_score_of_a_run_that_errored_does_not_count() -> None:

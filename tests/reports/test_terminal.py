@@ -17,11 +17,21 @@ UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202e\ud800-\udfff]")
 def test_the_summary_says_rate_interval_and_errors_of_each_agent() -> None:
     text = terminal_summary(report(rows_of(crew="p p p f e", shop="p p p p p")))
     head, crew, shop = text.splitlines()[2:5]
-    assert " ".join(head.split()) == "agent runs passed failed errored pass rate 95% interval score median p95"
-    assert crew.split()[:7] == ["crew", "5", "3", "1", "1", "75.0%", "30.1–95.4%"]
+    assert " ".join(head.split()) == (
+        "agent runs passed failed errored pass rate left out of all runs 95% interval score median p95"
+    )
+    assert crew.split()[:7] == ["crew", "5", "3", "1", "1", "75.0%", "1"]
     assert shop.split()[:6] == ["shop", "5", "5", "0", "0", "100%"]
     assert "in no rate and no score" in text
-    assert "faults by class\n  crew  agent_timeout  1\n" in text
+    assert "faults by class\n  crew  agent_unreachable  1\n" in text
+    assert "\ncrew: 1 of 5 runs is in no rate: agent_unreachable (1); of all runs, 60.0% passed.\n" in text
+    assert "shop:" not in text
+
+
+def test_a_rate_of_all_runs_says_nothing_of_runs_left_out() -> None:
+    text = terminal_summary(report(rows_of(crew="p p f")))
+    assert "left out" not in text
+    assert "of all runs" not in text
 
 
 def test_trials_add_pass_at_k_pass_hat_k_and_flaky_cases() -> None:

@@ -49,7 +49,7 @@ def _run(experiment_id: str, case: str, letter: str) -> Run:
             experiment_id=experiment_id,
             key=key,
             status="errored",
-            fault=Fault("agent_timeout", "no answer within 30 s"),
+            fault=Fault("agent_unreachable", "no connection within 30 s"),
             grade=Grade(judgement="errored"),
             duration_ms=30_000.0,
         )

@@ -72,7 +72,7 @@ def row(case_id: str = "case-0", outcome: Outcome = "passed", **fields: Any) -> 
         "outcome": outcome,
         "status": outcome if outcome in ("errored", "cancelled") else "completed",
         "score": {"passed": 1.0, "failed": 0.25}.get(outcome),
-        "error_class": "agent_timeout" if outcome == "errored" else None,
+        "error_class": "agent_unreachable" if outcome == "errored" else None,
         "started_at": CREATED_AT,
         "duration_ms": 120.0,
         "steps": 2,

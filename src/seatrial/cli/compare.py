@@ -34,7 +34,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--markdown", action="store_true", help="Markdown, for a CI step summary")
     parser.epilog = (
         "Without an agent, agents of the same name are compared; where each side has only one, those two.\n"
-        "exit codes: 0 compared, and --fail-on does not object; 1 it does; 3 some agent could not be compared."
+        "exit codes: 0 compared, and --fail-on does not object; 1 it does; 3 some agent could not be compared, or\n"
+        "with --fail-on, A could judge a case that B could not."
     )
 
 
@@ -53,14 +54,18 @@ def run(args: argparse.Namespace) -> int:
             for found in comparisons
         ]
         sys.stdout.write("\n".join(written))
-    objected = 0
+    objected = undecided = 0
     for found in comparisons:
         for sentence in objections(gate, found):
             print(f"seatrial: {printable(found.b.agent)}: {sentence}", file=sys.stderr)
             objected += 1
+        if args.fail_on and found.lost:
+            told = f"cannot say whether b became worse: {found.lost:,} of the cases that a could judge, b could not"
+            print(f"seatrial: {printable(found.b.agent)}: {told}", file=sys.stderr)
+            undecided += 1
     for error in incomparable:
         print(f"seatrial: {printable(str(error))}", file=sys.stderr)
-    return exit_of(failed=objected, errored=len(incomparable))
+    return exit_of(failed=objected, errored=len(incomparable) + undecided)
 
 
 def _comparisons(args: argparse.Namespace) -> tuple[list[Comparison], list[SeatrialError]]:

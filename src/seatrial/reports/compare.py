@@ -80,6 +80,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Cases with a graded run on both sides: all that follows is about them."""
     unpaired: int
     """Cases that only one side has, or that errored on one."""
+    lost: int
+    """Of these, cases that a could judge and b could not, though it ran them: what became of them is not known."""
     rate_a: float
     rate_b: float
     """Mean over the paired cases."""
@@ -135,6 +137,7 @@ def compare(a: Source, b: Source, agent_a: str, agent_b: str, run_of: RunOf | No
         b=side_b,
         paired=paired,
         unpaired=len(unpaired),
+        lost=sum(_is_lost(cell, cells_b.get(case_id)) for case_id, cell in cells_a.items()),
         rate_a=sum_a / paired,
         rate_b=sum_b / paired,
         difference=sum(differences) / paired,
@@ -186,6 +189,10 @@ def _side(source: Source, agent: str) -> tuple[Side, dict[str, Cell]]:
         summary=agents[0],
     )
     return side, cells
+
+
+def _is_lost(a: Cell, b: Cell | None) -> bool:
+    return a.graded > 0 and b is not None and not b.graded
 
 
 def _change(case_id: str, a: Cell, b: Cell) -> CaseChange:

@@ -8,6 +8,7 @@ from seatrial.printable import coloured, one_line, printable
 from seatrial.reports import figures
 from seatrial.reports.compare import CaseChange, Comparison, Side, TrajectoryDiff
 from seatrial.reports.detail import difference_text, step_text
+from seatrial.reports.left_out import left_out_columns, left_out_sentence
 from seatrial.reports.markdown import code, fenced, markdown_table
 from seatrial.reports.notes import remarks
 from seatrial.reports.table import table
@@ -16,19 +17,6 @@ from seatrial.trajectory.comparison import Aligned
 MAX_LISTED = 20
 MAX_DIFF_LINES = 60
 
-_SIDES = [
-    "",
-    "agent",
-    "experiment",
-    "runs",
-    "passed",
-    "failed",
-    "errored",
-    "pass rate",
-    "95% interval",
-    "median",
-    "cost",
-]
 _CHANGES = ["case", "passed in a", "passed in b", "score a", "score b"]
 
 
@@ -80,7 +68,7 @@ def diff_lines(found: TrajectoryDiff) -> list[str]:
 
 
 def _terminal(comparison: Comparison, colour: bool) -> Iterator[str]:
-    yield from table(_SIDES, _sides(comparison), left=3)
+    yield from table(*_sides(comparison), left=3)
     yield ""
     sentence = verdict_sentence(comparison)
     tone = "bold" if not _sure(comparison) else "green" if comparison.difference > 0 else "red"
@@ -110,7 +98,7 @@ def _terminal(comparison: Comparison, colour: bool) -> Iterator[str]:
 def _markdown(comparison: Comparison) -> Iterator[str]:
     yield f"## {code(_label(comparison.a))} against {code(_label(comparison.b))}\n\n"
     yield f"**{verdict_sentence(comparison)}**\n\n"
-    yield from markdown_table(_SIDES, _sides(comparison), left=3)
+    yield from markdown_table(*_sides(comparison), left=3)
     yield "".join(f"\n{remark}\n" for remark in _remarks(comparison))
     for title, count, changes in (
         ("Regressions", comparison.worse, comparison.regressions),
@@ -131,9 +119,12 @@ def _label(side: Side) -> str:
     return f"{side.agent} in {side.name}"
 
 
-def _sides(comparison: Comparison) -> list[list[str]]:
+def _sides(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
+    beside, left_out = left_out_columns([comparison.a.summary, comparison.b.summary])
+    head = ["", "agent", "experiment", "runs", "passed", "failed", "errored", "pass rate", *beside]
+    head += ["95% interval", "median", "cost"]
     rows = []
-    for letter, side in (("a", comparison.a), ("b", comparison.b)):
+    for letter, side, cells in (("a", comparison.a, left_out[0]), ("b", comparison.b, left_out[1])):
         summary = side.summary
         rows.append(
             [
@@ -145,12 +136,13 @@ def _sides(comparison: Comparison) -> list[list[str]]:
                 f"{summary.failed:,}",
                 f"{summary.errored:,}",
                 figures.percent(summary.pass_rate),
+                *cells,
                 figures.percent_range(summary.interval),
                 figures.duration(summary.duration_p50_ms),
                 figures.cost(summary),
             ]
         )
-    return rows
+    return head, rows
 
 
 def _remarks(comparison: Comparison) -> Iterator[str]:
@@ -164,6 +156,14 @@ def _remarks(comparison: Comparison) -> Iterator[str]:
             f"{figures.plural(comparison.unpaired, 'case')} left out: only one side has a graded run. Errored runs "
             "are in no rate."
         )
+    if comparison.lost:
+        yield (
+            f"{figures.plural(comparison.lost, 'case')} of these could be judged in a, and not in b: whether b became "
+            "worse there is not known."
+        )
+    for letter, side in (("a", comparison.a), ("b", comparison.b)):
+        if (sentence := left_out_sentence(side.summary)) is not None:
+            yield f"{letter}: {sentence}"
     if comparison.a.suite_hash != comparison.b.suite_hash:
         yield "The suites are not the same; cases are paired by their ids alone."
     for letter, side in (("a", comparison.a), ("b", comparison.b)):

@@ -12,6 +12,7 @@ from seatrial.reports import figures
 from seatrial.reports.notes import shown_notes
 from seatrial.reports.report import Report, reason
 from seatrial.reports.rows import RunRow
+from seatrial.reports.summary import AgentSummary
 from seatrial.store import Outcome
 
 SPEC_VERSION = "1.0.0"
@@ -53,7 +54,7 @@ def ctrf_json(report: Report) -> Iterator[str]:
                 "errored": summary.errored,
                 "flaky_cases": summary.flaky_cases,
                 "notes": report.notes,
-                "agents": {agent.agent: {"calls": agent.calls} for agent in summary.agents},
+                "agents": {agent.agent: {"calls": agent.calls, **_rates(agent)} for agent in summary.agents},
             },
         },
         "extra": {"experiment_id": experiment.experiment_id, "notes": experiment.notes},
@@ -62,6 +63,10 @@ def ctrf_json(report: Report) -> Iterator[str]:
     for index, row in enumerate(report.rows(detailed=True)):
         yield (",\n" if index else "\n") + _text(_test(row, report))
     yield "]}}\n"
+
+
+def _rates(agent: AgentSummary) -> dict[str, Any]:
+    return {"pass_rate": agent.pass_rate, "rate_of_all": agent.rate_of_all, "left_out": agent.left_out}
 
 
 def _test(row: RunRow, report: Report) -> dict[str, Any]:

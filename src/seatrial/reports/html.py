@@ -14,6 +14,7 @@ from importlib.resources import files
 
 from seatrial.reports import figures
 from seatrial.reports.html_runs import anchor, note_list, noted_runs, text, unpassed_runs
+from seatrial.reports.left_out import left_out_sentence, left_out_sentences
 from seatrial.reports.notes import notes_table, remarks, without_run
 from seatrial.reports.report import ERRORED_NOTE, Report
 from seatrial.reports.rows import Cell, matrix
@@ -95,6 +96,8 @@ def _agents(report: Report) -> Iterator[str]:
         cells = "".join(f"<td>{text(cell)}</td>" for cell in row[1:])
         yield f'<tr><th scope="row">{text(row[0])}</th><td>{_bar(agent)}</td>{cells}</tr>\n'
     yield _CLOSED_TABLE
+    for name, sentence in left_out_sentences(report.summary.agents):
+        yield f'<p class="warning">{text(name)}: {text(sentence)}</p>\n'
     classes = [
         f"{text(agent.agent)}: "
         + ", ".join(f"<code>{text(name)}</code> × {number:,}" for name, number in agent.error_classes.items())
@@ -115,6 +118,8 @@ def _bar(agent: AgentSummary) -> str:
         return ""
     low, high = agent.interval.low * 100, agent.interval.high * 100
     label = f"{figures.percent(agent.pass_rate)} passed, 95% interval {figures.percent_range(agent.interval)}"
+    if (sentence := left_out_sentence(agent)) is not None:
+        label = f"{label}; {text(sentence)}"
     return (
         f'<svg class="bar" viewBox="0 0 100 14" preserveAspectRatio="none" role="img" aria-label="{label}">'
         f'<rect class="track" width="100" height="14" rx="2"/>'

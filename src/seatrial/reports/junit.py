@@ -9,9 +9,10 @@ from html import escape
 
 from seatrial.printable import printable
 from seatrial.reports import figures
+from seatrial.reports.left_out import left_out_count
 from seatrial.reports.notes import calls_text, note_text, shown_notes, without_run
 from seatrial.reports.report import Report, reason
-from seatrial.reports.rows import NoteLine, RunRow
+from seatrial.reports.rows import GRADER_ERRORED, NoteLine, RunRow
 from seatrial.reports.summary import AgentSummary
 from seatrial.transcript import Note
 
@@ -43,20 +44,28 @@ def _suite(report: Report, agent: AgentSummary, apart: str) -> Iterator[str]:
         f'  <testsuite name="{_attribute(agent.agent)}" tests="{agent.runs}" failures="{agent.failed}" '
         f'errors="{agent.errored}" skipped="{agent.other}"{_time(agent.duration_ms)} timestamp="{started}">\n'
     )
-    properties = [("experiment_id", report.experiment.experiment_id)]
-    properties += [(f"runs_with_calls_{known.replace(' ', '_')}", str(count)) for known, count in agent.calls.items()]
-    properties += [
-        (f"notes_{counted.weight}_{counted.code}", str(counted.notes))
-        for counted in report.notes.counts
-        if counted.agent == agent.agent
-    ]
     yield "    <properties>\n"
-    for name, value in properties:
+    for name, value in _properties(report, agent):
         yield f'      <property name="{_attribute(name)}" value="{_attribute(value)}"/>\n'
     yield "    </properties>\n"
     for row in report.rows(agent=agent.agent, detailed=True):
         yield _case(row, report)
     yield f"{_apart(apart)}  </testsuite>\n"
+
+
+def _properties(report: Report, agent: AgentSummary) -> Iterator[tuple[str, str]]:
+    yield "experiment_id", report.experiment.experiment_id
+    if agent.pass_rate is not None:
+        yield "pass_rate", figures.percent(agent.pass_rate)
+    yield "pass_rate_of_all_runs", figures.percent(agent.rate_of_all)
+    yield "runs_left_out_of_rates", str(left_out_count(agent))
+    for reason_left_out, number in agent.left_out.items():
+        yield f"runs_left_out_{reason_left_out}", str(number)
+    for known, number in agent.calls.items():
+        yield f"runs_with_calls_{known.replace(' ', '_')}", str(number)
+    for counted in report.notes.counts:
+        if counted.agent == agent.agent:
+            yield f"notes_{counted.weight}_{counted.code}", str(counted.notes)
 
 
 def _case(row: RunRow, report: Report) -> str:
@@ -69,7 +78,7 @@ def _case(row: RunRow, report: Report) -> str:
     message = _attribute(reason(row))
     if row.outcome in ("failed", "errored"):
         tag = "failure" if row.outcome == "failed" else "error"
-        kind = _attribute(row.error_class or ("verdict" if row.outcome == "failed" else "grader_errored"))
+        kind = _attribute(row.error_class or ("verdict" if row.outcome == "failed" else GRADER_ERRORED))
         inner = f'<{tag} message="{message}" type="{kind}">{_text(_explanation(row))}</{tag}>'
     else:
         inner = f'<skipped message="{row.outcome}: {message}"/>'

@@ -8,6 +8,7 @@ from itertools import islice
 
 from seatrial.printable import one_line, printable
 from seatrial.reports import figures
+from seatrial.reports.left_out import left_out_sentences
 from seatrial.reports.notes import calls_text, note_text, notes_table, notes_text, remarks, shown_notes, without_run
 from seatrial.reports.report import ERRORED_NOTE, Report, not_judged, reason
 from seatrial.reports.rows import Cell, RunRow, matrix
@@ -36,6 +37,8 @@ def markdown_report(report: Report) -> Iterator[str]:
         yield "There are no runs.\n"
         return
     yield from markdown_table(*agents_table(report))
+    for name, sentence in left_out_sentences(summary.agents):
+        yield f"\n⚠️ {code(name)}: {sentence}\n"
     yield f"\n{ERRORED_NOTE}\n"
     for agent in summary.agents:
         if remark := remarks(agent):

@@ -10,7 +10,9 @@ from seatrial.reports.summary import Summary, summarise
 from seatrial.runs import Experiment
 from seatrial.store import GraderCounts, NoteTotals, Outcome
 
-ERRORED_NOTE = "Errored runs say nothing of the agent: they are counted apart, and are in no rate and no score."
+ERRORED_NOTE = (
+    "Errored runs are in no rate and no score: what happened was not the agent's doing, or could not be judged."
+)
 
 
 _JUDGED: frozenset[Outcome] = frozenset({"passed", "failed", "errored"})

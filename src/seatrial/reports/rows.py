@@ -15,6 +15,9 @@ from seatrial.trajectory.completeness import Basis, Level
 from seatrial.trajectory.step import Source as StepSource
 from seatrial.transcript import Weight
 
+GRADER_ERRORED = "grader_errored"
+"""Why a run errored that has an answer: a grader could not judge it."""
+
 CallState = Literal["matched", "differs", "missing", "extra"]
 Channel = Literal["text", "thinking", "reasoning", "call", "result", "error"]
 CallsKnown = Literal["complete", "partial", "none", "not recorded", "no answer"]
@@ -150,6 +153,15 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def needs_look(self) -> bool:
         """Whether something was noted that is not harmless."""
         return self.calls == "partial" or any(counted.weight != "harmless" for counted in self.note_counts)
+
+    @property
+    def left_out(self) -> str | None:
+        """Why a run is in no rate: the class of its fault, `grader_errored`, or its outcome; None when it counts."""
+        if self.outcome in ("passed", "failed"):
+            return None
+        if self.outcome != "errored":
+            return self.outcome
+        return self.error_class or GRADER_ERRORED
 
 
 class Cell(msgspec.Struct, gc=False):

@@ -36,10 +36,15 @@ class AgentSummary(msgspec.Struct, frozen=True, kw_only=True):
     passed: int
     failed: int
     errored: int
-    """Of no meaning for the agent, hence in no rate."""
+    """Not the agent's doing, hence in no rate."""
     other: int
     """Skipped, ungraded, cancelled or unfinished."""
     pass_rate: float | None
+    """Of the runs that passed or failed."""
+    rate_of_all: float | None
+    """Share of all runs that passed, those that the pass rate leaves out included."""
+    left_out: dict[str, int]
+    """Runs that are in no rate, by why: a class of fault, `grader_errored`, or an outcome."""
     interval: Interval | None
     """95% of the pass rate; Wilson, by cases where there are several trials."""
     score: float | None
@@ -132,6 +137,7 @@ class _Sum:
         self.total = Cell()
         self.tallies: Counter[tuple[int, int]] = Counter()
         self.error_classes: Counter[str] = Counter()
+        self.left_out: Counter[str] = Counter()
         self.durations = array("d")
         self.attempts = self.flaky = 0
         self.calls: Counter[CallsKnown] = Counter()
@@ -139,6 +145,8 @@ class _Sum:
         self.unknown: Counter[str] = Counter()
 
     def add(self, row: RunRow) -> None:
+        if row.left_out is not None:
+            self.left_out[row.left_out] += 1
         if row.error_class is not None:
             self.error_classes[row.error_class] += 1
         # How long it took until a timeout is no speed of the agent.
@@ -171,6 +179,8 @@ class _Sum:
             errored=total.errored,
             other=total.other,
             pass_rate=total.rate,
+            rate_of_all=total.passed / total.runs if total.runs else None,
+            left_out=dict(self.left_out.most_common()),
             interval=pass_rate_interval(self.tallies) if total.graded else None,
             score=total.score,
             error_classes=dict(sorted(self.error_classes.items())),

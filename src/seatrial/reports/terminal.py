@@ -8,6 +8,7 @@ from textwrap import wrap
 
 from seatrial.printable import coloured, one_line
 from seatrial.reports import figures
+from seatrial.reports.left_out import left_out_columns, left_out_sentences
 from seatrial.reports.notes import calls_text, note_text, notes_table, notes_text, remarks, without_run
 from seatrial.reports.report import ERRORED_NOTE, Report, not_judged, reason
 from seatrial.reports.rows import RunRow
@@ -49,6 +50,8 @@ def _lines(report: Report, colour: bool, listed: int, harmless: bool) -> Iterato
         return
     yield from table(*agents_table(report))
     yield ""
+    for name, sentence in left_out_sentences(summary.agents):
+        yield _paint(f"{one_line(name, 60)}: {sentence}", "yellow", colour)
     yield f"Pass rates with 95% intervals. {ERRORED_NOTE}"
     for agent in summary.agents:
         if remark := remarks(agent):
@@ -74,7 +77,8 @@ def agents_table(report: Report) -> tuple[list[str], list[list[str]]]:
     """Head and rows of the agents' table; columns about trials, cost and others only where there are some."""
     agents = report.summary.agents
     trials = report.summary.trials > 1
-    head = ["agent", "runs", "passed", "failed", "errored", "pass rate", "95% interval", "score"]
+    beside, left_out = left_out_columns(agents)
+    head = ["agent", "runs", "passed", "failed", "errored", "pass rate", *beside, "95% interval", "score"]
     rows = [
         [
             agent.agent,
@@ -83,10 +87,11 @@ def agents_table(report: Report) -> tuple[list[str], list[list[str]]]:
             f"{agent.failed:,}",
             f"{agent.errored:,}",
             figures.percent(agent.pass_rate),
+            *cells,
             figures.percent_range(agent.interval),
             figures.decimal(agent.score),
         ]
-        for agent in agents
+        for agent, cells in zip(agents, left_out, strict=True)
     ]
     if trials:
         most = max((agent.trials[-1].k for agent in agents if agent.trials), default=1)

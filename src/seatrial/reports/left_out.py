@@ -1,0 +1,56 @@
+"""What a pass rate leaves out: a rate of few runs must not look like one of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from seatrial.reports import figures
+from seatrial.reports.summary import AgentSummary
+
+A_POINT = 0.01 + 1e-9
+"""From here on the rate of all runs is another one; rates are fractions, and a point must not be more by rounding."""
+
+
+def left_out_count(agent: AgentSummary) -> int:
+    """Runs that are in no rate."""
+    return agent.runs - agent.graded
+
+
+def differs(agent: AgentSummary) -> bool:
+    """Whether the rate of all runs is more than a point from the pass rate."""
+    if agent.rate_of_all is None or agent.pass_rate is None:
+        return False
+    return abs(agent.rate_of_all - agent.pass_rate) > A_POINT
+
+
+def left_out_sentence(agent: AgentSummary) -> str | None:
+    """`4 of 7 runs are in no rate: agent_unavailable (3), skipped (1); of all runs, 28.6% passed.`; None for none."""
+    count = left_out_count(agent)
+    if not count:
+        return None
+    why = ", ".join(f"{reason} ({number:,})" for reason, number in agent.left_out.items())
+    of_all = f"; of all runs, {figures.percent(agent.rate_of_all)} passed" if differs(agent) else ""
+    verb = "is" if count == 1 else "are"
+    return f"{count:,} of {figures.plural(agent.runs, 'run')} {verb} in no rate: {why}{of_all}."
+
+
+def left_out_sentences(agents: list[AgentSummary]) -> Iterator[tuple[str, str]]:
+    """Each agent whose rates leave something out, with what they do."""
+    for agent in agents:
+        if (sentence := left_out_sentence(agent)) is not None:
+            yield agent.agent, sentence
+
+
+def left_out_columns(agents: list[AgentSummary]) -> tuple[list[str], list[list[str]]]:
+    """Titles and cells that stand beside a pass rate, where there is something to say: `left out`, `of all runs`."""
+    head: list[str] = []
+    cells: list[list[str]] = [[] for _ in agents]
+    if any(map(left_out_count, agents)):
+        head.append("left out")
+        for row, agent in zip(cells, agents, strict=True):
+            row.append(f"{left_out_count(agent):,}")
+    if any(map(differs, agents)):
+        head.append("of all runs")
+        for row, agent in zip(cells, agents, strict=True):
+            row.append(figures.percent(agent.rate_of_all))
+    return head, cells
