@@ -21,7 +21,7 @@ from seatrial.reports.notes import calls_text, note_text, notes_text, remarks, s
 from seatrial.reports.rows import NoteCount, NoteLine
 from seatrial.runs import Attempt, Fault
 from seatrial.store import NoteCounts, NoteTotals, Store, address, open_store
-from seatrial.trajectory.completeness import Completeness
+from seatrial.trajectory.completeness import Basis, Completeness
 from seatrial.transcript import Note, Usage, Weight
 
 DROPPED = Note("invalid_line", "/messages/3", "line 3 is not JSON", "serious")
@@ -217,6 +217,21 @@ def test_an_outcome_whose_calls_are_not_all_known_is_marked_wherever_it_is_shown
     assert "calls not all known: line 3 is not JSON" in terminal_summary(stored_report(store, "exp-1"))
     (line,) = [line for line in found["markdown"].splitlines() if "❌ failed" in line]
     assert "calls not all known" in plain(line)
+
+
+@pytest.mark.parametrize("form", [form for form in ALL if form not in ("json", "html")])
+@pytest.mark.parametrize("basis", ["reported", "observed"])
+def test_a_verdict_on_calls_says_what_it_rests_on(form: str, basis: Basis, store: Store) -> None:
+    run = store.run("run-crew-case-2-0")
+    verdict = records.verdict("failed")
+    verdict.basis = basis
+    run.run_id, run.verdicts = "again", [verdict]
+    store.record_run(run, replace=True).wait()
+    found = stored_report(store, "exp-1")
+    assert f"trajectory (on {basis} calls)" in plain(ALL[form](found))
+    assert f"trajectory on {basis} calls" in plain(ALL["html"](found))
+    (failed,) = [row for row in json.loads(ALL["json"](found))["runs"] if row["outcome"] == "failed"]
+    assert failed["detail"]["verdicts"][0]["basis"] == basis
 
 
 def counts(weight: Weight, notes: int, runs: int, code: str = "x") -> NoteCounts:

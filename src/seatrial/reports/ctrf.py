@@ -85,7 +85,7 @@ def _test(row: RunRow, report: Report) -> dict[str, Any]:
         test["message"] = reason(row)
         if row.detail is not None:
             lines = [
-                f"{verdict.grader}: {verdict.judgement}: {told}"
+                f"{verdict.name}: {verdict.judgement}: {told}"
                 for verdict in row.detail.verdicts
                 for told in verdict.reasons
             ]

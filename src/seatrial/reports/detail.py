@@ -13,7 +13,7 @@ from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading
 from seatrial.graders import Finding, Subject, Surroundings, build_graders
-from seatrial.reports.rows import CallLine, NoteLine, RunDetail, SpeechLine, VerdictLine
+from seatrial.reports.rows import CallLine, NoteLine, RunDetail, SpeechLine, VerdictLine, grader_name
 from seatrial.runs import Case, Run, Verdict
 from seatrial.trajectory.arguments import Difference
 from seatrial.trajectory.result import MatchResult
@@ -148,7 +148,7 @@ def _message(run: Run) -> str:
     telling.sort(key=lambda verdict: not verdict.required)
     if telling:
         # All of them: that it was negated, what a score had to reach, or what a judge thought, comes last.
-        return f"{telling[0].grader}: {'; '.join(telling[0].reasons)}"
+        return f"{grader_name(telling[0].grader, telling[0].basis)}: {'; '.join(telling[0].reasons)}"
     if run.grade is not None and run.grade.reasons:
         return run.grade.reasons[0]
     return f"the run is {run.status}" if run.status != "completed" else "the run was not graded"
@@ -170,6 +170,7 @@ def _verdicts(run: Run, case: Case, suite: dict[str, Any]) -> list[VerdictLine]:
             score=verdict.score,
             required=verdict.required,
             reasons=[cut(reason) for reason in verdict.reasons[:MAX_REASONS]],
+            basis=verdict.basis,
             calls=_calls(verdict, expected[id(verdict)], Subject(run, case)) if id(verdict) in expected else [],
         )
         for verdict in run.verdicts

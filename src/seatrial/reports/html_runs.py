@@ -184,10 +184,11 @@ def _verdict(verdict: VerdictLine, row: RunRow) -> str:
     score = "" if verdict.score is None else f' <span class="faint">score {figures.decimal(verdict.score)}</span>'
     required = "" if verdict.required else ' <span class="faint">not required</span>'
     reasons = "".join(f'<p dir="auto">{text(told)}</p>' for told in verdict.reasons)
+    basis = "" if verdict.basis is None else f' <span class="faint">on {verdict.basis} calls</span>'
     calls = _calls(verdict.calls, row.calls == "complete")
     return (
         f'<div class="verdict"><span class="badge {verdict.judgement}">{verdict.judgement}</span> '
-        f"<strong>{text(verdict.grader)}</strong>{score}{required}\n{reasons}{calls}</div>\n"
+        f"<strong>{text(verdict.grader)}</strong>{basis}{score}{required}\n{reasons}{calls}</div>\n"
     )
 
 

@@ -109,7 +109,7 @@ def _explanation(row: RunRow) -> str:
     if row.detail is not None:
         for verdict in row.detail.verdicts:
             score = "" if verdict.score is None else f" ({figures.decimal(verdict.score)})"
-            lines.append(f"{verdict.grader}: {verdict.judgement}{score}")
+            lines.append(f"{verdict.name}: {verdict.judgement}{score}")
             lines += [f"  {line}" for line in verdict.reasons]
         if row.detail.fault_detail:
             lines.append(row.detail.fault_detail)

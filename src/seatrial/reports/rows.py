@@ -65,6 +65,11 @@ class CallLine(msgspec.Struct, frozen=True, omit_defaults=True):
     differences: list[str] = []
 
 
+def grader_name(grader: str, basis: Basis | None) -> str:
+    """A grader, with what its verdict on calls rests on."""
+    return grader if basis is None else f"{grader} (on {basis} calls)"
+
+
 class VerdictLine(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A grader's word on a run."""
 
@@ -74,8 +79,15 @@ class VerdictLine(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     score: float | None = None
     required: bool = False
     reasons: list[str] = []
+    basis: Basis | None = None
+    """Of a verdict on calls: whether they were observed, or only reported by the agent."""
     calls: list[CallLine] = []
     """For a trajectory: expected against actual."""
+
+    @property
+    def name(self) -> str:
+        """The grader, and what its word rests on: `refunds (on reported calls)`."""
+        return grader_name(self.grader, self.basis)
 
 
 class SpeechLine(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from seatrial.trajectory.completeness import Basis
+
 Judgement = Literal["passed", "failed", "errored", "skipped"]
 
 
@@ -26,6 +28,8 @@ class Verdict(msgspec.Struct, omit_defaults=True, kw_only=True):
     """JSON pointers into the run (`/messages/3`, `/steps/0`, `/answer`)."""
     details: Any = None
     """The grader's own result as data (a trajectory match, a judge's votes)."""
+    basis: Basis | None = None
+    """Of a verdict on calls: whether they were `observed`, or only `reported` by the agent."""
     weight: float = 1.0
     required: bool = False
     key: str = ""
