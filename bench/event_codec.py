@@ -13,7 +13,8 @@ from pydantic import TypeAdapter
 from bench import corpus
 from bench.clock import race
 from bench.figure import Figure, speed
-from seatrial.events.codec import decode_event, encode_event
+from seatrial.events.codec import encode_event
+from seatrial.events.event_reader import decode_event
 from seatrial.events.sse import encode_sse
 
 EVENTS = 2000

@@ -154,8 +154,47 @@ def test_events_tells_the_first_violation_with_its_index(seatrial: Any) -> None:
     ran = seatrial("events", SAMPLES / "events-violation.ndjson", "--json")
     assert ran.code == 1
     shown = ran.json()
-    assert set(shown) == {"ok", "error", "index", "notes", "messages", "state", "pending"}
-    assert (shown["ok"], shown["index"]) == (False, 3)
+    assert set(shown) == {"ok", "repaired", "error", "index", "repairs", "notes", "messages", "state", "pending"}
+    assert (shown["ok"], shown["repaired"], shown["index"]) == (False, False, 3)
+
+
+def test_events_that_a_client_refuses_are_read_and_called_repaired_not_ok(seatrial: Any, tmp_path: Path) -> None:
+    stream = [
+        {"type": "RUN_STARTED", "threadId": "t", "runId": "r"},
+        {"type": "TEXT_MESSAGE_CHUNK", "messageId": "a", "delta": "hello", "timestamp": "now"},
+        {"type": "RUN_FINISHED", "threadId": "t"},
+    ]
+    (tmp_path / "run.ndjson").write_text("".join(json.dumps(event) + "\n" for event in stream))
+    ran = seatrial("events", tmp_path / "run.ndjson", "--json")
+    shown = ran.json()
+    assert (ran.code, shown["ok"], shown["repaired"], shown["index"]) == (1, False, True, 1)
+    assert [repair["pointer"] for repair in shown["repairs"]] == ["/1/timestamp", "/2/runId"]
+    assert shown["messages"][0]["content"][0]["text"] == "hello"
+    printed = seatrial("events", tmp_path / "run.ndjson")
+    assert "repaired event_refused at /2/runId: a required field is missing" in printed.out
+    assert "event 1: timestamp: expected an integer" in printed.out
+
+
+def test_a_stream_without_its_end_is_not_ok(seatrial: Any, tmp_path: Path) -> None:
+    (tmp_path / "run.ndjson").write_text('{"type":"RUN_STARTED","threadId":"t","runId":"r"}\n')
+    ran = seatrial("events", tmp_path / "run.ndjson", "--json")
+    assert (ran.code, ran.json()["ok"], ran.json()["repaired"], ran.json()["index"]) == (1, False, False, 1)
+
+
+def test_events_of_unknown_types_are_dropped_before_the_order_is_verified(seatrial: Any, tmp_path: Path) -> None:
+    stream = [
+        {"type": "HELLO", "version": 2},
+        {"type": "RUN_STARTED", "threadId": "t", "runId": "r"},
+        {"type": "RUN_FINISHED", "threadId": "t", "runId": "r"},
+        {"type": "GOODBYE"},
+    ]
+    (tmp_path / "run.ndjson").write_text("".join(json.dumps(event) + "\n" for event in stream))
+    shown = seatrial("events", tmp_path / "run.ndjson", "--json").json()
+    assert (shown["ok"], shown["repaired"]) == (True, False)
+    assert [(note["code"], note["pointer"], note["weight"]) for note in shown["notes"]] == [
+        ("unknown_event_type", "/0", "serious"),
+        ("unknown_event_type", "/3", "serious"),
+    ]
 
 
 def test_events_folds_to_agui_messages_from_the_input_it_is_given(seatrial: Any, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -9,9 +11,9 @@ from hypothesis import strategies as st
 from strategies.events import events
 
 from seatrial.errors import SeatrialError
-from seatrial.events import decode_event, encode_event, encode_events, from_native, to_native
+from seatrial.events import decode_event, encode_event, encode_events, from_native, read_event, to_native
 from seatrial.events import types as t
-from seatrial.events.codec import CARRIED_TYPES, EVENT_TYPES, native_bytes
+from seatrial.events.codec import CARRIED_TYPES, EVENT_TYPES, amended, native_bytes, stamp
 from seatrial.events.types import Event
 
 # contracts B1: the 31 types.
@@ -102,16 +104,10 @@ def test_a_custom_event_that_only_has_the_name_of_a_type_stays_custom(value: obj
         (b"[]", "invalid_document"),
         (b"{}", "invalid_document"),
         (b'{"type":"NOPE"}', "invalid_document"),
-        (b'{"type":"TEXT_MESSAGE_CONTENT","messageId":"m"}', "invalid_document"),
-        (b'{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":1}', "invalid_document"),
-        (b'{"type":"TEXT_MESSAGE_END","messageId":"m","subagentRunId":null}', "invalid_document"),
+        (b'{"type":"TEXT_MESSAGE_END","messageId":5}', "invalid_document"),
         (b'{"type":"TEXT_MESSAGE_END","messageId":"m","metadata":null}', "invalid_document"),
-        (b'{"type":"TEXT_MESSAGE_END","messageId":"m","timestamp":9007199254740992}', "invalid_document"),
-        (b'{"type":"TEXT_MESSAGE_START","messageId":"m","role":"tool"}', "invalid_document"),
-        (
-            b'{"type":"RUN_FINISHED","threadId":"t","runId":"r","outcome":{"type":"interrupt","interrupts":[]}}',
-            "invalid_document",
-        ),
+        (b'{"type":"RUN_ERROR","error":{}}', "invalid_document"),
+        (b'{"type":"RUN_STARTED","status":"asleep"}', "invalid_document"),
         (b'{"type":"RAW","event":' + b"[" * 5000 + b"]" * 5000 + b"}", "too_deep"),
     ],
 )
@@ -119,6 +115,60 @@ def test_the_strict_decoder_refuses(data: bytes, code: str) -> None:
     with pytest.raises(SeatrialError) as caught:
         decode_event(data)
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("data", "event"),
+    [
+        (b'{"type":"TEXT_MESSAGE_CONTENT","messageId":"m"}', t.TextMessageContent(message_id="m", delta="")),
+        (b'{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":1}', t.TextMessageContent(message_id="m", delta="1")),
+        (b'{"type":"TEXT_MESSAGE_END","messageId":"m","subagentRunId":null}', t.TextMessageEnd(message_id="m")),
+        (b'{"type":"TEXT_MESSAGE_END","messageId":"m","timestamp":9007199254740992}', t.TextMessageEnd(message_id="m")),
+        (b'{"type":"TEXT_MESSAGE_START","messageId":"m","role":"tool"}', t.TextMessageStart(message_id="m")),
+        (b'{"type":"STATE_SNAPSHOT"}', t.StateSnapshot()),
+        (b'{"type":"MESSAGES_SNAPSHOT","messages":5}', t.MessagesSnapshot()),
+        (b'{"type":"STATE_DELTA","delta":[5]}', t.StateDelta(delta=[])),
+    ],
+)
+def test_the_strict_decoder_asks_for_no_more_than_the_seed_and_keeps_what_was_sent(data: bytes, event: Event) -> None:
+    decoded = decode_event(data)
+    assert decoded == event
+    assert json.loads(encode_event(decoded)) == json.loads(data)
+
+
+def test_what_an_event_was_sent_with_stays_with_it_in_the_native_view() -> None:
+    for sent in (
+        {"type": "TEXT_MESSAGE_END", "messageId": "m", "colour": {"r": 1}},
+        {"type": "SUBAGENT_STARTED", "subagentRunId": "s", "name": "n", "eventId": "e", "colour": [1]},
+        {"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "usage": [{"inputTokens": 1, "free": True}]},
+    ):
+        event = decode_event(json.dumps(sent).encode())
+        data = encode_event(event)
+        assert json.loads(data) == sent
+        assert data.startswith(b'{"type":')
+        native = json.loads(native_bytes(data))
+        assert json.loads(encode_event(to_native(event))) == native
+        read, _ = read_event(native_bytes(data))
+        assert read == event
+        kept = native if native["type"] == sent["type"] else {**native, **native["value"], "type": sent["type"]}
+        assert kept.items() >= sent.items()
+
+
+def test_a_field_that_we_add_stands_beside_what_was_sent_and_overrides_nothing() -> None:
+    event = decode_event(b'{"type":"TEXT_MESSAGE_END","messageId":"m","colour":1}')
+    stamp(event, 7)
+    assert event.timestamp == 7
+    assert json.loads(encode_event(event)) == {
+        "type": "TEXT_MESSAGE_END",
+        "messageId": "m",
+        "colour": 1,
+        "timestamp": 7,
+    }
+    odd = decode_event(b'{"type":"TEXT_MESSAGE_END","messageId":"m","timestamp":"now"}')
+    stamp(odd, 7)
+    assert (odd.timestamp, json.loads(encode_event(odd))["timestamp"]) == (7, "now")
+    moved = amended(event, message_id="other")
+    assert json.loads(encode_event(moved)) == {**json.loads(encode_event(event)), "messageId": "other"}
 
 
 def test_null_is_a_value_where_any_json_is() -> None:

@@ -27,7 +27,6 @@ from seatrial.events import (
     encode_sse_comment,
     envelope_bytes,
     envelope_head,
-    malformed,
     read_log,
     to_native,
 )
@@ -274,13 +273,14 @@ STARTED = {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}
         {"type": "TEXT_MESSAGE_START", "messageId": "m", "metadata": None},
         {"type": "TEXT_MESSAGE_START", "messageId": "m", "role": "robot"},
         {"type": "STATE_DELTA", "delta": 5},
+        {"type": "STEP_STARTED", "name": "the seed calls it name"},
         {"no": "type"},
     ],
 )
 def test_a_bare_event_with_a_malformed_field_is_what_a_client_refuses(event: dict[str, Any]) -> None:
-    violation = malformed(read_log(json.dumps([STARTED, event]).encode()))
-    assert violation is not None
-    assert (violation.index, violation.code) == (1, "malformed")
+    (refused,) = read_log(json.dumps([STARTED, event]).encode(), check=True).refused
+    assert refused.code == "event_refused"
+    assert refused.pointer.startswith("/1")
 
 
 @pytest.mark.parametrize(
@@ -290,13 +290,56 @@ def test_a_bare_event_with_a_malformed_field_is_what_a_client_refuses(event: dic
         {"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "outcome": None},
         {"type": "SOMETHING_NEW"},
         {"type": "TEXT_MESSAGE_START", "messageId": "m", "colour": "blue"},
-        {"type": "STEP_STARTED", "name": "the seed calls it name"},
     ],
 )
-def test_what_a_client_tolerates_is_not_malformed(event: dict[str, Any]) -> None:
-    assert malformed(read_log(json.dumps([STARTED, event]).encode())) is None
+def test_what_a_client_tolerates_is_not_refused(event: dict[str, Any]) -> None:
+    assert read_log(json.dumps([STARTED, event]).encode(), check=True).refused == []
 
 
-def test_an_event_in_an_envelope_needs_only_a_type() -> None:
+def test_an_event_in_an_envelope_is_checked_as_if_it_had_come_without() -> None:
     envelope = {"runId": "r", "threadId": "t", "sequence": 0, "event": {"type": "TEXT_MESSAGE_START"}}
-    assert malformed(read_log(json.dumps([envelope]).encode())) is None
+    (refused,) = read_log(json.dumps([envelope]).encode(), check=True).refused
+    assert refused.pointer == "/0/messageId"
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        b'data: {"type":"RUN_ERROR","message":"m"}\r\n\r\n',
+        b'data: {"type":"RUN_ERROR","message":"m"}\n\ndata: [DONE]\n\n',
+        b'data: {"type":"RUN_ERROR","message":"m"}\n\ndata: {"type":"RU',
+        b'data: {"type":"RUN_ERROR","message":"m"}\n\ndata: nonsense\n\n',
+    ],
+)
+def test_frames_that_a_client_cannot_take_are_refused(stream: bytes) -> None:
+    log = read_log(stream, check=True)
+    assert isinstance(log.events[0], t.RunError)
+    assert len(log.refused) == 1
+
+
+def test_nothing_is_checked_that_was_not_asked_for() -> None:
+    assert read_log(json.dumps([STARTED, {"no": "type"}]).encode()).refused == []
+
+
+def test_an_envelope_that_comes_again_counts_once() -> None:
+    log = read_log(b"".join([enveloped(RUN)[0] + b"\n", enveloped(RUN)[0] + b"\n", enveloped(RUN)[1] + b"\n"]))
+    assert len(log.events) == 2
+    assert [note.code for note in log.notes] == ["envelope_repeated", "event_stream_truncated"]
+    assert log.notes[0].weight == "harmless"
+
+
+def test_another_event_under_a_sequence_that_was_used_cannot_hide_behind_it() -> None:
+    first, second = enveloped(RUN)[:2]
+    log = read_log(first + b"\n" + second.replace(b'"sequence":1', b'"sequence":0') + b"\n")
+    assert log.events == RUN[:2]
+    assert [note.code for note in log.notes] == ["sequence_repeated", "event_stream_truncated"]
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_an_envelope_is_repeated_for_its_own_run_alone(check: bool) -> None:
+    lines = [
+        json.dumps({"runId": run, "threadId": "t", "sequence": 0, "event": {**STARTED, "runId": run}}).encode() + b"\n"
+        for run in ("a", "b", "a")
+    ]
+    log = read_log(b"".join(lines), check=check)
+    assert len(log.events) == 2

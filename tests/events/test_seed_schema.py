@@ -13,10 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies.messages import json_objects, json_values, texts, transcripts
 
+from seatrial.errors import SeatrialError
 from seatrial.events import (
     Cursor,
     RunStreamTerminal,
     StreamKeepalive,
+    decode_event,
     encode_event,
     read_event,
     read_log,
@@ -25,6 +27,7 @@ from seatrial.events import (
 from seatrial.events import types as t
 from seatrial.events.codec import CARRIED_TYPES, EVENT_TYPES
 from seatrial.formats import events as native
+from seatrial.schemas import schema
 from seatrial.transcript import Transcript
 
 SCHEMA = json.loads((Path(__file__).parent.parent / "resources" / "output-event.schema.json").read_text())
@@ -37,6 +40,11 @@ def validator(name: str) -> jsonschema_rs.Validator:
 
 EVENT = validator("OutputEvent")
 ENVELOPE = validator("SequencedOutputEnvelope")
+
+AGUI_FIELDS = sorted(
+    {field for kind in EVENT_TYPES.values() for field in kind.__struct_encode_fields__}
+    - SCHEMA["$defs"]["OutputEvent"]["properties"].keys()
+)
 
 opaque_ids = texts(min_size=1, max_size=12)
 
@@ -60,8 +68,7 @@ def seed_events() -> st.SearchStrategy[dict[str, Any]]:
             "metadata": json_objects(),
             "createdAt": st.just("2026-03-28T09:59:00Z"),
             # Any other property may be there too, under AG-UI's names or not.
-            "stepName": json_values(),
-            "messages": json_values(),
+            **dict.fromkeys(AGUI_FIELDS, json_values()),
             "anything": json_values(),
         },
     )
@@ -75,12 +82,36 @@ def test_the_seed_has_27_of_our_types_and_the_other_four_are_carried() -> None:
 @given(seed_events())
 def test_what_is_valid_under_the_schema_is_read(value: dict[str, Any]) -> None:
     assert EVENT.is_valid(value)
-    event, notes = read_event(msgspec.json.encode(value))
-    if not isinstance(event, EVENT_TYPES[value["type"]]):
-        # There is nothing that a state, a conversation or an encrypted value could be made of.
-        assert value["type"] in ("STATE_SNAPSHOT", "STATE_DELTA", "MESSAGES_SNAPSHOT", "REASONING_ENCRYPTED_VALUE")
-        assert event == t.RawEvent(event=msgspec.json.decode(msgspec.json.encode(value)), source="seatrial")
-        assert notes[-1].code == "event_untyped"
+    data = msgspec.json.encode(value)
+    event, _ = read_event(data)
+    assert isinstance(event, EVENT_TYPES[value["type"]])
+    assert decode_event(data) == event
+    # What was sent is what is stored.
+    assert msgspec.json.decode(encode_event(event)) == msgspec.json.decode(data)
+
+
+PUBLISHED_EVENT = jsonschema_rs.validator_for(schema("event"))
+PUBLISHED_ENVELOPE = jsonschema_rs.validator_for(schema("envelope"))
+
+
+@given(seed_events())
+def test_every_document_of_the_seeds_schema_is_valid_under_the_published_one(value: dict[str, Any]) -> None:
+    PUBLISHED_EVENT.validate(value)
+    PUBLISHED_ENVELOPE.validate({"runId": "r", "threadId": "t", "sequence": 0, "event": value})
+
+
+@given(seed_events(), st.data())
+def test_what_is_not_of_the_seeds_types_is_refused_by_the_strict_decoder_and_by_the_schema(
+    value: dict[str, Any], data: st.DataObject
+) -> None:
+    wrong = {"eventId": "", "messageId": 5, "name": None, "status": "asleep", "error": {}, "metadata": [], "type": "NO"}
+    key = data.draw(st.sampled_from(sorted(wrong)))
+    value = {**value, key: wrong[key]}
+    assert not EVENT.is_valid(value)
+    assert not PUBLISHED_EVENT.is_valid(value)
+    with pytest.raises(SeatrialError):
+        decode_event(msgspec.json.encode(value))
+    assert read_event(msgspec.json.encode(value))[1], "the lenient reader takes it, with a note"
 
 
 @settings(max_examples=50)

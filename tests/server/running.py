@@ -12,7 +12,7 @@ from seatrial.agents.agent import Agent
 from seatrial.agents.config import PythonConfig
 from seatrial.agents.python import PythonAgent
 from seatrial.api import CreateRun, RunInput
-from seatrial.events import Event, decode_event, expand, verify
+from seatrial.events import Event, EventReader, expand, verify
 from seatrial.events.types import RunError, RunFinished, RunStarted
 from seatrial.runs import ServedRun
 from seatrial.server.service import RunService
@@ -89,7 +89,8 @@ def log_of(store: Store, run_id: str) -> list[Event]:
     """The stored events of a run, each at its place."""
     stored = store.events(run_id, limit=100_000)
     assert [sequence for sequence, _ in stored] == list(range(len(stored)))
-    return [decode_event(data) for _, data in stored]
+    reader = EventReader()
+    return [reader.read(data) for _, data in stored]
 
 
 def whole_log(store: Store, run_id: str) -> list[Event]:

@@ -9,8 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies.events import events as any_events
 
-from seatrial.events import Event, NdjsonParser, SseParser, cursor_text, encode_event, from_native, parse_cursor
-from seatrial.events.codec import CARRIED_TYPES, decode_event
+from seatrial.events import (
+    Event,
+    NdjsonParser,
+    SseParser,
+    cursor_text,
+    decode_event,
+    encode_event,
+    from_native,
+    parse_cursor,
+)
+from seatrial.events.codec import CARRIED_TYPES
 from seatrial.events.types import CustomEvent
 from seatrial.server.block import Block, Framing, native_event
 
@@ -57,8 +66,13 @@ def test_an_event_of_several_lines_stays_one_frame() -> None:
     assert len(NdjsonParser().feed(block.framed("ndjson"))) == 1
 
 
-def test_what_calls_itself_a_carried_type_and_is_none_is_left_alone() -> None:
-    broken = b'{"type":"SUBAGENT_STARTED","name":5}'
+def test_a_carried_type_that_lacks_something_is_carried_with_what_it_has() -> None:
+    shown = json.loads(native_event(b'{"type":"SUBAGENT_STARTED","name":5,"colour":"blue"}'))
+    assert shown == {"type": "CUSTOM", "name": "SUBAGENT_STARTED", "value": {"name": 5, "colour": "blue"}}
+
+
+def test_what_is_not_json_is_left_alone() -> None:
+    broken = b'{"type":"SUBAGENT_STARTED","name":'
     assert native_event(broken) == broken
 
 

@@ -121,7 +121,7 @@ def test_a_batch_with_one_event_that_may_not_come_is_refused_as_a_whole(store: S
         ({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "a", "timestamp": "noon"}, "/events/1/timestamp"),
         ({"type": "TEXT_MESSAGE_CONTENT", "delta": "a"}, "/events/1/messageId"),
         ({"type": "TOOL_CALL_START", "toolCallId": "c"}, "/events/1/toolCallName"),
-        ({"type": "STATE_DELTA", "delta": 5}, "/events/1"),
+        ({"type": "STATE_DELTA", "delta": 5}, "/events/1/delta"),
         ({"type": 5}, "/events/1"),
         ({"messageId": "m"}, "/events/1"),
         ({**CONTENT, "eventId": ""}, "/events/1/eventId"),
@@ -167,6 +167,35 @@ def test_what_can_be_mended_is_mended_with_a_note(store: Store) -> None:
             ("event_field_dropped", "/events/4/title"),
         ]
         assert types_of(log_of(store, run.run_id))[3:] == ["RAW", "REASONING_START"]
+        stored = [wire.decode(data) for _, data in store.events(run.run_id, limit=10)]
+        assert stored[2] == {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "content": "generic"}
+        assert stored[3] == {"type": "FROM_THE_FUTURE", "eventId": "f1", "value": 1}
+
+
+def test_what_was_pushed_comes_back_as_it_was_sent(store: Store) -> None:
+    sent: list[dict[str, Any]] = [
+        {**START, "colour": {"r": 255}, "sequence": 7},
+        {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "a", "name": "seed", "confidence": 0.5},
+        {**END, "artifactId": "x", "tags": ["a"]},
+        {
+            "type": "RUN_FINISHED",
+            "usage": [{"inputTokens": 1, "region": "eu"}],
+            "outcome": {"type": "success", "by": "me"},
+        },
+    ]
+
+    async def scenario() -> None:
+        async with running(store) as service:
+            run = await begin(service)
+            sent[-1] |= {"threadId": run.thread_id, "runId": run.run_id}
+            result = await push(service, run, *sent)
+            assert {note.code for note in result.notes} == {"event_property_unknown", "event_field_dropped"}
+            page = await service.events(run.run_id, None, 100)
+            shown = [wire.decode(bytes(envelope))["event"] for envelope in page.events]
+            assert shown[1:4] == sent[:3]
+            assert shown[4].items() >= sent[3].items()
+
+    asyncio.run(scenario())
 
     asyncio.run(scenario())
 

@@ -48,9 +48,33 @@ def test_a_delta_that_needs_no_change_is_sent_as_it_is_stored() -> None:
     view = View("r", legal=True)
     view.frames(0, encode_event(STARTED))
     view.frames(1, encode_event(t.TextMessageStart(message_id="m")))
-    # No encoder of ours writes a space there.
-    stored = b'{"type":"TEXT_MESSAGE_CONTENT","messageId": "m","delta":"x"}'
+    # No encoder of ours writes an escape there.
+    stored = rb'{"type":"TEXT_MESSAGE_CONTENT","timestamp":5,"messageId":"m","delta":"\u0041\"b\\"}'
     assert view.frames(2, stored) == b"id: r:2\ndata: " + stored + b"\n\n"
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        b'{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"a","colour":"blue"}',
+        b'{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","timestamp":"noon","delta":"a"}',
+        b'{"type":"TEXT_MESSAGE_CONTENT","delta":"a"}',
+        b'{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","content":"a"}',
+        b'{"type":"TEXT_MESSAGE_CONTENT","toolCallId":"m","delta":"a"}',
+    ],
+)
+def test_what_a_client_would_refuse_or_warn_of_is_repaired_though_the_log_has_it_as_it_was_sent(stored: bytes) -> None:
+    view = View("r", legal=True)
+    view.frames(0, encode_event(STARTED))
+    view.frames(1, encode_event(t.TextMessageStart(message_id="m")))
+    sent = b'{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"a"}'
+    assert view.frames(2, stored) == b"id: r:2\ndata: " + sent + b"\n\n"
+
+
+def test_an_event_of_an_unknown_type_is_not_sent() -> None:
+    view = View("r", legal=True)
+    view.frames(0, encode_event(STARTED))
+    assert view.frames(1, b'{"type":"TOMORROW","x":1}') == b""
 
 
 def test_of_the_frames_that_a_chunk_becomes_the_last_one_has_the_cursor() -> None:

@@ -11,11 +11,11 @@ from seatrial.agents.agent import Emit, Reply
 from seatrial.agents.excerpt import MAX_DETAIL
 from seatrial.errors import SeatrialError
 from seatrial.events import Event, LogReader, cursor_text, parse_cursor
+from seatrial.events.codec import stands_in
 from seatrial.events.deltas import Deltas
 from seatrial.events.envelope import RunStreamTerminal
-from seatrial.events.event_reader import RAW_SOURCE
 from seatrial.events.log import Frame, FrameReader
-from seatrial.events.types import CancelledOutcome, RawEvent, RunError, RunFinished, RunStarted
+from seatrial.events.types import CancelledOutcome, RunError, RunFinished, RunStarted
 from seatrial.formats.agui import reading_of
 from seatrial.formats.reading import Reading
 from seatrial.runs import Fault
@@ -131,11 +131,11 @@ class StreamedRun:
         if frame.id is not None:
             self._ids.add(frame.id)
             self.cursor = frame.id
-        if not self.events and self._frame is not None and not isinstance(event, RunStarted | RunError):
+        known = not stands_in(event)
+        if known and not self._understood and self._frame is not None and not isinstance(event, RunStarted | RunError):
             self._framed = True
             self._add(self._frame)
-        if not (isinstance(event, RawEvent) and event.source == RAW_SOURCE):
-            self._understood = True
+        self._understood = self._understood or known
         for ready in [event] if self._deltas is None else self._deltas.take(event):
             self._add(ready)
 

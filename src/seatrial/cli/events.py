@@ -12,10 +12,11 @@ from seatrial import wire
 from seatrial.cli.exits import FAILED, PASSED
 from seatrial.cli.files import read_document
 from seatrial.cli.terminal import one_line, paint, print_notes, printable
-from seatrial.events.log import malformed, read_log
+from seatrial.events.log import EventLog, read_log
 from seatrial.events.projection import to_transcript
-from seatrial.events.replay import replay
+from seatrial.events.replay import Replay, replay
 from seatrial.events.run_input import read_run_input, start_messages
+from seatrial.events.violation import Violation
 from seatrial.transcript import Note
 
 
@@ -29,13 +30,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--input", metavar="FILE", help="the RunAgentInput that the run starts from")
     parser.add_argument(
-        "--json", action="store_true", help="print {ok, error?, index?, notes, messages, state, pending}"
+        "--json",
+        action="store_true",
+        help="print {ok, repaired, error?, index?, repairs, notes, messages, state, pending}",
     )
-    parser.epilog = "exit codes: 0 the events are legal, 1 they are not, 3 the file could not be read."
+    parser.epilog = (
+        "ok is what a client of AG-UI 1.0 accepts. What it refuses is repaired and read, and is not ok. "
+        "exit codes: 0 ok, 1 not ok, 3 the file could not be read."
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    log = read_log(read_document(args.file))
+    log = read_log(read_document(args.file), check=True)
     notes: list[Note] = list(log.notes)
     start: dict[str, Any] = {}
     if args.input is not None:
@@ -47,13 +53,13 @@ def run(args: argparse.Namespace) -> int:
     messages: list[Any] = list(folded.messages)
     if args.view == "transcript":
         messages = list(to_transcript(folded, notes).messages)
-    faults = [fault for fault in (malformed(log), result.violation) if fault is not None]
-    violation = min(faults, key=lambda fault: fault.index, default=None)
+    violation = first_violation(log, result)
     if args.json:
-        shown: dict[str, Any] = {"ok": violation is None}
+        shown: dict[str, Any] = {"ok": violation is None, "repaired": bool(log.refused)}
         if violation is not None:
             shown |= {"error": violation.message, "index": violation.index}
         shown |= {
+            "repairs": log.refused,
             "notes": notes,
             "messages": messages,
             "state": None if folded.state is UNSET else folded.state,
@@ -61,6 +67,7 @@ def run(args: argparse.Namespace) -> int:
         }
         sys.stdout.buffer.write(wire.encode(shown) + b"\n")
     else:
+        print_notes(log.refused, "repaired", stream=sys.stdout)
         print_notes(notes, "note", stream=sys.stdout)
         for message in messages:
             print(one_line(wire.encode(message).decode(), 160))
@@ -71,3 +78,17 @@ def run(args: argparse.Namespace) -> int:
             head = paint(f"event {violation.index}", "red", sys.stdout)
             print(f"{head}: {printable(violation.message)}")
     return PASSED if violation is None else FAILED
+
+
+def first_violation(log: EventLog, result: Replay) -> Violation | None:
+    """Where a client of AG-UI ends the stream; None when it takes all of it, up to the end of the run."""
+    found = [] if result.violation is None else [result.violation]
+    for note in log.refused[:1]:
+        _, index, *field = note.pointer.split("/")
+        place = f"{'/'.join(field)}: " if field else ""
+        found.append(Violation(int(index), "malformed", f"{place}{note.message}"))
+    if not found and log.truncated:
+        # Clients of 1.0.0 let it pass, and are not to: it may have been cut off anywhere.
+        message = "the stream ends without RUN_FINISHED or RUN_ERROR"
+        found.append(Violation(len(log.events), "truncated", message))
+    return min(found, key=lambda violation: violation.index, default=None)

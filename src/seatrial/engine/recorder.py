@@ -11,18 +11,19 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
-from msgspec import UNSET
-
 from seatrial.engine.clock import Clock
 from seatrial.engine.redaction import Redaction
 from seatrial.errors import SeatrialError
 from seatrial.events import encode_events, unfold
+from seatrial.events.codec import stamp, stands_in
 from seatrial.events.deltas import Deltas
 from seatrial.events.types import Event, RunError, RunFinished, RunStarted
 from seatrial.runs import Fault
 from seatrial.transcript import Transcript
 
 FLUSH_S = 0.1
+MAX_EARLY = 100
+"""Events of unknown types that may come before the run has started."""
 
 Append: TypeAlias = Callable[[list[bytes], int], None]
 """Hands encoded events, and the sequence of the first, to the store without waiting."""
@@ -49,6 +50,8 @@ class Recorder:
         """Whether the agent itself ended the attempt with RUN_ERROR."""
         self._timer: asyncio.TimerHandle | None = None
         self._deltas = Deltas(redaction.split) if redaction.active else None
+        self._early: list[Event] = []
+        """What came before the run started, of types that nobody knows; it is put behind the start."""
 
     def emit(self, event: Event) -> None:
         """Take an event of the agent's while the run goes on; one that comes later is late, and is dropped."""
@@ -59,6 +62,9 @@ class Recorder:
             if self._open:
                 return  # something came before it, and the run was started for that
         elif not self._open:
+            if stands_in(event) and len(self._early) < MAX_EARLY:
+                self._early.append(event)  # nobody knows what it is: it must not keep the agent from starting its run
+                return
             self._put(self._start())
         if self._deltas is None:
             self._put(event)
@@ -112,9 +118,10 @@ class Recorder:
 
     def _put(self, *events: Event) -> None:
         now = self._clock.now_ms()
+        if self._early and not self._open and type(events[0]) is RunStarted:
+            events, self._early = (events[0], *self._early, *events[1:]), []
         for event in events:
-            if event.timestamp is UNSET:
-                event.timestamp = now
+            stamp(event, now)
         self._write(events)
 
     def _write(self, events: Sequence[Event]) -> None:

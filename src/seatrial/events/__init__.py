@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from seatrial.lazy import attach
 
 if TYPE_CHECKING:
-    from seatrial.events.codec import decode_event, encode_event, encode_events, from_native, to_native
+    from seatrial.events.codec import encode_event, encode_events, from_native, to_native
     from seatrial.events.envelope import (
         Cursor,
         RunStreamTerminal,
@@ -25,11 +25,12 @@ if TYPE_CHECKING:
         envelope_bytes,
         envelope_head,
         parse_cursor,
+        terminal_text,
     )
-    from seatrial.events.event_reader import EventReader, read_event
+    from seatrial.events.event_reader import EventReader, decode_event, read_event
     from seatrial.events.expand import Expander, expand
     from seatrial.events.fold import Folded, Folding, fold
-    from seatrial.events.log import EventLog, LogReader, malformed, read_log
+    from seatrial.events.log import EventLog, LogReader, read_log
     from seatrial.events.ndjson import NdjsonParser, encode_ndjson
     from seatrial.events.patch import Patcher
     from seatrial.events.projection import to_transcript
@@ -77,7 +78,6 @@ __all__ = [
     "expand",
     "fold",
     "from_native",
-    "malformed",
     "parse_cursor",
     "read_event",
     "read_log",
@@ -85,6 +85,7 @@ __all__ = [
     "replay",
     "resume_problem",
     "start_messages",
+    "terminal_text",
     "to_native",
     "to_transcript",
     "unfold",
@@ -95,7 +96,6 @@ __getattr__ = attach(
     __name__,
     {
         "codec": (
-            "decode_event",
             "encode_event",
             "encode_events",
             "from_native",
@@ -110,9 +110,11 @@ __getattr__ = attach(
             "envelope_bytes",
             "envelope_head",
             "parse_cursor",
+            "terminal_text",
         ),
         "event_reader": (
             "EventReader",
+            "decode_event",
             "read_event",
         ),
         "expand": (
@@ -127,7 +129,6 @@ __getattr__ = attach(
         "log": (
             "EventLog",
             "LogReader",
-            "malformed",
             "read_log",
         ),
         "ndjson": (

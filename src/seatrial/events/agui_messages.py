@@ -118,6 +118,22 @@ def read_messages(values: Any, at: tuple[str | int, ...], notes: list[Note]) -> 
     return messages
 
 
+_FAILED_WORDS = frozenset({"error", "errored", "failed", "failure", "timeout", "timed_out", "denied", "rejected"})
+
+
+def failure(result: dict[str, Any]) -> str | None:
+    """The property of a tool result, an event's or a message's, that says that the tool failed; None when none does."""
+    for key in ("error", "isError", "is_error"):
+        value = result.get(key)
+        if value is True or (value and type(value) in (str, dict, list)):
+            return key
+    for key in ("status", "outcome"):
+        value = result.get(key)
+        if type(value) is str and value.lower() in _FAILED_WORDS:
+            return key
+    return "success" if result.get("success") is False else None
+
+
 def upgraded_parts(parts: list[Part], at: tuple[str | int, ...], notes: list[Note]) -> list[Part]:
     """The parts, with 0.x `binary` parts as media parts; the same list when there are none."""
     if all(part.get("type") != "binary" for part in parts):

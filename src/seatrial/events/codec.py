@@ -2,18 +2,22 @@
 
 The AG-UI view has every event as it is. The native view knows 27 of the 31 types; the four others travel as CUSTOM
 with their type as the name (`to_native`), and become themselves again on reading (`from_native`).
+
+An event is written as it was sent, where that says more than the fields of its type: see `Event.sent`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from seatrial import wire
 from seatrial.events import types as t
+
+E = TypeVar("E", bound=t.BaseEvent)
 
 EVENT_TYPES: dict[str, type[t.Event]] = {str(kind.__struct_config__.tag): kind for kind in t.Event.__args__}
 """The type for each wire name."""
@@ -21,8 +25,12 @@ EVENT_TYPES: dict[str, type[t.Event]] = {str(kind.__struct_config__.tag): kind f
 CARRIED_TYPES = {"ACTIVITY_DELTA", "SUBAGENT_STARTED", "SUBAGENT_FINISHED", "SUBAGENT_ERROR"}
 """The types that the seed's schema lacks."""
 
+RAW_SOURCE = "seatrial"
+"""`source` of the RAW events that stand in for what could not be read."""
+
 _CARRIED_CLASSES = frozenset({EVENT_TYPES[name] for name in CARRIED_TYPES})
-_CARRIED_BEGINNINGS = tuple([b'{"type":"%b"' % name.encode() for name in sorted(CARRIED_TYPES)])
+_NATIVE_NAMES = frozenset([name.encode() for name in EVENT_TYPES.keys() - CARRIED_TYPES])
+_TYPE = b'{"type":"'
 _encode = msgspec.json.Encoder().encode
 # What any event may carry stays at the top of a CUSTOM event, where readers of the native view look for it.
 _COMMON = dict(zip(t.BaseEvent.__struct_fields__, t.BaseEvent.__struct_encode_fields__, strict=True))
@@ -35,43 +43,95 @@ def event_decoder() -> msgspec.json.Decoder[t.Event]:
 
 
 def encode_event(event: t.Event) -> bytes:
-    """The event as compact JSON, type first."""
+    """The event as compact JSON, type first: as it was sent, where that says more than its fields."""
+    sent = event.sent
     try:
-        return _encode(event)
+        return _encode(event if sent is None else {"type": sent["type"], **sent})
     except (UnicodeEncodeError, RecursionError):
-        return wire.encode(event)  # which mends what can be mended, and else says what is wrong
+        return wire.encode(
+            event if sent is None else sent
+        )  # which mends what can be mended, and else says what is wrong
 
 
 def encode_events(events: Sequence[t.Event]) -> list[bytes]:
     """All of these events, each as `encode_event` writes it, in less time."""
     try:
-        return list(map(_encode, events))
+        if not any([event.sent for event in events]):  # noqa: C419 (a list is quicker)
+            return list(map(_encode, events))
     except (UnicodeEncodeError, RecursionError):
-        return [encode_event(event) for event in events]
+        pass
+    return [encode_event(event) for event in events]
 
 
-def decode_event(data: bytes) -> t.Event:
-    """The event in strict JSON; `SeatrialError` when it is not one of ours. `EventReader` is the lenient way."""
-    try:
-        return event_decoder().decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return wire.decode(data, event_decoder())  # which says what is wrong
+def encode_fields(event: t.Event) -> bytes:
+    """The fields of an event and nothing else that it was sent with."""
+    return wire.encode(event)
+
+
+def keep_sent(event: t.BaseEvent, sent: dict[str, Any] | None) -> None:
+    """Remember how an event was sent; None to forget it."""
+    event.__dict__["sent"] = sent
+
+
+def stands_in(event: t.Event) -> bool:
+    """Whether an event is the RAW one that stands in for something that is none, or of no known type."""
+    if type(event) is not t.RawEvent or event.source != RAW_SOURCE or event.sent is None:
+        return False
+    # A RAW event that somebody sent has kept what was sent only if there was more.
+    return event.sent["type"] != "RAW" or len(event.sent) == 3
+
+
+def amended(event: E, **fields: Any) -> E:
+    """The event with other values in these fields, and in what it was sent as."""
+    copy: E = msgspec.structs.replace(event, **fields)
+    if event.sent is not None:
+        names = dict(zip(event.__struct_fields__, event.__struct_encode_fields__, strict=True))
+        keep_sent(copy, {**event.sent, **{names[field]: value for field, value in fields.items()}})
+    return copy
+
+
+def stamp(event: t.Event, timestamp: int) -> None:
+    """Say when an event came, if it does not say so itself."""
+    if event.timestamp is msgspec.UNSET:
+        event.timestamp = timestamp
+        if event.sent is not None and "timestamp" not in event.sent:
+            keep_sent(event, {**event.sent, "timestamp": timestamp})
 
 
 def to_native(event: t.Event) -> t.Event:
     """The event in a type that the native view knows."""
     if type(event) not in _CARRIED_CLASSES:
         return event
-    fields: dict[str, Any] = msgspec.to_builtins(event)
-    name = fields.pop("type")
     common = {field: getattr(event, field) for field in _COMMON}
-    value = {key: item for key, item in fields.items() if key not in _COMMON.values()}
-    return t.CustomEvent(name=name, value=value, **common)
+    carried = t.CustomEvent(**_carried(msgspec.to_builtins(event)), **common)
+    if event.sent is not None:
+        keep_sent(carried, _carried_whole(event.sent))
+    return carried
 
 
 def native_bytes(data: bytes) -> bytes:
-    """An event that `encode_event` wrote, as the native view has it."""
-    return encode_event(to_native(decode_event(data))) if data.startswith(_CARRIED_BEGINNINGS) else data
+    """A stored event as the native view has it; one of a type that nobody knows is whole in a RAW event."""
+    if data.startswith(_TYPE) and data[len(_TYPE) : data.find(b'"', len(_TYPE))] in _NATIVE_NAMES:
+        return data
+    event = wire.decode(data)
+    name = event.get("type") if type(event) is dict else None
+    if name in CARRIED_TYPES:
+        return wire.encode(_carried_whole(event))
+    return data if name in EVENT_TYPES else wire.encode(t.RawEvent(event=event, source=RAW_SOURCE))
+
+
+def _carried(event: dict[str, Any]) -> dict[str, Any]:
+    names = _COMMON.values()
+    return {
+        "name": event["type"],
+        "value": {key: item for key, item in event.items() if key not in names and key != "type"},
+    }
+
+
+def _carried_whole(event: dict[str, Any]) -> dict[str, Any]:
+    """An event of a type that the native view lacks, with all that it was sent with, as the CUSTOM event it becomes."""
+    common = {key: event[key] for key in _COMMON.values() if key in event}
+    return {"type": "CUSTOM", **common, **_carried(event)}
 
 
 def from_native(event: t.CustomEvent) -> t.Event | None:
@@ -81,8 +141,12 @@ def from_native(event: t.CustomEvent) -> t.Event | None:
     common = {
         encoded: value for name, encoded in _COMMON.items() if (value := getattr(event, name)) is not msgspec.UNSET
     }
+    kind = EVENT_TYPES[event.name]
+    known = {key: item for key, item in event.value.items() if key in kind.__struct_encode_fields__}
     try:
-        carried: t.Event = msgspec.convert({**event.value, **common, "type": event.name}, t.Event)
+        carried = msgspec.convert({**known, **common}, kind)
     except (msgspec.ValidationError, RecursionError):
         return None
+    if len(known) < len(event.value):
+        keep_sent(carried, {**event.value, **common, "type": event.name})
     return carried

@@ -8,6 +8,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import UNSET
 
+from seatrial.events.codec import amended
 from seatrial.events.expand import CHUNKS, ENDS_ALL, ENDS_NONE
 from seatrial.events.types import Event, SubagentError, SubagentFinished
 
@@ -84,5 +85,8 @@ def _subject(event: Event) -> object:
 
 def _with(event: Event, delta: str) -> Event:
     # The agent's own event is not touched: it is read again at the end of the run.
-    copy: Event = msgspec.structs.replace(event, delta=delta)
-    return copy
+    if event.sent is None or event.sent.get("delta") != getattr(event, "delta", None):
+        # What was sent has the text in another place, where a piece of a secret would stay.
+        copy: Event = msgspec.structs.replace(event, delta=delta)
+        return copy
+    return amended(event, delta=delta)

@@ -68,6 +68,11 @@ def cursor_text(run_id: str, sequence: int) -> str:
     return f"{quoted.decode('ascii')}:{sequence}"
 
 
+def terminal_text(run_id: str) -> str:
+    """`<runId>:end`: the `id:` of the TERMINAL frame. Whoever has it needs nothing more."""
+    return f"{cursor_text(run_id, 0)[:-1]}end"
+
+
 def parse_cursor(text: str) -> Cursor:
     """The cursor of `cursor_text`. A run id may contain colons: the last one counts."""
     match = _CURSOR.fullmatch(text)

@@ -1,50 +1,78 @@
-"""Events from producers that nobody vouches for: strict where that works, else mended, with a note for each repair.
+"""Events from producers that nobody vouches for: strict where that works, else repaired, with a note for each repair.
 
-What is mended: the old THINKING_* types; nulls where a field should be absent; the seed's generic fields (`name`,
-`content`, `delta`, `result`, `error`) in place of AG-UI's own; ids that are missing; optional fields of a wrong type.
-What cannot be made an event of its type is kept whole in a RAW event: nothing is lost.
+What is repaired: the old THINKING_* types; nulls where a field should be absent; the seed's generic fields (`name`,
+`content`, `delta`, `result`, `error`) in place of AG-UI's own; ids that are missing; fields of a wrong type, which are
+left out. An event needs nothing but a `type`. What has no type that is known is kept in a RAW event that stands in for
+it (`stands_in`): it goes into the log as it was sent, and nothing else is made of it.
+
+The typed event has nothing but the fields of its type. Where that is less than what was sent, or something else, the
+event keeps what was sent (`Event.sent`), and is written so again.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
+from seatrial.events import agui_messages as agui
 from seatrial.events import types as t
-from seatrial.events.codec import CARRIED_TYPES, EVENT_TYPES, event_decoder, from_native
+from seatrial.events.codec import (
+    CARRIED_TYPES,
+    EVENT_TYPES,
+    RAW_SOURCE,
+    event_decoder,
+    from_native,
+    keep_sent,
+    to_native,
+)
 from seatrial.events.remainder import KEY
 from seatrial.events.violation import quoted
-from seatrial.transcript import Note, note_code, pointer, repair_notes
+from seatrial.transcript import Note, Weight, note_code, pointer, repair_notes
 
 LEGACY_EVENT = note_code(
     "legacy_event", "An event of a THINKING_* type, which AG-UI 1.0 has no more, became REASONING_*.", "harmless"
 )
 EVENT_UNREADABLE = note_code(
-    "event_unreadable", "What came is not JSON, or no object with a type; it is kept as RAW.", "serious"
+    "event_unreadable",
+    "What came is not JSON, or no object with a type; the log keeps it, and it was not read.",
+    "serious",
 )
 UNKNOWN_EVENT_TYPE = note_code(
-    "unknown_event_type", "An event has a type that AG-UI does not know; it is kept as RAW.", "serious"
+    "unknown_event_type",
+    "An event has a type that AG-UI does not know; the log keeps it, and it was not read.",
+    "serious",
 )
-EVENT_UNTYPED = note_code("event_untyped", "An event lacks what its type needs; it is kept as RAW.", "serious")
 EVENT_FIELD_MAPPED = note_code(
     "event_field_mapped",
     "A field was read from one of the generic fields, or from the envelope around the event.",
     "harmless",
 )
 EVENT_FIELD_MISSING = note_code(
-    "event_field_missing", "A required field is missing; an empty or made-up value stands in.", "look"
+    "event_field_missing",
+    "A required field is missing or of a wrong type; an empty or made-up value stands in. Serious where it says what "
+    "was called, with what, or what came of it.",
+    "look",
 )
 EVENT_FIELD_DROPPED = note_code(
-    "event_field_dropped", "An optional field is null or of a wrong type; it was dropped.", "look"
+    "event_field_dropped",
+    "A field is null or of a wrong type, or a part of it is; that was left out. Serious where it may hold a call.",
+    "look",
+)
+EVENT_PROPERTY_UNKNOWN = note_code(
+    "event_property_unknown",
+    "An event has a property that its type does not have; the log keeps it, and it was not read. Serious where it is "
+    "an object or a list, which may hold a call.",
+    "harmless",
 )
 
-RAW_SOURCE = "seatrial"
-"""`source` of the RAW events that keep what could not be read."""
+MAX_PROPERTIES_NOTED = 100
+"""Each unknown property is noted once; of a stream that has more of them, the first so many."""
 
 
 class _Field(NamedTuple):
@@ -62,6 +90,7 @@ class _Field(NamedTuple):
 _DELTA = _Field("delta", ("content", "result"), text=True, default="")
 _OPTIONAL_DELTA = _Field("delta", ("content", "result"), text=True)
 _STEP = _Field("stepName", ("name",), text=True, default="")
+_SUBAGENT = _Field("subagentRunId", text=True, default="")
 _ACTIVITY = _Field("activityType", ("name",), text=True, default="")
 
 _FIELDS: dict[str, tuple[_Field, ...]] = {
@@ -75,17 +104,19 @@ _FIELDS: dict[str, tuple[_Field, ...]] = {
     "TOOL_CALL_CHUNK": (_OPTIONAL_DELTA, _Field("toolCallName", ("name",), text=True)),
     "TOOL_CALL_RESULT": (_Field("content", ("result", "error", "delta"), default=""),),
     "STATE_SNAPSHOT": (_Field("snapshot", ("content", "result", "delta")),),
-    "STATE_DELTA": (_Field("delta", ("content", "result")),),
+    "STATE_DELTA": (_Field("delta", ("content", "result"), default=[]),),
     "MESSAGES_SNAPSHOT": (_Field("messages", ("content", "result")),),
     "ACTIVITY_SNAPSHOT": (_ACTIVITY, _Field("content", ("result", "delta"), default={})),
-    "ACTIVITY_DELTA": (_ACTIVITY, _Field("patch", ("delta", "content"))),
+    "ACTIVITY_DELTA": (_ACTIVITY, _Field("patch", ("delta", "content"), default=[])),
     "REASONING_MESSAGE_CONTENT": (_DELTA,),
     "REASONING_MESSAGE_CHUNK": (_OPTIONAL_DELTA,),
     "REASONING_ENCRYPTED_VALUE": (
-        _Field("encryptedValue", ("content", "delta", "result"), text=True),
-        _Field("entityId", ("toolCallId", "messageId")),
+        _Field("encryptedValue", ("content", "delta", "result"), text=True, default=""),
+        _Field("entityId", ("toolCallId", "messageId"), text=True, default=""),
     ),
-    "SUBAGENT_ERROR": (_Field("message", ("error", "content"), text=True, default=""),),
+    "SUBAGENT_STARTED": (_SUBAGENT, _Field("name", text=True, default="")),
+    "SUBAGENT_FINISHED": (_SUBAGENT,),
+    "SUBAGENT_ERROR": (_SUBAGENT, _Field("message", ("error", "content"), text=True, default="")),
     "CUSTOM": (_Field("name", text=True, default=""), _Field("value", ("content", "delta", "result"), default=None)),
 }
 
@@ -118,11 +149,38 @@ _LEGACY = {
 # Any JSON value would do here, but null is how some producers spell absence.
 _NULL_IS_ABSENT = ("rawEvent", "result", "input")
 
+# What says which tool was called, with what, or what came of it. Without it, a call is not known.
+_OF_A_CALL = frozenset({"toolCallId", "toolCallName", "delta", "content", "messages"})
+
+# Properties of other protocols that hold no call, whatever is in them.
+_HOLDS_NO_CALL = frozenset({"annotations", "citations", "logprobs", "usage", "headers", "tags", "span", "traceContext"})
+
+_OUTCOMES: dict[type[t.Event], dict[str, type[msgspec.Struct]]] = {
+    t.RunFinished: {"success": t.SuccessOutcome, "interrupt": t.InterruptOutcome, "cancelled": t.CancelledOutcome},
+    t.SubagentFinished: {"success": t.SubagentSuccessOutcome, "suspended": t.SuspendedOutcome},
+}
+
 
 def read_event(data: bytes) -> tuple[t.Event, list[Note]]:
-    """One event and what had to be mended in it. A stream of them is for an `EventReader`, which remembers ids."""
+    """One event and what had to be repaired in it. A stream of them is for an `EventReader`, which remembers ids."""
     reader = EventReader()
     return reader.read(data), reader.notes
+
+
+def decode_event(data: bytes) -> t.Event:
+    """The event in JSON that is valid under the seed's schema, or of one of the four types that only AG-UI has.
+
+    `SeatrialError` for anything else. `EventReader` is the lenient way, and says what it had to repair.
+    """
+    try:
+        return event_decoder().decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        value = wire.decode(data)
+    try:
+        msgspec.convert(value, SeedEvent)
+    except msgspec.ValidationError as error:
+        raise wire.invalid_document(error) from None
+    return EventReader().read_value(value)
 
 
 class EventReader:
@@ -131,14 +189,19 @@ class EventReader:
     def __init__(self, *, thread_id: str = "", run_id: str = "") -> None:
         self.notes: list[Note] = []
         self.thread_id = thread_id
-        """For a RUN_STARTED or RUN_FINISHED that does not tell: the envelope does."""
+        """For a RUN_STARTED or RUN_FINISHED that does not say: the envelope does."""
         self.run_id = run_id
         self._open: dict[str, str] = {}
         """The last id that was opened, by what it names."""
         self._made_up = 0
         self._legacy_noted: set[str] = set()
+        self._properties_noted: set[tuple[str, str]] = set()
         self._is_legacy = False
         """Whether the event at hand is of an old type; those never had ids."""
+        self._name = ""
+        """The type of the event at hand."""
+        self._used: set[str] = set()
+        """Properties of the event at hand that another field was read from."""
         self._at: tuple[str | int, ...] = ()
 
     def read(self, data: bytes, index: int | None = None) -> t.Event:
@@ -146,14 +209,14 @@ class EventReader:
         try:
             event = event_decoder().decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return self._mended(data, index)
+            return self._repaired(data, index)
         return self.settled(event, data, index)
 
     def settled(self, event: t.Event, data: bytes, index: int | None = None) -> t.Event:
         """An event that was decoded strictly, when it says all that its bytes say; else the one they mean."""
         kind = type(event)
-        if event.raw_event is None or (kind in _DOUBTFUL and _says_less(event, data)):
-            return self._mended(data, index)
+        if event.raw_event is None or (kind in _DOUBTFUL and _says_less(event)):
+            return self._repaired(data, index)
         if kind in _OPENERS:
             self._opened(event)
         return event
@@ -162,25 +225,37 @@ class EventReader:
         """The event in a decoded JSON value."""
         self._at = () if index is None else (index,)
         if type(value) is not dict or type(value.get("type")) is not str:
-            return self._raw(EVENT_UNREADABLE, value, "expected an object with a `type`")
+            return self._stand_in(EVENT_UNREADABLE, value, "expected an object with a `type`")
         fields = dict(value)
+        self._used = {"type"}
         self._translate_legacy(fields)
         name: str = fields["type"]
         kind = EVENT_TYPES.get(name)
         if kind is None:
-            return self._raw(UNKNOWN_EVENT_TYPE, value, f"there is no event type {quoted(name)}")
+            return self._stand_in(UNKNOWN_EVENT_TYPE, value, f"there is no event type {quoted(name)}")
+        self._name = name
+        if kind is t.RawEvent and fields.get("source") == RAW_SOURCE and _is_unknown(fields.get("event")):
+            return self._stand_in(UNKNOWN_EVENT_TYPE, fields["event"], "it stands for an event of an unknown type")
         for absent in _NULL_IS_ABSENT:
             if fields.get(absent, UNSET) is None:
                 del fields[absent]
-                self._note(EVENT_FIELD_DROPPED, absent, "null; an absent value is left out")
+                self._note(EVENT_FIELD_DROPPED, absent, "null; an absent value is left out", "harmless")
         self._fill(name, fields)
+        self._note_unknown(kind, fields)
         event = self._converted(kind, fields)
         if event is None:
-            return self._raw(EVENT_UNTYPED, value, f"what came cannot be made a {name}")
-        if isinstance(event, t.CustomEvent):
-            return from_native(event) or event
+            return self._stand_in(EVENT_UNREADABLE, value, f"what came cannot be made a {name}")
+        if isinstance(event, t.CustomEvent) and (carried := from_native(event)) is not None:
+            self._name = event.name
+            self._note_unknown(type(carried), dict(event.value))
+            event = carried
         if kind in _OPENERS:
             self._opened(event)
+        if self._is_legacy:
+            # The type is not one that anybody may send; the rest of it is as it was sent.
+            value = {**value, "type": name, "messageId": fields["messageId"]}
+        if not _says_the_same(event, value):
+            keep_sent(event, value)
         return event
 
     def _opened(self, event: t.Event) -> None:
@@ -193,18 +268,20 @@ class EventReader:
         if not self._is_legacy:
             return
         fields["type"] = _LEGACY[former]
+        fields.pop("messageId", None)  # of no meaning in these types
         if former not in self._legacy_noted:
             self._legacy_noted.add(former)
             self._note(LEGACY_EVENT, "type", f"{former} became {fields['type']}; further ones are not noted")
         if "title" in fields:
-            self._note(EVENT_FIELD_DROPPED, "title", "REASONING_START has no title")
+            self._used.add("title")
+            self._note(EVENT_FIELD_DROPPED, "title", "REASONING_START has no title", "harmless")
 
     def unreadable(self, data: bytes, error: SeatrialError, index: int | None = None) -> t.Event:
-        """The RAW event that keeps bytes which are not JSON."""
+        """The RAW event that stands in for bytes which are not JSON."""
         self._at = () if index is None else (index,)
-        return self._raw(EVENT_UNREADABLE, data.decode("utf-8", "replace"), error.message)
+        return self._stand_in(EVENT_UNREADABLE, data.decode("utf-8", "replace"), error.message)
 
-    def _mended(self, data: bytes, index: int | None) -> t.Event:
+    def _repaired(self, data: bytes, index: int | None) -> t.Event:
         self._at = () if index is None else (index,)
         repairs: list[wire.Repair] = []
         try:
@@ -229,24 +306,29 @@ class EventReader:
             if type(fields.get("messageId")) is not str:
                 fields["messageId"] = self._new_id("result")
                 self._note(EVENT_FIELD_MISSING, "messageId", f"made up {fields['messageId']!r}")
-            if type(fields.get("error")) is str and type(fields.get("metadata", {})) is dict:
-                self._mark_error(fields)
+            self._mark_failed(fields)
         if name == "REASONING_ENCRYPTED_VALUE" and fields.get("subtype") not in ("tool-call", "message"):
             fields["subtype"] = "tool-call" if "toolCallId" in fields else "message"
+            self._note(EVENT_FIELD_MAPPED, "subtype", f"read as {fields['subtype']!r}")
         if name == "RAW" and "event" not in fields:
             fields["event"] = {key: value for key, value in fields.items() if key != "type"}
+            self._used.update(fields)
             self._note(EVENT_FIELD_MISSING, "event", "the event itself stands in")
         for spec in _FIELDS.get(name, ()):
             self._fill_field(spec, fields)
-        if name == "STATE_DELTA" and type(fields.get("delta")) is dict:
-            fields["delta"] = [fields["delta"]]
-            self._note(EVENT_FIELD_MAPPED, "delta", "a single operation became a list of one")
-        if name == "ACTIVITY_SNAPSHOT" and type(fields["content"]) is not dict:
-            fields["content"] = {"value": fields["content"]}
-            self._note(EVENT_FIELD_MAPPED, "content", "a value that is no object stands under `value`")
-        if name == "TOOL_CALL_RESULT" and not _is_content(fields["content"]):
-            fields["content"] = _as_text(fields["content"])
-            self._note(EVENT_FIELD_MAPPED, "content", "a value that is neither text nor parts became JSON text")
+        match name:
+            case "STATE_DELTA":
+                self._fill_patch(fields, "delta")
+            case "ACTIVITY_DELTA":
+                self._fill_patch(fields, "patch")
+            case "MESSAGES_SNAPSHOT":
+                self._fill_messages(fields)
+            case "ACTIVITY_SNAPSHOT" if type(fields["content"]) is not dict:
+                fields["content"] = {"value": fields["content"]}
+                self._note(EVENT_FIELD_MAPPED, "content", "a value that is no object stands under `value`")
+            case "TOOL_CALL_RESULT" if not _is_content(fields["content"]):
+                fields["content"] = _as_text(fields["content"])
+                self._note(EVENT_FIELD_MAPPED, "content", "a value that is neither text nor parts became JSON text")
 
     def _fill_field(self, field: _Field, fields: dict[str, Any]) -> None:
         name = field.name
@@ -257,10 +339,11 @@ class EventReader:
             source = next((other for other in field.others if fields.get(other) is not None), None)
             if source is not None:
                 value = fields[source]
+                self._used.add(source)
                 self._note(EVENT_FIELD_MAPPED, name, f"read from `{source}`")
             elif field.default is not UNSET:
                 value = field.default
-                self._note(EVENT_FIELD_MISSING, name, f"read as {field.default!r}")
+                self._note(EVENT_FIELD_MISSING, name, f"read as {field.default!r}", self._weight(name))
             else:
                 return
         if field.text and type(value) is not str:
@@ -271,67 +354,166 @@ class EventReader:
     def _fill_id(self, fields: dict[str, Any], field: str, what: str, opens: bool) -> None:
         if type(fields.get(field)) is str:
             return
-        if opens or what not in self._open:
-            self._open[what] = self._new_id(what)
-        fields[field] = self._open[what]
+        # Old types have no ids, and continue nothing but what an old type began.
+        kept_under = f"legacy {what}" if self._is_legacy else what
+        if opens or kept_under not in self._open:
+            self._open[kept_under] = self._new_id(what)
+        fields[field] = self._open[kept_under]
         if not self._is_legacy:
-            self._note(EVENT_FIELD_MISSING, field, f"read as {fields[field]!r}")
+            weight: Weight | None = None if opens else self._weight(field)
+            self._note(EVENT_FIELD_MISSING, field, f"read as {fields[field]!r}", weight)
+
+    def _fill_patch(self, fields: dict[str, Any], field: str) -> None:
+        if type(fields[field]) is dict:
+            fields[field] = [fields[field]]
+            self._note(EVENT_FIELD_MAPPED, field, "a single operation became a list of one")
+        if type(fields[field]) is not list or any(type(operation) is not dict for operation in fields[field]):
+            # A part of a patch would make a state that nobody ever had.
+            fields[field] = []
+            self._note(EVENT_FIELD_DROPPED, field, "it is no list of operations; nothing is changed")
+
+    def _fill_messages(self, fields: dict[str, Any]) -> None:
+        messages = fields.get("messages", UNSET)
+        if type(messages) is list:
+            if any(type(message) is not dict for message in messages):
+                fields["messages"] = [message for message in messages if type(message) is dict]
+                self._note(EVENT_FIELD_DROPPED, "messages", "what is no object in it was left out", "serious")
+            return
+        if messages is not UNSET:
+            del fields["messages"]
+        self._note(EVENT_FIELD_MISSING, "messages", "there is no list of messages; they stay as they are", "serious")
 
     def _new_id(self, what: str) -> str:
         self._made_up += 1
         return f"seatrial-{what}-{self._made_up}"
 
-    def _mark_error(self, fields: dict[str, Any]) -> None:
-        # AG-UI's event has no place for it; the transcript has (see `remainder`).
+    def _mark_failed(self, fields: dict[str, Any]) -> None:
+        """Say that a tool result is an error, where the event says so in a way that AG-UI has no field for."""
         metadata = fields.get("metadata", {})
+        if type(metadata) is not dict or (field := agui.failure(fields)) is None:
+            return
+        self._used.add(field)
         known = metadata.get(KEY)
         fields["metadata"] = {**metadata, KEY: {**(known if type(known) is dict else {}), "is_error": True}}
-        self._note(EVENT_FIELD_MAPPED, "error", "the result is an error")
+        self._note(EVENT_FIELD_MAPPED, field, "the result is an error")
+
+    def _note_unknown(self, kind: type[t.Event], fields: dict[str, Any]) -> None:
+        """Note the properties that events of this type do not have, and take them out."""
+        for key in fields.keys() - _names(kind) - {"type"}:
+            value = fields.pop(key)
+            noted = (self._name, key)
+            if key in self._used or noted in self._properties_noted:
+                continue
+            if len(self._properties_noted) < MAX_PROPERTIES_NOTED:
+                self._properties_noted.add(noted)
+            weight: Weight | None = "serious" if type(value) in (dict, list) and key not in _HOLDS_NO_CALL else None
+            if weight is not None or len(self._properties_noted) < MAX_PROPERTIES_NOTED:
+                more = "; further ones are not noted"
+                self._note(EVENT_PROPERTY_UNKNOWN, key, f"{self._name} has no property {quoted(key)}{more}", weight)
 
     def _converted(self, kind: type[t.Event], fields: dict[str, Any]) -> t.Event | None:
-        """The typed event, without the optional fields that do not fit; None when a required one does not."""
-        optional = _optional(kind)
+        """The typed event, without the optional fields that do not fit; None when it is nested too deeply."""
+        for field, trimmed in (("usage", self._usage), ("outcome", self._outcome)):
+            if field in fields and field in _names(kind):
+                trimmed(kind, fields)
         while True:
             try:
                 return msgspec.convert(fields, kind)
             except RecursionError:
                 return None
             except msgspec.ValidationError as error:
-                field = wire.invalid_document(error).pointer
-                name = "" if field is None else field.split("/")[1]
-                if name not in optional or name not in fields:
+                place = wire.invalid_document(error).pointer
+                name = "" if place is None else place.split("/")[1]
+                if name not in _optional(kind) or name not in fields:
                     return None
                 if name == "timestamp" and type(fields[name]) is float and abs(fields[name]) < 2**53:
                     fields[name] = int(fields[name])
-                    self._note(EVENT_FIELD_DROPPED, name, "the fraction of a millisecond was dropped")
-                elif (without := _without_nulls(fields[name])) != fields[name]:
-                    fields[name] = without
-                    self._note(EVENT_FIELD_DROPPED, name, "nulls in it were dropped")
+                    self._note(EVENT_FIELD_DROPPED, name, "the fraction of a millisecond was dropped", "harmless")
                 else:
                     del fields[name]
-                    self._note(EVENT_FIELD_DROPPED, name, str(error))
+                    self._note(EVENT_FIELD_DROPPED, name, str(error), self._weight(name))
 
-    def _raw(self, code: str, value: Any, why: str) -> t.RawEvent:
+    def _usage(self, kind: type[t.Event], fields: dict[str, Any]) -> None:
+        if type(fields["usage"]) is not list:
+            return
+        read = [_fitting(entry, t.TokenUsage) for entry in fields["usage"] if type(entry) is dict]
+        if read != fields["usage"]:
+            fields["usage"] = read
+            self._note(EVENT_FIELD_DROPPED, "usage", "what is no count or name in it was left out")
+
+    def _outcome(self, kind: type[t.Event], fields: dict[str, Any]) -> None:
+        """How a run ended must not be lost with a detail of it: a run that asks would look like one that succeeded."""
+        sent = fields["outcome"]
+        name = sent.get("type") if type(sent) is dict else None
+        outcome = _OUTCOMES[kind].get(name) if type(name) is str else None
+        if outcome is None:
+            return
+        if outcome is t.InterruptOutcome:
+            asked = sent.get("interrupts")
+            interrupts = [self._interrupt(item) for item in (asked if type(asked) is list else [])]
+            read = {"type": name, "interrupts": interrupts or [self._interrupt({})]}
+        else:
+            read = {"type": name, **_fitting(sent, outcome)}
+        if read != sent:
+            fields["outcome"] = read
+            self._note(EVENT_FIELD_DROPPED, "outcome", "what does not fit in it was left out")
+
+    def _interrupt(self, sent: Any) -> dict[str, Any]:
+        asked: dict[str, Any] = dict(sent) if type(sent) is dict else {}
+        asked["id"] = asked["id"] if type(asked.get("id")) is str else self._new_id("interrupt")
+        asked["reason"] = asked["reason"] if type(asked.get("reason")) is str else ""
+        return _fitting(asked, t.Interrupt)
+
+    def _stand_in(self, code: str, value: Any, why: str) -> t.RawEvent:
         self._note(code, None, why)
-        return t.RawEvent(event=value, source=RAW_SOURCE)
+        event = t.RawEvent(event=value, source=RAW_SOURCE)
+        known = type(value) is dict and type(value.get("type")) is str
+        keep_sent(event, value if known else {"type": "RAW", "event": value, "source": RAW_SOURCE})
+        return event
 
-    def _note(self, code: str, field: str | None, message: str) -> None:
+    def _weight(self, field: str) -> Weight | None:
+        """That of losing a field of the event at hand: without some, it is not known what was called."""
+        is_call = self._name.startswith("TOOL_CALL_") or self._name == "MESSAGES_SNAPSHOT"
+        return "serious" if is_call and field in _OF_A_CALL else None
+
+    def _note(self, code: str, field: str | None, message: str, weight: Weight | None = None) -> None:
         at = self._at if field is None else (*self._at, field)
-        self.notes.append(Note(code, pointer(*at), message))
+        self.notes.append(Note(code, pointer(*at), message, weight))
 
 
-def _says_less(event: t.Event, data: bytes) -> bool:
-    """Whether the bytes say something that the typed event of a lenient type does not."""
+class SeedEvent(msgspec.Struct, rename="camel"):
+    """What the seed's schema says of an event: nothing of most fields."""
+
+    type: Literal[tuple(EVENT_TYPES)]  # type: ignore[valid-type]  # they are 31
+    event_id: t.OpaqueId | UnsetType = UNSET
+    thread_id: t.OpaqueId | UnsetType = UNSET
+    message_id: t.OpaqueId | UnsetType = UNSET
+    tool_call_id: t.OpaqueId | UnsetType = UNSET
+    artifact_id: t.OpaqueId | UnsetType = UNSET
+    name: str | UnsetType = UNSET
+    status: t.TaskStatus | UnsetType = UNSET
+    error: str | UnsetType = UNSET
+    metadata: dict[str, Any] | UnsetType = UNSET
+    created_at: str | UnsetType = UNSET
+
+
+def _says_less(event: t.Event) -> bool:
+    """Whether a typed event of a doubtful type says less than its bytes."""
     if isinstance(event, t.CustomEvent):
         return event.name in CARRIED_TYPES
-    if isinstance(event, t.RunFinished):
-        return event.result is None
-    if isinstance(event, t.ToolCallResult):
-        return b'"error"' in data
-    if isinstance(event, t.ToolCallChunk) and event.tool_call_name is UNSET and b'"name"' in data:
-        return True
-    # A chunk without a delta is rare, one with a generic field in its place is what this is about.
-    return getattr(event, "delta", "") is UNSET and (b'"content"' in data or b'"result"' in data)
+    if isinstance(event, t.RawEvent):
+        return event.source == RAW_SOURCE
+    return isinstance(event, t.RunFinished) and event.result is None
+
+
+def _says_the_same(event: t.Event, sent: dict[str, Any]) -> bool:
+    """Whether the fields of an event are all of what was sent."""
+    return bool(msgspec.to_builtins(event) == sent or msgspec.to_builtins(to_native(event)) == sent)
+
+
+def _is_unknown(event: Any) -> bool:
+    """Whether this is an event of a type that nobody knows."""
+    return type(event) is dict and type(event.get("type")) is str and event["type"] not in EVENT_TYPES
 
 
 def _is_content(value: Any) -> bool:
@@ -345,13 +527,16 @@ def _as_text(value: Any) -> str:
         return ""
 
 
-def _without_nulls(value: Any) -> Any:
-    """The object, or the objects of the array, without members that are null."""
-    if type(value) is list:
-        return [_without_nulls(item) if type(item) is dict else item for item in value]
-    if type(value) is dict:
-        return {key: member for key, member in value.items() if member is not None}
-    return value
+def _fitting(value: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """The members of an object that are fields of this type and fit."""
+    kept: dict[str, Any] = {}
+    for field in msgspec.structs.fields(kind):
+        name = field.encode_name
+        if name in value:
+            with suppress(msgspec.ValidationError, RecursionError):
+                msgspec.convert(value[name], field.type)
+                kept[name] = value[name]
+    return kept
 
 
 _OPENERS = {
@@ -359,9 +544,13 @@ _OPENERS = {
     for name, (field, what, opens) in _IDS.items()
     if opens
 }
-_DOUBTFUL = frozenset(
-    {t.CustomEvent, t.RunFinished, t.ToolCallResult, t.TextMessageChunk, t.ToolCallChunk, t.ReasoningMessageChunk}
-)
+_DOUBTFUL = frozenset({t.CustomEvent, t.RawEvent, t.RunFinished})
+
+
+@cache
+def _names(kind: type[t.Event]) -> frozenset[str]:
+    """The wire names of the fields that events of this type have."""
+    return frozenset(kind.__struct_encode_fields__)
 
 
 @cache

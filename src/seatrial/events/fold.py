@@ -351,6 +351,8 @@ class Folding:
     # State
 
     def _state_snapshot(self, event: t.StateSnapshot, index: int) -> None:
+        if event.snapshot is UNSET:
+            return
         self._state = event.snapshot
         self._owns_state = False
 
@@ -365,6 +367,8 @@ class Folding:
     # Snapshots and activities
 
     def _messages_snapshot(self, event: t.MessagesSnapshot, index: int) -> None:
+        if event.messages is UNSET:
+            return
         read = agui.read_messages(event.messages, (index, "messages"), self.notes)
         if not self._may_rearrange(self.drafts.size - len(read), index):
             return

@@ -1,7 +1,8 @@
 """Recorded streams of events: SSE, NDJSON or a JSON array, of bare events or of envelopes.
 
-KEEPALIVE and TERMINAL frames are recognised, the `[DONE]` of other protocols is passed over. What is wrong with the
-envelopes (gaps, repetitions, another run) is noted; the events are given as they came.
+KEEPALIVE and TERMINAL frames are recognised, the `[DONE]` of other protocols is passed over. An envelope that comes
+again counts once. What is wrong with the envelopes (gaps, repetitions, another run) is noted; the events are given as
+they came.
 """
 
 from __future__ import annotations
@@ -16,22 +17,14 @@ from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.events import types as t
 from seatrial.events.codec import event_decoder
+from seatrial.events.conformance import refusal
 from seatrial.events.envelope import RunStreamTerminal, SequencedOutputEnvelope, StreamKeepalive, parse_cursor
-from seatrial.events.event_reader import (
-    EVENT_FIELD_DROPPED,
-    EVENT_FIELD_MISSING,
-    EVENT_UNREADABLE,
-    EVENT_UNTYPED,
-    EventReader,
-)
+from seatrial.events.event_reader import EventReader
 from seatrial.events.ndjson import NdjsonParser
 from seatrial.events.sse import SseFrame, SseParser
 from seatrial.events.verify import STREAM_TRUNCATED
-from seatrial.events.violation import Violation, quoted
+from seatrial.events.violation import quoted
 from seatrial.transcript import Note, note_code, pointer, repair_notes
-
-# Where AG-UI clients take null for absent, and `title`, which only the old THINKING_START had.
-_ABSENT_AS_NULL = frozenset({"parentMessageId", "outcome", "rawEvent", "result", "input", "title"})
 
 DONE_SENTINEL = note_code(
     "done_sentinel", "The stream has the `[DONE]` of other protocols, which AG-UI refuses.", "look"
@@ -41,6 +34,10 @@ FRAME_TRUNCATED = note_code(
 )
 ENVELOPE_INVALID = note_code(
     "envelope_invalid", "An envelope, KEEPALIVE or TERMINAL frame has a wrong, missing or unknown field.", "serious"
+)
+ENVELOPE_REPEATED = note_code("envelope_repeated", "An envelope came twice; it counts once.", "harmless")
+EVENT_REFUSED = note_code(
+    "event_refused", "A client of AG-UI 1.0 ends the stream here; it was repaired to read on.", "look"
 )
 SEQUENCE_GAP = note_code("sequence_gap", "Sequences are missing, at the start or between two events.", "serious")
 SEQUENCE_REPEATED = note_code("sequence_repeated", "A sequence is not higher than the one before it.", "look")
@@ -62,22 +59,10 @@ class EventLog(msgspec.Struct):
     sequences: list[int] | None = None
     """One for each event, when all have one."""
     terminal: RunStreamTerminal | None = None
-
-
-def malformed(log: EventLog) -> Violation | None:
-    """The first bare event that an AG-UI client would refuse for its fields; the reader mended it, or kept it as RAW.
-
-    Events in envelopes are the seed's, which asks for nothing but a type.
-    """
-    if log.sequences is not None:
-        return None
-    for note in log.notes:
-        _, index, *field = note.pointer.split("/") if note.pointer else ("", "")
-        mended = note.code == EVENT_FIELD_DROPPED and field[0] not in _ABSENT_AS_NULL
-        if mended or note.code in (EVENT_UNREADABLE, EVENT_UNTYPED, EVENT_FIELD_MISSING):
-            place = f"{field[0]}: " if field else ""
-            return Violation(int(index), "malformed", f"{place}{note.message}")
-    return None
+    refused: list[Note] = []
+    """Where a client of AG-UI would have ended the stream, if that was asked for. The order is for `verify`."""
+    truncated: bool = False
+    """Whether the last run in it has no end."""
 
 
 class Frame(NamedTuple):
@@ -90,12 +75,19 @@ class Frame(NamedTuple):
     """False for a last frame that the stream may have been cut in."""
 
 
-def read_log(data: bytes) -> EventLog:
-    """Read a recorded stream. A frame larger than 10 MiB is an error, as is input without any frame."""
-    reader = LogReader()
+def read_log(data: bytes, *, check: bool = False) -> EventLog:
+    """Read a recorded stream. A frame larger than 10 MiB is an error, as is input without any frame.
+
+    With `check`, every event is also held against what clients of AG-UI accept, in so far as it is about one event;
+    events in envelopes as if they had come without.
+    """
+    reader = LogReader(check=check)
     events: list[t.Event] = []
     sequences: list[int] = []
-    for frame in _frames(data):
+    start = data.removeprefix(_BOM).lstrip()[:1]
+    if check and start not in (b"[", b"{") and b"\r" in data:
+        reader.refuse("lines end in CR; clients know LF alone, and take the whole for one frame")
+    for frame in _frames(data, start):
         event = reader.take(frame)
         if event is not None:
             events.append(event)
@@ -106,7 +98,14 @@ def read_log(data: bytes) -> EventLog:
     reader.finish()
     complete = len(sequences) == len(events)
     return EventLog(
-        events, reader.notes, reader.run_id, reader.thread_id, sequences if complete else None, reader.terminal
+        events,
+        reader.notes,
+        reader.run_id,
+        reader.thread_id,
+        sequences if complete else None,
+        reader.terminal,
+        reader.refused,
+        truncated=not reader.run_ended,
     )
 
 
@@ -139,7 +138,10 @@ class FrameReader:
 class LogReader:
     """Reads a stream as it arrives, in chunks of any size. Of what is behind it keeps the notes and nothing else."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, check: bool = False) -> None:
+        """With `check`, `refused` says where a client of AG-UI would have ended the stream."""
+        self.refused: list[Note] = []
+        self._check = check
         self._reader = EventReader()
         self._decode_event = event_decoder().decode
         self._decode_envelope = _envelope_decoder().decode
@@ -157,7 +159,10 @@ class LogReader:
         self._enveloped = False
         """Whether the last event came in an envelope; the next one is then tried as one first."""
         self._last_sequence = -1
-        self._run_ended = False
+        self._taken_envelopes: dict[tuple[str, int], int] = {}
+        """Run and sequence of every envelope so far, and a hash of what it held."""
+        self.run_ended = False
+        """Whether the last run that started has ended."""
 
     def feed(self, chunk: bytes) -> list[t.Event]:
         """The events that this chunk completes. A JSON array is a document, not a stream: see `read_log`."""
@@ -171,7 +176,7 @@ class LogReader:
 
     def finish(self) -> None:
         """Note it when the stream ends inside a run."""
-        if not self._run_ended:
+        if not self.run_ended:
             self.notes.append(Note(STREAM_TRUNCATED, "", "the stream ends without RUN_FINISHED or RUN_ERROR"))
 
     def take(self, frame: Frame) -> t.Event | None:
@@ -190,22 +195,31 @@ class LogReader:
             self._note(AFTER_TERMINAL, "an event comes after the TERMINAL frame")
         kind = type(event)
         if kind is t.RunFinished or kind is t.RunError:
-            self._run_ended = True
+            self.run_ended = True
         elif kind is t.RunStarted:
-            self._run_ended = False
+            self.run_ended = False
         self._index += 1
         return event
+
+    def refuse(self, why: str, at: str = "") -> None:
+        """Say that a client would have ended the stream at the event that comes next."""
+        if self._check:
+            self.refused.append(Note(EVENT_REFUSED, pointer(self._index) + at, why))
 
     def _taken(self, frames: Iterable[Frame]) -> list[t.Event]:
         return [event for frame in frames if (event := self.take(frame)) is not None]
 
     def _event(self, data: bytes, *, closed: bool) -> t.Event | None:
+        if self._check:
+            return self._carefully(data, closed=closed)
         try:
             if not self._enveloped:
                 return self._reader.settled(self._decode_event(data), data, self._index)
             envelope = self._decode_envelope(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return self._carefully(data, closed=closed)
+        if self._is_repeated(envelope.run_id, envelope.sequence, data):
+            return None
         self._place(envelope.run_id, envelope.thread_id, envelope.sequence)
         return self._reader.settled(envelope.event, data, self._index)
 
@@ -213,11 +227,13 @@ class LogReader:
         """The event in a frame that is not what the last one was, or not quite an event."""
         if data.strip() == b"[DONE]":
             self._note(DONE_SENTINEL, "`[DONE]` was passed over")
+            self.refuse("`[DONE]` is not JSON")
             return None
         repairs: list[wire.Repair] = []
         try:
             value = wire.decode(data, repairs=repairs)
         except SeatrialError as error:
+            self.refuse(error.message)
             if not closed and error.code == "not_json":
                 self._note(FRAME_TRUNCATED, f"the last {len(data)} bytes are no whole frame")
                 return None
@@ -234,17 +250,26 @@ class LogReader:
                 return None
             if kind is None and "event" in value:
                 self._enveloped = True
-                self._take_envelope(value)
-                return self._reader.read_value(value["event"], self._index)
+                if not self._take_envelope(value, data):
+                    return None
+                return self._read(value["event"])
         self._enveloped = False
+        return self._read(value)
+
+    def _read(self, value: Any) -> t.Event:
+        if self._check and (refused := refusal(value)) is not None:
+            self.refuse(refused.message, refused.pointer)
         return self._reader.read_value(value, self._index)
 
-    def _take_envelope(self, value: dict[str, Any]) -> None:
+    def _take_envelope(self, value: dict[str, Any], data: bytes) -> bool:
+        """Take where an event stands; False when it stood there before."""
         head = {key: item for key, item in value.items() if key != "event"}
         try:
             checked = msgspec.convert(head, _EnvelopeHead)
+            if self._is_repeated(checked.run_id, checked.sequence, data):
+                return False
             self._place(checked.run_id, checked.thread_id, checked.sequence)
-            return
+            return True
         except (msgspec.ValidationError, RecursionError) as error:
             self._note(ENVELOPE_INVALID, f"the envelope: {error}")
         run_id, thread_id, sequence = head.get("runId"), head.get("threadId"), head.get("sequence")
@@ -253,6 +278,18 @@ class LogReader:
             thread_id if type(thread_id) is str else None,
             sequence if type(sequence) is int and sequence >= 0 else None,
         )
+        return True
+
+    def _is_repeated(self, run_id: str, sequence: int, data: bytes) -> bool:
+        place, content = (run_id, sequence), hash(data)
+        known = self._taken_envelopes.get(place)
+        if known is None:
+            self._taken_envelopes[place] = content
+            return False
+        if known != content:
+            return False  # one of the two is not what it says it is, and both count
+        self._note(ENVELOPE_REPEATED, f"sequence {sequence} came again")
+        return True
 
     def _take_keepalive(self, value: dict[str, Any]) -> None:
         try:
@@ -302,8 +339,7 @@ class _EnvelopeHead(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     sequence: t.Sequence
 
 
-def _frames(data: bytes) -> Iterable[Frame]:
-    start = data.removeprefix(_BOM).lstrip()[:1]
+def _frames(data: bytes, start: bytes) -> Iterable[Frame]:
     if start == b"[":
         return [Frame(bytes(item)) for item in wire.decode(data, _ARRAY, [])]
     parser = NdjsonParser() if start == b"{" else SseParser()

@@ -1,12 +1,13 @@
 """The events of a run's output: AG-UI's 31 types, each with the generic fields of the seed's OutputEvent.
 
 Wire names are camelCase. A field that may be absent but never null is `UNSET` when absent; a field of any JSON
-value is `UNSET` when absent, so that `null` stays a value. Unknown keys are ignored by this typed view.
+value is `UNSET` when absent, so that `null` stays a value. These types hold nothing but their fields: what else an
+event was sent with is in its `sent`, which `event_reader` fills and `encode_event` writes.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -22,7 +23,7 @@ Timestamp = Annotated[int, msgspec.Meta(ge=-(2**53 - 1), le=2**53 - 1)]
 TextRole = Literal["developer", "system", "assistant", "user"]
 
 
-class TokenUsage(msgspec.Struct, rename="camel", omit_defaults=True):
+class TokenUsage(msgspec.Struct, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
     """Token counts of one model in a run."""
 
     provider: str | UnsetType = UNSET
@@ -35,7 +36,7 @@ class TokenUsage(msgspec.Struct, rename="camel", omit_defaults=True):
     cache_write_input_tokens: Count | UnsetType = UNSET
 
 
-class Interrupt(msgspec.Struct, rename="camel", omit_defaults=True):
+class Interrupt(msgspec.Struct, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
     """Something that only a person can answer; the run ends and a new one resumes."""
 
     id: str
@@ -48,29 +49,33 @@ class Interrupt(msgspec.Struct, rename="camel", omit_defaults=True):
     subagent_run_id: str | UnsetType = UNSET
 
 
-class SuccessOutcome(msgspec.Struct, tag_field="type", tag="success", rename="camel", omit_defaults=True):
+class _Outcome(msgspec.Struct, tag_field="type", rename="camel", omit_defaults=True, forbid_unknown_fields=True):
+    """How a run or a subagent ended."""
+
+
+class SuccessOutcome(_Outcome, tag="success"):
     """The run ended well; tool calls named here wait for a result from the front end."""
 
     pending_tool_call_ids: list[str] | UnsetType = UNSET
 
 
-class InterruptOutcome(msgspec.Struct, tag_field="type", tag="interrupt", rename="camel", omit_defaults=True):
+class InterruptOutcome(_Outcome, tag="interrupt"):
     """The run ended to ask."""
 
     interrupts: Annotated[list[Interrupt], msgspec.Meta(min_length=1)]
 
 
-class CancelledOutcome(msgspec.Struct, tag_field="type", tag="cancelled"):
+class CancelledOutcome(_Outcome, tag="cancelled"):
     """The run was cancelled."""
 
 
-class SuspendedOutcome(msgspec.Struct, tag_field="type", tag="suspended", rename="camel", omit_defaults=True):
+class SuspendedOutcome(_Outcome, tag="suspended"):
     """A subagent waits for interrupts."""
 
     interrupt_ids: list[str] | UnsetType = UNSET
 
 
-class SubagentSuccessOutcome(msgspec.Struct, tag_field="type", tag="success"):
+class SubagentSuccessOutcome(_Outcome, tag="success"):
     """A subagent ended well."""
 
 
@@ -78,8 +83,19 @@ RunOutcome: TypeAlias = SuccessOutcome | InterruptOutcome | CancelledOutcome
 SubagentOutcome: TypeAlias = SubagentSuccessOutcome | SuspendedOutcome
 
 
-class BaseEvent(msgspec.Struct, tag_field="type", rename="camel", omit_defaults=True, kw_only=True, gc=False):
+class BaseEvent(
+    msgspec.Struct,
+    tag_field="type",
+    rename="camel",
+    omit_defaults=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    dict=True,
+):
     """What every event may carry."""
+
+    sent: ClassVar[dict[str, Any] | None] = None
+    """The event as it was sent, where that says more than the fields, or something else; not a field itself."""
 
     timestamp: Timestamp | UnsetType = UNSET
     """AG-UI's numeric time; milliseconds in practice."""
@@ -95,7 +111,7 @@ class BaseEvent(msgspec.Struct, tag_field="type", rename="camel", omit_defaults=
     """(seed)"""
 
 
-class AgentEvent(BaseEvent, kw_only=True, omit_defaults=True, gc=False):
+class AgentEvent(BaseEvent, kw_only=True, omit_defaults=True):
     """An event that a subagent may have caused; absent `subagent_run_id` means the parent agent."""
 
     subagent_run_id: str | UnsetType = UNSET
@@ -103,7 +119,7 @@ class AgentEvent(BaseEvent, kw_only=True, omit_defaults=True, gc=False):
     """(seed)"""
 
 
-class RunStarted(BaseEvent, tag="RUN_STARTED", kw_only=True, gc=False):
+class RunStarted(BaseEvent, tag="RUN_STARTED", kw_only=True):
     thread_id: str
     run_id: str
     protocol_version: str | UnsetType = UNSET
@@ -111,7 +127,7 @@ class RunStarted(BaseEvent, tag="RUN_STARTED", kw_only=True, gc=False):
     input: Any = UNSET
 
 
-class RunFinished(BaseEvent, tag="RUN_FINISHED", kw_only=True, gc=False):
+class RunFinished(BaseEvent, tag="RUN_FINISHED", kw_only=True):
     thread_id: str
     run_id: str
     result: Any = UNSET
@@ -119,7 +135,7 @@ class RunFinished(BaseEvent, tag="RUN_FINISHED", kw_only=True, gc=False):
     usage: list[TokenUsage] | UnsetType = UNSET
 
 
-class RunError(BaseEvent, tag="RUN_ERROR", kw_only=True, gc=False):
+class RunError(BaseEvent, tag="RUN_ERROR", kw_only=True):
     message: str
     code: str | UnsetType = UNSET
     usage: list[TokenUsage] | UnsetType = UNSET
@@ -127,61 +143,61 @@ class RunError(BaseEvent, tag="RUN_ERROR", kw_only=True, gc=False):
     """(seed)"""
 
 
-class StepStarted(AgentEvent, tag="STEP_STARTED", kw_only=True, gc=False):
+class StepStarted(AgentEvent, tag="STEP_STARTED", kw_only=True):
     step_name: str
 
 
-class StepFinished(AgentEvent, tag="STEP_FINISHED", kw_only=True, gc=False):
+class StepFinished(AgentEvent, tag="STEP_FINISHED", kw_only=True):
     step_name: str
 
 
-class TextMessageStart(AgentEvent, tag="TEXT_MESSAGE_START", kw_only=True, gc=False):
+class TextMessageStart(AgentEvent, tag="TEXT_MESSAGE_START", kw_only=True):
     message_id: str
     role: TextRole | UnsetType = UNSET
     """Absent means assistant."""
     name: str | UnsetType = UNSET
 
 
-class TextMessageContent(AgentEvent, tag="TEXT_MESSAGE_CONTENT", kw_only=True, gc=False):
+class TextMessageContent(AgentEvent, tag="TEXT_MESSAGE_CONTENT", kw_only=True):
     message_id: str
     delta: str
     """May be empty."""
 
 
-class TextMessageEnd(AgentEvent, tag="TEXT_MESSAGE_END", kw_only=True, gc=False):
+class TextMessageEnd(AgentEvent, tag="TEXT_MESSAGE_END", kw_only=True):
     message_id: str
 
 
-class TextMessageChunk(AgentEvent, tag="TEXT_MESSAGE_CHUNK", kw_only=True, gc=False):
+class TextMessageChunk(AgentEvent, tag="TEXT_MESSAGE_CHUNK", kw_only=True):
     message_id: str | UnsetType = UNSET
     role: TextRole | UnsetType = UNSET
     delta: str | UnsetType = UNSET
     name: str | UnsetType = UNSET
 
 
-class ToolCallStart(AgentEvent, tag="TOOL_CALL_START", kw_only=True, gc=False):
+class ToolCallStart(AgentEvent, tag="TOOL_CALL_START", kw_only=True):
     tool_call_id: str
     tool_call_name: str
     parent_message_id: str | UnsetType = UNSET
 
 
-class ToolCallArgs(AgentEvent, tag="TOOL_CALL_ARGS", kw_only=True, gc=False):
+class ToolCallArgs(AgentEvent, tag="TOOL_CALL_ARGS", kw_only=True):
     tool_call_id: str
     delta: str
 
 
-class ToolCallEnd(AgentEvent, tag="TOOL_CALL_END", kw_only=True, gc=False):
+class ToolCallEnd(AgentEvent, tag="TOOL_CALL_END", kw_only=True):
     tool_call_id: str
 
 
-class ToolCallChunk(AgentEvent, tag="TOOL_CALL_CHUNK", kw_only=True, gc=False):
+class ToolCallChunk(AgentEvent, tag="TOOL_CALL_CHUNK", kw_only=True):
     tool_call_id: str | UnsetType = UNSET
     tool_call_name: str | UnsetType = UNSET
     parent_message_id: str | UnsetType = UNSET
     delta: str | UnsetType = UNSET
 
 
-class ToolCallResult(AgentEvent, tag="TOOL_CALL_RESULT", kw_only=True, gc=False):
+class ToolCallResult(AgentEvent, tag="TOOL_CALL_RESULT", kw_only=True):
     message_id: str
     tool_call_id: str
     content: str | list[dict[str, Any]]
@@ -189,23 +205,24 @@ class ToolCallResult(AgentEvent, tag="TOOL_CALL_RESULT", kw_only=True, gc=False)
     role: Literal["tool"] | UnsetType = UNSET
 
 
-class StateSnapshot(AgentEvent, tag="STATE_SNAPSHOT", kw_only=True, gc=False):
-    snapshot: Any
+class StateSnapshot(AgentEvent, tag="STATE_SNAPSHOT", kw_only=True):
+    snapshot: Any = UNSET
+    """UNSET when nothing of what came is a state; the state then stays as it is."""
 
 
-class StateDelta(AgentEvent, tag="STATE_DELTA", kw_only=True, gc=False):
+class StateDelta(AgentEvent, tag="STATE_DELTA", kw_only=True):
     delta: list[dict[str, Any]]
     """RFC 6902 operations."""
 
 
-class MessagesSnapshot(BaseEvent, tag="MESSAGES_SNAPSHOT", kw_only=True, gc=False):
-    messages: list[dict[str, Any]]
-    """AG-UI messages, read by `seatrial.events.fold`."""
+class MessagesSnapshot(BaseEvent, tag="MESSAGES_SNAPSHOT", kw_only=True):
+    messages: list[dict[str, Any]] | UnsetType = UNSET
+    """AG-UI messages, read by `seatrial.events.fold`. UNSET when what came is no list; the messages then stay."""
     thread_id: OpaqueId | UnsetType = UNSET
     """(seed)"""
 
 
-class ActivitySnapshot(AgentEvent, tag="ACTIVITY_SNAPSHOT", kw_only=True, gc=False):
+class ActivitySnapshot(AgentEvent, tag="ACTIVITY_SNAPSHOT", kw_only=True):
     message_id: str
     activity_type: str
     content: dict[str, Any]
@@ -213,49 +230,49 @@ class ActivitySnapshot(AgentEvent, tag="ACTIVITY_SNAPSHOT", kw_only=True, gc=Fal
     """Absent means true."""
 
 
-class ActivityDelta(AgentEvent, tag="ACTIVITY_DELTA", kw_only=True, gc=False):
+class ActivityDelta(AgentEvent, tag="ACTIVITY_DELTA", kw_only=True):
     message_id: str
     activity_type: str
     patch: list[dict[str, Any]]
     """RFC 6902 operations."""
 
 
-class ReasoningStart(AgentEvent, tag="REASONING_START", kw_only=True, gc=False):
+class ReasoningStart(AgentEvent, tag="REASONING_START", kw_only=True):
     message_id: str
     """Names the span and nothing else."""
 
 
-class ReasoningEnd(AgentEvent, tag="REASONING_END", kw_only=True, gc=False):
+class ReasoningEnd(AgentEvent, tag="REASONING_END", kw_only=True):
     message_id: str
 
 
-class ReasoningMessageStart(AgentEvent, tag="REASONING_MESSAGE_START", kw_only=True, gc=False):
+class ReasoningMessageStart(AgentEvent, tag="REASONING_MESSAGE_START", kw_only=True):
     message_id: str
     # A factory is never equal to a default, so msgspec writes the key always, as AG-UI demands.
     role: Literal["reasoning"] = msgspec.field(default_factory=lambda: "reasoning")
 
 
-class ReasoningMessageContent(AgentEvent, tag="REASONING_MESSAGE_CONTENT", kw_only=True, gc=False):
+class ReasoningMessageContent(AgentEvent, tag="REASONING_MESSAGE_CONTENT", kw_only=True):
     message_id: str
     delta: str
 
 
-class ReasoningMessageEnd(AgentEvent, tag="REASONING_MESSAGE_END", kw_only=True, gc=False):
+class ReasoningMessageEnd(AgentEvent, tag="REASONING_MESSAGE_END", kw_only=True):
     message_id: str
 
 
-class ReasoningMessageChunk(AgentEvent, tag="REASONING_MESSAGE_CHUNK", kw_only=True, gc=False):
+class ReasoningMessageChunk(AgentEvent, tag="REASONING_MESSAGE_CHUNK", kw_only=True):
     message_id: str | UnsetType = UNSET
     delta: str | UnsetType = UNSET
 
 
-class ReasoningEncryptedValue(AgentEvent, tag="REASONING_ENCRYPTED_VALUE", kw_only=True, gc=False):
+class ReasoningEncryptedValue(AgentEvent, tag="REASONING_ENCRYPTED_VALUE", kw_only=True):
     subtype: Literal["tool-call", "message"]
     entity_id: str
     encrypted_value: str
 
 
-class SubagentStarted(BaseEvent, tag="SUBAGENT_STARTED", kw_only=True, gc=False):
+class SubagentStarted(BaseEvent, tag="SUBAGENT_STARTED", kw_only=True):
     subagent_run_id: str
     name: str
     description: str | UnsetType = UNSET
@@ -264,24 +281,24 @@ class SubagentStarted(BaseEvent, tag="SUBAGENT_STARTED", kw_only=True, gc=False)
     parent_message_id: str | UnsetType = UNSET
 
 
-class SubagentFinished(BaseEvent, tag="SUBAGENT_FINISHED", kw_only=True, gc=False):
+class SubagentFinished(BaseEvent, tag="SUBAGENT_FINISHED", kw_only=True):
     subagent_run_id: str
     result: Any = UNSET
     outcome: SubagentOutcome | UnsetType = UNSET
 
 
-class SubagentError(BaseEvent, tag="SUBAGENT_ERROR", kw_only=True, gc=False):
+class SubagentError(BaseEvent, tag="SUBAGENT_ERROR", kw_only=True):
     subagent_run_id: str
     message: str
     code: str | UnsetType = UNSET
 
 
-class RawEvent(AgentEvent, tag="RAW", kw_only=True, gc=False):
+class RawEvent(AgentEvent, tag="RAW", kw_only=True):
     event: Any
     source: str | UnsetType = UNSET
 
 
-class CustomEvent(AgentEvent, tag="CUSTOM", kw_only=True, gc=False):
+class CustomEvent(AgentEvent, tag="CUSTOM", kw_only=True):
     name: str
     value: Any
 

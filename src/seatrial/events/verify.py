@@ -16,6 +16,7 @@ import msgspec
 from msgspec import UNSET
 
 from seatrial.events import types as t
+from seatrial.events.codec import stands_in
 from seatrial.events.violation import Fault, Owner, Violation, agent, name_of, quoted
 from seatrial.transcript import Note, note_code, pointer
 
@@ -36,6 +37,9 @@ STREAM_TRUNCATED = note_code(
     "The stream ends without RUN_FINISHED or RUN_ERROR: it must not be read as a success.",
     "serious",
 )
+
+
+_ROLES = frozenset({"developer", "system", "assistant", "user", "tool", "activity", "reasoning"})
 
 
 class _Phase(Enum):
@@ -91,7 +95,7 @@ class Verifier:
             t.SubagentStarted: self._subagent_started,
             t.SubagentFinished: self._subagent_ended,
             t.SubagentError: self._subagent_ended,
-            t.RawEvent: self._anything,
+            t.RawEvent: self._raw,
             t.CustomEvent: self._anything,
         }
         """By type: the fault of an event with this index, or None. `feed` is the safe way to it."""
@@ -197,6 +201,10 @@ class Verifier:
 
     def _anything(self, event: t.BaseEvent, index: int) -> Fault | None:
         return None if self._active else self._outside(event)
+
+    def _raw(self, event: t.RawEvent, index: int) -> Fault | None:
+        # Clients drop an event of an unknown type before they look at the order.
+        return None if self._active or stands_in(event) else self._outside(event)
 
     def _run_started(self, event: t.RunStarted, index: int) -> Fault | None:
         if self._phase is _Phase.ACTIVE:
@@ -481,13 +489,15 @@ class Verifier:
             if type(message) is not dict or type(message.get("id")) is not str:
                 continue
             role, owner, calls = message.get("role"), message.get("subagentRunId", UNSET), message.get("toolCalls")
+            if type(role) is not str or role not in _ROLES:
+                continue  # clients drop it
             if role == "reasoning":
                 owned = [(self._reasoning_owners, message)]
             elif role == "activity":
                 owned = [(self._activity_owners, message)]
             else:
                 owned = [(self._message_owners, message)]
-            if type(calls) is list:
+            if role == "assistant" and type(calls) is list:
                 owned += [(self._call_owners, call) for call in calls if type(call) is dict]
             for owners, item in owned:
                 item_id = item.get("id")

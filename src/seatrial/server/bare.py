@@ -14,9 +14,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from seatrial.events import agui_messages as agui
 from seatrial.events import types as t
-
-NATIVE_KEYS = (b"eventId", b"createdAt", b"artifactId", b"status", b"threadId")
-"""What only the native view has; RUN_STARTED and RUN_FINISHED have a `threadId` in both."""
+from seatrial.events.codec import keep_sent, stands_in
 
 _E = TypeVar("_E", bound=t.Event)
 
@@ -83,6 +81,7 @@ class _Media(msgspec.Struct):
 
 def bare(event: _E) -> _E:
     """The event, changed in place."""
+    keep_sent(event, None)
     event.event_id = event.created_at = event.artifact_id = event.status = UNSET
     if event.raw_event is None:
         event.raw_event = UNSET
@@ -103,7 +102,8 @@ def bare(event: _E) -> _E:
             event.thread_id = UNSET
         case t.MessagesSnapshot():
             event.thread_id = UNSET
-            event.messages = bare_messages(agui.read_messages(event.messages, (), []))
+            if event.messages is not UNSET:
+                event.messages = bare_messages(agui.read_messages(event.messages, (), []))
         case _:
             event.thread_id = UNSET
             if isinstance(event, t.ToolCallResult) and type(event.content) is list:
@@ -112,7 +112,11 @@ def bare(event: _E) -> _E:
 
 
 def is_void(event: t.Event) -> bool:
-    """Whether the event is a patch that is none: it changes nothing, and a client would stop at it."""
+    """Whether the event says nothing that a client could take: a patch that is none, or no snapshot in a snapshot."""
+    if stands_in(event) or (isinstance(event, t.StateSnapshot) and event.snapshot is UNSET):
+        return True
+    if isinstance(event, t.MessagesSnapshot):
+        return event.messages is UNSET
     if isinstance(event, t.StateDelta):
         return not _fits(event.delta, _Patch)
     return isinstance(event, t.ActivityDelta) and not _fits(event.patch, _Patch)

@@ -15,7 +15,7 @@ class Contract(msgspec.Struct, frozen=True, kw_only=True):
     body: type[msgspec.Struct] | None = None
     """What the body is, for operations that decode it themselves."""
     also: dict[int, str] = {}
-    """Further statuses of success with the same result, and when they come."""
+    """Further statuses of success with the same result (204: with none), and when they come."""
     headers: dict[str, str] = {}
     """Headers of successes, and what they say."""
     streams: dict[str, str] = {}

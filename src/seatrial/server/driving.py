@@ -15,7 +15,7 @@ import msgspec
 from seatrial.agents.agent import Agent, Reply, RunRequest
 from seatrial.engine.trial import internal_fault
 from seatrial.errors import SeatrialError
-from seatrial.events import decode_event, unfold
+from seatrial.events import EventReader, unfold
 from seatrial.events.run_input import RunAgentInput
 from seatrial.events.types import CancelledOutcome, RunError, RunFinished, RunStarted
 from seatrial.runs import Fault, FaultRules, ServedRun
@@ -266,7 +266,9 @@ class Drive:
             stored = await asyncio.to_thread(read_log, self._means.store, self.run.run_id)
         except SeatrialError:
             return Reply(streamed=True)  # the events stay there, to be read when the store can be
-        return await asyncio.to_thread(reply_of_log, [*stored.events, *map(decode_event, pending)])
+        reader = EventReader()
+        events = [*stored.events, *[reader.read(data, stored.following + at) for at, data in enumerate(pending)]]
+        return await asyncio.to_thread(reply_of_log, events, [*stored.notes, *reader.notes])
 
     async def _recover(self, failure: SeatrialError) -> None:
         """End a run of which the store did not take everything, where its log stands once that can be read."""

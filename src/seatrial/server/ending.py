@@ -6,7 +6,6 @@ import asyncio
 from typing import TypeAlias
 
 import msgspec
-from msgspec import UNSET
 
 from seatrial.agents.agent import Reply
 from seatrial.engine.redaction import Redaction
@@ -14,6 +13,7 @@ from seatrial.engine.trial import internal_fault
 from seatrial.errors import SeatrialError
 from seatrial.events import Event, encode_events
 from seatrial.events import types as t
+from seatrial.events.codec import stamp
 from seatrial.events.order import Order
 from seatrial.formats.agui import NAME, reading_of
 from seatrial.runs import FAULT_CLASSES, Attempt, Fault, Run, RunKey, ServedRun
@@ -60,16 +60,15 @@ def last_events(order: Order, terminal: Terminal, now: int) -> list[bytes]:
         error = "the run was cancelled" if isinstance(terminal.outcome, t.CancelledOutcome) else None
     events: list[Event] = [*order.closing(error), terminal]
     for event in events:
-        if event.timestamp is UNSET:
-            event.timestamp = now
+        stamp(event, now)
         order.feed(event)
     return encode_events(events)
 
 
-def reply_of_log(events: list[Event]) -> Reply:
+def reply_of_log(events: list[Event], notes: list[Note]) -> Reply:
     """What the events of a run, without the terminal one, add up to; where no agent brought it."""
     said = len(events) > 1  # RUN_STARTED is ours
-    return Reply(reading=reading_of(events, [], NAME, None) if said else None, streamed=True)
+    return Reply(reading=reading_of(events, notes, NAME, None) if said else None, streamed=True)
 
 
 class Record(msgspec.Struct, kw_only=True):
@@ -129,24 +128,26 @@ class Record(msgspec.Struct, kw_only=True):
             duration_ms=self.duration_ms,
         )
         if reply.reading is not None:
+            reply.reading.notes += self.notes
             try:
                 conclude(run, reply.reading, self.given, trace_file=reply.trace_file, tool_access=self.tool_access)
             except Exception as error:  # noqa: BLE001 (what an agent sent must not keep its run from ending)
                 run.fault = attempt.fault = self.fault or internal_fault(error, redaction)
                 run.status = "errored"
                 return run
-            reply.reading.notes = [*reply.reading.notes, *self.notes]
             run.steps = redaction.steps(run.steps)
         return run
 
 
-def log_record(run: ServedRun, terminal: Terminal, fault: Fault | None, events: list[Event], now: int) -> Record:
-    """The record of a run of which there is only the log: these events, and the terminal one."""
+def log_record(
+    run: ServedRun, terminal: Terminal, fault: Fault | None, events: list[Event], notes: list[Note], now: int
+) -> Record:
+    """The record of a run of which there is only the log: these events, their notes, and the terminal event."""
     created_at = round(run.created_at.timestamp() * 1000)
     return Record(
         run=run,
         terminal=terminal,
-        reply=reply_of_log(events),
+        reply=reply_of_log(events, notes),
         fault=fault,
         started_at=created_at,
         # The run may have begun in another process: there is only this clock, and it may have been set back.
@@ -183,7 +184,7 @@ async def end_by_log(means: Means, run: ServedRun, terminal: Terminal, fault: Fa
 def _ending_by_log(means: Means, run: ServedRun, terminal: Terminal, fault: Fault | None) -> Ending:
     log = read_log(means.store, run.run_id)
     now = means.clock.now_ms()
-    record = log_record(run, terminal, fault, log.events, now)
+    record = log_record(run, terminal, fault, log.events, log.notes, now)
     return record.ending(last_events(log.order, terminal, now), log.following, now, means.redaction)
 
 

@@ -16,6 +16,7 @@ from seatrial._version import __version__
 from seatrial.api import Problem
 from seatrial.errors import ERROR_CODES
 from seatrial.events.envelope import RunStreamTerminal, SequencedOutputEnvelope, StreamKeepalive
+from seatrial.events.schema import event_json_schema
 from seatrial.server.contract import Contract, contract_of
 from seatrial.server.negotiation import SSE
 from seatrial.server.problems import MEDIA_TYPE, STATUSES
@@ -59,6 +60,10 @@ def openapi_document(operations: Iterable[HTTPRouteHandler], provided: Iterable[
     for result in given:
         taken |= {kind for kind in (result.annotation, *result.args) if _is_struct(kind)}
     _, schemas = msgspec.json.schema_components(sorted(taken, key=lambda kind: kind.__name__), ref_template=_REFERENCE)
+    # The AG-UI view has events as their types say, the native one as they were sent.
+    event = schemas[SequencedOutputEnvelope.__name__]["properties"]
+    schemas["AgUiEvent"], schemas["OutputEvent"] = event["event"], event_json_schema()
+    event["event"] = {"$ref": _REFERENCE.format(name="OutputEvent")}
     # The type keeps their bytes as they are stored, and so says nothing of what they are.
     schemas["EventPage"]["properties"]["events"]["items"] = _reference(SequencedOutputEnvelope)
     document["components"] = {
@@ -99,7 +104,8 @@ def _complete(operation: Document, contract: Contract) -> None:
             name: {"description": meaning, "schema": {"type": "string"}} for name, meaning in contract.headers.items()
         }
     for status, meaning in contract.also.items():
-        responses[str(status)] = {**next(iter(responses.values())), "description": meaning}
+        result = {} if status == 204 else next(iter(responses.values()))
+        responses[str(status)] = {**result, "description": meaning}
     operation["responses"] = responses | _problems(contract)
 
 
@@ -108,7 +114,7 @@ def _item(media_type: str, made_of: str, data: Document) -> Document:
     if media_type != SSE:
         return {"description": made_of, **data}
     fields = {
-        "id": {"type": "string", "description": "The cursor of an event"},
+        "id": {"type": "string", "description": "The cursor of an event; `<runId>:end` of TERMINAL"},
         "data": {"type": "string", "contentMediaType": "application/json", "contentSchema": data},
     }
     return {"type": "object", "description": made_of, "properties": fields, "required": ["data"]}
@@ -149,4 +155,4 @@ def _nothing() -> Provide:
 
 
 _FRAME: Document = {"anyOf": [_reference(frame) for frame in FRAMES]}
-_BARE: Document = {"$ref": f"{_reference(SequencedOutputEnvelope)['$ref']}/properties/event"}
+_BARE: Document = {"$ref": _REFERENCE.format(name="AgUiEvent")}

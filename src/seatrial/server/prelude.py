@@ -66,7 +66,7 @@ class Standing:
         self.expander = Expander()
         self._verifier = Verifier()
         self._folding = Folding(messages=messages, state=state)
-        self._reader = EventReader()
+        self.reader = EventReader()
         self._started: t.RunStarted | None = None
         self._open: dict[tuple[str, str, Owner], Start] = {}
         """What started, in order. Subagents stay when they have ended: others may name them as their parents."""
@@ -78,8 +78,8 @@ class Standing:
         """Take the next event of a log. Lightly, when nobody is going to ask what the messages say."""
         if lightly and not self.expander.lanes and data.startswith(DELTAS):
             return
-        event = self._reader.read(data)
-        self._reader.notes.clear()
+        event = self.reader.read(data)
+        self.reader.notes.clear()
         parts = self.expander.feed(event, 0)
         if isinstance(parts, Violation):
             return
@@ -108,7 +108,7 @@ class Standing:
                 self._track(given)
                 self._folding.feed(given, 0)
         elif isinstance(event, t.StateSnapshot):
-            self._has_state = self._has_state or event.snapshot != {}
+            self._has_state = self._has_state or event.snapshot not in ({}, UNSET)
         elif isinstance(event, t.StateDelta):
             self._has_state = True
 

@@ -18,15 +18,14 @@ from seatrial.api import PushEvents, PushResult
 from seatrial.engine.redaction import Redaction
 from seatrial.errors import SeatrialError
 from seatrial.events import Event, EventReader
+from seatrial.events.codec import stands_in
 from seatrial.events.event_reader import (
     EVENT_FIELD_DROPPED,
     EVENT_FIELD_MISSING,
     EVENT_UNREADABLE,
-    EVENT_UNTYPED,
-    RAW_SOURCE,
 )
 from seatrial.events.order import Order
-from seatrial.events.types import RawEvent, RunError, RunFinished, RunStarted
+from seatrial.events.types import RunError, RunFinished, RunStarted
 from seatrial.events.violation import name_of
 from seatrial.runs import Fault, ServedRun
 from seatrial.server.ending import LOST, Terminal, cancelled, end_by_log, log_record, store_end
@@ -51,7 +50,7 @@ AT_ONCE = 64
 TRIES = 8
 """How often other servers may be quicker before a push is refused."""
 
-_REFUSED = frozenset({EVENT_UNREADABLE, EVENT_UNTYPED, EVENT_FIELD_MISSING})
+_REFUSED = frozenset({EVENT_UNREADABLE, EVENT_FIELD_MISSING})
 """Notes of events that say too little to be taken."""
 
 
@@ -130,10 +129,10 @@ class PushedRun:
         event = reader.read_value(value, index)
         for note in reader.notes:
             field = note.pointer.removeprefix(pointer(index)).lstrip("/")
-            if note.code in _REFUSED or (note.code == EVENT_FIELD_DROPPED and _was_malformed(field, value, event)):
+            if note.code in _REFUSED or (note.code == EVENT_FIELD_DROPPED and _was_malformed(field, value)):
                 raise refused(index, note.message, note.code, field)
             notes.append(Note(note.code, f"/events{note.pointer}", note.message))
-        if isinstance(event, RawEvent) and event.source == RAW_SOURCE and _is_id(value.get("eventId")):
+        if stands_in(event) and _is_id(value.get("eventId")):
             event.event_id = value["eventId"]  # of a type that nobody knows, but it must not be stored twice
         return event
 
@@ -259,8 +258,8 @@ class Pushes:
             code = terminal.code if isinstance(terminal.code, str) else None
             fault = Fault("agent_reported_error", terminal.message, detail=code)
         now = means.clock.now_ms()
-        events = [*read_log(means.store, run.run_id).events, *batch.events]
-        record = log_record(run, terminal, fault, events, now)
+        stored = read_log(means.store, run.run_id)
+        record = log_record(run, terminal, fault, [*stored.events, *batch.events], stored.notes, now)
         record.notes = batch.notes
         return record.ending(batch.data, first, now, means.redaction)
 
@@ -284,10 +283,9 @@ def refused(index: int, message: str, code: str, field: str = "") -> SeatrialErr
     )
 
 
-def _was_malformed(field: str, value: dict[str, Any], event: Event) -> bool:
-    """Whether what was dropped is more than a null, or a part of something that was kept."""
-    known = field in event.__struct_encode_fields__
-    return known and value.get(field) is not None and field not in msgspec.to_builtins(event)
+def _was_malformed(field: str, value: dict[str, Any]) -> bool:
+    """Whether what was dropped is more than a null, a part of something that was kept, or the title of an old type."""
+    return value.get(field) is not None and field not in ("usage", "outcome", "title")
 
 
 def _is_id(value: Any) -> bool:

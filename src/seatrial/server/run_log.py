@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-import msgspec
-from msgspec import UNSET
-
+from seatrial import wire
 from seatrial.engine.redaction import Redaction
 from seatrial.errors import SeatrialError
 from seatrial.events import Event, decode_event, encode_event
+from seatrial.events.codec import amended, encode_fields, keep_sent, stamp
 from seatrial.events.deltas import Deltas
 from seatrial.events.order import Order
 from seatrial.events.types import RunError, RunFinished, RunStarted
@@ -48,8 +47,13 @@ def recordable(event: Event, redaction: Redaction) -> tuple[Event, bytes]:
     """An event as it is recorded, and its bytes. Raises `SeatrialError` for one that cannot be written."""
     written = encode_event(event)
     data = redaction.document(written)
+    if data is written:
+        return event, data
     # What is verified must be what is stored: ids may have been among what was redacted.
-    return (event, data) if data is written else (decode_event(data), data)
+    redacted = decode_event(redaction.document(encode_fields(event)))
+    if event.sent is not None:
+        keep_sent(redacted, wire.decode(data))
+    return redacted, data
 
 
 class RunLog:
@@ -145,9 +149,8 @@ class RunLog:
     def _take(self, event: Event, index: int) -> None:
         if isinstance(event, RunFinished):
             # Agents name the run that they know; this is the one that it is.
-            event = msgspec.structs.replace(event, thread_id=self._run.thread_id, run_id=self._run.run_id)
-        if event.timestamp is UNSET:
-            event.timestamp = self._means.clock.now_ms()
+            event = amended(event, thread_id=self._run.thread_id, run_id=self._run.run_id)
+        stamp(event, self._means.clock.now_ms())
         try:
             event, data = recordable(event, self._means.redaction)
         except SeatrialError as error:

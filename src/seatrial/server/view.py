@@ -14,11 +14,15 @@ from msgspec import UNSET
 from seatrial.events import Expander, Verifier, Violation, cursor_text, encode_event
 from seatrial.events import types as t
 from seatrial.events.event_reader import EventReader
-from seatrial.server.bare import NATIVE_KEYS, bare, is_void
-from seatrial.server.prelude import DELTAS, Standing
+from seatrial.server.bare import bare, is_void
+from seatrial.server.prelude import Standing
 
-# An attribution has to be held against what the client knows, and a frame has one line.
-_DOUBTFUL = re.compile(rb'"(?:%b|subagentRunId)"|"rawEvent":null|[\r\n]' % b"|".join(NATIVE_KEYS))
+# An event that has these fields and no others, as it is encoded here. Anything else may be what clients refuse or warn
+# of, and an attribution has to be held against what the client knows.
+_PLAIN = re.compile(
+    rb'\{"type":"(?:(?:TEXT|REASONING)_MESSAGE_CONTENT",(?:%b)?"messageId"|TOOL_CALL_ARGS",(?:%b)?"toolCallId")'
+    rb':"%b","delta":"%b"\}' % (2 * (rb'"timestamp":[0-9]{1,15},',) + 2 * (rb'(?:[^"\\\x00-\x1f]|\\.)*+',))
+)
 
 
 class View:
@@ -29,7 +33,8 @@ class View:
         self._legal = legal
         """Whether the log was verified when it was stored; else each event is verified here."""
         self._expander = Expander() if standing is None else standing.expander
-        self._reader = EventReader()
+        # One that has read the log so far: it knows what was opened under the ids that it made up.
+        self._reader = EventReader() if standing is None else standing.reader
         self._client = Verifier()
         self._waiting = dict.fromkeys([] if standing is None else standing.waiting())
         """Tool calls without a result."""
@@ -66,7 +71,7 @@ class View:
 
     def _stays(self, data: bytes) -> bool:
         """Whether the client can be given the event as it is stored."""
-        return self._legal and not self._expander.lanes and data.startswith(DELTAS) and _DOUBTFUL.search(data) is None
+        return self._legal and not self._expander.lanes and _PLAIN.fullmatch(data) is not None
 
     def _taken(self, event: t.Event) -> t.Event | None:
         """The event as the client takes it; None when it would refuse it."""

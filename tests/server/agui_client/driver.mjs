@@ -60,6 +60,7 @@ async function follow({ threadId, messages = [], state = {}, steps }) {
     client.headers = headers;
     client.lastEventId = lastEventId ?? client.lastEventId;
     client.fetch = async (target, request) => {
+      if (body !== undefined && cutAfter === undefined) return new Response(body);
       const response = body === undefined ? await fetch(target, request) : new Response(body);
       return response.ok ? watched(client, response, cutAfter) : response;
     };
