@@ -15,6 +15,7 @@ import pytest
 from seatrial.agents.agent import Agent
 from seatrial.events.types import Event, TextMessageChunk
 from seatrial.store import Store, open_store
+from server.event_source import EventSource
 from server.served import agent, serving
 
 Scenario = Callable[[aiohttp.ClientSession], Coroutine[Any, Any, None]]
@@ -446,5 +447,57 @@ def test_probes_and_figures_tell_how_the_server_is(store: Store) -> None:
             assert float(line.split()[1]) > 0
         assert 'seatrial_occurrences_total{event="run_ended",status="completed"}' in text
         assert "process_resident_memory_bytes" in text
+
+    with_server(store, scenario)
+
+
+def test_a_browser_stops_asking_once_it_has_terminal(store: Store) -> None:
+    async def scenario(client: aiohttp.ClientSession) -> None:
+        run = await created(client)
+        browser = EventSource(client, f"/v1/runs/{run['runId']}/stream")
+        await browser.follow()
+        assert browser.statuses == [200, 204]
+        assert [message.get("type") for message in browser.messages].count("TERMINAL") == 1
+        assert browser.messages[-1]["status"] == "completed"
+        late = EventSource(client, f"/v1/runs/{run['runId']}/stream?types=RUN_FINISHED")
+        await late.follow()
+        assert late.statuses == [200, 204]
+        assert [message.get("type") for message in late.messages] == [None, "TERMINAL"]
+
+    with_server(store, scenario)
+
+
+def test_a_browser_whose_connection_broke_gets_the_rest_and_terminal_once(store: Store) -> None:
+    async def scenario(client: aiohttp.ClientSession) -> None:
+        run = await created(client)
+        await ended(client, run["runId"])
+        for cut in (40, 400, 700):
+            browser = EventSource(client, f"/v1/runs/{run['runId']}/stream", cut_first_after=cut)
+            await browser.follow()
+            assert browser.statuses == [200, 200, 204]
+            *envelopes, terminal = browser.messages
+            assert [envelope["sequence"] for envelope in envelopes] == list(range(len(envelopes)))
+            assert terminal["type"] == "TERMINAL"
+
+    with_server(store, scenario)
+
+
+def test_the_id_of_terminal_is_answered_for_its_own_run_and_only_once_that_has_ended(store: Store) -> None:
+    async def scenario(client: aiohttp.ClientSession) -> None:
+        run, running = await created(client), await created(client, agent="sleeper")
+        await ended(client, run["runId"])
+
+        async def status(of: str, last: str) -> int:
+            async with client.get(f"/v1/runs/{of}/stream", headers={"Last-Event-ID": last}) as response:
+                return response.status
+
+        assert await status(run["runId"], f"{run['runId']}:end") == 204
+        assert await status(run["runId"], f"{running['runId']}:end") == 400
+        assert await status(running["runId"], f"{running['runId']}:end") == 400
+        assert await status("nobody", "nobody:end") == 404
+        async with client.get(f"/v1/runs/{run['runId']}/stream?after={run['runId']}:end") as response:
+            assert (response.status, await response.read()) == (204, b"")
+        # An answer without content must not be taken for one that can be kept.
+        assert response.headers["cache-control"] == "no-store"
 
     with_server(store, scenario)

@@ -115,7 +115,7 @@ def test_a_stream_replays_goes_on_live_and_ends_with_terminal(store: Store) -> N
                 assert frames.body.startswith(b"retry: ")
                 assert [*replayed, *live, *last] == numbered(run.events)
                 assert json.loads(terminal.data) == {"type": "TERMINAL", "runId": RUN, "status": "completed"}
-                assert terminal.id is None
+                assert terminal.id == f"{RUN}:end"
                 assert await response.read() == b""
             log = read_log(frames.body)
             assert log.notes[:-1] == []
@@ -230,7 +230,8 @@ def test_only_types_that_are_wanted_are_sent_and_the_cursor_moves_with_all(store
                 await run.end()
                 rest = SseParser().feed(await response.read())
                 assert [json.loads(frame.data)["type"] for frame in rest][-1] == "TERMINAL"
-                assert all(frame.id is None for frame in rest)
+                assert all(frame.id is None for frame in rest[:-1])
+                assert rest[-1].id == f"{RUN}:end"
 
     asyncio.run(scenario())
 

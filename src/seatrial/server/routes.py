@@ -16,7 +16,7 @@ from seatrial import wire
 from seatrial.api import CreateRun, EventPage, PushEvents, PushResult, RunPage, Thread
 from seatrial.errors import SeatrialError
 from seatrial.events.codec import EVENT_TYPES
-from seatrial.events.envelope import cursor_text, parse_cursor
+from seatrial.events.envelope import cursor_text, parse_cursor, terminal_text
 from seatrial.events.run_input import RunAgentInput
 from seatrial.events.types import TaskStatus
 from seatrial.runs.served import ServedRun
@@ -25,7 +25,7 @@ from seatrial.server.contract import Contract
 from seatrial.server.feed import Feeds
 from seatrial.server.negotiation import NDJSON, SSE, chosen_form
 from seatrial.server.service import RunService
-from seatrial.server.stream import native_stream
+from seatrial.server.stream import native_stream, no_more
 from seatrial.store import Store
 
 Service: TypeAlias = NamedDependency[SkipValidation[RunService]]
@@ -138,8 +138,11 @@ async def cancel_run(run_id: RunId, service: Service) -> ServedRun:
     operation_id="streamRun",
     opt=Contract(
         streams={
-            SSE: "One frame for each envelope, `id:` its cursor; KEEPALIVE and TERMINAL frames without one",
+            SSE: "One frame for each envelope, `id:` its cursor; KEEPALIVE has none, and TERMINAL `<runId>:end`",
             NDJSON: "One envelope, KEEPALIVE or TERMINAL in each line",
+        },
+        also={
+            204: "The client has TERMINAL, as its Last-Event-ID says: there is nothing more, and it need not come back"
         },
         problems=("not_found", "cursor_ahead", "cursor_expired"),
         refusals={406: "Neither form is accepted"},
@@ -163,9 +166,12 @@ async def stream_run(
     """The events of a run in their envelopes, from the beginning or behind a cursor, and then as they come.
 
     The stream ends with TERMINAL, once the run has ended. One that ends without it was cut off, and is resumed by the
-    cursor of the last envelope, or of the last KEEPALIVE. Works for every run of the store, those of experiments too.
+    cursor of the last envelope, or of the last KEEPALIVE. A browser's EventSource comes back after every end: with the
+    id of TERMINAL it is answered 204, and stops. Works for every run of the store, those of experiments too.
     """
     form = chosen_form(request.headers.get("accept"))
+    if terminal_text(run_id) in (last_event_id, after) and (await feeds.head(run_id)).closed:
+        return no_more
     position = _position(run_id, after, last_event_id)
     if start == "tail" and position is not None:
         raise SeatrialError("invalid_request", "`from=tail` and a cursor exclude each other")

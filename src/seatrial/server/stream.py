@@ -9,7 +9,16 @@ from collections.abc import AsyncGenerator
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from seatrial import wire
-from seatrial.events import Cursor, RunStreamTerminal, StreamKeepalive, encode_ndjson, encode_sse, encode_sse_comment
+from seatrial.events import (
+    Cursor,
+    RunStreamTerminal,
+    StreamKeepalive,
+    TaskStatus,
+    encode_ndjson,
+    encode_sse,
+    encode_sse_comment,
+    terminal_text,
+)
 from seatrial.server.block import Form
 from seatrial.server.delivery import deliver
 from seatrial.server.feed import Feeds
@@ -42,6 +51,12 @@ async def native_stream(
     return stream
 
 
+async def no_more(scope: Scope, receive: Receive, send: Send) -> None:
+    """The answer to a client that has TERMINAL: a browser takes it for the end, and does not come back."""
+    await send({"type": "http.response.start", "status": 204, "headers": [(b"cache-control", b"no-store")]})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
 async def _frames(
     subscription: Subscription, form: Form, types: frozenset[str] | None, keepalive_s: float
 ) -> AsyncGenerator[bytes, None]:
@@ -63,7 +78,7 @@ async def _frames(
             yield frames
             quiet_until = now() + keepalive_s
     if subscription.status is not None:
-        yield _framed(wire.encode(RunStreamTerminal(subscription.run_id, subscription.status)), form)
+        yield _terminal(subscription.run_id, subscription.status, form)
     elif subscription.interrupted and form == "sse":
         yield _retry(LEAVING_MS + random.randrange(SPREAD_MS))  # noqa: S311 (nothing to guess here)
 
@@ -74,6 +89,12 @@ def _keepalive(subscription: Subscription, form: Form) -> bytes:
         return encode_sse_comment("keepalive") if form == "sse" else b"\n"
     cursor = Cursor(run_id=subscription.run_id, sequence=subscription.position)
     return _framed(wire.encode(StreamKeepalive(cursor)), form)
+
+
+def _terminal(run_id: str, status: TaskStatus, form: Form) -> bytes:
+    # With an id of its own: a browser comes back whenever a stream ends, and with this id it is told not to.
+    data = wire.encode(RunStreamTerminal(run_id, status))
+    return encode_sse(data, id=terminal_text(run_id)) if form == "sse" else encode_ndjson(data)
 
 
 def _framed(data: bytes, form: Form) -> bytes:
