@@ -19,6 +19,8 @@ ERROR_CODES: dict[str, str] = {
     "bad_record": "A record of a batch belongs to no case: it has no id, an unknown or a used one; or it never came.",
     "unknown_format": "No format of that name exists.",
     "undetected_format": "The input looks like none of the known formats; name one.",
+    "unread_format": "The input is of a format that Seatrial recognises and does not read.",
+    "ambiguous_format": "Two formats are equally likely; name one.",
     "not_writable": "The format can be read but not written.",
     "invalid_config": "A configuration cannot be used: unknown key, wrong type, or nothing to check.",
     "agent_unhealthy": "An agent is not ready to be tested: its healthcheck failed.",

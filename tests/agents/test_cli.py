@@ -179,8 +179,8 @@ def test_plain_text_that_is_not_json_is_the_answer(tmp_path: Path, text: str, ar
 
 @pytest.mark.parametrize(
     "text",
-    ["{}", '{"txet": "x"}', "[1, 2]", '[{"role": "assistant"}]', '{"a":' * 100_000],
-    ids=["empty object", "misspelled", "array", "messages alone", "100000 deep"],
+    ["{}", '{"txet": "x"}', "[1, 2]", '{"a":' * 100_000],
+    ids=["empty object", "misspelled", "array", "100000 deep"],
 )
 def test_what_was_meant_as_json_and_is_no_response_is_a_bad_response(tmp_path: Path, text: str) -> None:
     (tmp_path / "text").write_text(text)
@@ -188,6 +188,28 @@ def test_what_was_meant_as_json_and_is_no_response_is_a_bad_response(tmp_path: P
     reply = replied(an_agent(tmp_path, script))
     assert error_class(reply) == "agent_bad_response"
     assert reply.body == text.encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "format"),
+    [
+        ('[{"role": "assistant", "content": "hi"}]', "openai"),
+        ('{"messages": [{"role": "assistant", "content": "hi"}]}', "openai"),
+        ('{"object": "response", "output": [{"type": "message", "role": "assistant", "content": "hi"}]}', "responses"),
+    ],
+)
+def test_what_a_framework_writes_is_read_as_it_is(tmp_path: Path, text: str, format: str) -> None:
+    reply = replied(an_agent(tmp_path, f"print({text!r})"))
+    assert answer_of(reply) == "hi"
+    assert reply.reading is not None
+    assert reply.reading.format == format
+
+
+def test_a_format_that_is_not_read_is_named(tmp_path: Path) -> None:
+    reply = replied(an_agent(tmp_path, """print('{"type": "thread.started"}\\n{"type": "turn.started"}')"""))
+    assert reply.fault is not None
+    assert reply.fault.error_class == "agent_bad_response"
+    assert "a Codex session" in reply.fault.message
 
 
 @pytest.mark.parametrize(

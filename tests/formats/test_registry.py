@@ -15,7 +15,7 @@ from seatrial.transcript import AssistantMessage, StopReason, TextBlock, Transcr
 HELLO = Transcript([UserMessage("hi"), AssistantMessage([TextBlock("hello")], StopReason.END_TURN)])
 
 
-@pytest.mark.parametrize("name", formats.FORMATS)
+@pytest.mark.parametrize("name", formats.writable())
 def test_every_format_reads_what_it_writes(name: str) -> None:
     written = formats.write(HELLO, name)
     assert isinstance(written, Written)
@@ -32,10 +32,17 @@ def test_the_names_are_those_of_the_command_line() -> None:
         "openai",
         "openrouter",
         "anthropic",
+        "responses",
         "transcript",
         "agui",
         "events",
     ]
+
+
+def test_a_format_that_is_only_read_says_which_can_be_written() -> None:
+    with pytest.raises(SeatrialError, match=r"can be read but not written .*one of agent-response") as caught:
+        formats.write(HELLO, "responses")
+    assert caught.value.code == "not_writable"
 
 
 def test_an_unknown_name_is_an_error_that_lists_the_known_ones() -> None:

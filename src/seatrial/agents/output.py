@@ -7,7 +7,7 @@ import re
 import stat
 from collections.abc import Iterable
 
-from seatrial import wire
+from seatrial import formats, wire
 from seatrial.errors import SeatrialError
 from seatrial.formats import output_messages
 from seatrial.formats.reading import Reading
@@ -22,7 +22,7 @@ _MEANT_AS_JSON = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:(?:\[\s*)*\{\s*["}]|\[\s*"
 
 
 def read_output(data: bytes) -> Reading:
-    """Read the output of one run: a JSON object is a provider response, text that is not JSON is the answer.
+    """Read the output of one run: JSON is a provider response or messages of a known format, other text the answer.
 
     Raises `SeatrialError` when there is nothing, or when it was meant as JSON and is broken, or no response. A number,
     a word or a quoted text may happen to be JSON, and is the answer all the same.
@@ -30,14 +30,31 @@ def read_output(data: bytes) -> Reading:
     if not _STRUCTURED.match(data):
         return output_messages.read_text_output(data)
     try:
-        return output_messages.read(data)
-    except SeatrialError:
+        return read_record(data)
+    except SeatrialError as error:
         broken = _broken(data)
-        if broken is None:
+        if broken is None or error.code == "unread_format":
             raise
         if _MEANT_AS_JSON.match(data):
             raise broken from None
         return output_messages.read_text_output(data)
+
+
+def read_record(data: bytes) -> Reading:
+    """Read a provider response, or what a framework writes in its stead, by whatever gives its format away.
+
+    Raises `SeatrialError`; one for a format that is known and not read names it.
+    """
+    try:
+        return output_messages.read(data)
+    except SeatrialError as error:
+        refusal = error
+    try:
+        return formats.read(data)
+    except SeatrialError as error:
+        if error.code in ("unread_format", "ambiguous_format"):
+            raise
+    raise refusal
 
 
 def read_trace_file(reading: Reading, directory: str, roots: Iterable[str]) -> bytes | Note | None:

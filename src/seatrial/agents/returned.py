@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from seatrial import wire
 from seatrial.agents.agent import Reply
 from seatrial.agents.excerpt import excerpt
-from seatrial.agents.output import read_output
+from seatrial.agents.output import read_output, read_record
 from seatrial.errors import SeatrialError
 from seatrial.formats import agent_response, contract, output_messages
 from seatrial.formats.reading import Reading
@@ -76,7 +76,7 @@ def _read(value: Any, body: bytes) -> Reading:
         return output_messages.read_text_output(body)
     if _has_final_response(value, body):
         return agent_response.read(body)
-    return read_output(body) if isinstance(value, bytes) else output_messages.read(body)
+    return read_output(body) if isinstance(value, bytes) else read_record(body)
 
 
 def _has_final_response(value: Any, body: bytes) -> bool:

@@ -15,7 +15,7 @@ from seatrial.lazy import attach
 if TYPE_CHECKING:
     from seatrial.formats.detection import Detection, detect
     from seatrial.formats.reading import Reading, Written
-    from seatrial.formats.registry import FORMATS, Format, read, read_many, write
+    from seatrial.formats.registry import FORMATS, Format, read, read_many, writable, write
 
 __all__ = [
     "FORMATS",
@@ -26,6 +26,7 @@ __all__ = [
     "detect",
     "read",
     "read_many",
+    "writable",
     "write",
 ]
 
@@ -45,6 +46,7 @@ __getattr__ = attach(
             "Format",
             "read",
             "read_many",
+            "writable",
             "write",
         ),
     },

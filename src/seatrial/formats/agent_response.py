@@ -23,6 +23,7 @@ from seatrial.formats.loss import losses
 from seatrial.formats.parts import json_kind, read_raw_thought
 from seatrial.formats.reading import Reading, Written
 from seatrial.formats.shape import members
+from seatrial.formats.sniffing import SURE, Members, Sample, Sniff
 from seatrial.formats.tally import Tally
 from seatrial.transcript import (
     AssistantBlock,
@@ -126,6 +127,19 @@ class _Body(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     final_response: str
     messages: list[_System | _User | _Assistant | _Tool]
     metadata: dict[str, Any] | None = None
+
+
+def sniff(sample: Sample) -> Sniff | None:
+    """The answer is under a key of its own."""
+    return sample.surest(_sniff_body)
+
+
+def _sniff_body(entry: Members) -> Sniff | None:
+    if "final_response" in entry:
+        return Sniff(SURE + 10, "a top-level key final_response")
+    if "session_done" in entry and "message" in entry:
+        return Sniff(SURE, "the keys message and session_done of a turn")
+    return None
 
 
 def read(data: bytes) -> Reading:

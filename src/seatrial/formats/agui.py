@@ -9,6 +9,7 @@ from __future__ import annotations
 from seatrial.events import Event, cursor_text, encode_event, encode_sse, read_log, replay, to_transcript, unfold
 from seatrial.events.unfold import MAX_ID
 from seatrial.formats.reading import Reading, Written
+from seatrial.formats.sniffing import SURE, Members, Sample, Sniff, text_of
 from seatrial.transcript import CustomMessage, ImageBlock, Note, Transcript, UserMessage, note_code, pointer
 
 NAME = "agui"
@@ -21,6 +22,18 @@ ONLY_SEATRIAL_READS = note_code(
     "The format has no field for it: it travels in metadata that other clients ignore.",
     "harmless",
 )
+
+
+def sniff(sample: Sample) -> Sniff | None:
+    """Events have a type in capital letters."""
+    return sample.surest(_sniff_event)
+
+
+def _sniff_event(entry: Members) -> Sniff | None:
+    kind = text_of(entry, "type")
+    if kind is None or not kind.isupper() or kind in ("KEEPALIVE", "TERMINAL"):
+        return None
+    return Sniff(SURE, f"an event of the AG-UI type {kind[:40]}")
 
 
 def read(data: bytes) -> Reading:

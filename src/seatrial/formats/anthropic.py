@@ -14,15 +14,31 @@ from seatrial.formats.anthropic_stream import EVENT_TYPES, AnthropicStream
 from seatrial.formats.anthropic_turn import add_response
 from seatrial.formats.anthropic_writer import write_request
 from seatrial.formats.chat import Chat
+from seatrial.formats.chat_sniffing import sniff_chat
 from seatrial.formats.completions import decoded_items
 from seatrial.formats.decoding import decoded, decoded_message
 from seatrial.formats.dialects.anthropic import read_system
 from seatrial.formats.framing import open_document
 from seatrial.formats.reading import Reading, Written
 from seatrial.formats.shape import items, members, value
+from seatrial.formats.sniffing import HINT, SURE, Members, Sample, Sniff, text_of
 from seatrial.formats.tally import Tally
 from seatrial.formats.turn import Ending
 from seatrial.transcript import Transcript
+
+
+def sniff(sample: Sample) -> Sniff | None:
+    """Events of its streams, a response, or messages with its content blocks."""
+    return sample.surest(_sniff_event) or sniff_chat(sample, AnthropicStream.format)
+
+
+def _sniff_event(entry: Members) -> Sniff | None:
+    kind = text_of(entry, "type")
+    if kind in EVENT_TYPES:
+        return Sniff(SURE, f"a stream event of the type {kind}")
+    if kind == "message" and "content" in entry and "role" in entry and "status" not in entry:
+        return Sniff(HINT if "stop_reason" not in entry else SURE, "a response of the type message")
+    return None
 
 
 def read(data: bytes) -> Reading:

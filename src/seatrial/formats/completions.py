@@ -18,12 +18,40 @@ from seatrial.formats.decoding import decoded_message
 from seatrial.formats.framing import open_document
 from seatrial.formats.reading import Reading
 from seatrial.formats.shape import drop_key, items, members, value
+from seatrial.formats.sniffing import LIKELY, SURE, Members, Sample, Sniff, objects, says_something, text_of
+from seatrial.formats.sniffing import members as opened_members
 from seatrial.formats.tally import Tally
 from seatrial.formats.turn import Ending
 from seatrial.transcript import Transcript
 from seatrial.transcript.salvage import MESSAGE_DROPPED
 
 _NOT_METADATA = frozenset({"id", "object", "messages", "choices", "usage", "error"})
+
+
+def sniff_completion(sample: Sample, *, reasoning: bool) -> Sniff | None:
+    """How sure a format is that a sample is a response or a stream of this API; `reasoning`: with native reasoning."""
+
+    def sniff(entry: Members) -> Sniff | None:
+        if "choices" not in entry:
+            return None
+        kind = text_of(entry, "object") or "choices"
+        found = _reasoning_in(entry)
+        if found is not None:
+            return Sniff(SURE, f"{kind[:40]} with {found}") if reasoning else None
+        return None if reasoning else Sniff(LIKELY, f"{kind[:40]} without reasoning")
+
+    return sample.surest(sniff)
+
+
+def _reasoning_in(entry: Members) -> str | None:
+    if "provider" in entry:
+        return "a provider"
+    for choice in objects(entry["choices"]):
+        said = opened_members(choice.get("delta", choice.get("message"))) or {}
+        for key in ("reasoning", "reasoning_details"):
+            if says_something(said.get(key)):
+                return key
+    return None
 
 
 def read_completions(data: bytes, stream: type[CompletionStream]) -> Reading:

@@ -9,9 +9,22 @@ from __future__ import annotations
 from seatrial.events import encode_event, encode_ndjson, envelope_bytes, envelope_head, to_native, unfold
 from seatrial.formats.agui import ids, read_events
 from seatrial.formats.reading import Reading, Written
+from seatrial.formats.sniffing import LIKELY, SURE, Members, Sample, Sniff, text_of
 from seatrial.transcript import Transcript
 
 NAME = "events"
+
+
+def sniff(sample: Sample) -> Sniff | None:
+    """Envelopes with a sequence, or the frames of a stream of them."""
+    return sample.surest(_sniff_envelope)
+
+
+def _sniff_envelope(entry: Members) -> Sniff | None:
+    if "sequence" in entry and "runId" in entry and "event" in entry:
+        return Sniff(SURE + 5, "envelopes with runId and sequence")
+    kind = text_of(entry, "type")
+    return Sniff(LIKELY, f"a stream frame of the type {kind}") if kind in ("KEEPALIVE", "TERMINAL") else None
 
 
 def read(data: bytes) -> Reading:

@@ -7,13 +7,20 @@ Prompted thinking is woven into `content` as `<thought>` tags, and read out of i
 
 from __future__ import annotations
 
+from seatrial.formats.chat_sniffing import sniff_chat
 from seatrial.formats.completion_writer import Dialect, write_completions
-from seatrial.formats.completions import read_completions
+from seatrial.formats.completions import read_completions, sniff_completion
 from seatrial.formats.openai_stream import OpenAIStream
 from seatrial.formats.reading import Reading, Written
+from seatrial.formats.sniffing import Sample, Sniff
 from seatrial.transcript import Transcript
 
 _DIALECT = Dialect(native_reasoning=False, images_in_results=False)
+
+
+def sniff(sample: Sample) -> Sniff | None:
+    """Choices without native reasoning, or messages with calls beside their content."""
+    return sniff_completion(sample, reasoning=False) or sniff_chat(sample, "openai")
 
 
 def read(data: bytes) -> Reading:

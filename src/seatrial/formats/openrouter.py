@@ -6,13 +6,20 @@ native reasoning lives in `reasoning` and `reasoning_details` and nowhere else, 
 
 from __future__ import annotations
 
+from seatrial.formats.chat_sniffing import sniff_chat
 from seatrial.formats.completion_writer import Dialect, write_completions
-from seatrial.formats.completions import read_completions
+from seatrial.formats.completions import read_completions, sniff_completion
 from seatrial.formats.openrouter_stream import OpenRouterStream
 from seatrial.formats.reading import Reading, Written
+from seatrial.formats.sniffing import Sample, Sniff
 from seatrial.transcript import Transcript
 
 _DIALECT = Dialect(native_reasoning=True, images_in_results=True)
+
+
+def sniff(sample: Sample) -> Sniff | None:
+    """Choices or messages with native reasoning."""
+    return sniff_completion(sample, reasoning=True) or sniff_chat(sample, "openrouter")
 
 
 def read(data: bytes) -> Reading:

@@ -23,6 +23,7 @@ from seatrial.formats.loss import losses
 from seatrial.formats.parts import json_kind, read_text
 from seatrial.formats.reading import Reading, Written
 from seatrial.formats.shape import members
+from seatrial.formats.sniffing import HINT, SURE, Members, Sample, Sniff, first_byte
 from seatrial.formats.tally import Tally
 from seatrial.formats.trace import read_trace
 from seatrial.formats.usage import read_usage
@@ -64,6 +65,22 @@ _DURATION = ("duration_ms", "durationMs")
 _KNOWN = ("id", "text", "reasoning", "raw", "trace", "metadata", *_MESSAGES, *_TRACE_REF, *_USAGE, *_COST, *_DURATION)
 
 
+def sniff(sample: Sample) -> Sniff | None:
+    """Messages, or a trace, under one of the names that they have."""
+    return sample.surest(_sniff_body)
+
+
+def _sniff_body(entry: Members) -> Sniff | None:
+    for key in ("output_messages", "outputMessages", "trace", "trace_ref", "traceRef"):
+        if key in entry and "final_response" not in entry:
+            return Sniff(SURE + 5, f"a top-level key {key}")
+    if first_byte(entry.get("output")) == b"[" and "object" not in entry and "type" not in entry:
+        return Sniff(SURE, "a top-level array output")
+    if "text" in entry and "role" not in entry and "type" not in entry:
+        return Sniff(HINT, "a top-level key text")
+    return None
+
+
 def read(data: bytes) -> Reading:
     """Read a provider response.
 
@@ -73,6 +90,11 @@ def read(data: bytes) -> Reading:
     given = members(data, tally, ())
     if given is None:
         raise SeatrialError("invalid_document", "a provider response is an object, and this is something else")
+    if bytes(given.get("object", b"")) == b'"response"':
+        # The Responses API calls its items `output`, too, and says more about them.
+        from seatrial.formats import responses
+
+        return responses.read(data)
     body = {key: (decoded_messages if key in _MESSAGES else decoded)(given[key], tally, (key,)) for key in given}
     return read_object(body, tally.total())
 

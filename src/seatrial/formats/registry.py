@@ -11,8 +11,8 @@ import msgspec
 from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.batch import BatchRecord
-from seatrial.formats.detection import detect
 from seatrial.formats.reading import Reading, Written
+from seatrial.formats.sniffing import Sample, Sniff
 from seatrial.transcript import Transcript
 
 
@@ -23,11 +23,14 @@ class Format(msgspec.Struct, frozen=True):
     summary: str
     """One line, for people who choose."""
     module: str
+    writes: bool = True
+    """Whether it can be written, too."""
 
 
-class _Codec(Protocol):
+class Codec(Protocol):
     """What the module of a format offers."""
 
+    def sniff(self, sample: Sample) -> Sniff | None: ...
     def read(self, data: bytes) -> Reading: ...
     def write(self, transcript: Transcript) -> Written: ...
 
@@ -40,6 +43,7 @@ FORMATS: dict[str, Format] = {
         Format("openai", "OpenAI chat completions: messages, requests, responses, streams", "openai"),
         Format("openrouter", "OpenRouter: chat completions with native reasoning", "openrouter"),
         Format("anthropic", "Anthropic Messages: requests, responses, streams", "anthropic"),
+        Format("responses", "OpenAI Responses: items, requests, responses, streams", "responses", writes=False),
         Format("transcript", "the canonical transcript: an array of messages, or lines", "transcript"),
         Format("agui", "a recorded AG-UI event stream", "agui"),
         Format("events", "the native event log: sequenced envelopes", "events"),
@@ -53,9 +57,9 @@ _IN_LINES = frozenset({"agent-response", "output-messages"})
 
 def read(data: bytes, format: str | None = None) -> Reading:
     """Read one record. Its format is found out from its content, unless it is named."""
-    name = detect(data).format if format is None else format
+    name = _detected(data) if format is None else format
     try:
-        return _codec(name).read(data)
+        return codec(name).read(data)
     except SeatrialError as error:
         if error.hint is None and name in _IN_LINES and _is_lines(data):
             error.hint = "the input holds several records, one in each line"
@@ -64,7 +68,17 @@ def read(data: bytes, format: str | None = None) -> Reading:
 
 def write(transcript: Transcript, format: str) -> Written:
     """Write a transcript in that format, and tell what it cannot carry."""
-    return _codec(format).write(transcript)
+    module = codec(format)
+    if not FORMATS[format].writes:
+        raise SeatrialError(
+            "not_writable", f"{format} can be read but not written", hint=f"one of {', '.join(writable())}"
+        )
+    return module.write(transcript)
+
+
+def writable() -> list[str]:
+    """The formats that can be written."""
+    return [format.name for format in FORMATS.values() if format.writes]
 
 
 def read_many(data: bytes, format: str | None = None) -> Iterator[BatchRecord]:
@@ -72,20 +86,27 @@ def read_many(data: bytes, format: str | None = None) -> Iterator[BatchRecord]:
 
     A file that holds one record, of whatever format, is one record without a line.
     """
-    name = detect(data).format if format is None else format
-    codec = _codec(name)
+    name = _detected(data) if format is None else format
+    module = codec(name)
     if name not in _IN_LINES or not _is_lines(data):
-        reading = codec.read(data)
+        reading = module.read(data)
         yield BatchRecord(None, reading.id, reading)
         return
     for number, line in enumerate(data.split(b"\n"), start=1):
         if line and not line.isspace():
             try:
-                reading = codec.read(line)
+                reading = module.read(line)
                 yield BatchRecord(number, reading.id, reading)
             except SeatrialError as error:
                 error.line = number
                 yield BatchRecord(number, None, error=error)
+
+
+def _detected(data: bytes) -> str:
+    # Here, because detection asks every format of this registry.
+    from seatrial.formats.detection import detect
+
+    return detect(data).format
 
 
 def _is_lines(data: bytes) -> bool:
@@ -100,8 +121,9 @@ def _is_lines(data: bytes) -> bool:
     return True
 
 
-def _codec(name: str) -> _Codec:
+def codec(name: str) -> Codec:
+    """The module of a format."""
     format = FORMATS.get(name)
     if format is None:
         raise SeatrialError("unknown_format", f"there is no format {name!r}", hint=f"one of {', '.join(FORMATS)}")
-    return cast("_Codec", import_module(f"seatrial.formats.{format.module}"))
+    return cast("Codec", import_module(f"seatrial.formats.{format.module}"))

@@ -10,8 +10,10 @@ from typing import Any, Final
 import msgspec
 
 from seatrial import wire
+from seatrial.formats.chat_sniffing import sniff_chat
 from seatrial.formats.loss import losses
 from seatrial.formats.reading import Reading, Written
+from seatrial.formats.sniffing import Sample, Sniff
 from seatrial.transcript import AssistantMessage, Note, RunIdentity, Transcript, Usage
 from seatrial.transcript.document import encode_lines, encode_messages, read_messages
 from seatrial.transcript.salvage import VALUE_DROPPED
@@ -28,6 +30,11 @@ class _Run(msgspec.Struct):
     cost_usd: float | None = None
     duration_ms: float | None = None
     metadata: dict[str, Any] = {}
+
+
+def sniff(sample: Sample) -> Sniff | None:
+    """Messages with roles and blocks that only the transcript has."""
+    return sniff_chat(sample, FORMAT)
 
 
 def read(data: bytes) -> Reading:

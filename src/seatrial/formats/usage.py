@@ -9,9 +9,28 @@ from seatrial.transcript import Usage
 _NAMES = {
     "input_tokens": ("input_tokens", "inputTokens", "prompt_tokens", "promptTokens", "input"),
     "output_tokens": ("output_tokens", "outputTokens", "completion_tokens", "completionTokens", "output"),
-    "cache_creation_input_tokens": ("cache_creation_input_tokens", "cacheCreationInputTokens"),
-    "cache_read_input_tokens": ("cache_read_input_tokens", "cacheReadInputTokens", "cached_tokens", "cached"),
+    "cache_creation_input_tokens": (
+        "cache_creation_input_tokens",
+        "cacheCreationInputTokens",
+        "cacheWriteInputTokens",
+        "cache_write_tokens",
+    ),
+    "cache_read_input_tokens": (
+        "cache_read_input_tokens",
+        "cacheReadInputTokens",
+        "cachedInputTokens",
+        "cache_read_tokens",
+        "cached_tokens",
+        "cached",
+    ),
 }
+_WITHIN_INPUT = (
+    ("prompt_tokens_details", "cached_tokens", "cache_read_input_tokens"),
+    ("input_tokens_details", "cached_tokens", "cache_read_input_tokens"),
+    ("input_token_details", "cache_read", "cache_read_input_tokens"),
+    ("input_token_details", "cache_creation", "cache_creation_input_tokens"),
+)
+"""Counts that the input tokens include; in the transcript they stand apart, and add up to the same."""
 
 
 def read_usage(value: Any) -> Usage | None:
@@ -25,4 +44,10 @@ def read_usage(value: Any) -> Usage | None:
             if type(count) is int and -(2**63) <= count < 2**63:
                 counts[field] = count
                 break
+    for details, name, field in _WITHIN_INPUT:
+        within = value.get(details)
+        count = within.get(name) if type(within) is dict else None
+        if type(count) is int and 0 < count <= counts.get("input_tokens", 0) and field not in counts:
+            counts[field] = count
+            counts["input_tokens"] -= count
     return Usage(**counts) if counts else None

@@ -217,3 +217,5 @@ _READERS: Final[dict[str, Callable[[dict[str, Any], Chat, At], None]]] = {
         _output,
     ),
 }
+ITEM_TYPES: Final = frozenset(_READERS)
+"""The types by which items are known."""

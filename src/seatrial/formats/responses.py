@@ -1,0 +1,217 @@
+"""OpenAI's Responses API: items, whole responses, requests, and recorded streams.
+
+A stream repeats an item when it is added, as it grows and when it is done: the response that ends the stream counts,
+or, where the stream broke off, each item as it was when it was done.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from seatrial.errors import SeatrialError
+from seatrial.formats.chat import Chat
+from seatrial.formats.completions import decoded_items
+from seatrial.formats.decoding import decoded
+from seatrial.formats.dialects.responses import ITEM_TYPES
+from seatrial.formats.framing import FRAME_DROPPED, StreamReader, open_document
+from seatrial.formats.parts import At
+from seatrial.formats.reading import Reading
+from seatrial.formats.shape import members, value
+from seatrial.formats.sniffing import CERTAIN, LIKELY, SURE, Members, Sample, Sniff, objects, text_of
+from seatrial.formats.tally import Tally
+from seatrial.formats.turn import STREAM_TRUNCATED, end_turn, note_cut_arguments
+from seatrial.formats.turn import Ending as TurnEnding
+from seatrial.formats.usage import read_usage
+from seatrial.transcript import AssistantMessage, StopReason, Transcript
+from seatrial.transcript.salvage import VALUE_DROPPED
+
+FORMAT: Final = "responses"
+
+_LAST: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
+_READ: Final = frozenset({"id", "object", "output", "input", "usage", "error", "instructions", "status"})
+_REASONS: Final = {"max_output_tokens": StopReason.MAX_TOKENS}
+
+
+def sniff(sample: Sample) -> Sniff | None:
+    """A response says so itself; its items and the events of its streams have types of their own."""
+    document = sample.document
+    if document is not None:
+        if text_of(document, "object") == "response":
+            return Sniff(CERTAIN, "an object of the kind response")
+        for key in ("output", "input"):
+            if any(_sniff_item(item) is not None for item in objects(document.get(key))):
+                return Sniff(SURE + 3, f"items of a response under {key}")
+    return sample.surest(_sniff_item)
+
+
+def _sniff_item(entry: Members) -> Sniff | None:
+    kind = text_of(entry, "type")
+    if kind is None:
+        return None
+    if kind.startswith("response.") and ("sequence_number" in entry or "response" in entry or "item" in entry):
+        return Sniff(CERTAIN, f"a stream event of the type {kind[:40]}")
+    if kind == "message":
+        parts = {text_of(part, "type") for part in objects(entry.get("content"))}
+        mine = "role" in entry and ("status" in entry or not parts.isdisjoint(("input_text", "output_text")))
+        return Sniff(LIKELY + 5, "an item of the type message") if mine else None
+    if kind == "reasoning":
+        return Sniff(SURE + 3, "an item of the type reasoning") if "summary" in entry else None
+    return Sniff(SURE + 3, f"an item of the type {kind}") if kind in ITEM_TYPES else None
+
+
+def read(data: bytes) -> Reading:
+    """Read items as an array or as lines, a response, a request with `input`, or a stream."""
+    tally = Tally()
+    document = open_document(data, tally)
+    if document is None:
+        return _read_stream(ResponsesStream(tally), [data])
+    if isinstance(document, list):
+        if document and _is_event(document[0]):
+            stream = ResponsesStream(tally)
+            for entry in document:
+                stream.feed_payload(entry)
+            return stream.finish()
+        run = Transcript(messages=[])
+        chat = Chat(tally, run.messages)
+        chat.read_all(decoded_items(document, tally, ()))
+        return Reading(FORMAT, run, tally.total(), calls=chat.facts)
+    if _is_event(msgspec.Raw(data)):
+        return _read_stream(ResponsesStream(tally), [data])
+    body = {key: decoded(raw, tally, (key,)) for key, raw in document.items()}
+    if "type" in body and "output" not in body and "input" not in body:
+        body = {"output": [body]}
+    if type(body.get("output")) is not list and "input" not in body:
+        raise SeatrialError(
+            "invalid_document", "expected items, a response with `output`, a request with `input`, or a recorded stream"
+        )
+    run = Transcript(messages=[], metadata={})
+    chat = Chat(tally, run.messages)
+    record_id = read_response(body, chat, run)
+    return Reading(FORMAT, run, tally.total(), id=record_id, calls=chat.facts)
+
+
+def read_response(body: dict[str, Any], chat: Chat, run: Transcript, at: At = ()) -> str | None:
+    """Add what a response, or a request, says; returns its id."""
+    tally = chat.tally
+    if type(instructions := body.get("instructions")) is str and instructions:
+        chat.add_system(instructions)
+    given = body.get("input")
+    if type(given) is str:
+        chat.add_user(given, (*at, "input"))
+    elif type(given) is list:
+        chat.read_all(given, (*at, "input"))
+    before = len(chat.messages)
+    output = body.get("output")
+    if type(output) is list:
+        chat.read_all(output, (*at, "output"))
+    for key, what in body.items():
+        if key not in _READ and what not in (None, [], {}):
+            run.metadata.setdefault(key, what)
+    turn = next((m for m in reversed(chat.messages[before:]) if type(m) is AssistantMessage), None)
+    usage = body.get("usage")
+    counts = None if usage is None else read_usage(usage)
+    if usage is not None and counts is None:
+        tally.add(VALUE_DROPPED, (*at, "usage"), "expected an object of token counts")
+    if turn is not None:
+        turn.usage = counts
+        _end(turn, body, run, tally, at)
+    else:
+        run.usage = counts
+    record_id = body.get("id")
+    return record_id if type(record_id) is str else None
+
+
+def _end(turn: AssistantMessage, body: dict[str, Any], run: Transcript, tally: Tally, at: At) -> None:
+    status = body.get("status")
+    if status == "failed" or body.get("error"):
+        end_turn(turn, TurnEnding(error=body.get("error") or "the response failed"), {}, run, tally, at)
+    elif status == "cancelled":
+        turn.stop_reason = StopReason.ABORTED
+    elif status == "incomplete":
+        details = body.get("incomplete_details")
+        reason = details.get("reason") if type(details) is dict else None
+        turn.stop_reason = _REASONS.get(reason, StopReason.OTHER) if type(reason) is str else StopReason.OTHER
+        note_cut_arguments(turn, tally, at)
+    elif status in ("in_progress", "queued"):
+        tally.add(STREAM_TRUNCATED, (*at, "status"), f"the response was still {status} when it was recorded")
+
+
+class ResponsesStream(StreamReader):
+    """Reads `response.*` events."""
+
+    format = FORMAT
+
+    def __init__(self, tally: Tally | None = None) -> None:
+        super().__init__(tally)
+        self._done: dict[int, Any] = {}
+        """Items that were done, by their place in the output."""
+        self._begun: set[int] = set()
+        self._responses = 0
+        self._said: dict[str, Any] = {}
+        self._under_way = False
+
+    def _take(self, payload: bytes, at: At) -> None:
+        if payload == b"[DONE]":
+            return
+        event = members(payload, self._tally, at)
+        kind = value(event["type"], self._tally, at) if event is not None and "type" in event else None
+        if event is None or type(kind) is not str:
+            raise SeatrialError("invalid_document", "expected an event with a type")
+        if kind == "error":
+            self._under_way = True
+            self._said["error"] = value(event.get("message", msgspec.Raw(b'"error"')), self._tally, at)
+            return
+        if not kind.startswith("response."):
+            raise SeatrialError("invalid_document", f"unknown event type {kind[:100]!r}")
+        index = value(event["output_index"], self._tally, at) if "output_index" in event else None
+        if kind in _LAST:
+            response = decoded(event["response"], self._tally, (*at, "response")) if "response" in event else None
+            if type(response) is not dict:
+                raise SeatrialError("invalid_document", "expected the response that ended")
+            self._end_response(response, (*at, "response"))
+        elif kind == "response.created" and "response" in event:
+            self._end()
+            response = decoded(event["response"], self._tally, (*at, "response"))
+            self._said = response if type(response) is dict else {}
+            self._under_way = True
+        elif kind == "response.output_item.added" and type(index) is int:
+            self._begun.add(index)
+            self._under_way = True
+        elif kind == "response.output_item.done" and type(index) is int and "item" in event:
+            self._done[index] = decoded(event["item"], self._tally, (*at, "item"))
+            self._under_way = True
+
+    def _end(self) -> None:
+        """The stream broke off: what was done is kept, and what had only begun is missing."""
+        if not self._under_way:
+            return
+        at: At = (self._responses, "output") if self._responses else ("output",)
+        for index in sorted(self._begun - self._done.keys()):
+            self._tally.add(FRAME_DROPPED, (*at, index), "an item had begun and was never done")
+        said = {**self._said, "output": [self._done[index] for index in sorted(self._done)], "status": "in_progress"}
+        self._end_response(said, at[:-1])
+
+    def _end_response(self, response: dict[str, Any], at: At) -> None:
+        self._responses += 1
+        output = response.get("output")
+        if type(output) is list and len(output) < len(self._done):
+            # Some servers leave the output out of the last event.
+            response = {**response, "output": [self._done[index] for index in sorted(self._done)]}
+        record_id = read_response(response, self._chat, self._run, at)
+        self._id = self._id or record_id
+        self._done, self._begun, self._said, self._under_way = {}, set(), {}, False
+
+
+def _read_stream(stream: ResponsesStream, pieces: list[bytes]) -> Reading:
+    for piece in pieces:
+        stream.feed(piece)
+    return stream.finish()
+
+
+def _is_event(entry: msgspec.Raw) -> bool:
+    # What is found on the way is noted when the entry is read.
+    event = members(entry, Tally(), ())
+    kind = value(event["type"], Tally(), ()) if event is not None and "type" in event else None
+    return type(kind) is str and kind.startswith("response.")
