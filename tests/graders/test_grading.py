@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from graders.subjects import calls, grade, step, subject, verdict
 from seatrial import wire
@@ -35,6 +36,7 @@ YES = {"kind": "contains", "value": "done"}
 NO = {"kind": "contains", "value": "never"}
 UNABLE = {"kind": "cost", "max_usd": 1}
 SILENT = {**UNABLE, "when_unknown": "skip"}
+OPTIONAL = {**UNABLE, "required": False}
 
 
 @pytest.mark.parametrize(
@@ -50,13 +52,28 @@ SILENT = {**UNABLE, "when_unknown": "skip"}
         ([{**YES, "required": False}, {**NO, "required": False}], 0.5, "passed"),
         ([YES, UNABLE], None, "errored"),
         ([NO, UNABLE], None, "errored"),
-        ([YES, {**UNABLE, "required": False}], None, "errored"),
         ([YES, {**UNABLE, "negate": True}], None, "errored"),
-        ([YES, SILENT], None, "passed"),
-        ([NO, SILENT], None, "failed"),
-        ([SILENT], None, "skipped"),
-        ([SILENT], 0.5, "skipped"),
+        ([YES, {**SILENT, "negate": True}], None, "errored"),
+        ([YES, SILENT], None, "errored"),
+        ([NO, SILENT], None, "errored"),
+        ([SILENT], None, "errored"),
+        ([SILENT], 0.5, "errored"),
+        # `required: false` allows a grader to be absent...
+        ([YES, OPTIONAL], None, "passed"),
+        ([YES, {**OPTIONAL, **SILENT}], None, "passed"),
+        ([NO, OPTIONAL], None, "failed"),
+        ([OPTIONAL], None, "skipped"),
+        # ... but where there is a threshold, not to decide by its absence.
+        ([YES, OPTIONAL], 0.5, "passed"),
+        ([YES, OPTIONAL], 0.6, "errored"),
+        ([YES, {**OPTIONAL, "weight": 0}], 0.6, "passed"),
+        ([{**NO, "required": False}, OPTIONAL], 0.6, "failed"),
+        ([{**YES, "required": False}, OPTIONAL, OPTIONAL, OPTIONAL], 0.5, "errored"),
+        ([NO, OPTIONAL], 0.4, "failed"),
+        ([OPTIONAL], 0.5, "errored"),
+        ([OPTIONAL], 0.0, "errored"),
         ([], None, "skipped"),
+        ([], 0.5, "skipped"),
         ([{**YES, "required": False}], None, "skipped"),
         ([{**YES, "required": False, "weight": 0}], 0.5, "errored"),
         ([{**YES, "weight": 0}], 0.5, "errored"),
@@ -71,11 +88,34 @@ def test_a_case_passes_when_required_graders_pass_and_the_score_reaches_the_thre
 
 def test_the_grade_shows_its_arithmetic() -> None:
     optional = {**NO, "required": False, "name": "never"}
-    _, found = grade(subject("done"), {**YES, "weight": 3}, optional, SILENT, threshold=0.8)
+    _, found = grade(subject("done"), {**YES, "weight": 3}, optional, threshold=0.8)
     assert found.score == 0.75
-    assert found.reasons == ["weighted score 3 / 4 = 0.75 < threshold 0.8", "skipped: cost"]
+    assert found.reasons == ["weighted score 3 / 4 = 0.75 < threshold 0.8"]
     _, found = grade(subject("done"), YES, {**NO, "name": "must not"})
     assert found.reasons == ["1 of 2 required graders failed: must not"]
+
+
+def test_the_grade_says_which_graders_are_missing() -> None:
+    silent = {**SILENT, "name": "price"}
+    _, found = grade(subject("done"), YES, {**NO, "name": "must not"}, silent)
+    assert found.reasons == ["could not be graded: price was skipped", "1 of 3 required graders failed: must not"]
+    _, found = grade(subject("done"), YES, OPTIONAL, {**silent, "required": False}, threshold=0.3)
+    assert found.reasons == [
+        "weighted score 0.3333 to 1, for graders that weigh 2 did not judge: >= threshold 0.3",
+        "left out, not required: cost errored, price was skipped",
+    ]
+    _, found = grade(subject("done"), YES, OPTIONAL, threshold=0.8)
+    assert found.reasons[0] == (
+        "weighted score 0.5 to 1, for graders that weigh 1 did not judge: cannot be compared with threshold 0.8"
+    )
+
+
+def test_a_plan_that_does_not_grade_passes_nothing_and_still_tells_a_failed_run() -> None:
+    plan = GradingPlan([YES], grades=False)
+    assert plan.grade(subject("done", graders=[YES]), Surroundings())[1].judgement == "skipped"
+    fault = Fault("agent_exception", "KeyError: 'order'")
+    assert plan.grade(subject(status="failed", fault=fault), Surroundings())[1].judgement == "failed"
+    assert plan.grade(subject(status="errored", fault=fault), Surroundings())[1].judgement == "errored"
 
 
 def test_the_threshold_of_a_case_goes_before_that_of_the_suite() -> None:
@@ -85,7 +125,7 @@ def test_the_threshold_of_a_case_goes_before_that_of_the_suite() -> None:
 
 
 def test_graders_of_a_case_judge_beside_those_of_the_suite() -> None:
-    verdicts, found = grade(subject("done", graders=[NO, {"kind": "steps", "min": 0}]), YES)
+    verdicts, found = grade(subject("done", graders=[NO, {"kind": "steps", "max": 0}]), YES)
     assert [(verdict.grader, verdict.judgement) for verdict in verdicts] == [
         ("contains", "passed"),
         ("contains-2", "failed"),
@@ -107,6 +147,32 @@ def test_negating_turns_passed_and_failed_round_and_scores_plainly() -> None:
     assert verdict(subject("done"), {**YES, "negate": True}).judgement == "failed"
     bar = {"kind": "contains_all", "values": ["done", "never"], "min_score": 0.5, "negate": True}
     assert (verdict(subject("done"), bar).judgement, verdict(subject("done"), bar).score) == ("failed", 0.0)
+
+
+@pytest.mark.parametrize("answer", [None, "", " \n"])
+@pytest.mark.parametrize(
+    "grader",
+    [
+        {"kind": "contains", "value": "password"},
+        {"kind": "icontains", "value": "password"},
+        {"kind": "contains_any", "values": ["password", "secret"]},
+        {"kind": "regex", "pattern": "passw"},
+        {"kind": "equals", "value": "no"},
+        {"kind": "starts_with", "value": "no"},
+        {"kind": "is_json"},
+        {"kind": "json_schema", "schema": {"type": "object"}},
+        {"kind": "field_accuracy", "expected": {"a": 1}},
+        {"kind": "composite", "rule": "any", "graders": [NO, {"kind": "contains", "value": "password"}]},
+    ],
+)
+def test_that_an_answer_lacks_something_is_not_shown_by_a_run_without_an_answer(
+    answer: str | None, grader: dict[str, Any]
+) -> None:
+    assert verdict(subject(answer), grader).judgement == "failed"
+    found = verdict(subject(answer), {**grader, "negate": True})
+    assert (found.judgement, found.score) == ("errored", None)
+    assert found.reasons[0].startswith("there is no answer")
+    assert verdict(subject("Hello."), {**grader, "negate": True}).judgement == "passed"
 
 
 def test_a_failed_run_fails_every_grader_also_a_negated_one() -> None:
@@ -138,6 +204,25 @@ class Broken(Grader):
             raise KeyError("oops")
 
         return Check(find_later if self.later else find)
+
+
+class Odd(Grader):
+    kind: ClassVar[str] = "odd"
+    judgement: str = "passed"
+    score: Any = None
+
+    def prepare(self) -> Check:
+        return Check(lambda subject, surroundings: Finding(judgement=self.judgement, score=self.score))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("common", [{}, {"negate": True}, {"min_score": 0.5}, {"min_score": 0.5, "negate": True}])
+@pytest.mark.parametrize(
+    "odd", [{"judgement": "ok"}, {"score": float("nan")}, {"score": 2}, {"score": -0.1}, {"score": "1"}]
+)
+def test_a_grader_that_gives_what_is_no_verdict_is_errored(odd: dict[str, Any], common: dict[str, Any]) -> None:
+    plan = GradingPlan([{"kind": "odd", **odd, **common}], kinds={**GRADERS, "odd": Odd})
+    (found,), grade_ = plan.grade(subject("done"), Surroundings())  # type: ignore[misc]
+    assert (found.judgement, found.score, grade_.judgement) == ("errored", None, "errored")
 
 
 @pytest.mark.parametrize("later", [False, True])
@@ -313,10 +398,19 @@ def test_nothing_passes_that_should_not(verdicts: list[Verdict], threshold: floa
     found = conclude(verdicts, threshold)
     assert found.score is None or 0 <= found.score <= 1
     if found.judgement == "passed":
-        assert all(verdict.judgement != "errored" for verdict in verdicts)
-        assert not any(verdict.required and verdict.judgement == "failed" for verdict in verdicts)
+        assert all(verdict.judgement == "passed" for verdict in verdicts if verdict.required)
         assert any(verdict.judgement in ("passed", "failed") for verdict in verdicts)
         assert threshold is None or (found.score is not None and found.score >= threshold)
+        assert threshold is not None or any(verdict.required for verdict in verdicts)
+        # The graders that are absent could not have changed it.
+        for absent in (0.0, 1.0):
+            known = [
+                replace(verdict, judgement="failed", score=absent) if verdict.score is None else verdict
+                for verdict in verdicts
+            ]
+            # Sums in another order may differ in the last digit.
+            below = None if threshold is None else threshold - 1e-9
+            assert conclude(known, below).judgement == "passed"
     elif found.judgement in ("failed", "errored", "skipped"):
         assert found.reasons
 

@@ -31,7 +31,7 @@ RUBRIC = {"kind": "judge", "criteria": [{"name": "polite"}, {"name": "correct", 
 
 def test_no_model_is_skipped_with_a_clear_reason() -> None:
     (found,), grade_ = grade(subject(), {"kind": "judge"})
-    assert (found.judgement, grade_.judgement) == ("skipped", "skipped")
+    assert (found.judgement, grade_.judgement) == ("skipped", "errored")
     assert "no model is configured" in found.reasons[0]
 
 

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
-from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings, errored, passed_if
+from seatrial.graders.grader import Check, Find, Finding, Grader, Subject, Surroundings, errored, passed_if
 from seatrial.graders.quote import listed, quoted
 from seatrial.patterns import Pattern
 from seatrial.trajectory.keys import key
@@ -38,7 +38,7 @@ class Equals(Grader):
             raise SeatrialError(
                 "invalid_config", "`ignore_case` and `trim` are for text, and `value` is none", pointer="/value"
             )
-        return Check(self._find)
+        return _answer_check(self._find, expected=self.value is None)
 
     def _find(self, subject: Subject, surroundings: Surroundings) -> Finding:
         wanted = subject.case.expected if self.value is None else self.value
@@ -68,7 +68,7 @@ class TextGrader(Grader):
     """The text; the case's `expected` when absent."""
 
     def prepare(self) -> Check:
-        return Check(self._find)
+        return _answer_check(self._find, expected=self.value is None)
 
     def _find(self, subject: Subject, surroundings: Surroundings) -> Finding:
         wanted = subject.case.expected if self.value is None else self.value
@@ -150,7 +150,7 @@ class ContainsAny(Grader):
             what = f"none of {len(found)} texts is in the answer" if first is None else f"{quoted(first)} is there"
             return _told(first is not None, what)
 
-        return Check(find)
+        return _answer_check(find)
 
 
 class ContainsAll(Grader):
@@ -172,7 +172,7 @@ class ContainsAll(Grader):
             reason += f"; missing: {listed(missing)}" if missing else ""
             return passed_if(not missing, reason, score=score, evidence=_EVIDENCE)
 
-        return Check(find)
+        return _answer_check(find)
 
 
 class Regex(Grader):
@@ -205,7 +205,7 @@ class Regex(Grader):
                 return _told(False, f"the pattern {quoted(self.pattern)} does not {how} the answer {quoted(answer)}")
             return _told(True, f"the pattern {quoted(self.pattern)} fits {quoted(found)}")
 
-        return Check(find)
+        return _answer_check(find)
 
 
 _VERBS = {
@@ -214,6 +214,12 @@ _VERBS = {
     "starts_with": ("starts with", "does not start with"),
     "ends_with": ("ends with", "does not end with"),
 }
+
+
+def _answer_check(find: Find, *, expected: bool = False) -> Check:
+    """A check of the answer; `expected`: it compares it with what the case expects."""
+    keys = frozenset({"expected"} if expected else ())
+    return Check(find, of_answer=True, reads=keys, needs=keys)
 
 
 def _folded(text: str, ignore_case: bool) -> str:

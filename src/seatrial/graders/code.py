@@ -14,7 +14,7 @@ import msgspec
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
-from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings, errored
+from seatrial.graders.grader import FOR_GRADERS, Check, Finding, Grader, Subject, Surroundings, errored
 from seatrial.graders.reported import finding_of
 
 MAX_OUTPUT = 4 * 1024 * 1024
@@ -45,7 +45,7 @@ class Code(Grader):
         async def find(subject: Subject, surroundings: Surroundings) -> Finding:
             return await self._find(argv, subject, surroundings.directory)
 
-        return Check(find, repeatable=False, keeps_time=True)
+        return Check(find, repeatable=False, keeps_time=True, reads=FOR_GRADERS)
 
     async def _find(self, argv: list[str], subject: Subject, directory: Path) -> Finding:
         try:

@@ -13,14 +13,15 @@ from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Check, Finding, Grader, Share, Subject, Surroundings, errored, skipped
 from seatrial.graders.prepared import prepare_all
 from seatrial.graders.together import all_verdicts, weighted_score
-from seatrial.runs import Verdict
+from seatrial.runs import Judgement, Verdict
 
 
 class Composite(Grader):
-    """What several graders say together. One that errored makes the whole errored; skipped ones are left out. Each
-    has a time limit of its own."""
+    """What several graders say together. Where one of them errored or was skipped, the whole passes or fails only if
+    that one could not change it, and is errored otherwise. Each has a time limit of its own."""
 
     kind: ClassVar[str] = "composite"
+    version: ClassVar[int] = 2
     default_timeout_s: ClassVar[float] = inf
 
     graders: Annotated[list[dict[str, Any]], Meta(min_length=1)]
@@ -53,6 +54,9 @@ class Composite(Grader):
             find,
             repeatable=all(child.check.repeatable for child in children),
             asks_model=any(child.check.asks_model for child in children),
+            of_answer=any(child.check.of_answer for child in children),
+            reads=frozenset().union(*(child.check.reads for child in children)),
+            needs=frozenset().union(*(child.check.needs for child in children)),
             parts=b"".join(child.configuration + child.check.parts for child in children),
         )
 
@@ -69,6 +73,8 @@ class Composite(Grader):
                 if key in config:
                     message = f"the rule `{self.rule}` has no use for `{key}`"
                     raise SeatrialError("invalid_config", message, pointer=f"/graders/{index}/{key}")
+        if weighs and not any(config.get("weight", 1) for config in self.graders):
+            raise SeatrialError("invalid_config", "none of the graders weighs anything", pointer="/graders")
 
     async def _later(self, found: Sequence[Verdict | Awaitable[Verdict]]) -> Finding:
         return self._together(await all_verdicts(found))
@@ -84,28 +90,29 @@ class Composite(Grader):
         return finding
 
     def _conclude(self, verdicts: list[Verdict]) -> Finding:
-        unable = [verdict.grader for verdict in verdicts if verdict.judgement == "errored"]
-        if unable:
-            return errored(f"{', '.join(unable)} errored", *_reasons(verdicts, "errored"))
-        judged = [verdict for verdict in verdicts if verdict.judgement != "skipped"]
-        if not judged:
+        if all(verdict.judgement == "skipped" for verdict in verdicts):
             return skipped("every grader in it was skipped", *_reasons(verdicts, "skipped"))
-        count = sum(verdict.judgement == "passed" for verdict in judged)
-        arithmetic = f"{count} of {len(judged)} graders passed"
+        absent = [verdict for verdict in verdicts if verdict.judgement in ("errored", "skipped")]
+        count = sum(verdict.judgement == "passed" for verdict in verdicts)
+        arithmetic = f"{count} of {len(verdicts)} graders passed"
+        passed: bool | None
         if self.rule == "all":
-            passed, score = count == len(judged), count / len(judged)
+            missed = count + len(absent) < len(verdicts)
+            passed, score = (None if absent and not missed else not missed), count / len(verdicts)
         elif self.rule == "any":
-            passed, score = count > 0, max(verdict.score or 0.0 for verdict in judged)
+            passed, score = (True if count else None if absent else False), max(v.score or 0.0 for v in verdicts)
         else:
-            counted = judged if self.rule == "weighted" else [_whole(verdict) for verdict in judged]
-            weighted = weighted_score(counted)
+            weighted = weighted_score(verdicts if self.rule == "weighted" else [_whole(v) for v in verdicts])
             if weighted is None:
-                return errored("none of the graders that judged weighs anything")
-            threshold = self.threshold or 0.0
-            passed, score = weighted.value >= threshold, weighted.value
-            arithmetic += f"; {weighted} {'>=' if passed else '<'} threshold {threshold:g}"
-        reasons = [f"{arithmetic} (rule {self.rule})", *_reasons(verdicts, "failed"), *_reasons(verdicts, "skipped")]
-        return Finding(judgement="passed" if passed else "failed", score=score, reasons=reasons)
+                return errored("none of the graders weighs anything")
+            threshold = self.threshold or 1.0
+            passed, score = weighted.reaches(threshold), weighted.lowest
+            arithmetic += f"; {weighted.against(threshold)}"
+        if absent and self.min_score is not None:
+            passed = None  # the score that `min_score` is held against is not known
+        judgement: Judgement = "errored" if passed is None else "passed" if passed else "failed"
+        told = [reason for word in ("failed", "errored", "skipped") for reason in _reasons(verdicts, word)]
+        return Finding(judgement=judgement, score=score, reasons=[f"{arithmetic} (rule {self.rule})", *told])
 
 
 def _whole(verdict: Verdict) -> Verdict:
@@ -114,7 +121,7 @@ def _whole(verdict: Verdict) -> Verdict:
         grader=verdict.grader,
         kind=verdict.kind,
         judgement=verdict.judgement,
-        score=1.0 if verdict.judgement == "passed" else 0.0,
+        score=None if verdict.score is None else 1.0 if verdict.judgement == "passed" else 0.0,
         weight=verdict.weight,
     )
 

@@ -73,7 +73,12 @@ class FieldAccuracy(Grader):
             _check(field, f"/fields/{index}")
         if self.fields and not sum(field.weight for field in self.fields):
             raise SeatrialError("invalid_config", "no field weighs anything", pointer="/fields")
-        return Check(self._find)
+        reads_case = self.expected is None and (not self.fields or any(field.value is UNSET for field in self.fields))
+        if self.expected is not None and self.fields and all(field.value is not UNSET for field in self.fields):
+            message = "every field has a `value` of its own, so nothing is compared with `expected`"
+            raise SeatrialError("invalid_config", message, pointer="/expected")
+        keys = frozenset({"expected"} if reads_case else ())
+        return Check(self._find, of_answer=True, reads=keys, needs=keys)
 
     def _find(self, subject: Subject, surroundings: Surroundings) -> Finding:
         expected = subject.case.expected if self.expected is None else self.expected

@@ -13,6 +13,9 @@ from msgspec import Meta
 from seatrial.graders.chat_model import ChatModel
 from seatrial.runs import Case, Judgement, Run
 
+FOR_GRADERS = frozenset({"expected", "expected_outcome", "expected_outcome_detail"})
+"""The keys of a case that only graders read."""
+
 Weight = Annotated[float, Meta(ge=0, le=1_000_000)]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 Share = Annotated[float, Meta(gt=0, le=1)]
@@ -52,7 +55,9 @@ class Surroundings(msgspec.Struct, kw_only=True):
     directory: Path = Path()
     """Where the suite file is: commands and Python targets start there."""
     model: ChatModel | None = None
-    """For judges; None when no model is configured."""
+    """For judges; None when no model is configured, or none is to be asked."""
+    skips_judges: bool = False
+    """Whether judges are left out on purpose."""
 
 
 Find: TypeAlias = Callable[[Subject, Surroundings], Finding | Awaitable[Finding]]
@@ -66,6 +71,12 @@ class Check(msgspec.Struct, frozen=True):
     """Whether an equal configuration finds the same in an equal run. Not so when it runs code that may have changed."""
     asks_model: bool = False
     """Whether the finding is also the model's."""
+    of_answer: bool = False
+    """Whether it looks at the answer's text. Negated, it says nothing of a run without an answer: it is errored."""
+    reads: frozenset[str] = frozenset()
+    """The keys of a case that it goes by, of those that are there for graders: `expected` and its like."""
+    needs: frozenset[str] = frozenset()
+    """Those of them without which it cannot judge."""
     uses_min_score: bool = False
     """Whether `min_score` is part of how it finds, and is not held against the score it finds."""
     parts: bytes = b""
@@ -92,11 +103,12 @@ class Grader(msgspec.Struct, metaclass=_GraderMeta, kw_only=True, forbid_unknown
     weight: Weight = 1.0
     """Its share in the weighted score of a case."""
     required: bool = True
-    """Whether the case fails when this grader does; otherwise it only counts in the score."""
+    """Whether the case fails when this grader does, and is errored when it is errored or skipped; otherwise it only
+    counts in the score."""
     min_score: Share | None = None
     """Pass from this score on, instead of by the grader's own rule."""
     negate: bool = False
-    """Pass when the grader fails, and the other way round; a grader that errored stays errored."""
+    """Pass when the grader fails, and the other way round; one that errored or was skipped stays so."""
     timeout_s: Seconds | None = None
     """How long it may take for one run; then it is ended, and errored. When absent, 10 seconds; 60 for `python`
     and `code`, 600 for `judge`. A `composite` has none but those of its graders."""

@@ -1,7 +1,9 @@
 """Grading a run: every grader's verdict, and what they come to.
 
-A case is `errored` when a grader errored, whatever the others say; `failed` when a required grader failed or the
-weighted score is below the threshold; `passed` when something was there to decide that, and `skipped` when nothing was.
+A case is `errored` when a required grader errored or was skipped, whatever the others say; `failed` when a required
+grader failed or the weighted score is below the threshold; `passed` when something was there to decide that, and
+`skipped` when nothing was. A grader that is not required may be absent: what it would have scored is unknown then, and
+a threshold that depends on it is an error too.
 """
 
 from __future__ import annotations
@@ -33,7 +35,10 @@ class GradingPlan:
         *,
         threshold: float | None = None,
         kinds: Mapping[str, type[Grader]] = GRADERS,
+        grades: bool = True,
     ) -> None:
+        """Without `grades`, no grader is asked, and no run that completed is passed."""
+        self._grades = grades
         self._threshold = threshold
         self._kinds = kinds
         self._shared = prepare_all(build_graders(graders, kinds))
@@ -43,6 +48,8 @@ class GradingPlan:
         self, subject: Subject, surroundings: Surroundings, earlier: Mapping[str, Verdict] | None = None
     ) -> Graded | Awaitable[Graded]:
         """Grade a run; to be awaited only where a grader waits. `earlier` are verdicts by their content key."""
+        if not self._grades:
+            return _ungraded(subject)
         case = subject.case
         graders = self._with(case.graders) if case.graders else self._shared
         threshold = self._threshold if case.threshold is None else case.threshold
@@ -90,36 +97,37 @@ def grade_run(
 def conclude(verdicts: Sequence[Verdict], threshold: float | None = None) -> Grade:
     """What the verdicts on a run come to."""
     weighted = weighted_score(verdicts)
-    score = None if weighted is None else weighted.value
-    grade = Grade(judgement="passed", score=score, threshold=threshold)
+    grade = Grade(judgement="passed", score=None if weighted is None else weighted.value, threshold=threshold)
     if threshold is None and _all_pass(verdicts):
         return grade
-    judged = [verdict for verdict in verdicts if verdict.judgement != "skipped"]
-    required = [verdict for verdict in judged if verdict.required]
+    required = [verdict for verdict in verdicts if verdict.required]
+    absent = [verdict for verdict in verdicts if verdict.judgement in ("errored", "skipped")]
     failed = _names(required, "failed")
-    if unable := _names(judged, "errored"):
+    if failed:
+        count = sum([verdict.judgement == "failed" for verdict in required])
+        grade.judgement = "failed"
+        grade.reasons.append(f"{count} of {len(required)} required graders failed: {failed}")
+    if missing := [verdict for verdict in absent if verdict.required]:
+        # verdicts.md 4: whatever the others say.
         grade.judgement = "errored"
-        grade.reasons.append(f"could not be graded: {unable} errored")
-    elif not judged:
+        named = [f"{verdict.grader} {_absence(verdict)}" for verdict in missing]
+        grade.reasons.insert(0, f"could not be graded: {', '.join(named)}")
+    elif not verdicts:
         grade.judgement = "skipped"
-        grade.reasons.append("nothing was checked: " + ("every grader was skipped" if verdicts else "no graders"))
-    elif threshold is not None and score is None:
+        grade.reasons.append("nothing was checked: no graders")
+    elif threshold is None and not required:
+        grade.judgement = "skipped"
+        grade.reasons.append("nothing decides: no grader is required, and there is no threshold")
+    elif threshold is not None and weighted is None:
         grade.judgement = "errored"
         grade.reasons.append(f"there is no score to hold against threshold {threshold:g}: no grader weighs anything")
-    elif not required and threshold is None:
-        grade.judgement = "skipped"
-        grade.reasons.append("nothing decides: no grader that judged is required, and there is no threshold")
-    else:
-        if failed:
-            count = sum([verdict.judgement == "failed" for verdict in required])
-            grade.reasons.append(f"{count} of {len(required)} required graders failed: {failed}")
-        reached = threshold is None or score is None or score >= threshold
-        if threshold is not None:
-            grade.reasons.append(f"{weighted} {'>=' if reached else '<'} threshold {threshold:g}")
-        if failed or not reached:
-            grade.judgement = "failed"
-    if judged and len(judged) < len(verdicts):
-        grade.reasons.append(f"skipped: {_names(verdicts, 'skipped')}")
+    elif threshold is not None and weighted is not None:
+        reached = weighted.reaches(threshold)
+        grade.reasons.append(weighted.against(threshold))
+        if not failed and not reached:
+            grade.judgement = "errored" if reached is None else "failed"
+    if left_out := [f"{verdict.grader} {_absence(verdict)}" for verdict in absent if not verdict.required]:
+        grade.reasons.append(f"left out, not required: {', '.join(left_out)}")
     return grade
 
 
@@ -131,6 +139,10 @@ def _all_pass(verdicts: Sequence[Verdict]) -> bool:
             return False
         required = required or verdict.required
     return required
+
+
+def _absence(verdict: Verdict) -> str:
+    return "was skipped" if verdict.judgement == "skipped" else "errored"
 
 
 def _names(verdicts: Sequence[Verdict], judgement: Judgement) -> str:
@@ -147,6 +159,12 @@ async def _graded_later(
     found: Sequence[Verdict | Awaitable[Verdict]], keys: list[str], threshold: float | None
 ) -> Graded:
     return _graded(await all_verdicts(found), keys, threshold)
+
+
+def _ungraded(subject: Subject) -> Graded:
+    if subject.run.status != "completed":
+        return _without_answer(subject, (), None)
+    return [], Grade(judgement="skipped", reasons=["not graded, as it was asked for"])
 
 
 def _without_answer(subject: Subject, graders: Sequence[Prepared], threshold: float | None) -> Graded:

@@ -32,7 +32,7 @@ class IsJson(Grader):
                 return not_json(subject.answer, error)
             return passed_if(True, f"the answer is JSON: {quoted(value)}", evidence=_EVIDENCE)
 
-        return Check(find)
+        return Check(find, of_answer=True)
 
 
 class JsonSchema(Grader):
@@ -68,7 +68,7 @@ class JsonSchema(Grader):
                 return passed_if(True, "the answer is valid under the schema", evidence=_EVIDENCE)
             return passed_if(False, f"not valid under the schema: {listed(problems)}", evidence=_EVIDENCE)
 
-        return Check(find)
+        return Check(find, of_answer=True)
 
 
 def json_of(answer: str | None, fenced: bool) -> Any:

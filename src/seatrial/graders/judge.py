@@ -11,7 +11,7 @@ from msgspec import Meta
 from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.graders.chat_model import ChatModel, Completion
-from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings, skipped
+from seatrial.graders.grader import FOR_GRADERS, Check, Finding, Grader, Subject, Surroundings, skipped
 from seatrial.graders.json_answer import json_of
 from seatrial.graders.judge_prompt import Criterion, Prompt, prompt_for
 
@@ -75,11 +75,13 @@ class Judge(Grader):
         if names and not sum(criterion.weight for criterion in self.criteria):
             raise SeatrialError("invalid_config", "no criterion weighs anything", pointer="/criteria")
         # A vote is held against `min_score`, and the majority decides: their mean could overrule it.
-        return Check(self._find, asks_model=True, uses_min_score=True)
+        return Check(self._find, asks_model=True, uses_min_score=True, reads=FOR_GRADERS)
 
     async def _find(self, subject: Subject, surroundings: Surroundings) -> Finding:
         model = surroundings.model
         if model is None:
+            if surroundings.skips_judges:
+                return skipped("judges are left out, as it was asked for")
             return skipped(
                 "no model is configured: name one under `judge` in the suite (`model`, `base_url`, `api_key`)"
             )

@@ -20,6 +20,8 @@ from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Check, Grader, Subject
 from seatrial.hashing import feed
 
+_NEGATION = 2
+"""Raised when negating may judge otherwise than before."""
 _SORTED = msgspec.json.Encoder(order="sorted")
 # Not its graders, its threshold and its deadline.
 _what_the_case_says = attrgetter(
@@ -52,6 +54,8 @@ def configuration_digest(grader: Grader) -> bytes:
     """What a grader checks, whatever it is called and weighs."""
     plain = msgspec.structs.replace(grader, name="", weight=1.0, required=True, timeout_s=None)
     checked = [grader.kind, grader.version, plain]
+    if grader.negate:
+        checked.append(_NEGATION)
     try:
         data = _SORTED.encode(checked)
     except UnicodeEncodeError:

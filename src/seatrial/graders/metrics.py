@@ -33,6 +33,8 @@ class MetricGrader(Grader):
         if least is None and most is None:
             names = [name for name in self.__struct_fields__ if name.startswith(("max", "min")) and name != "min_score"]
             raise SeatrialError("invalid_config", f"`{self.kind}` needs a bound", hint=f"give {' or '.join(names)}")
+        if most is None and not least:
+            raise SeatrialError("invalid_config", f"`{self.kind}` can never be less than 0", hint="give a higher bound")
         if least is not None and most is not None and least > most:
             message = f"nothing is at least {_figure(least)} and at most {_figure(most)}"
             raise SeatrialError("invalid_config", message)

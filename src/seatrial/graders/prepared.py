@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Iterable
 from math import inf
+from typing import get_args
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -51,8 +52,10 @@ class Prepared(msgspec.Struct, frozen=True):
         except Exception as error:  # noqa: BLE001 (a fault of one grader must not end the experiment)
             found = _raised(error)
         if not isinstance(found, Finding):
-            return self._wait(found, self._waits_s())
-        return self._wait(self._find_in_thread(subject, surroundings)) if limit.expired else self.verdict(found)
+            return self._wait(found, subject, self._waits_s())
+        if limit.expired:
+            return self._wait(self._find_in_thread(subject, surroundings), subject)
+        return self.verdict(found, subject)
 
     def _waits_s(self) -> float | None:
         """How long a check that waits for something is waited for."""
@@ -61,7 +64,7 @@ class Prepared(msgspec.Struct, frozen=True):
             return None
         return limit_s + GRACE_S if self.check.keeps_time else limit_s
 
-    async def _wait(self, waiting: Awaitable[Finding], limit_s: float | None = None) -> Verdict:
+    async def _wait(self, waiting: Awaitable[Finding], subject: Subject, limit_s: float | None = None) -> Verdict:
         begun = time.perf_counter()
         try:
             async with asyncio.timeout(limit_s) as deadline:
@@ -69,7 +72,7 @@ class Prepared(msgspec.Struct, frozen=True):
         except Exception as error:  # noqa: BLE001 (as above)
             late = isinstance(error, TimeoutError) and deadline.expired()
             found = _too_long(limit_s or 0.0) if late else _raised(error)
-        verdict = self.verdict(found)
+        verdict = self.verdict(found, subject)
         verdict.duration_ms = (time.perf_counter() - begun) * 1000
         return verdict
 
@@ -104,9 +107,14 @@ class Prepared(msgspec.Struct, frozen=True):
         model = surroundings.model
         return verdict_key(content, self.configuration, self.check, None if model is None else model.name)
 
-    def verdict(self, found: Finding) -> Verdict:
+    def verdict(self, found: Finding, subject: Subject) -> Verdict:
         """A finding with the common keys applied."""
         grader = self.grader
+        if (problem := _unusable(found)) is not None:
+            found = errored(problem)
+        elif grader.negate and found.judgement == "failed" and self.check.of_answer and not _has_answer(subject):
+            # That an answer lacks something must not be shown by a run that has none.
+            found = errored("there is no answer, so nothing is known of what it does not say", *found.reasons)
         judgement, score, reasons = found.judgement, found.score, found.reasons
         if judgement == "passed" or judgement == "failed":
             if score is None:
@@ -195,6 +203,20 @@ _places_of: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = We
 
 def _too_long(limit_s: float) -> Finding:
     return errored(f"the grader took longer than {limit_s:g} s, its time limit (`timeout_s`)")
+
+
+def _unusable(found: Finding) -> str | None:
+    """What is wrong with a finding, which may be made by code that is not ours; None when nothing is."""
+    if found.judgement not in get_args(Judgement):
+        return f"the grader gave {str(found.judgement)[:60]!r}, which is no judgement"
+    # Written so that NaN is refused too.
+    if found.score is not None and not (isinstance(found.score, int | float) and 0 <= found.score <= 1):
+        return f"the grader gave a score of {found.score}, which is not from 0 to 1"
+    return None
+
+
+def _has_answer(subject: Subject) -> bool:
+    return bool(subject.answer and not subject.answer.isspace())
 
 
 def _raised(error: Exception) -> Finding:

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from seatrial.errors import SeatrialError
-from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings, errored
+from seatrial.graders.grader import FOR_GRADERS, Check, Finding, Grader, Subject, Surroundings, errored
 from seatrial.graders.reported import finding_of
 from seatrial.portal import Portal
 from seatrial.target import load_target
@@ -45,7 +45,7 @@ class Python(Grader):
 
     def prepare(self) -> Check:
         # Imported with the first run, and not here: validating a suite runs no code of its author.
-        return Check(self._find, repeatable=False, keeps_time=True)
+        return Check(self._find, repeatable=False, keeps_time=True, reads=FOR_GRADERS)
 
     async def _find(self, subject: Subject, surroundings: Surroundings) -> Finding:
         try:

@@ -22,25 +22,52 @@ async def all_verdicts(found: Sequence[Verdict | Awaitable[Verdict]]) -> list[Ve
 
 
 class WeightedScore(msgspec.Struct):
-    """The weighted mean of scores."""
+    """The weighted mean of scores, and how much of the weight has none."""
 
     gained: float
     total: float
+    """The weight of the graders that judged."""
+    absent: float = 0.0
+    """The weight of those that did not."""
 
     @property
-    def value(self) -> float:
-        """From 0 to 1; rounding of the sums must not lift it above."""
-        return min(self.gained / self.total, 1.0)
+    def value(self) -> float | None:
+        """The mean of those that judged, from 0 to 1: rounding of the sums must not lift it above."""
+        return min(self.gained / self.total, 1.0) if self.total else None
 
-    def __str__(self) -> str:
-        return f"weighted score {self.gained:.4g} / {self.total:.4g} = {self.value:.4g}"
+    @property
+    def lowest(self) -> float:
+        """What the mean would be, had every absent grader scored 0."""
+        return min(self.gained / (self.total + self.absent), 1.0)
+
+    @property
+    def highest(self) -> float:
+        """What the mean would be, had every absent grader scored 1."""
+        return min((self.gained + self.absent) / (self.total + self.absent), 1.0)
+
+    def reaches(self, threshold: float) -> bool | None:
+        """Whether the threshold is reached; None when that depends on the graders that did not judge."""
+        if self.total and self.lowest >= threshold:
+            return True
+        return False if self.highest < threshold else None
+
+    def against(self, threshold: float) -> str:
+        """The comparison with a threshold, in words."""
+        reached = self.reaches(threshold)
+        sign = "cannot be compared with" if reached is None else ">=" if reached else "<"
+        if not self.absent:
+            return f"weighted score {self.gained:.4g} / {self.total:.4g} = {self.lowest:.4g} {sign} threshold {threshold:g}"
+        bounds = f"{self.lowest:.4g} to {self.highest:.4g}, for graders that weigh {self.absent:g} did not judge"
+        return f"weighted score {bounds}: {sign} threshold {threshold:g}"
 
 
 def weighted_score(verdicts: Sequence[Verdict]) -> WeightedScore | None:
-    """What the verdicts that have a score come to; None if they have no weight."""
-    gained = total = 0.0
+    """What the scores of the verdicts come to; None if nothing weighs anything."""
+    weighted = WeightedScore(0.0, 0.0)
     for verdict in verdicts:
         if verdict.score is not None:
-            gained += verdict.weight * verdict.score
-            total += verdict.weight
-    return WeightedScore(gained, total) if total else None
+            weighted.gained += verdict.weight * verdict.score
+            weighted.total += verdict.weight
+        else:
+            weighted.absent += verdict.weight
+    return weighted if weighted.total or weighted.absent else None
