@@ -25,6 +25,7 @@ ERROR_CODES: dict[str, str] = {
     "invalid_config": "A configuration cannot be used: unknown key, wrong type, or nothing to check.",
     "agent_unhealthy": "An agent is not ready to be tested: its healthcheck failed.",
     "invalid_suite": "A suite cannot be run; every problem is listed with its file and line.",
+    "not_judged": "No verdict would come of a suite: a case without graders, or with none that can decide.",
     "model_failed": "A chat model could not be asked, or gave no usable answer.",
     "search_budget": "A search that is exponential in the worst case passed its budget.",
     "time_limit": "A check took longer than its time limit: a pattern that backtracks, or too much to compare.",

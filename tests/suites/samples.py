@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from seatrial.errors import SeatrialError
 from seatrial.graders import Check, Finding, Grader, Subject, Surroundings
+from seatrial.graders.grader import FOR_GRADERS
 from seatrial.suites import InvalidSuiteError, Suite, load_suite
 from seatrial.trajectory.expectation import compile_expectation
 
@@ -62,7 +63,16 @@ class Composite(Sample):
     graders: list[dict[str, Any]]
 
 
-KINDS: dict[str, type[Grader]] = {kind.kind: kind for kind in (Equals, Order, Composite, Contains, ToolTrajectory)}
+class Judge(Grader):
+    kind: ClassVar[str] = "judge"
+
+    def prepare(self) -> Check:
+        return Check(find, asks_model=True, reads=FOR_GRADERS)
+
+
+KINDS: dict[str, type[Grader]] = {
+    kind.kind: kind for kind in (Equals, Order, Composite, Contains, ToolTrajectory, Judge)
+}
 
 AGENT = "agents: {mine: {kind: python, target: 'agent:answer'}}\n"
 CASE = "cases: [{id: one, instruction: hello}]\n"

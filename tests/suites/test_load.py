@@ -41,7 +41,7 @@ agents:
     endpoint_rule: public
     response_mode: rich
     strictness: strict
-    sub_agents: [refunds, {actor_id: orders, tools: [find_order]}]
+    sub_agents: [refunds, {actor_id: orders}]
     concurrency: 4
     timeout_s: 20
     run_timeout_s: 90
@@ -52,6 +52,7 @@ agents:
   old: {kind: replay, experiment: exp-1}
 graders:
   - {kind: equals, value: 3, name: three, weight: 2, required: false}
+  - {kind: judge}
 threshold: 0.5
 trials: 3
 concurrency: 8
@@ -65,7 +66,6 @@ cases:
     input: {order: o-1}
     expected_outcome: refusal
     threshold: 1
-    world: {initial_state: {orders: {o-1: {open: true}}}, max_turns: 3}
     graders: [{kind: order, mode: exact, expected: [{tool: refund}]}]
   - instruction: Say hello.
   - from: more.jsonl
@@ -90,7 +90,6 @@ def test_a_whole_suite_becomes_typed_objects(tmp_path: Path) -> None:
         input={"order": "o-1"},
         expected_outcome="refusal",
         threshold=1,
-        world={"initial_state": {"orders": {"o-1": {"open": True}}}, "max_turns": 3},
         graders=[{"kind": "order", "mode": "exact", "expected": [{"tool": "refund"}]}],
     )
     assert suite.cases[1:] == [Case(id="shop-2", instruction="Say hello."), CaseSource(source="more.jsonl")]

@@ -76,6 +76,9 @@ class Calling:
                 raise _unfillable(parameter.name)
         self.needs_grant = any(name in _OF_GRANT for name in self._names)
         """Whether the function wants to reach the tool proxy."""
+        named = {"input", "messages", "files"}.intersection(self._names)
+        self.case_keys = frozenset(named | {"input", "messages"} if "task_input" in self._names else named)
+        """What it takes of a case besides the prompt."""
 
     def arguments(self, request: RunRequest, grant: RunGrant | None) -> tuple[tuple[str, ...], dict[str, Any]]:
         """Positional and named arguments for one run."""

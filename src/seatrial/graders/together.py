@@ -56,9 +56,10 @@ class WeightedScore(msgspec.Struct):
         reached = self.reaches(threshold)
         sign = "cannot be compared with" if reached is None else ">=" if reached else "<"
         if not self.absent:
-            return f"weighted score {self.gained:.4g} / {self.total:.4g} = {self.lowest:.4g} {sign} threshold {threshold:g}"
-        bounds = f"{self.lowest:.4g} to {self.highest:.4g}, for graders that weigh {self.absent:g} did not judge"
-        return f"weighted score {bounds}: {sign} threshold {threshold:g}"
+            score = f"{self.gained:.4g} / {self.total:.4g} = {self.lowest:.4g}"
+        else:
+            score = f"{self.lowest:.4g} to {self.highest:.4g}, for graders that weigh {self.absent:g} did not judge:"
+        return f"weighted score {score} {sign} threshold {threshold:g}"
 
 
 def weighted_score(verdicts: Sequence[Verdict]) -> WeightedScore | None:

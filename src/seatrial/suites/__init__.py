@@ -18,7 +18,7 @@ from seatrial.suites.identity import case_hash, stored_form, stored_suite, suite
 from seatrial.suites.load import load_suite
 from seatrial.suites.problem import InvalidSuiteError, SuiteProblem
 from seatrial.suites.secrets import Secrets
-from seatrial.suites.suite import Budget, CaseSource, GraderConfig, Suite, Timeouts
+from seatrial.suites.suite import Budget, CaseSource, GraderConfig, Grading, Suite, Timeouts
 from seatrial.suites.validate import validate_suite
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "CliConfig",
     "GraderConfig",
     "GraderKinds",
+    "Grading",
     "HttpConfig",
     "InvalidSuiteError",
     "ModelConfig",

@@ -16,6 +16,7 @@ from seatrial.agents.config import (
     PythonConfig,
     ReplayConfig,
     StreamConfig,
+    SubAgent,
 )
 from seatrial.agents.placeholders import ONE_CASE, PLACEHOLDERS, used
 from seatrial.errors import SeatrialError
@@ -53,10 +54,13 @@ def check_agent(
             config.auth_header_name, config.auth_credential_value or "", ("auth_credential_value",), variables, problems
         )
         _check_headers(config.headers, variables, problems)
+        _check_idle_http(config, problems)
     elif isinstance(config, StreamConfig):
         public = config.endpoint_rule == "public"
         _check_url(config.url, ("url",), variables, problems, only_https=public)
         _check_headers(config.headers, variables, problems)
+        if config.resume_method != "get" and not config.resume:
+            problems.add(("resume_method",), "`resume_method` has no use without `resume: true`")
     elif isinstance(config, CliConfig):
         _check_cli(config, directory, variables, problems)
     elif isinstance(config, ReplayConfig):
@@ -81,6 +85,10 @@ def check_faults(faults: Mapping[str, str], problems: Problems) -> None:
 
 def check_judge(config: ModelConfig, variables: Mapping[str, str], problems: Problems) -> None:
     """Tell everything that is wrong with the judge's model."""
+    if (config.input_usd_per_mtok is None) != (config.output_usd_per_mtok is None):
+        problems.add(
+            (), "a price needs both `input_usd_per_mtok` and `output_usd_per_mtok`", "write 0 for what is free"
+        )
     _check_url(config.base_url, ("base_url",), variables, problems)
     _check_secret(config.api_key, ("api_key",), problems)
 
@@ -172,6 +180,10 @@ def _check_cli(config: CliConfig, directory: Path, variables: Mapping[str, str],
     _check_directory(config.cwd, directory, variables, problems)
     if config.healthcheck is not None:
         _check_command(config.healthcheck, "healthcheck", problems)
+    if config.batch and config.concurrency is not None:
+        problems.add(("concurrency",), "`concurrency` has no use with `batch: true`: one program takes all cases")
+    if config.batch and config.timeout_s is not None and config.run_timeout_s is not None:
+        problems.add(("run_timeout_s",), "of a batch, either `timeout_s` or `run_timeout_s` counts", "keep one of them")
     found = _check_command(config.command, "command", problems)
     if found is None:
         return
@@ -181,6 +193,21 @@ def _check_cli(config: CliConfig, directory: Path, variables: Mapping[str, str],
     for name in sorted(found & ONE_CASE if config.batch else ()):
         told = f"`{{{name}}}` is of one case, and a batch is of all"
         problems.add(("command",), told, "`{PROMPT_FILE}` has a JSON line for each case")
+
+
+def _check_idle_http(config: HttpConfig, problems: Problems) -> None:
+    """Tell keys that nothing acts on."""
+    if config.auth_header_name != "Authorization" and config.auth_credential_value is None:
+        problems.add(("auth_header_name",), "`auth_header_name` has no use without `auth_credential_value`")
+    if config.strictness == "strict" and config.response_mode == "thin":
+        hint = "write `response_mode: rich`, or leave `strictness` out"
+        problems.add(
+            ("strictness",), "`strictness` has no use with `response_mode: thin`, which promises no more", hint
+        )
+    for index, entry in enumerate(config.sub_agents):
+        for key in ("tools", "talks_to") if isinstance(entry, SubAgent) else ():
+            if getattr(entry, key):
+                problems.add(("sub_agents", index, key), f"`{key}` is not supported yet: nothing would act on it")
 
 
 def _check_command(command: Command, key: str, problems: Problems) -> set[str] | None:
@@ -229,7 +256,11 @@ def _check_replay(config: ReplayConfig, directory: Path, variables: Mapping[str,
             problems.add(("path",), f"there is no file or directory {quoted(config.path)}")
         if config.agent is not None:
             problems.add(("agent",), "`agent` chooses among the runs of an `experiment`, and here is a `path`")
-    if config.format is not None:
+    if config.timeout_s is not None:
+        problems.add(("timeout_s",), "`timeout_s` has no use in a replay", "`run_timeout_s` is the deadline of a run")
+    if config.format is not None and config.experiment is not None:
+        problems.add(("format",), "`format` is for the records of a `path`, and here is an `experiment`")
+    elif config.format is not None:
         name = _filled(config.format, variables)
         if name is not None and name not in FORMATS:
             problems.add(("format",), f"there is no format {quoted(config.format)}", meant(config.format, FORMATS))

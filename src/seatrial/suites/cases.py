@@ -13,14 +13,14 @@ from seatrial import wire
 from seatrial.agents.config import is_target
 from seatrial.errors import SeatrialError
 from seatrial.runs import Case
+from seatrial.suites.case_check import CaseCheck
 from seatrial.suites.environment import fill
 from seatrial.suites.graders import GraderKinds, check_graders, registered
 from seatrial.suites.problem import Place, Problems, quoted
 from seatrial.suites.record import Record, TooLongLineError, read_lines
 from seatrial.suites.seed_csv import read_csv
 from seatrial.suites.shape import fit
-from seatrial.suites.suite import CaseSource, Suite
-from seatrial.suites.world_seed import WorldSeed
+from seatrial.suites.suite import CaseSource, Grading, Suite
 from seatrial.target import load_target
 
 CaseFormat: TypeAlias = Literal["jsonl", "csv", "python"]
@@ -30,15 +30,22 @@ _ENDINGS: dict[str, CaseFormat] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv"
 
 
 def read_cases(
-    suite: Suite, *, graders: GraderKinds | None = None, variables: Mapping[str, str] | None = None
+    suite: Suite,
+    *,
+    graders: GraderKinds | None = None,
+    variables: Mapping[str, str] | None = None,
+    grading: Grading | None = None,
+    checked: bool = True,
 ) -> Iterator[Case]:
     """Every case of a suite, in order; those from files and functions are read as they are asked for.
 
-    Raises `InvalidSuiteError` at the first that cannot be used.
+    Raises `InvalidSuiteError` at the first that cannot be used; with `grading`, also at one that nothing would judge.
+    Without `checked`, only the types of the cases are looked at.
     """
     problems = Problems()
     entries = enumerate(suite.cases)
-    for case in checked_cases(entries, suite.directory, problems, graders=graders, variables=variables):
+    check = case_check(suite, registered() if graders is None else graders, grading) if checked else None
+    for case in checked_cases(entries, suite.directory, problems, check, variables=variables):
         if problems.count:
             break
         yield case
@@ -50,18 +57,15 @@ def checked_cases(
     entries: Iterable[tuple[int, Case | CaseSource]],
     directory: Path,
     problems: Problems,
+    check: CaseCheck | None,
     *,
-    graders: GraderKinds | None = None,
     variables: Mapping[str, str] | None = None,
     run_python: bool = True,
-    import_graders: bool = False,
 ) -> Iterator[Case]:
     """The cases that can be used, and a problem for everything that cannot. Entries come with their place in the list.
 
-    Without `run_python`, functions that make cases are passed over. With `import_graders`, functions that grade must be
-    there.
+    Without `run_python`, functions that make cases are passed over.
     """
-    kinds = registered() if graders is None else graders
     variables = os.environ if variables is None else variables
     places: dict[str, Place] = {}
     for index, entry in entries:
@@ -79,16 +83,13 @@ def checked_cases(
                 told = here if case is entry else problems.at(place)
                 told.add(("id",), "`id` has a character that no id can have")
                 continue
-            taken = places.get(case.id)
-            if taken is None:
-                places[case.id] = place
-                if not (case.world or case.graders or case.files):
-                    yield case  # as most are, and there are many
-                    continue
             told = here if case is entry else problems.at(place)
+            taken = places.get(case.id)
             if taken is not None:
                 told.add(("id",), f"the id `{case.id}` is taken", f"by a case in {taken}")
-            elif _is_sound(case, directory, kinds, told, import_graders):
+                continue
+            places[case.id] = place
+            if check is None or check.check(case, index, told):
                 yield case
 
 
@@ -100,18 +101,18 @@ def case_format(source: CaseSource) -> CaseFormat | None:
     return _ENDINGS.get(ending) or ("python" if ":" in source.source else None)
 
 
-def _is_sound(case: Case, directory: Path, kinds: GraderKinds, problems: Problems, import_graders: bool) -> bool:
-    """Whether what a case holds beyond its types is right too."""
-    before = problems.count
-    if case.world:
-        fit(case.world, WorldSeed, ("world",), problems)
-    if case.graders:
-        import_from = directory if import_graders else None
-        check_graders(case.graders, kinds, ("graders",), problems, import_from=import_from)
-    for index, file in enumerate(case.files):
-        if not os.path.exists(directory / file):
-            problems.add(("files", index), f"there is no file `{file}`")
-    return problems.count == before
+def case_check(suite: Suite, kinds: GraderKinds, grading: Grading | None) -> CaseCheck:
+    """What the cases of a suite are checked with when they are about to be run."""
+    return CaseCheck(
+        suite.agents,
+        check_graders(suite.graders, kinds, ("graders",), Problems()),
+        kinds,
+        suite.directory,
+        threshold=suite.threshold,
+        has_model=suite.judge is not None,
+        grading="none" if suite.grading == "none" else grading,
+        import_agents=True,
+    )
 
 
 def _read(

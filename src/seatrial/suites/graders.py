@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from seatrial.errors import SeatrialError
-from seatrial.graders.grader import Grader
+from seatrial.graders.grader import Check, Grader
 from seatrial.graders.python import Python
 from seatrial.suites.problem import KeyPath, Problems, path_of
 from seatrial.suites.shape import choose, fit
@@ -27,6 +27,20 @@ def grader_config(grader: Grader) -> dict[str, Any]:
     return {KIND: grader.kind, **msgspec.to_builtins(grader)}
 
 
+class SoundGrader(msgspec.Struct, frozen=True):
+    """A grader of a suite or a case that can be used."""
+
+    index: int
+    """Which one of its list it is."""
+    grader: Grader
+    check: Check
+
+    @property
+    def name(self) -> str:
+        """What it is called, its kind when it has no name."""
+        return self.grader.name or self.grader.kind
+
+
 def check_graders(
     configs: Iterable[object],
     kinds: GraderKinds,
@@ -34,20 +48,35 @@ def check_graders(
     problems: Problems,
     *,
     import_from: Path | None = None,
-) -> None:
-    """Tell everything that is wrong with a list of graders; with `import_from`, also whether functions are there."""
+) -> list[SoundGrader] | None:
+    """The graders of a list; None with everything told that is wrong with them.
+
+    With `import_from`, it is also told when functions are not there.
+    """
+    before = problems.count
     named: dict[str, int] = {}
+    sound: list[SoundGrader] = []
     for index, config in enumerate(configs):
-        grader = check_grader(config, kinds, (*path, index), problems, import_from=import_from)
-        if grader is not None and grader.name and named.setdefault(grader.name, index) != index:
-            first = problems.place((*path, named[grader.name]))
-            problems.add((*path, index, "name"), f"the name `{grader.name}` is taken", f"by a grader in {first}")
+        found = _check_grader(config, index, kinds, (*path, index), problems, import_from=import_from)
+        if found is None:
+            continue
+        sound.append(found)
+        name = found.grader.name
+        if name and named.setdefault(name, index) != index:
+            first = problems.place((*path, named[name]))
+            problems.add((*path, index, "name"), f"the name `{name}` is taken", f"by a grader in {first}")
+    return sound if problems.count == before else None
 
 
-def check_grader(
-    config: object, kinds: GraderKinds, path: KeyPath, problems: Problems, *, import_from: Path | None = None
-) -> Grader | None:
-    """A grader ready to grade, or None with problems told."""
+def _check_grader(
+    config: object,
+    index: int,
+    kinds: GraderKinds,
+    path: KeyPath,
+    problems: Problems,
+    *,
+    import_from: Path | None = None,
+) -> SoundGrader | None:
     if not isinstance(config, dict):
         return None  # told with the list it is in
     kind = choose(config, KIND, kinds, path, problems)
@@ -61,13 +90,13 @@ def check_grader(
     if grader is None or problems.count > before:
         return None
     try:
-        grader.prepare()
+        check = grader.prepare()
         if import_from is not None and isinstance(grader, Python):
             load_target(grader.target, import_from)
     except SeatrialError as error:
         problems.add((*path, *path_of(error.pointer)), error.message, error.hint)
         return None
-    return grader
+    return SoundGrader(index, grader, check)
 
 
 def registered() -> GraderKinds:

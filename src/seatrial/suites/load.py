@@ -15,7 +15,7 @@ from seatrial.suites.environment import fill
 from seatrial.suites.graders import GraderKinds
 from seatrial.suites.problem import Problems
 from seatrial.suites.shape import compare
-from seatrial.suites.suite import Suite, SuiteFile
+from seatrial.suites.suite import Grading, Suite, SuiteFile
 from seatrial.suites.validate import build_suite
 from seatrial.suites.yaml_source import MAX_FILE_BYTES, Mark, parse_yaml
 
@@ -35,13 +35,16 @@ def load_suite(
     variables: Mapping[str, str] | None = None,
     run_python: bool = False,
     cases_needed: bool = True,
+    grading: Grading | None = None,
+    import_agents: bool = False,
 ) -> Suite:
     """Read a suite file and check all of it, to the last case of every file it names.
 
     Raises `InvalidSuiteError` with every problem, or `SeatrialError("unreadable_file")`. `variables` are the process
     environment unless given. With `run_python`, what the suite names in Python is imported, and functions that make
     cases are called; without, no code of the suite's author runs. Agents can be served without any case
-    (`cases_needed`).
+    (`cases_needed`). With `grading`, a case that would get no verdict is a problem too; with `import_agents`, agents
+    that are functions are imported where it matters what they take.
     """
     file = Path(path)
     variables = os.environ if variables is None else variables
@@ -63,6 +66,8 @@ def load_suite(
         variables=variables,
         run_python=run_python,
         cases_needed=cases_needed,
+        grading=grading,
+        import_agents=import_agents,
     )
     if suite is None or problems.count:
         raise problems.error()

@@ -45,6 +45,8 @@ class SuiteProblem(msgspec.Struct, omit_defaults=True, kw_only=True):
     column: int | None = None
     hint: str | None = None
     """What to do about it, often the nearest valid key."""
+    not_judged: bool = False
+    """Nothing is wrong with how it is written, but no verdict would come of it."""
 
     def __str__(self) -> str:
         text = f"{Place(self.file, self.line, self.column)}: {self.message}"
@@ -59,7 +61,8 @@ class InvalidSuiteError(SeatrialError):
         count = len(problems) + more
         head = "the suite has 1 problem" if count == 1 else f"the suite has {count} problems"
         rest = f"\n  and {more} more" if more else ""
-        super().__init__("invalid_suite", f"{head}\n{listed}{rest}")
+        not_judged = not more and all(problem.not_judged for problem in problems)
+        super().__init__("not_judged" if not_judged else "invalid_suite", f"{head}\n{listed}{rest}")
         self.problems = problems
         self.more = more
         """How many there are beyond those listed."""
@@ -87,7 +90,7 @@ class Problems:
         """The same collection, for paths that start at this one."""
         return self._view(self._locate, (*self._prefix, *path))
 
-    def add(self, path: KeyPath, message: str, hint: str | None = None) -> None:
+    def add(self, path: KeyPath, message: str, hint: str | None = None, *, not_judged: bool = False) -> None:
         """Tell one problem."""
         tally = self._tally
         if len(tally.found) >= MAX_PROBLEMS:
@@ -102,6 +105,7 @@ class Problems:
                 line=place.line,
                 column=place.column,
                 hint=hint,
+                not_judged=not_judged,
             )
         )
 

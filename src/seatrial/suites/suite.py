@@ -18,6 +18,10 @@ GraderConfig: TypeAlias = dict[str, Any]
 """A grader as a suite has it: its `kind`, the common keys, and the keys of its kind."""
 
 
+Grading: TypeAlias = Literal["all", "without_judges", "none"]
+"""Which graders are asked."""
+
+
 class Timeouts(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """How long things may take, where an agent does not say otherwise."""
 
@@ -79,7 +83,7 @@ class SuiteKeys(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_d
     budget: Budget = Budget()
     """What the experiment may use up."""
     judge: ModelConfig | None = None
-    """The model that `judge` graders ask; without it they are skipped, and say so."""
+    """The model that `judge` graders ask."""
 
 
 class SuiteFile(SuiteKeys):
@@ -97,6 +101,8 @@ class Suite(SuiteKeys):
     cases: list[Case | CaseSource] = []
     file: Path | None = None
     """The file it was read from."""
+    grading: Grading = "all"
+    """How it is graded this time; not a part of what is stored."""
 
     @property
     def directory(self) -> Path:

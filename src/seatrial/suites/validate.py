@@ -17,12 +17,13 @@ from seatrial.agents.config import AgentConfig
 from seatrial.models.config import ModelConfig
 from seatrial.runs import Case
 from seatrial.suites.agent_check import check_agent, check_faults, check_judge, check_variables
-from seatrial.suites.cases import checked_cases
-from seatrial.suites.graders import GraderKinds, check_graders, registered
+from seatrial.suites.case_check import CaseCheck, check_models, unsupported_world
+from seatrial.suites.cases import case_format, checked_cases
+from seatrial.suites.graders import GraderKinds, SoundGrader, check_graders, registered
 from seatrial.suites.identity import stored_form
 from seatrial.suites.problem import Problems, SuiteProblem
 from seatrial.suites.shape import fit
-from seatrial.suites.suite import CaseSource, Suite, SuiteFile, SuiteKeys
+from seatrial.suites.suite import CaseSource, Grading, Suite, SuiteFile, SuiteKeys
 
 
 def validate_suite(
@@ -31,15 +32,24 @@ def validate_suite(
     graders: GraderKinds | None = None,
     variables: Mapping[str, str] | None = None,
     run_python: bool = False,
+    grading: Grading | None = None,
 ) -> list[SuiteProblem]:
-    """The problems of a suite that was built in Python."""
+    """The problems of a suite that was built in Python; with `grading`, also where no verdict would come of it."""
     problems = Problems()
     try:
         plain = stored_form(suite)
     except (TypeError, RecursionError) as error:
         problems.add((), f"the suite holds something that JSON cannot: {error}")
     else:
-        build_suite(plain, problems, suite.file, graders=graders, variables=variables, run_python=run_python)
+        build_suite(
+            plain,
+            problems,
+            suite.file,
+            graders=graders,
+            variables=variables,
+            run_python=run_python,
+            grading="none" if suite.grading == "none" else grading,
+        )
     return problems.found
 
 
@@ -52,9 +62,14 @@ def build_suite(
     variables: Mapping[str, str] | None = None,
     run_python: bool = False,
     cases_needed: bool = True,
+    grading: Grading | None = None,
+    import_agents: bool = False,
 ) -> Suite | None:
     """A suite of plain values, checked to the last case; None, with problems told, when it cannot be run."""
     before = problems.count
+    if "world" in plain:
+        unsupported_world(problems)
+        plain = {key: value for key, value in plain.items() if key != "world"}
     kinds = registered() if graders is None else graders
     variables = os.environ if variables is None else variables
     keys = fit(plain, SuiteFile, (), problems)
@@ -65,9 +80,11 @@ def build_suite(
     agents = plain.get("agents")
     if not agents:
         problems.add(("agents",), "a suite needs at least one agent", "name one under `agents`")
+    known_agents: dict[str, AgentConfig] = {}
     for name, config in agents.items() if isinstance(agents, dict) else ():
         agent = _converted(config, AgentConfig)
         if agent is not None:
+            known_agents[name] = agent
             here = problems.within(("agents", name))
             check_agent(name, agent, directory, variables, here, run_python=run_python)
     if isinstance(plain.get("faults"), dict):
@@ -75,29 +92,46 @@ def build_suite(
     judge = _converted(plain.get("judge"), ModelConfig)
     if judge is not None:
         check_judge(judge, variables, problems.within(("judge",)))
+    sound: list[SoundGrader] | None = []
     if isinstance(plain.get("graders"), list):
         import_from = directory if run_python else None
-        check_graders(plain["graders"], kinds, ("graders",), problems, import_from=import_from)
+        sound = check_graders(plain["graders"], kinds, ("graders",), problems, import_from=import_from)
+    if grading == "all" and judge is None and sound is not None:
+        check_models(sound, ("graders",), problems)
+    if keys is not None and keys.threshold == 0:
+        problems.add(("threshold",), "every score reaches a `threshold` of 0", "leave it out, or set a higher one")
     if cases_needed and not plain.get("cases"):
         problems.add(
             ("cases",), "a suite needs at least one case", "write one under `cases`, or name a file with `from`"
         )
     entries = _entries(plain.get("cases"), problems)
-    for _ in checked_cases(
-        entries.items(),
+    check = CaseCheck(
+        # Where one agent is wrong, what it would take is not known.
+        known_agents if isinstance(agents, dict) and len(known_agents) == len(agents) else {},
+        sound,
+        kinds,
         directory,
-        problems,
-        graders=kinds,
-        variables=variables,
-        run_python=run_python,
+        threshold=None if keys is None else keys.threshold,
+        has_model=plain.get("judge") is not None,
+        grading=grading,
+        import_agents=import_agents or run_python,
         import_graders=run_python,
-    ):
+    )
+    for _ in checked_cases(entries.items(), directory, problems, check, variables=variables, run_python=run_python):
         pass
+    if judge is not None and sound is not None and problems.count == before:
+        asked = check.asks_model or any(each.check.asks_model for each in sound)
+        unseen = not run_python and any(
+            isinstance(entry, CaseSource) and case_format(entry) == "python" for entry in entries.values()
+        )
+        if not asked and not unseen and cases_needed:
+            hint = "add a grader of the kind `judge`, or leave it out"
+            problems.add(("judge",), "`judge` names a model, and no grader asks it", hint)
 
     if keys is None or problems.count > before:
         return None
     shared = {name: getattr(keys, name) for name in SuiteKeys.__struct_fields__}
-    return Suite(**shared, cases=list(entries.values()), file=file)
+    return Suite(**shared, cases=list(entries.values()), file=file, grading=grading or "all")
 
 
 def _entries(cases: object, problems: Problems) -> dict[int, Case | CaseSource]:

@@ -1,0 +1,184 @@
+"""What is wrong with a case in its suite: keys that nothing acts on, and cases that nothing judges.
+
+A key acts when at least one agent of the suite takes it, or one grader of the case goes by it: so one file of cases
+serves agents of several kinds. Everything under `world` waits for the world to be built.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from seatrial.agents.calling import Calling
+from seatrial.agents.config import AgentConfig, CliConfig, HttpConfig, PythonConfig, StreamConfig, argv
+from seatrial.agents.placeholders import used
+from seatrial.errors import SeatrialError
+from seatrial.graders.grader import FOR_GRADERS
+from seatrial.runs import Case
+from seatrial.suites.graders import GraderKinds, SoundGrader, check_graders
+from seatrial.suites.problem import KeyPath, Problems
+from seatrial.suites.shape import fit
+from seatrial.suites.suite import Grading
+from seatrial.suites.world_seed import WorldSeed
+from seatrial.target import load_target
+
+FOR_AGENTS = ("input", "messages", "files")
+"""The keys of a case that are there for agents."""
+
+_NOT_BUILT = "is not supported yet: there is no simulated world, and nothing would act on it"
+_HINTS = {
+    ("cli", "input"): "only `batch: true` sends it to a program",
+    ("cli", "messages"): "only `batch: true` sends it to a program",
+    ("cli", "files"): "name `{FILES}` in its `command`",
+}
+
+
+class CaseCheck:
+    """Checks the cases of one suite, one at a time."""
+
+    def __init__(
+        self,
+        agents: Mapping[str, AgentConfig],
+        graders: Sequence[SoundGrader] | None,
+        kinds: GraderKinds,
+        directory: Path,
+        *,
+        threshold: float | None = None,
+        has_model: bool = True,
+        grading: Grading | None = None,
+        import_agents: bool = False,
+        import_graders: bool = False,
+    ) -> None:
+        """`graders` are those of the suite, None when they are wrong: what would need them is not checked then.
+
+        With `grading`, a case without a verdict to come is a problem. With `import_agents`, functions are imported to
+        see what they take, where it matters; without, they may take everything.
+        """
+        self._agents = agents
+        self._graders = graders
+        self._kinds = kinds
+        self._directory = directory
+        self._threshold = threshold
+        self._has_model = has_model
+        self._grading = grading
+        self._import_agents = import_agents
+        self._import_graders = import_graders
+        self._taken: dict[str, frozenset[str]] = {}
+        self._told: set[tuple[int, str]] = set()
+        self._unjudged_told = False
+        self.asks_model = False
+        """Whether a grader of one of the cases seen so far asks the model."""
+
+    def check(self, case: Case, source: int, problems: Problems) -> bool:
+        """Whether a case is right. Of one source of cases, what is wrong with a key is told once."""
+        before = problems.count
+        if case.world and fit(case.world, WorldSeed, ("world",), problems) is not None:
+            for key in case.world:
+                self._tell_once(source, ("world", key), f"`world.{key}` {_NOT_BUILT}", None, problems)
+        for index, file in enumerate(case.files):
+            if not os.path.exists(self._directory / file):
+                problems.add(("files", index), f"there is no file `{file}`")
+        if case.threshold == 0:
+            problems.add(("threshold",), "every score reaches a `threshold` of 0", "leave it out, or set a higher one")
+        for key in FOR_AGENTS:
+            if getattr(case, key):
+                self._check_taken(key, case, source, problems)
+        own = self._own_graders(case, problems)
+        if own is not None and self._graders is not None:
+            self._check_graders([*self._graders, *own], case, source, problems)
+        return problems.count == before
+
+    def _own_graders(self, case: Case, problems: Problems) -> list[SoundGrader] | None:
+        if not case.graders:
+            return []
+        import_from = self._directory if self._import_graders else None
+        own = check_graders(case.graders, self._kinds, ("graders",), problems, import_from=import_from)
+        if own is not None:
+            self.asks_model = self.asks_model or any(each.check.asks_model for each in own)
+            if self._grading == "all" and not self._has_model:
+                check_models(own, ("graders",), problems)
+        return own
+
+    def _check_taken(self, key: str, case: Case, source: int, problems: Problems) -> None:
+        idle = []
+        for name, config in self._agents.items():
+            if key in self._taken_by(name, config):
+                return
+            idle.append(f"`{name}` (kind {config.__struct_config__.tag})")
+        if idle:
+            kinds = [str(config.__struct_config__.tag) for config in self._agents.values()]
+            hint = next((_HINTS[kind, key] for kind in kinds if (kind, key) in _HINTS), None)
+            message = f"`{key}` of the case `{case.id}` reaches no agent: it is not taken by {', '.join(idle)}"
+            self._tell_once(source, (key,), message, hint, problems)
+
+    def _taken_by(self, name: str, config: AgentConfig) -> frozenset[str]:
+        if name not in self._taken:
+            self._taken[name] = taken_keys(config, self._directory if self._import_agents else None)
+        return self._taken[name]
+
+    def _check_graders(self, graders: list[SoundGrader], case: Case, source: int, problems: Problems) -> None:
+        if graders and self._grading != "none":
+            reads = frozenset().union(*(each.check.reads for each in graders))
+            for key in sorted(FOR_GRADERS - reads):
+                if getattr(case, key) not in (None, "completion"):
+                    message = f"`{key}` of the case `{case.id}` is read by no grader"
+                    self._tell_once(source, (key,), message, "add a grader that goes by it, or leave it out", problems)
+        if self._grading not in ("all", "without_judges"):
+            return
+        for each in graders:
+            for key in sorted(each.check.needs):
+                if getattr(case, key) is None:
+                    message = f"the grader `{each.name}` has nothing to compare with in the case `{case.id}`"
+                    hint = f"give the case `{key}`, or the grader a value of its own"
+                    problems.add((), message, hint, not_judged=True)
+        threshold = self._threshold if case.threshold is None else case.threshold
+        weighs = threshold is not None and any(each.grader.weight for each in graders)
+        if not weighs and not any(each.grader.required for each in graders):
+            self._tell_unjudged(case, graders, problems)
+
+    def _tell_unjudged(self, case: Case, graders: list[SoundGrader], problems: Problems) -> None:
+        if case.graders or not self._unjudged_told:
+            # Cases without graders of their own are all alike.
+            self._unjudged_told = self._unjudged_told or not case.graders
+            why = ": none is required, and there is no threshold that one counts for" if graders else ""
+            hint = "add graders to the suite or the case, or run it with --no-grade"
+            problems.add((), f"no grader judges the case `{case.id}`{why}", hint, not_judged=True)
+
+    def _tell_once(self, source: int, path: KeyPath, message: str, hint: str | None, problems: Problems) -> None:
+        key = (source, ".".join(str(part) for part in path))
+        if key not in self._told:
+            self._told.add(key)
+            problems.add(path, message, hint)
+
+
+def check_models(graders: Sequence[SoundGrader], path: KeyPath, problems: Problems) -> None:
+    """Tell every grader that asks a model, in a suite that names none."""
+    for each in graders:
+        if each.check.asks_model:
+            hint = "name one under `judge` (`model`, `base_url`, `api_key`), or leave judges out with --skip-judges"
+            problems.add((*path, each.index), f"the grader `{each.name}` asks a model, and the suite names none", hint)
+
+
+def taken_keys(config: AgentConfig, import_from: Path | None) -> frozenset[str]:
+    """Which of the keys that are there for agents one takes. Without `import_from`, a function may take them all."""
+    if isinstance(config, HttpConfig | StreamConfig):
+        return frozenset({"input", "messages"})
+    if isinstance(config, CliConfig) and not config.batch:
+        try:
+            names = {name for argument in argv(config.command) for name in used(argument)}
+        except ValueError:
+            return frozenset(FOR_AGENTS)
+        return frozenset({"files"} if "FILES" in names else ())
+    if isinstance(config, PythonConfig) and import_from is not None:
+        try:
+            return Calling(load_target(config.target, import_from), import_from).case_keys
+        except SeatrialError:
+            return frozenset(FOR_AGENTS)  # told where it is started
+    # A replay has what its agent was given, and a batch is sent everything.
+    return frozenset(FOR_AGENTS)
+
+
+def unsupported_world(problems: Problems) -> None:
+    """Tell that a suite has a `world`."""
+    problems.add(("world",), f"`world` {_NOT_BUILT}")
