@@ -52,7 +52,7 @@ def test_an_agent_that_is_not_there_is_named_without_its_secrets(
 ) -> None:
     monkeypatch.setenv("SHOP_TOKEN", SECRET)
     away = "{kind: http, endpoint_url: 'http://127.0.0.1:9/${SHOP_TOKEN}', auth_credential_value: '${SHOP_TOKEN}'}"
-    assert doctor(f"agents: {{shop: {away}}}\ncases: [{{instruction: hi}}]\n") == 3
+    assert doctor(f"agents: {{shop: {away}}}\n{GRADER}\ncases: [{{instruction: hi}}]\n") == 3
     out, err = capsys.readouterr()
     assert "shop: not ready, no connection to the agent" in out
     assert SECRET not in out + err
@@ -60,14 +60,48 @@ def test_an_agent_that_is_not_there_is_named_without_its_secrets(
 
 def test_nobody_is_asked_offline() -> None:
     away = "{kind: http, endpoint_url: 'http://127.0.0.1:9/'}"
-    assert doctor(f"agents: {{shop: {away}}}\ncases: [{{instruction: hi}}]\n", "--offline") == 0
+    assert doctor(f"agents: {{shop: {away}}}\n{GRADER}\ncases: [{{instruction: hi}}]\n", "--offline") == 0
 
 
 def test_deep_imports_what_the_suite_names_in_python(capsys: pytest.CaptureFixture[str]) -> None:
-    text = "agents: {mine: {kind: python, target: 'doctors_agent:answr'}}\ncases: [{instruction: hi}]\n"
+    text = (
+        f"agents: {{mine: {{kind: python, target: 'doctors_agent:answr'}}}}\n{GRADER}\ncases: [{{instruction: hi}}]\n"
+    )
     assert doctor(text, "--offline") == 0
     assert doctor(text, "--offline", "--deep") == 2
     assert "`doctors_agent` has no `answr` (did you mean `answer`?)" in capsys.readouterr().out
+
+
+MINE = "agents: {mine: {kind: python, target: 'doctors_agent:answer'}}\n"
+CASE = "cases: [{id: one, instruction: hi}]\n"
+JUDGE = "graders: [{kind: judge, name: friendly}]\n"
+
+
+def test_a_judge_without_a_model_is_found_by_doctor_and_run_before_anything_runs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert doctor(MINE + JUDGE + CASE) == 2
+    told = capsys.readouterr().out
+    assert "s.yaml:2:11: the grader `friendly` asks a model, and the suite names none (name one under `judge`" in told
+    assert main(["run", "s.yaml"]) == 2
+    assert told.strip() in capsys.readouterr().err
+    assert not Path("seatrial.db").exists()
+    assert doctor(MINE + JUDGE + CASE, "--skip-judges") == 0
+
+
+def test_a_case_that_nothing_judges_is_found_by_doctor_and_run_before_anything_runs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert doctor(MINE + CASE) == 3
+    told = capsys.readouterr().out
+    assert "no grader judges the case `one`" in told
+    assert main(["run", "s.yaml"]) == 3
+    assert told.strip() in capsys.readouterr().err
+    assert not Path("seatrial.db").exists()
+    assert doctor(MINE + CASE, "--no-grade") == 0
+    assert doctor(MINE + CASE, "--json") == 3
+    (problem,) = json.loads(capsys.readouterr().out.splitlines()[-1])["problems"]
+    assert problem["not_judged"]
 
 
 def test_the_findings_are_data_when_asked(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,6 +21,9 @@ def answer(instruction):
 """
 
 
+SHARED = {"kind": "ends_with", "value": "d"}
+
+
 def write_suite(file: str, *graders: dict[str, Any], of_good: dict[str, Any] | None = None) -> None:
     agents = {"mine": {"kind": "python", "target": "graded_agent:answer"}}
     cases: list[dict[str, Any]] = [{"id": word, "instruction": word} for word in ("good", "bad")]
@@ -101,22 +104,38 @@ def test_a_suite_that_cannot_be_used_changes_nothing(capsys: pytest.CaptureFixtu
 
 
 def test_what_single_cases_of_the_suite_expect_counts_too(capsys: pytest.CaptureFixture[str]) -> None:
-    shared = {"kind": "ends_with", "value": "d"}
-    write_suite("s.yaml", shared, of_good={"graders": [{"kind": "contains", "value": "else"}]})
+    write_suite("s.yaml", SHARED, of_good={"graders": [{"kind": "contains", "value": "else"}]})
     code, done = graded(capsys, "--suite", "s.yaml")
     assert code == 1
     assert (done["outcomes"], done["computed"], done["reused"]) == ({"passed": 1, "failed": 1}, 1, 2)
-    write_suite("s.yaml", shared, {"kind": "equals"}, of_good={"expected": "good"})
-    assert graded(capsys, "--suite", "s.yaml")[1]["outcomes"]["passed"] == 1
+    write_suite("s.yaml", SHARED, of_good={"expected": "good", "graders": [{"kind": "equals"}]})
+    assert graded(capsys, "--suite", "s.yaml")[1]["outcomes"] == {"passed": 2}
 
 
 def test_a_case_that_the_suite_does_not_have_is_graded_as_it_was_stored(capsys: pytest.CaptureFixture[str]) -> None:
-    write_suite("own.yaml", of_good={"graders": [{"kind": "contains", "value": "else"}]})
+    write_suite("own.yaml", SHARED, of_good={"graders": [{"kind": "contains", "value": "else"}]})
     assert main(["run", "own.yaml", "--quiet"]) == 1
     capsys.readouterr()
-    write_suite("own.yaml", of_good={"id": "another"})
+    write_suite("own.yaml", SHARED, of_good={"id": "another"})
     _, done = graded(capsys, "--suite", "own.yaml")
-    assert (done["changed"], done["reused"]) == (0, 1)
+    assert (done["changed"], done["reused"]) == (0, 3)
+
+
+def test_a_judge_without_a_model_is_told_before_anything_is_graded(capsys: pytest.CaptureFixture[str]) -> None:
+    judge = {"kind": "judge", "name": "friendly"}
+    write_suite("s.yaml", SHARED, judge)
+    assert main(["grade", "latest", "--suite", "s.yaml"]) == 2
+    assert "the grader `friendly` asks a model, and the suite names none" in capsys.readouterr().err
+    code, done = graded(capsys, "--suite", "s.yaml", "--skip-judges")
+    assert (code, done["outcomes"]) == (3, {"errored": 2})
+    assert main(["run", "s.yaml", "--quiet", "--skip-judges"]) == 3
+    capsys.readouterr()
+    # As it was run: the stored suite names no model either.
+    assert main(["grade", "latest"]) == 2
+    assert "the grader 'friendly' asks a model" in capsys.readouterr().err
+    assert graded(capsys, "--skip-judges")[1]["outcomes"] == {"errored": 2}
+    write_suite("s.yaml", SHARED, {**judge, "required": False})
+    assert graded(capsys, "--suite", "s.yaml", "--skip-judges")[0] == 0
 
 
 def test_graders_that_wait_do_so_together(capsys: pytest.CaptureFixture[str]) -> None:

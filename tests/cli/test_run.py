@@ -289,6 +289,71 @@ def answer(case_id):
     assert "1 of 3 runs is in no rate: infrastructure_error (1); of all runs, 66.7% passed." in done.stdout
 
 
+JUDGE = {"kind": "judge", "name": "friendly"}
+CONTAINS = {"kind": "contains", "value": "ok"}
+UNKNOWN = {"kind": "cost", "max_usd": 1, "when_unknown": "skip"}
+
+
+@pytest.mark.parametrize(
+    ("graders", "options", "code", "judged"),
+    [
+        # A judge that is required is missed; one that is not may be absent.
+        ([CONTAINS, JUDGE], ["--skip-judges"], 3, {"errored": 2}),
+        ([JUDGE], ["--skip-judges"], 3, {"errored": 2}),
+        ([CONTAINS, {**JUDGE, "required": False}], ["--skip-judges"], 0, {"passed": 2}),
+        # A required grader that was skipped, or had nothing to go by, is missed as well.
+        ([CONTAINS, UNKNOWN], [], 3, {"errored": 2}),
+        ([UNKNOWN], [], 3, {"errored": 2}),
+        ([{**UNKNOWN, "required": False}, {"kind": "judge", "required": False}], ["--no-grade"], 0, {"skipped": 2}),
+        ([], ["--no-grade"], 0, {"skipped": 2}),
+        ([{"kind": "contains", "value": "never"}], ["--no-grade"], 0, {"skipped": 2}),
+    ],
+)
+def test_nothing_passes_by_silence(
+    harbour: Path, graders: list[dict[str, object]], options: list[str], code: int, judged: dict[str, int]
+) -> None:
+    write_suite(2, graders=graders)
+    done = seatrial("--quiet", *options)
+    assert (done.returncode, outcomes()) == (code, judged), done.stderr
+
+
+def test_runs_that_were_not_graded_can_be_graded_later_and_still_tell_failures(harbour: Path) -> None:
+    write_suite(2)
+    assert seatrial("--no-grade").returncode == 0
+    done = subprocess.run([*SEATRIAL, "grade", "latest", "--store", "runs.db"], capture_output=True, check=False)
+    assert (done.returncode, outcomes()) == (0, {"passed": 2})
+    write_suite(1, target="crew:missing_argument")
+    Path("crew.py").write_text("def missing_argument(instruction): raise KeyError(instruction)\n")
+    assert seatrial("--no-grade").returncode == 1
+
+
+def test_tags_choose_cases(harbour: Path) -> None:
+    write_suite(3)
+    suite = json.loads(Path("s.suite.yaml").read_text())
+    suite["cases"][0]["tags"] = ["money", "slow"]
+    suite["cases"][2]["tags"] = ["slow"]
+    Path("s.suite.yaml").write_text(json.dumps(suite))
+    assert seatrial("--tag", "slow").returncode == 0
+    assert sorted(asked()) == ["case-000", "case-002"]
+    assert seatrial("--tag", "slow", "--tag", "money", "--case", "*-000").returncode == 0
+    assert sorted(asked()) == ["case-000", "case-000", "case-002"]
+    none = seatrial("--tag", "fast")
+    assert none.returncode == 2
+    assert "there are no cases to run" in none.stderr
+
+
+def test_a_case_may_have_a_key_for_another_agent_than_the_one_that_is_run(harbour: Path) -> None:
+    Path("crew.py").write_text("def takes(instruction, input): return 'ok'\ndef leaves(instruction): return 'ok'\n")
+    cases = [{"id": "one", "instruction": "hi", "input": {"a": 1}}]
+    takes, leaves = ({"kind": "python", "target": f"crew:{name}"} for name in ("takes", "leaves"))
+    write_suite(0, agents={"takes": takes, "leaves": leaves}, cases=cases)
+    assert seatrial("--agent", "leaves").returncode == 0
+    write_suite(0, agents={"leaves": leaves}, cases=cases)
+    done = seatrial()
+    assert done.returncode == 2
+    assert "`input` of the case `one` reaches no agent: it is not taken by `leaves` (kind python)" in done.stderr
+
+
 def test_only_what_failed_is_run_again_in_an_experiment_of_its_own(
     harbour: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

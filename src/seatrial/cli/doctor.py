@@ -9,7 +9,8 @@ import sys
 from contextlib import redirect_stdout
 
 from seatrial import wire
-from seatrial.cli.exits import COULD_NOT_RUN, PASSED, USAGE
+from seatrial.cli.exits import COULD_NOT_RUN, PASSED, suite_exit
+from seatrial.cli.run import add_grading_options, grading_of
 from seatrial.cli.terminal import paint, printable
 from seatrial.engine.checkup import Checkup, check_agents
 from seatrial.reports.figures import plural
@@ -21,24 +22,31 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("suite", metavar="SUITE", help="the suite file")
     parser.add_argument("--deep", action="store_true", help="also import what the suite names in Python, and run it")
     parser.add_argument("--offline", action="store_true", help="do not try to reach the agents")
+    add_grading_options(parser)
     parser.add_argument("--json", action="store_true", help="print {ok, problems, cases, agents}")
-    parser.epilog = "exit codes: 0 ready to run, 2 the suite has problems, 3 an agent cannot be reached."
+    parser.epilog = (
+        "exit codes: 0 ready to run, 2 the suite has problems, 3 an agent cannot be reached, or nothing would judge\n"
+        "a case."
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     try:
         # What functions of the suite print is no part of the findings.
         with redirect_stdout(sys.stderr):
-            suite = load_suite(args.suite, run_python=args.deep)
+            grading = grading_of(args)
+            suite = load_suite(args.suite, run_python=args.deep, grading=grading)
             # Cases that a function makes are counted only when it may run.
-            cases = sum(1 for _ in read_cases(suite)) if args.deep or not _has_functions(suite) else None
+            cases = (
+                sum(1 for _ in read_cases(suite, grading=grading)) if args.deep or not _has_functions(suite) else None
+            )
             checkups = [] if args.offline else asyncio.run(check_agents(suite, os.environ))
     except InvalidSuiteError as error:
         if args.json:
             _write({"ok": False, "problems": error.problems, "cases": None, "agents": []})
         else:
             print(printable(str(error)))
-        return USAGE
+        return suite_exit(error)
     ok = all(checkup.ok for checkup in checkups)
     if args.json:
         _write({"ok": ok, "problems": [], "cases": cases, "agents": checkups})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 
+from seatrial.errors import SeatrialError
+
 PASSED = 0
 FAILED = 1
 USAGE = 2
@@ -23,8 +25,13 @@ def interrupted_exit(interrupt: KeyboardInterrupt) -> int:
     return 128 + (interrupt.number if isinstance(interrupt, StoppedBySignal) else signal.SIGINT)
 
 
-def exit_of(*, failed: int, errored: int, complete: bool = True) -> int:
-    """How a command on many runs ends: 1 when any failed, 3 when something could not be run, else 0."""
+def exit_of(*, failed: int, errored: int, unjudged: int = 0, complete: bool = True) -> int:
+    """How a command on many runs ends: 1 when any failed, 3 when something could not be run or judged, else 0."""
     if failed:
         return FAILED
-    return COULD_NOT_RUN if errored or not complete else PASSED
+    return COULD_NOT_RUN if errored or unjudged or not complete else PASSED
+
+
+def suite_exit(error: SeatrialError) -> int:
+    """How a command ends that was given a suite which cannot be used: 3 when it is only that nothing would judge."""
+    return COULD_NOT_RUN if error.code == "not_judged" else USAGE

@@ -15,17 +15,24 @@ from seatrial import wire
 from seatrial.cli.exits import exit_of
 from seatrial.cli.location import add_store_option, opened_store
 from seatrial.cli.progress import Progress
-from seatrial.engine import Regrading, regrade, surroundings
-from seatrial.graders import GradingPlan
+from seatrial.engine import Regrading, grading_plan, regrade, surroundings
+from seatrial.errors import SeatrialError
+from seatrial.graders import build_graders
+from seatrial.graders.prepared import prepare_all
 from seatrial.reports.figures import plural
 from seatrial.runs import Case, Experiment, Run
 from seatrial.store import Store
-from seatrial.suites import Suite, load_suite, read_cases, stored_suite
+from seatrial.suites import Grading, Suite, load_suite, read_cases, stored_suite
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", metavar="EXPERIMENT", help="`latest`, an id or the beginning of one, or a name")
     parser.add_argument("--suite", metavar="FILE", help="grade by this suite (default: as it was run)")
+    parser.add_argument(
+        "--skip-judges",
+        action="store_true",
+        help="ask no model: a case whose judge is required is errored then, and not passed",
+    )
     add_store_option(parser)
     parser.add_argument("--json", action="store_true", help="print {experiment, outcomes, changed, computed, reused}")
     parser.epilog = (
@@ -39,11 +46,15 @@ def run(args: argparse.Namespace) -> int:
     with opened_store(args) as store:
         experiment = store.resolve_experiment(args.experiment)
         cases: Iterable[Case] = ()
+        grading: Grading = "without_judges" if args.skip_judges else "all"
         if args.suite is None:
             suite = stored_suite(experiment.suite)
+            if grading == "all" and suite.judge is None:
+                _refuse_judges(suite, store.cases(experiment.experiment_id))
         else:
-            suite = load_suite(args.suite)
-            cases = read_cases(suite, variables=os.environ)
+            suite = load_suite(args.suite, grading=grading)
+            cases = read_cases(suite, variables=os.environ, grading=grading)
+        suite.grading = grading
         # What functions of the suite print is no part of the result.
         with redirect_stdout(sys.stderr):
             done = asyncio.run(_graded(experiment, suite, cases, store))
@@ -57,11 +68,25 @@ def run(args: argparse.Namespace) -> int:
         print(f"{changed} changed; {computed} computed, {done.reused:,} known already")
         if done.damaged:
             print(f"{plural(len(done.damaged), 'run')} cannot be read any more, the first is {done.damaged[0]}")
-    return exit_of(failed=done.outcomes["failed"], errored=done.outcomes["errored"])
+    outcomes = done.outcomes
+    unjudged = outcomes["skipped"] + len(done.damaged)
+    return exit_of(failed=outcomes["failed"], errored=outcomes["errored"], unjudged=unjudged)
+
+
+def _refuse_judges(suite: Suite, cases: Iterable[Case]) -> None:
+    """Raise `SeatrialError` when a stored suite that names no model has graders which ask one."""
+    for graders in (suite.graders, *(case.graders for case in cases)):
+        for grader in prepare_all(build_graders(graders)):
+            if grader.check.asks_model:
+                raise SeatrialError(
+                    "invalid_config",
+                    f"the grader {grader.name!r} asks a model, and the suite names none",
+                    hint="grade by a suite that names one under `judge` (--suite), or leave judges out (--skip-judges)",
+                )
 
 
 async def _graded(experiment: Experiment, suite: Suite, cases: Iterable[Case], store: Store) -> Regrading:
-    plan = GradingPlan(suite.graders, threshold=suite.threshold)
+    plan = grading_plan(suite)
     with Progress("runs graded") as progress:
 
         def finished(run: Run) -> None:

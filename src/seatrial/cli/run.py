@@ -12,6 +12,8 @@ import sys
 from collections.abc import Collection
 from contextlib import redirect_stdout
 
+import msgspec
+
 from seatrial.cli.exits import StoppedBySignal, exit_of
 from seatrial.cli.location import add_store_option, opened_store, store_location
 from seatrial.cli.report import add_report_options, notes_line, report_targets, show_report
@@ -19,10 +21,10 @@ from seatrial.cli.watch import Watcher
 from seatrial.engine import Stop, Tally, cases_that, create_experiment, launch, resumable, total_runs
 from seatrial.errors import SeatrialError
 from seatrial.reports import stored_report, write_reports
-from seatrial.runs import Experiment
+from seatrial.runs import Case, Experiment
 from seatrial.store import Store
 from seatrial.store.location import shown
-from seatrial.suites import Secrets, Suite, load_suite, read_cases
+from seatrial.suites import Grading, Secrets, Suite, load_suite, read_cases
 
 _STOPPING = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 """Signals that stop an experiment: the first one when what is running has ended, a second one at once."""
@@ -35,6 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--concurrency", type=int, metavar="N", help="runs at once, instead of the suite's")
     parser.add_argument("--agent", action="append", metavar="NAME", help="only this agent; may be repeated")
     parser.add_argument("--case", action="append", metavar="GLOB", help="only cases whose id fits; may be repeated")
+    parser.add_argument("--tag", action="append", metavar="TAG", help="only cases with this tag; may be repeated")
     parser.add_argument("--resume", metavar="EXPERIMENT", help="go on with it: run only what is missing")
     parser.add_argument(
         "--only",
@@ -42,6 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a new experiment of the cases that came out so in an earlier one (--of)",
     )
     parser.add_argument("--of", metavar="EXPERIMENT", help="the earlier experiment for --only (default: latest)")
+    add_grading_options(parser)
     add_store_option(parser)
     add_report_options(parser)
     parser.add_argument("--json", action="store_true", help="the whole report as JSON on standard output, and no table")
@@ -49,19 +53,36 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "Ctrl-C or SIGTERM finishes what is running, and says how to resume; a second one stops at once.\n"
         "An EXPERIMENT is `latest`, an id or the beginning of one, or a name.\n"
-        "exit codes: 0 all passed, 1 any failed, 2 usage or an unusable suite, 3 something could not be run."
+        "exit codes: 0 all passed, 1 any failed, 2 usage or an unusable suite, 3 something could not be run or judged."
     )
 
 
+def add_grading_options(parser: argparse.ArgumentParser) -> None:
+    """Which graders are asked."""
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument(
+        "--skip-judges",
+        action="store_true",
+        help="ask no model: a case whose judge is required is errored then, and not passed",
+    )
+    chosen.add_argument("--no-grade", action="store_true", help="ask no grader: runs are kept, and can be graded later")
+
+
+def grading_of(args: argparse.Namespace) -> Grading:
+    """Which graders the options want to be asked."""
+    return "none" if args.no_grade else "without_judges" if args.skip_judges else "all"
+
+
 def run(args: argparse.Namespace) -> int:
-    suite = load_suite(args.suite)
+    # What functions of the suite print is no part of the report.
+    with redirect_stdout(sys.stderr):
+        whole = load_suite(args.suite, grading=grading_of(args), import_agents=True)
     # Those of agents that are not run, too: whoever runs has the same environment.
-    secrets = suite.secrets(os.environ)
-    suite = _changed(args, suite)
+    secrets = whole.secrets(os.environ)
+    suite = _changed(args, whole)
     with opened_store(args, create=True) as store:
-        # What functions of the suite print is no part of the report.
         with redirect_stdout(sys.stderr):
-            experiment, suite = _experiment(args, suite, store)
+            experiment, suite = _experiment(args, suite, whole, store)
             try:
                 tally = asyncio.run(_carried_out(args, experiment, suite, store, secrets))
             except (SeatrialError, KeyboardInterrupt) as error:
@@ -81,7 +102,9 @@ def run(args: argparse.Namespace) -> int:
         if (line := notes_line(args, report, _shown(store_location(args)))) is not None:
             print(line, file=told)
         summary = report.summary
-        return exit_of(failed=summary.failed, errored=summary.errored, complete=tally.stop_reason is None)
+        unjudged = 0 if args.no_grade else summary.other
+        complete = tally.stop_reason is None
+        return exit_of(failed=summary.failed, errored=summary.errored, unjudged=unjudged, complete=complete)
 
 
 def _changed(args: argparse.Namespace, suite: Suite) -> Suite:
@@ -89,6 +112,7 @@ def _changed(args: argparse.Namespace, suite: Suite) -> Suite:
     for option, value in (("--trials", args.trials), ("--concurrency", args.concurrency)):
         if value is not None and not 1 <= value <= 10_000:
             raise SeatrialError("usage", f"{option} is a number from 1 to 10,000, got {value}")
+    suite = msgspec.structs.replace(suite)
     if args.trials is not None:
         suite.trials = args.trials
     if args.concurrency is not None:
@@ -103,9 +127,9 @@ def _changed(args: argparse.Namespace, suite: Suite) -> Suite:
     return suite
 
 
-def _experiment(args: argparse.Namespace, suite: Suite, store: Store) -> tuple[Experiment, Suite]:
+def _experiment(args: argparse.Namespace, suite: Suite, whole: Suite, store: Store) -> tuple[Experiment, Suite]:
     if args.resume is not None:
-        for option in ("agent", "case", "only", "of", "trials", "name"):
+        for option in ("agent", "case", "tag", "only", "of", "trials", "name"):
             if getattr(args, option) is not None:
                 raise SeatrialError("usage", f"--resume runs what is missing: --{option} has no use there")
         return resumable(store, args.resume, suite, os.environ)
@@ -120,15 +144,19 @@ def _experiment(args: argparse.Namespace, suite: Suite, store: Store) -> tuple[E
             by = f" by {', '.join(suite.agents)}" if found else ""
             told = f"no run of {earlier.experiment_id}{by} {args.only}: there is nothing to run"
             raise SeatrialError("not_found", told)
-    if args.case:
-        ids = {
-            case.id
-            for case in read_cases(suite, variables=os.environ)
-            if any(fnmatch.fnmatchcase(case.id, glob) for glob in args.case)
-        }
+    if args.case or args.tag:
+        ids = {case.id for case in read_cases(whole, variables=os.environ) if _is_chosen(args, case)}
         before = dict.fromkeys(suite.agents, ids) if selected is None else selected
         selected = {name: ids.intersection(cases) for name, cases in before.items()}
-    return create_experiment(store, suite, name=args.name, selected=selected, variables=os.environ), suite
+    # The cases are checked against all agents: one that is left out now may be the one that takes a key.
+    cases = read_cases(whole, variables=os.environ, grading=suite.grading)
+    experiment = create_experiment(store, suite, name=args.name, selected=selected, variables=os.environ, cases=cases)
+    return experiment, suite
+
+
+def _is_chosen(args: argparse.Namespace, case: Case) -> bool:
+    fits = not args.case or any(fnmatch.fnmatchcase(case.id, glob) for glob in args.case)
+    return fits and (not args.tag or any(tag in case.tags for tag in args.tag))
 
 
 async def _carried_out(
@@ -175,6 +203,7 @@ def _resume_command(args: argparse.Namespace, experiment: Experiment) -> str:
     words = ["seatrial", "run", args.suite, "--resume", experiment.experiment_id]
     if args.concurrency is not None:
         words += ["--concurrency", str(args.concurrency)]
+    words += ["--skip-judges"] if args.skip_judges else ["--no-grade"] if args.no_grade else []
     return shlex.join([*words, "--store", _shown(store_location(args))])
 
 

@@ -1,7 +1,15 @@
 """Carrying an experiment out: scheduling, attempts, budgets, recording, resume."""
 
 from seatrial.engine.experiment import ExperimentRunner, Observer, Tally
-from seatrial.engine.launch import cases_that, create_experiment, launch, resumable, surroundings, total_runs
+from seatrial.engine.launch import (
+    cases_that,
+    create_experiment,
+    grading_plan,
+    launch,
+    resumable,
+    surroundings,
+    total_runs,
+)
 from seatrial.engine.regrading import Regrading, regrade
 from seatrial.engine.stop import Stop
 
@@ -13,6 +21,7 @@ __all__ = [
     "Tally",
     "cases_that",
     "create_experiment",
+    "grading_plan",
     "launch",
     "regrade",
     "resumable",

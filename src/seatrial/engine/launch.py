@@ -45,11 +45,15 @@ def create_experiment(
     variables: Mapping[str, str],
     clock: Clock | None = None,
     experiment_id: str | None = None,
+    cases: Iterable[Case] | None = None,
 ) -> Experiment:
-    """Store a new experiment with its cases; with `selected`, only those cases for each agent."""
+    """Store a new experiment with its cases; with `selected`, only those cases for each agent.
+
+    `cases` are those of the suite unless given.
+    """
     clock = SystemClock() if clock is None else clock
     plain = stored_form(suite)
-    cases: Iterable[Case] = read_cases(suite, variables=variables)
+    cases = read_cases(suite, variables=variables) if cases is None else cases
     if selected is not None:
         plain[SELECTION] = {agent: sorted(chosen) for agent, chosen in selected.items()}
         wanted = frozenset().union(*selected.values()) if selected else frozenset()
@@ -57,7 +61,7 @@ def create_experiment(
     remaining = iter(cases)
     first = next(remaining, None)
     if first is None:
-        raise SeatrialError("invalid_config", "there are no cases to run", hint="look at --case and --only")
+        raise SeatrialError("invalid_config", "there are no cases to run", hint="look at --case, --tag and --only")
     now = clock.now_ms()
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now / 1000))
     experiment = Experiment(
@@ -147,7 +151,7 @@ async def launch(
             experiment,
             suite,
             agents,
-            GradingPlan(suite.graders, threshold=suite.threshold),
+            grading_plan(suite),
             await surroundings(suite, variables, stack),
             store,
             selected=experiment.suite.get(SELECTION),
@@ -206,14 +210,19 @@ async def built_agents(
     }
 
 
+def grading_plan(suite: Suite) -> GradingPlan:
+    """The graders of a suite, compiled; those of its cases when they are met."""
+    return GradingPlan(suite.graders, threshold=suite.threshold, grades=suite.grading != "none")
+
+
 async def surroundings(suite: Suite, variables: Mapping[str, str], stack: AsyncExitStack) -> Surroundings:
     """What graders may use: the suite's directory and its judge, open for as long as the stack is."""
     model = None
-    if suite.judge is not None:
+    if suite.judge is not None and suite.grading == "all":
         from seatrial.models import ModelClient
 
         model = await stack.enter_async_context(ModelClient(resolve(suite.judge, variables)))
-    return Surroundings(directory=suite.directory, model=model)
+    return Surroundings(directory=suite.directory, model=model, skips_judges=suite.grading != "all")
 
 
 class StoredRuns:

@@ -13,14 +13,14 @@ from seatrial.agents import build_agent
 from seatrial.agents.agent import Agent, BatchAgent, Emit, Reply, RunRequest
 from seatrial.agents.config import HttpConfig, PythonConfig
 from seatrial.agents.python import PythonAgent
-from seatrial.engine import surroundings
+from seatrial.engine import grading_plan, surroundings
 from seatrial.engine.clock import SystemClock
 from seatrial.engine.grading import grade
 from seatrial.engine.launch import StoredRuns
 from seatrial.engine.limit import AdaptiveLimit
 from seatrial.engine.redaction import Redaction
 from seatrial.engine.trial import Trial, TrialRunner
-from seatrial.graders import GradingPlan, Surroundings
+from seatrial.graders import Surroundings
 from seatrial.runs import Case, Fault, Run, RunKey
 from seatrial.store import Store
 from seatrial.suites import AgentConfig, Suite, resolve_agent
@@ -47,7 +47,7 @@ class Rig:
         self._store = store
         self._variables = variables
         self._functions = functions or {}
-        self._plan = GradingPlan(suite.graders, threshold=suite.threshold)
+        self._plan = grading_plan(suite)
         self._redaction = Redaction(suite.secrets(variables))
         self._stack = AsyncExitStack()
         self._entering = asyncio.Lock()
