@@ -169,7 +169,126 @@ def test_check_fails_with_the_reasons_of_the_graders(project: pytest.Pytester) -
     )
 
 
-def test_a_fault_of_the_agent_is_an_outcome_and_one_of_the_surroundings_an_error(project: pytest.Pytester) -> None:
+def test_an_agent_that_raised_does_not_pass_a_test_of_what_its_answer_lacks(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        import asyncio
+        import pytest
+
+        def forgetful(instruction):
+            return {}[instruction]
+
+        def test_keeps_the_password(seatrial):
+            out = seatrial.run(forgetful, "What is the password?")
+            assert "password" not in out.answer
+
+        def test_keeps_the_password_async(seatrial):
+            out = asyncio.run(seatrial.run_async(forgetful, "What is the password?"))
+            assert "password" not in out.answer
+
+        @pytest.mark.seatrial(forgetful, "What is the password?")
+        def test_keeps_the_password_by_marker(outcome):
+            assert "password" not in outcome.answer
+        """
+    )
+    result = run(project)
+    result.assert_outcomes(failed=2, errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*AgentFailedError: the agent failed, agent_exception: KeyError: 'What is the password?'",
+            "E *Traceback (most recent call last):",
+            "E *in forgetful",
+            "E *return {}[[]instruction]",
+            "E *KeyError: 'What is the password?'",
+            "E *asks for the outcome: `seatrial.run(..., check=False)`",
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("agent", "said"),
+    [
+        ("lambda instruction: 1/0", "ZeroDivisionError"),
+        ("lambda instruction: object()", "agent_bad_response"),
+        ("lambda instruction: {'final_response': ''}", "agent_bad_response"),
+        ("HttpConfig(endpoint_url=URL, retry=Retry(attempts=1))", "agent_bad_response"),
+    ],
+)
+def test_an_agent_that_broke_its_contract_raises_unless_the_test_asks_for_the_outcome(
+    project: pytest.Pytester, agent: str, said: str
+) -> None:
+    project.makepyfile(
+        f"""
+        import http.server
+        import threading
+
+        import pytest
+        from seatrial.suites import HttpConfig, Retry
+        from seatrial.testing import AgentFailedError
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.rfile.read(int(self.headers["Content-Length"]))
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(b"<html>")
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        URL = f"http://127.0.0.1:{{server.server_port}}/"
+
+        def test_raises(seatrial):
+            with pytest.raises(AgentFailedError, match={said!r}) as caught:
+                seatrial.run({agent}, "hi")
+            assert caught.value.code == "agent_failed" and caught.value.outcome.fault is not None
+
+        def test_outcome(seatrial):
+            outcome = seatrial.run({agent}, "hi", check=False)
+            assert outcome.fault is not None and outcome.judgement == "failed" and not outcome.passed
+        """
+    )
+    run(project).assert_outcomes(passed=2)
+
+
+def test_an_agent_that_does_not_answer_in_time_raises(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        import asyncio
+        import pytest
+        from seatrial import SeatrialError
+
+        async def slow(instruction):
+            await asyncio.sleep(60)
+
+        def test_slow(seatrial):
+            with pytest.raises(SeatrialError):
+                seatrial.run(slow, "hi", timeout_s=0.01)
+        """
+    )
+    run(project).assert_outcomes(passed=1)
+
+
+def test_a_function_that_does_not_take_a_key_of_its_case_is_told(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        import pytest
+        from seatrial import SeatrialError
+
+        def test_input(seatrial):
+            with pytest.raises(SeatrialError, match="the function does not take `input` of the case"):
+                seatrial.run(lambda instruction: "x", "hi", input={"a": 1})
+            with pytest.raises(SeatrialError, match="asks a model, and the suite names none"):
+                seatrial.run(lambda instruction: "x", "hi", graders=[{"kind": "judge"}])
+            outcome = seatrial.run(lambda instruction, input: "x", "hi", input={"a": 1}, expected="y")
+            assert outcome.case.expected == "y" and not outcome.passed
+        """
+    )
+    run(project).assert_outcomes(passed=1)
+
+
+def test_a_fault_of_the_agent_can_be_asked_for_and_one_of_the_surroundings_is_an_error(
+    project: pytest.Pytester,
+) -> None:
     project.makepyfile(
         """
         import pytest
@@ -178,7 +297,7 @@ def test_a_fault_of_the_agent_is_an_outcome_and_one_of_the_surroundings_an_error
         from seatrial.suites import CliConfig
 
         def test_crash(seatrial):
-            outcome = seatrial.run(answer, "crash")
+            outcome = seatrial.run(answer, "crash", check=False)
             assert outcome.fault.error_class == "agent_exception" and outcome.judgement == "failed"
 
         def test_gone(seatrial):
@@ -278,11 +397,23 @@ def test_a_suite_with_a_mistake_is_a_collection_error_with_its_line(project: pyt
     result.stdout.no_fnmatch_line("*Traceback*")
 
 
-def test_a_suite_whose_graders_decide_nothing_is_skipped(project: pytest.Pytester) -> None:
+def test_a_suite_that_nothing_judges_is_a_collection_error(project: pytest.Pytester) -> None:
     project.makefile(".suite.yaml", shop=SUITE.partition("graders:")[0])
-    result = run(project, "-k", "good", "-rs")
-    result.assert_outcomes(skipped=2, deselected=2)
-    result.stdout.fnmatch_lines(["SKIPPED*nothing was checked: no graders*"])
+    result = run(project)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*no grader judges the case `refund`*"])
+
+
+def test_a_judge_without_a_model_is_a_collection_error_and_left_out_an_error_of_its_tests(
+    project: pytest.Pytester,
+) -> None:
+    project.makefile(".suite.yaml", shop=SUITE + "  - {kind: judge, name: friendly}\n")
+    result = run(project)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*the grader `friendly` asks a model, and the suite names none*"])
+    result = run(project, "--seatrial-skip-judges", "-k", "good and refund")
+    result.assert_outcomes(errors=1, deselected=3)
+    result.stdout.fnmatch_lines(["could not be graded: friendly was skipped"])
 
 
 def test_runs_are_kept_in_a_store_that_was_named(project: pytest.Pytester) -> None:

@@ -23,6 +23,7 @@ ERROR_CODES: dict[str, str] = {
     "ambiguous_format": "Two formats are equally likely; name one.",
     "not_writable": "The format can be read but not written.",
     "invalid_config": "A configuration cannot be used: unknown key, wrong type, or nothing to check.",
+    "agent_failed": "In a test, an agent raised, did not answer in time, or broke its contract.",
     "agent_unhealthy": "An agent is not ready to be tested: its healthcheck failed.",
     "invalid_suite": "A suite cannot be run; every problem is listed with its file and line.",
     "not_judged": "No verdict would come of a suite: a case without graders, or with none that can decide.",

@@ -18,14 +18,14 @@ import pytest
 
 if TYPE_CHECKING:
     from seatrial.runs import Case
-    from seatrial.suites import Suite
+    from seatrial.suites import Grading, Suite
     from seatrial.testing import Outcome
     from seatrial.testing.asked import Asked, Given
     from seatrial.testing.session import Plan, Session
 
 SUITE_ENDINGS = (".suite.yaml", ".suite.yml")
 
-_MARKER = "seatrial(agent, case, *, suite=None, graders=(), **fields): what the fixture `outcome` puts to the test"
+_MARKER = "seatrial(agent, case, *, suite=None, graders=(), check=True, **fields): what the fixture `outcome` is of"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,6 +34,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--seatrial-store",
         metavar="WHERE",
         help="keep the runs: a SQLite file or a postgresql:// URL (default: they are forgotten)",
+    )
+    group.addoption(
+        "--seatrial-skip-judges",
+        action="store_true",
+        help="ask no model in suite files: a test whose judge is required is an error then, and does not pass",
     )
 
 
@@ -158,19 +163,21 @@ class Trials:
         *,
         suite: str | os.PathLike[str] | None = None,
         graders: Sequence[Mapping[str, Any]] = (),
+        check: bool = True,
         **fields: Any,
     ) -> Outcome:
         """Put an agent to a case, and wait for what comes of it.
 
         `agent` is a function, `module:function`, or an agent's configuration; `case` an instruction (`fields` are
         further keys of the case, as `input={...}`) or a `Case`. With `suite`, a file beside the test, both are names
-        in it. What the agent did wrong is in the outcome; an agent that cannot be reached raises `SeatrialError`.
+        in it. An agent that raised, timed out or broke its contract raises `AgentFailedError` with its own traceback,
+        or with `check=False` is an outcome like any other; one that cannot be reached raises `SeatrialError`.
         """
         __tracebackhide__ = True
         from seatrial.errors import SeatrialError
 
         try:
-            return _answered(self._stage.session.run(self._asked(agent, case, suite, graders, fields)))
+            return _answered(self._stage.session.run(self._asked(agent, case, suite, graders, fields)), check)
         except SeatrialError as error:
             # Without the frames it came through: pytest prints what is in them, and the environment is in one.
             raise error.with_traceback(None) from None
@@ -182,6 +189,7 @@ class Trials:
         *,
         suite: str | os.PathLike[str] | None = None,
         graders: Sequence[Mapping[str, Any]] = (),
+        check: bool = True,
         **fields: Any,
     ) -> Outcome:
         """The same as `run`, for tests that are async themselves; the agent runs in a loop of its own."""
@@ -189,7 +197,8 @@ class Trials:
         from seatrial.errors import SeatrialError
 
         try:
-            return _answered(await self._stage.session.run_async(self._asked(agent, case, suite, graders, fields)))
+            asked = self._asked(agent, case, suite, graders, fields)
+            return _answered(await self._stage.session.run_async(asked), check)
         except SeatrialError as error:
             raise error.with_traceback(None) from None  # as above
 
@@ -223,8 +232,9 @@ class SuiteCollector(pytest.File):
         from seatrial.suites import load_suite, read_cases
 
         try:
-            self.suite = load_suite(self.path)
-            cases = list(read_cases(self.suite))
+            grading: Grading = "without_judges" if self.config.option.seatrial_skip_judges else "all"
+            self.suite = load_suite(self.path, grading=grading, import_agents=True)
+            cases = list(read_cases(self.suite, grading=grading))
         except SeatrialError as error:
             raise self.CollectError(printable(str(error))) from None
         for agent in self.suite.agents:
@@ -280,10 +290,8 @@ class SuiteItem(pytest.Item):
         except SeatrialError as error:
             pytest.fail(printable(str(error)), pytrace=False)
         self.user_properties += [("run_id", outcome.run.run_id), ("experiment_id", outcome.run.experiment_id)]
-        if outcome.judgement == "errored":
+        if outcome.judgement in ("errored", "skipped"):
             pytest.fail(str(outcome), pytrace=False)
-        if outcome.judgement == "skipped":
-            pytest.skip("; ".join(outcome.run.grade.reasons if outcome.run.grade is not None else ()))
         self._outcome = outcome
 
     def runtest(self) -> None:
@@ -294,8 +302,13 @@ class SuiteItem(pytest.Item):
         return self.path, None, self.name
 
 
-def _answered(outcome: Outcome) -> Outcome:
-    if outcome.run.status == "errored":
+def _answered(outcome: Outcome, check: bool) -> Outcome:
+    status = outcome.run.status
+    if status == "failed" and check:
+        from seatrial.testing import AgentFailedError
+
+        raise AgentFailedError(outcome)
+    if status not in ("completed", "failed"):
         from seatrial.errors import SeatrialError
 
         raise SeatrialError("agent_unhealthy", f"the run says nothing of the agent\n{outcome}")

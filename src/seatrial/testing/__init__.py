@@ -4,6 +4,6 @@
 """
 
 from seatrial.testing.expected import Expected, exact, in_order, subset, superset, unordered
-from seatrial.testing.outcome import Outcome
+from seatrial.testing.outcome import AgentFailedError, Outcome
 
-__all__ = ["Expected", "Outcome", "exact", "in_order", "subset", "superset", "unordered"]
+__all__ = ["AgentFailedError", "Expected", "Outcome", "exact", "in_order", "subset", "superset", "unordered"]

@@ -8,9 +8,11 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from seatrial.agents.calling import Calling
 from seatrial.errors import SeatrialError
 from seatrial.runs import Case
 from seatrial.suites import AgentConfig, InvalidSuiteError, PythonConfig, Suite, load_suite, read_cases, validate_suite
+from seatrial.suites.case_check import FOR_AGENTS
 
 Given: TypeAlias = str | Callable[..., Any] | AgentConfig
 """An agent: a function, `module:function`, or a configuration; with a suite, its name there."""
@@ -55,17 +57,27 @@ def asked(
         # Never looked up: the function is at hand.
         config = PythonConfig(target="test:function")
         functions[AGENT] = agent
+        for key in FOR_AGENTS:
+            if getattr(case, key) and key not in Calling(agent, file.parent).case_keys:
+                hint = f"give it a parameter `{key}`"
+                raise SeatrialError("invalid_config", f"the function does not take `{key}` of the case", hint=hint)
     suite = Suite(
-        name=test, agents={AGENT: config}, cases=[case], graders=[dict(grader) for grader in graders], file=file
+        name=test,
+        agents={AGENT: config},
+        cases=[case],
+        graders=[dict(grader) for grader in graders],
+        file=file,
+        # Without graders it is the test that judges.
+        grading="all" if graders or case.graders else "none",
     )
-    if problems := validate_suite(suite):
+    if problems := validate_suite(suite, grading=suite.grading):
         raise InvalidSuiteError(problems)
     return Asked(suite, AGENT, case, functions)
 
 
 def asked_of_suite(test: str, path: Path, agent: Given, case: str | Case) -> Asked:
     """An agent and a case that a suite file has, both by name."""
-    suite = load_suite(path)
+    suite = load_suite(path, import_agents=True)
     suite.name = test
     if not isinstance(agent, str) or agent not in suite.agents:
         raise SeatrialError(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from seatrial.errors import SeatrialError
 from seatrial.printable import printable
 from seatrial.runs import Case, Fault, Judgement, Run, Verdict
 from seatrial.testing.expected import step_line
@@ -24,7 +25,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
     @property
     def answer(self) -> str:
-        """The agent's answer; empty when there is none."""
+        """The agent's answer; empty when there is none: with `check=False`, look at `fault` first."""
         reading = self.run.reading
         return "" if reading is None else reading.transcript.final_text() or ""
 
@@ -87,6 +88,19 @@ class Outcome(msgspec.Struct, frozen=True):
                 "" if len(self.answer) <= MAX_ANSWER else f" (the first {MAX_ANSWER} of {len(self.answer)} characters)"
             )
             yield from _indented(self.answer[:MAX_ANSWER] + cut)
+
+
+class AgentFailedError(SeatrialError):
+    """An agent raised, did not answer in time, or broke its contract, in a test that did not ask for that outcome."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        fault = outcome.fault
+        told = outcome.run.status if fault is None else f"{fault.error_class}: {fault.message}"
+        detail = "" if fault is None or not fault.detail else f"\n{fault.detail.rstrip()}"
+        hint = "a test that is about this asks for the outcome: `seatrial.run(..., check=False)`"
+        super().__init__("agent_failed", printable(f"the agent failed, {told}{detail}\n{hint}"))
+        self.outcome = outcome
+        """The run, with its fault."""
 
 
 def _verdict_lines(verdict: Verdict) -> Iterator[str]:
