@@ -36,7 +36,7 @@ TOUR: list[tuple[str, str, int]] = [
     ("And one that is not", "seatrial events samples/events-violation.ndjson", 1),
     ("Trajectories against expectations", "seatrial match samples/match.jsonl --text", 1),
 ]
-SUITE = "seatrial run examples/shop.suite.yaml --quiet"
+SUITE = "seatrial run examples/shop.suite.yaml --quiet --skip-judges"
 
 
 def main() -> int:

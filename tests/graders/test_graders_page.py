@@ -24,7 +24,7 @@ def blocks(language: str) -> list[str]:
 def test_every_example_is_a_sound_suite(text: str, tmp_path: Path) -> None:
     file = tmp_path / "example.suite.yaml"
     file.write_text(text, encoding="utf-8")
-    load_suite(file, variables={"OPENAI_API_KEY": "x"})
+    load_suite(file, variables={"OPENAI_API_KEY": "x"}, grading="all")
 
 
 def test_the_function_on_the_page_grades(tmp_path: Path) -> None:

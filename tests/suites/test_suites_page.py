@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("text", blocks("yaml"))
 def test_every_example_is_a_sound_suite(text: str, folder: Path) -> None:
-    load_suite(write(folder, text), variables={"SHOP_TOKEN": "x"})
+    load_suite(write(folder, text), variables={"SHOP_TOKEN": "x"}, grading="all")
 
 
 def test_the_typo_on_the_page_is_told_as_the_page_says(folder: Path) -> None:

@@ -44,9 +44,9 @@ class SubAgent(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_de
     actor_id: str
     """Its label."""
     tools: list[str] = []
-    """The tools it owns; kept with the suite, not sent."""
+    """The tools it owns. Not supported yet: a suite that has it is refused."""
     talks_to: list[str] = []
-    """The labels it hands over to; kept with the suite, not sent."""
+    """The labels it hands over to. Not supported yet: a suite that has it is refused."""
 
 
 class AgentFields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -22,7 +22,7 @@ class Case(msgspec.Struct, omit_defaults=True, kw_only=True, forbid_unknown_fiel
     messages: list[dict[str, Any]] = []
     """Conversation before the instruction, OpenAI style."""
     files: list[str] = []
-    """Paths that a CLI agent is given."""
+    """Paths for the agent: a program, or a function with the parameter `files`."""
     expected: Any = None
     """The reference answer, for graders that compare with one."""
     expected_outcome: ExpectedOutcome = "completion"
@@ -34,10 +34,10 @@ class Case(msgspec.Struct, omit_defaults=True, kw_only=True, forbid_unknown_fiel
     threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
     """The weighted score this case needs; the suite's when absent."""
     tags: list[str] = []
-    """For choosing and grouping cases."""
+    """For choosing cases: `--tag`."""
     metadata: dict[str, Any] = {}
-    """Whatever else should stay with the case; nobody reads it."""
+    """Whatever else should stay with the case; only your own graders read it."""
     world: dict[str, Any] = {}
-    """World seed by axis name (`initial_state`, ...); kept, never sent to the agent, and nothing acts on it yet."""
+    """World seed by axis name (`initial_state`, ...). Not supported yet: a suite that has it is refused."""
     timeout_s: Annotated[float, Meta(gt=0)] | None = None
     """The deadline of its runs; the agent's or the suite's when absent."""
