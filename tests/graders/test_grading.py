@@ -112,10 +112,12 @@ def test_the_grade_says_which_graders_are_missing() -> None:
 
 def test_a_plan_that_does_not_grade_passes_nothing_and_still_tells_a_failed_run() -> None:
     plan = GradingPlan([YES], grades=False)
-    assert plan.grade(subject("done", graders=[YES]), Surroundings())[1].judgement == "skipped"
     fault = Fault("agent_exception", "KeyError: 'order'")
-    assert plan.grade(subject(status="failed", fault=fault), Surroundings())[1].judgement == "failed"
-    assert plan.grade(subject(status="errored", fault=fault), Surroundings())[1].judgement == "errored"
+    runs = subject("done", graders=[YES]), subject(status="failed", fault=fault), subject(status="errored", fault=fault)
+    for run, judgement in zip(runs, ("skipped", "failed", "errored"), strict=True):
+        found = plan.grade(run, Surroundings())
+        assert isinstance(found, tuple)
+        assert (found[0], found[1].judgement) == ([], judgement)
 
 
 def test_the_threshold_of_a_case_goes_before_that_of_the_suite() -> None:

@@ -99,7 +99,7 @@ def test_a_limit_around_a_grader_is_not_changed_by_it() -> None:
 
 
 def test_graders_within_a_composite_have_time_limits_of_their_own() -> None:
-    composite = {"kind": "composite", "rule": "any", "graders": [ENDLESS, {"kind": "contains", "value": "!"}]}
+    composite = {"kind": "composite", "rule": "all", "graders": [ENDLESS, {"kind": "contains", "value": "!"}]}
     found = verdict(subject(TEXT), composite)
     assert found.judgement == "errored"
     assert "longer than 0.3 s" in " ".join(found.reasons)

@@ -85,11 +85,11 @@ def write(folder: Path, text: str, name: str = "shop.suite.yaml") -> Path:
     return file
 
 
-def load(folder: Path, text: str, variables: dict[str, str] | None = None, **options: bool) -> Suite:
+def load(folder: Path, text: str, variables: dict[str, str] | None = None, **options: Any) -> Suite:
     return load_suite(write(folder, text), graders=KINDS, variables=variables or {}, **options)
 
 
-def problems_of(folder: Path, text: str, variables: dict[str, str] | None = None, **options: bool) -> list[str]:
+def problems_of(folder: Path, text: str, variables: dict[str, str] | None = None, **options: Any) -> list[str]:
     """What is said of a suite, without the folder."""
     try:
         load(folder, text, variables, **options)
