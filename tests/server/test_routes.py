@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import aiohttp
+import psycopg
 import pytest
+from strategies.databases import database, mounted_disk
 
 from seatrial.agents.agent import Agent
 from seatrial.events.types import Event, TextMessageChunk
@@ -429,6 +432,53 @@ def test_figures_tell_how_long_commits_take(store: Store) -> None:
         assert buckets == sorted(buckets)
 
     with_server(store, scenario)
+
+
+def test_a_server_is_not_ready_while_its_disk_is_full_and_ready_again_afterwards(tmp_path: Path) -> None:
+    async def becomes(client: aiohttp.ClientSession, status: int) -> str:
+        async with asyncio.timeout(60):
+            while True:
+                async with client.get("/readyz") as response:
+                    if response.status == status:
+                        return await response.text()
+                await asyncio.sleep(0.1)
+
+    with mounted_disk(tmp_path / "disk", 8) as disk, open_store(disk / "store.db") as store:
+
+        async def scenario(client: aiohttp.ClientSession) -> None:
+            await becomes(client, 200)
+            with (disk / "filling").open("wb", buffering=0) as filling, suppress(OSError):
+                while filling.write(bytes(4096)):
+                    pass
+            assert "store_full" in await becomes(client, 503)
+            async with client.get("/healthz") as response:
+                assert response.status == 200
+            (disk / "filling").unlink()
+            await becomes(client, 200)
+
+        with_server(store, scenario)
+
+
+def test_a_server_is_not_ready_while_its_database_takes_no_writes(postgres_server: str) -> None:
+    with database(postgres_server) as url, open_store(url, patience_s=1) as store:
+
+        async def scenario(client: aiohttp.ClientSession) -> None:
+            with psycopg.connect(url, autocommit=True) as admin:
+                for setting, status in (("on", 503), ("off", 200)):
+                    admin.execute(f"ALTER DATABASE {admin.info.dbname} SET default_transaction_read_only = {setting}")
+                    admin.execute(
+                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                    )
+                    admin.execute("SET default_transaction_read_only = off")
+                    async with asyncio.timeout(60):
+                        while True:
+                            async with client.get("/readyz") as response:
+                                if response.status == status:
+                                    break
+                            await asyncio.sleep(0.1)
+
+        with_server(store, scenario)
 
 
 def test_probes_and_figures_tell_how_the_server_is(store: Store) -> None:

@@ -74,7 +74,7 @@ def _comparisons(args: argparse.Namespace) -> tuple[list[Comparison], list[Seatr
 
     found: list[Comparison] = []
     incomparable: list[SeatrialError] = []
-    with opened_store(args) as store:
+    with opened_store(args, read_only=True) as store:
         a, agents_a, all_of_a = _side(store, args.a)
         b, agents_b, all_of_b = _side(store, args.b)
         pairs = agent_pairs(agents_a, agents_b)

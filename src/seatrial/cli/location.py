@@ -27,9 +27,9 @@ def store_location(args: argparse.Namespace) -> str:
     return str(args.store or os.environ.get(VARIABLE) or DEFAULT)
 
 
-def opened_store(args: argparse.Namespace, *, create: bool = False) -> Store:
+def opened_store(args: argparse.Namespace, *, create: bool = False, read_only: bool = False) -> Store:
     """The store that was asked for, open; a context manager."""
     # SQLAlchemy takes longer to load than most commands take to run.
     from seatrial.store import open_store
 
-    return open_store(store_location(args), create=create)
+    return open_store(store_location(args), create=create, read_only=read_only)

@@ -48,7 +48,7 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from seatrial.reports import stored_report, write_reports
 
-    with opened_store(args) as store:
+    with opened_store(args, read_only=True) as store:
         report = stored_report(store, args.experiment)
         show_report(args, report)
         write_reports(report, report_targets(args))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from difflib import get_close_matches
 
@@ -20,6 +19,7 @@ from seatrial.server.feed import Feeds
 from seatrial.server.metrics import CONTENT_TYPE, Metrics
 from seatrial.server.openapi import Document, openapi_document, query_names
 from seatrial.server.problems import on_error
+from seatrial.server.readiness import Readiness
 from seatrial.server.routes import OPERATIONS
 from seatrial.server.service import RunService
 from seatrial.server.settings import ServerSettings
@@ -42,6 +42,7 @@ def build_app(
     """The whole server as one ASGI application."""
     published = wire.encode(document())
     queries = query_names(document())
+    readiness = Readiness(store)
 
     @get("/healthz", sync_to_thread=False)
     def healthz() -> Response[bytes]:
@@ -51,8 +52,7 @@ def build_app(
     async def readyz() -> Response[bytes]:
         if not service.ready:
             raise SeatrialError("shutting_down", "the server is about to stop")
-        # Whether there are keys is the least that can be asked of a store.
-        await asyncio.to_thread(store.has_keys)
+        await readiness.check()
         return _text("ok")
 
     @get("/metrics", sync_to_thread=False)

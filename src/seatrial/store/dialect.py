@@ -41,6 +41,9 @@ class Dialect(Protocol):
         A transaction begins with the first statement, and ends with `commit` or a rollback by the driver.
         """
 
+    def check_room(self) -> None:
+        """Raise `store_full` when it can be told beforehand that there is no room."""
+
     def migrating(self) -> AbstractContextManager[sa.Connection]:
         """A transaction that no other process migrates this store beside."""
 
@@ -88,3 +91,8 @@ class Dialect(Protocol):
 
     def close(self) -> None:
         """Close what is not in use."""
+
+
+def opened_for_reading(name: str) -> SeatrialError:
+    """The error of whoever writes to a store that was opened to be read."""
+    return SeatrialError("store_unavailable", f"{name} was opened to be read only")

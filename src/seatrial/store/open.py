@@ -9,27 +9,31 @@ import sqlalchemy as sa
 
 from seatrial.errors import SeatrialError
 from seatrial.store.dialect import Dialect
-from seatrial.store.schema import REVISIONS, VERSION_TABLE
+from seatrial.store.schema import READABLE_FROM, REVISIONS, VERSION_TABLE
 from seatrial.store.store import Store
 from seatrial.store.writer import PATIENCE_S
 
 _PAUSE_S = 0.05
 
 
-def open_store(where: str | Path, *, create: bool = True, patience_s: float = PATIENCE_S) -> Store:
+def open_store(
+    where: str | Path, *, create: bool = True, read_only: bool = False, patience_s: float = PATIENCE_S
+) -> Store:
     """Open the store at a path, a `sqlite:///` or a `postgresql://` URL.
 
     A store of an older version is brought up to date; one of a newer version is refused (`store_too_new`), and so is
     a database that is something else (`not_a_store`). A store that is not there yet is made, unless `create` is False.
+    With `read_only`, nothing is written and nothing is made: it may be where nothing can be written.
     `patience_s` is how long writers wait for a store that is locked or away.
     """
-    dialect = _dialect(where, create)
+    create = create and not read_only
+    dialect = _dialect(where, create, read_only)
     deadline = time.monotonic() + patience_s
     ready = False
     try:
         while not ready:
             try:
-                _bring_up_to_date(dialect, create)
+                _check_version(dialect) if read_only else _bring_up_to_date(dialect, create)
                 ready = True
             except dialect.errors as error:
                 failure = dialect.failure(error)
@@ -42,39 +46,67 @@ def open_store(where: str | Path, *, create: bool = True, patience_s: float = PA
     return Store(dialect, patience_s)
 
 
-def _dialect(where: str | Path, create: bool) -> Dialect:
+def _dialect(where: str | Path, create: bool, read_only: bool = False) -> Dialect:
     if isinstance(where, Path) or "://" not in where:
-        return _sqlite(Path(where), create)
+        return _sqlite(Path(where), create, read_only)
     try:
         url = sa.make_url(where)
     except sa.exc.ArgumentError:
         raise _no_address() from None
     backend = url.drivername.partition("+")[0]
     if backend == "sqlite" and url.database and url.database != ":memory:":
-        return _sqlite(Path(url.database), create)
+        return _sqlite(Path(url.database), create, read_only)
     if backend in ("postgresql", "postgres"):
         try:
             from seatrial.store.postgres import Postgres
         except ImportError as error:
             hint = "pip install 'seatrial[postgres]'"
             raise SeatrialError("store_unavailable", f"no driver for PostgreSQL: {error}", hint=hint) from None
-        return Postgres(url)
+        return Postgres(url, read_only)
     raise _no_address()
 
 
-def _sqlite(path: Path, create: bool) -> Dialect:
+def _sqlite(path: Path, create: bool, read_only: bool) -> Dialect:
     from seatrial.store.sqlite import SQLite
 
-    if path.is_dir() or path.name == ":memory:":
-        raise _no_address()
-    if not path.exists():
-        if not create:
-            raise SeatrialError("not_found", f"there is no store at {path}")
-        try:
+    try:
+        if path.is_dir() or path.name == ":memory:":
+            raise _no_address()
+        if not path.exists():
+            if not create:
+                raise SeatrialError("not_found", f"there is no store at {path}")
             path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise SeatrialError("store_unavailable", f"{path}: {error.strerror}") from None
-    return SQLite(path)
+    except OSError as error:
+        raise SeatrialError("store_unavailable", f"{path}: {error.strerror}") from None
+    return SQLite(path, read_only)
+
+
+def _check_version(dialect: Dialect) -> None:
+    """Refuse a store that cannot be read as it is."""
+    with dialect.reading.connect() as connection:
+        version = _version(connection)
+        if version is None or version not in REVISIONS:
+            raise _unusable(version, dialect, connection)
+    if REVISIONS.index(version) < REVISIONS.index(READABLE_FROM):
+        raise SeatrialError(
+            "store_unavailable",
+            f"{dialect.name} has version {version} of the schema, and has to be brought up to date to be read",
+            hint="open it once with a command that writes, such as `seatrial grade`, where it can be written",
+        )
+
+
+def _unusable(version: str | None, dialect: Dialect, connection: sa.Connection) -> SeatrialError:
+    """Why a database without a version of ours, or with one that we do not know, is none to work with."""
+    if version is not None:
+        return SeatrialError(
+            "store_too_new",
+            f"{dialect.name} has version {version} of the schema; this Seatrial knows up to {REVISIONS[-1]}",
+            hint="open it with the Seatrial that wrote it, or a later one",
+        )
+    if dialect.is_foreign(connection):
+        hint = "name another file or database; Seatrial makes its own"
+        return SeatrialError("not_a_store", f"{dialect.name} is not a store of Seatrial", hint=hint)
+    return SeatrialError("not_found", f"there is no store at {dialect.name}")
 
 
 def _bring_up_to_date(dialect: Dialect, create: bool) -> None:
@@ -86,18 +118,10 @@ def _bring_up_to_date(dialect: Dialect, create: bool) -> None:
         version = _version(connection)
         if version == REVISIONS[-1]:
             return
-        if version is None:
-            if dialect.is_foreign(connection):
-                hint = "name another file or database; Seatrial makes its own"
-                raise SeatrialError("not_a_store", f"{dialect.name} is not a store of Seatrial", hint=hint)
-            if not create:
-                raise SeatrialError("not_found", f"there is no store at {dialect.name}")
-        elif version not in REVISIONS:
-            raise SeatrialError(
-                "store_too_new",
-                f"{dialect.name} has version {version} of the schema; this Seatrial knows up to {REVISIONS[-1]}",
-                hint="open it with the Seatrial that wrote it, or a later one",
-            )
+        # An empty database becomes a store.
+        new = version is None and create and not dialect.is_foreign(connection)
+        if version not in REVISIONS and not new:
+            raise _unusable(version, dialect, connection)
         migrate(connection, dialect)
 
 

@@ -19,6 +19,8 @@ from seatrial.store.bodies import Document, Packer, pack, unpack
 from seatrial.store.transaction import Operation, Transaction
 from seatrial.transcript import Note
 
+_PROBE = sa.text(f"UPDATE {schema.VERSION_TABLE} SET version_num = version_num")  # noqa: S608 (our name)
+
 
 class CreateExperiment(Operation[int]):
     """Store an experiment; its cases follow. Gives its integer."""
@@ -112,6 +114,13 @@ class MarkExperiment(Operation[None]):
 
     def run(self, to: Transaction) -> None:
         to.execute(self._statement)
+
+
+class Probe(Operation[None]):
+    """Write what is there already: whether that can be done is all that is of interest."""
+
+    def run(self, to: Transaction) -> None:
+        to.execute(_PROBE)
 
 
 class AddNotes(Operation[None]):

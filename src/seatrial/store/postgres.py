@@ -17,7 +17,7 @@ from sqlalchemy.dialects import postgresql
 
 from seatrial.errors import SeatrialError
 from seatrial.store import notices, schema
-from seatrial.store.dialect import Failure
+from seatrial.store.dialect import Failure, opened_for_reading
 from seatrial.store.inserts import ALL, Insert
 from seatrial.store.location import shown
 from seatrial.store.notices import Callback, Listener
@@ -49,8 +49,9 @@ class Postgres:
     errors: tuple[type[Exception], ...] = (psycopg.Error, sa.exc.DBAPIError, sa.exc.TimeoutError, UnicodeEncodeError)
     reading: sa.Engine
 
-    def __init__(self, url: sa.URL) -> None:
+    def __init__(self, url: sa.URL, read_only: bool = False) -> None:
         self.name = shown(url)
+        self._read_only = read_only
         self._engine = sa.create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
         # What is read in several queries is read as of one moment.
         self.reading = self._engine.execution_options(isolation_level="REPEATABLE READ")
@@ -62,9 +63,14 @@ class Postgres:
         self._statements = {insert: _statement(insert) for insert in ALL}
 
     def connect(self) -> sa.Connection:
+        if self._read_only:
+            raise opened_for_reading(self.name)
         connection = self._writing.connect()
         self._writer_process = _driver(connection).info.backend_pid
         return connection
+
+    def check_room(self) -> None:
+        """Only the server knows, and says so when it is written to."""
 
     @contextmanager
     def migrating(self) -> Iterator[sa.Connection]:
@@ -141,6 +147,9 @@ class Postgres:
             return Failure("conflict", SeatrialError("conflict", said))
         if state in _BUSY:
             return Failure("busy", SeatrialError("store_unavailable", said))
+        if state == "25006":
+            hint = "reports can be made of it; to store anything, the database must take transactions that write"
+            return Failure("refused", SeatrialError("store_unavailable", said, hint=hint))
         if state == "53100":
             hint = "make room on the server's disk; what was acknowledged is safe"
             return Failure("refused", SeatrialError("store_full", said, hint=hint))

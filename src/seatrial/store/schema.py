@@ -17,6 +17,8 @@ from sqlalchemy.dialects import postgresql
 
 REVISIONS = ("0001", "0002", "0003", "0004", "0005")
 """Every version of the schema, oldest first; the last is what this code reads and writes."""
+READABLE_FROM = "0001"
+"""The oldest version of which reports can be made without a migration."""
 VERSION_TABLE = "seatrial_version"
 
 # Byte order, as in SQLite: results come in the same order from both, whatever the locale of the server.

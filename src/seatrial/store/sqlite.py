@@ -13,6 +13,7 @@ keep to undo one statement alone; we only ever undo whole transactions.
 from __future__ import annotations
 
 import itertools
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from seatrial.errors import SeatrialError
-from seatrial.store.dialect import Failure
+from seatrial.store.dialect import Failure, opened_for_reading
 from seatrial.store.inserts import Insert
 from seatrial.store.notices import Callback, Listener, Silence
 from seatrial.store.phrases import Phrase
@@ -29,6 +30,9 @@ from seatrial.store.presence import FileClaim, FileHold, Hold, Presence
 
 BUSY_S = 5.0
 """How long SQLite itself waits for a lock; the writer's patience is longer."""
+
+MIN_ROOM = 1 << 20
+"""Bytes that must be left on the disk for a store to be ready for more."""
 
 _ROWS_AT_ONCE = (256, 128, 64, 32, 16, 8, 4, 2, 1)
 _words = sa.Table("words", sa.MetaData(), sa.Column("rowid", sa.Integer), sa.Column("text", sa.Text))
@@ -49,15 +53,26 @@ class SQLite:
 
     errors: tuple[type[Exception], ...] = (sqlite3.Error, sa.exc.DBAPIError, UnicodeEncodeError, OverflowError)
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, read_only: bool = False) -> None:
         self.name = str(path)
         self._path = path
+        self._read_only = read_only
         self.reading = self._engine(path, writes=False)
         self._writing = self._engine(path, writes=True)
         self._statements: dict[tuple[Insert, int], str] = {}
 
     def connect(self) -> sa.Connection:
+        if self._read_only:
+            raise opened_for_reading(self.name)
         return self._writing.connect()
+
+    def check_room(self) -> None:
+        try:
+            room = os.statvfs(self._path.resolve().parent)
+        except OSError as error:
+            raise SeatrialError("store_unavailable", f"{self.name}: {error.strerror}") from None
+        if room.f_bavail * room.f_frsize < MIN_ROOM:
+            raise SeatrialError("store_full", f"{self.name}: the disk is full", hint="make room on the disk")
 
     @contextmanager
     def migrating(self) -> Iterator[sa.Connection]:
@@ -124,6 +139,12 @@ class SQLite:
         if code in _FULL:
             hint = "make room on the disk; what was acknowledged is safe"
             return Failure("refused", SeatrialError("store_full", f"{self.name}: {cause}", hint=hint))
+        if primary == sqlite3.SQLITE_READONLY:
+            hint = "reports can be made of it; to store anything, the file and its directory must be writable"
+            return Failure("refused", SeatrialError("store_unavailable", f"{self.name}: {cause}", hint=hint))
+        if primary == sqlite3.SQLITE_CORRUPT:
+            hint = "take a copy of it, or what `sqlite3 FILE .recover` still finds in it"
+            return Failure("refused", SeatrialError("damaged", f"{self.name}: {cause}", hint=hint))
         if primary == sqlite3.SQLITE_NOTADB:
             return Failure("refused", SeatrialError("not_a_store", f"{self.name}: {cause}"))
         if isinstance(cause, (UnicodeEncodeError, OverflowError)) or primary == sqlite3.SQLITE_TOOBIG:
@@ -148,7 +169,7 @@ class SQLite:
 
     def _engine(self, path: Path, writes: bool) -> sa.Engine:
         engine = sa.create_engine(
-            sa.URL.create("sqlite", database=str(path)),
+            _read_only_url(path) if self._read_only else sa.URL.create("sqlite", database=str(path)),
             # Transactions begin where we say so, not where the driver thinks.
             connect_args={"isolation_level": None, "timeout": BUSY_S, "cached_statements": 128},
             **({"poolclass": sa.NullPool} if writes else {"max_overflow": -1}),
@@ -156,6 +177,32 @@ class SQLite:
         sa.event.listen(engine, "connect", _configure_writing if writes else _configure_reading)
         sa.event.listen(engine, "begin", _begun if writes else _begin_reading)
         return engine
+
+
+def _read_only_url(path: Path) -> sa.URL:
+    """A file to be read as it is. Also where nothing can be written, as far as SQLite can."""
+    address = path.absolute().as_uri()
+    query = {"mode": "ro", "uri": "true"}
+    try:
+        connection = sqlite3.connect(f"{address}?mode=ro", uri=True)
+        try:
+            connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1")
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        # Readers of a write-ahead log share memory through a file beside it. Without a log, and where nobody can
+        # write, there is nothing to share.
+        log = path.with_name(f"{path.name}-wal")
+        unshared = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+        if unshared and os.access(path, os.R_OK):
+            if log.exists() and log.stat().st_size:
+                raise SeatrialError(
+                    "store_unavailable",
+                    f"{path}: a part of it is in {log.name}, which can be read only where files can be made beside it",
+                    hint="copy both files to a directory that can be written, and name the copy",
+                ) from None
+            query["immutable"] = "1"
+    return sa.URL.create("sqlite", database=address, query=query)
 
 
 def _statement(insert: Insert, rows: int) -> str:

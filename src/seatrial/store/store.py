@@ -65,6 +65,11 @@ class Store:
 
     # Writing
 
+    def probe(self) -> Receipt[None]:
+        """Whether the store takes writes: the receipt is kept when it does, else it says why not."""
+        self._dialect.check_room()
+        return self._writer.submit(operations.Probe())
+
     def create_experiment(self, experiment: Experiment, cases: Iterable[Case]) -> int:
         """Store an experiment and its cases, and say how many there are. Blocks; takes the cases as they come.
 
