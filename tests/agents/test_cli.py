@@ -462,6 +462,24 @@ def test_files_that_cannot_be_removed_are_noted_and_cost_no_answer(
     assert [note.code for note in reply.reading.notes if note.code == "files_left"] == ["files_left"]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system has no way to find them")
+def test_a_daemon_that_an_agent_leaves_is_ended_and_noted(tmp_path: Path) -> None:
+    script = (
+        "import os, sys, time\n"
+        "read, write = os.pipe()\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    os.write(write, b'x')\n"
+        "    time.sleep(600)\n"
+        "os.read(read, 1)\n"
+        "print('an answer', end='')\n"
+    )
+    reply = replied(an_agent(tmp_path, script))
+    assert answer_of(reply) == "an answer"
+    assert reply.reading is not None
+    assert "processes_ended" in [note.code for note in reply.reading.notes]
+
+
 def test_a_program_that_removes_its_own_workspace_keeps_its_answer_and_so_do_the_next(
     tmp_path: Path, temporary: Path
 ) -> None:

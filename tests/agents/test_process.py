@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
-import signal
 import sys
-import threading
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -20,20 +17,6 @@ from seatrial.agents import process as process_module
 from seatrial.agents.process import GRACE_S, MAX_LOG_BYTES, Process
 
 PYTHON = [sys.executable, "-I", "-S", "-c"]
-
-
-def no_descriptor(pid: int, flags: int = 0) -> int:
-    raise OSError(errno.ENOSYS, "no such thing")
-
-
-@pytest.fixture(params=["descriptor", "thread"])
-def waiting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """How the end of a program is waited for: as Linux does it, and as where there is no descriptor of a process."""
-    if request.param == "thread":
-        monkeypatch.setattr(os, "pidfd_open", no_descriptor)
-
-
-every_way_of_waiting = pytest.mark.usefixtures("waiting")
 
 
 def running(script: str, scenario: Callable[[Process], Awaitable[Any]], **options: Any) -> Any:
@@ -72,7 +55,6 @@ def wait_until_dead(pid: int) -> None:
         time.sleep(0.01)
 
 
-@every_way_of_waiting
 def test_output_log_and_exit_code_come_apart() -> None:
     script = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"
 
@@ -95,7 +77,6 @@ def test_a_program_without_input_finds_its_input_empty() -> None:
     assert running("import sys; print(repr(sys.stdin.read()))", output_of) == (b"''\n", 0)
 
 
-@every_way_of_waiting
 def test_a_signal_is_a_negative_code() -> None:
     assert running("import os; os.kill(os.getpid(), 9)", output_of) == (b"", -9)
 
@@ -130,7 +111,6 @@ def test_a_program_whose_output_nobody_reads_has_to_wait() -> None:
     assert not running("import os\nwhile True: os.write(1, b'x' * 65536)", scenario)
 
 
-@every_way_of_waiting
 @pytest.mark.parametrize("size", [10, 350_000, 610_000])
 def test_nothing_is_lost_when_it_is_read_long_after_the_program_has_ended(
     monkeypatch: pytest.MonkeyPatch, size: int
@@ -151,7 +131,6 @@ def test_nothing_is_lost_when_it_is_read_long_after_the_program_has_ended(
     assert running(f"import sys; sys.stdout.write('x' * {size})", scenario) == size
 
 
-@every_way_of_waiting
 def test_leaving_the_block_ends_the_program() -> None:
     async def scenario(process: Process) -> int:
         return int(await process.read())
@@ -160,7 +139,6 @@ def test_leaving_the_block_ends_the_program() -> None:
     wait_until_dead(pid)
 
 
-@every_way_of_waiting
 def test_a_program_that_ignores_sigterm_is_killed() -> None:
     script = """
 import os, signal, time
@@ -214,7 +192,6 @@ time.sleep({parent})
 """
 
 
-@every_way_of_waiting
 def test_a_program_that_forks_and_ends_leaves_nothing_behind() -> None:
     async def scenario(process: Process) -> int:
         output, code = await output_of(process)
@@ -226,7 +203,6 @@ def test_a_program_that_forks_and_ends_leaves_nothing_behind() -> None:
     assert time.monotonic() - begun < 120
 
 
-@every_way_of_waiting
 def test_a_program_that_forks_is_ended_with_its_children() -> None:
     async def scenario(process: Process) -> int:
         return int(await process.read())
@@ -234,21 +210,83 @@ def test_a_program_that_forks_is_ended_with_its_children() -> None:
     wait_until_dead(running(FORKING.format(child="pass", parent=600), scenario))
 
 
-def test_a_child_that_leaves_the_group_and_holds_the_pipes_is_not_waited_for() -> None:
-    async def scenario(process: Process) -> int:
+def test_a_child_that_leaves_the_group_is_ended_and_counted() -> None:
+    async def scenario(process: Process) -> tuple[int, int, int]:
         output, code = await output_of(process)
         assert code == 0
-        return int(output)
+        return int(output), process.ended_outside, process.left_outside
 
-    begun = time.monotonic()
-    pid = running(FORKING.format(child="os.setsid()", parent=0), scenario)
-    try:
-        assert time.monotonic() - begun < 120
-    finally:
-        os.kill(pid, signal.SIGKILL)
+    pid, ended, left = running(FORKING.format(child="os.setsid()", parent=0), scenario)
+    wait_until_dead(pid)
+    assert (ended, left) == (1, 0)
 
 
-@every_way_of_waiting
+DAEMON = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        for number in range(3):
+            os.close(number)
+        with open(sys.argv[1], "w") as file:
+            file.write(f"{{os.getpid()}}.")
+        {then}
+    os._exit(0)
+os.wait()
+while not (os.path.exists(sys.argv[1]) and open(sys.argv[1]).read().endswith(".")):
+    time.sleep(0.01)
+print("done")
+"""
+CLEAN = "os.execve('/bin/sleep', ['sleep', '600'], {})"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system has no way to find them")
+@pytest.mark.parametrize("then", ["time.sleep(600)", CLEAN], ids=["a copy", "another program without variables"])
+def test_a_daemon_does_not_outlive_the_program_that_made_it(tmp_path: Path, then: str) -> None:
+    async def play() -> tuple[bytes, int, int]:
+        command = [*PYTHON, DAEMON.format(then=then), str(tmp_path / "pid")]
+        async with Process(command, cwd="/", env=dict(os.environ)) as process:
+            output, code = await output_of(process)
+            return output, code, process.ended_outside
+
+    assert run_unhurried(play()) == (b"done\n", 0, 1)
+    wait_until_dead(int((tmp_path / "pid").read_text().rstrip(".")))
+
+
+def test_a_program_that_starts_daemon_after_daemon_is_ended_with_all_of_them(tmp_path: Path) -> None:
+    script = (
+        "import os, sys, time\n"
+        "for number in range(20):\n"
+        "    if os.fork() == 0:\n"
+        "        os.setsid()\n"
+        "        open(f'{sys.argv[1]}/{os.getpid()}', 'w').close()\n"
+        "        time.sleep(600)\n"
+        "while len(os.listdir(sys.argv[1])) < 20: time.sleep(0.01)\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(600)\n"
+    )
+
+    async def play() -> None:
+        command = [*PYTHON, script, str(tmp_path)]
+        async with Process(command, cwd="/", env=dict(os.environ)) as process:
+            assert await process.read() == b"ready\n"
+            await process.end()
+            assert process.ended_outside == 20
+
+    run_unhurried(play())
+    for path in tmp_path.iterdir():
+        wait_until_dead(int(path.name))
+
+
+def test_a_program_has_the_environment_that_it_was_given_and_no_more() -> None:
+    async def play() -> bytes:
+        env = {"A": "1", "LANG": "C"}
+        async with Process(["/usr/bin/env"], cwd="/", env=env) as process:
+            return (await output_of(process))[0]
+
+    assert sorted(run_unhurried(play()).split()) == [b"A=1", b"LANG=C"]
+
+
 def test_a_cancelled_block_ends_the_program() -> None:
     pids = []
 
@@ -270,7 +308,6 @@ def test_a_cancelled_block_ends_the_program() -> None:
     wait_until_dead(pids[0])
 
 
-@every_way_of_waiting
 def test_a_block_that_is_cancelled_twice_kills_at_once() -> None:
     pids = []
 
@@ -313,7 +350,6 @@ def test_a_program_that_cannot_be_started_is_an_error_of_the_system(command: lis
         asyncio.run(play())
 
 
-@every_way_of_waiting
 def test_many_programs_leave_no_descriptors_behind() -> None:
     async def play() -> int:
         async def one() -> None:
@@ -326,36 +362,3 @@ def test_many_programs_leave_no_descriptors_behind() -> None:
         return len(os.listdir("/proc/self/fd")) - before
 
     assert asyncio.run(play()) <= 0
-
-
-@every_way_of_waiting
-def test_a_program_is_not_reaped_before_its_group_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once it is reaped, its number may be that of another group."""
-    killed: list[bool] = []
-    killpg = os.killpg
-
-    def watched(group: int, number: int) -> None:
-        killed.append(Path(f"/proc/{group}").exists())
-        killpg(group, number)
-
-    monkeypatch.setattr(os, "killpg", watched)
-    assert running("print('done')", output_of) == (b"done\n", 0)
-    assert killed == [True]
-
-
-def test_threads_that_wait_end_with_their_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "pidfd_open", no_descriptor)
-
-    async def play() -> None:
-        async def one() -> None:
-            async with Process(["/bin/true"], cwd="/", env={}) as process:
-                await output_of(process)
-
-        await asyncio.gather(*[one() for _ in range(10)])
-
-    before = threading.active_count()
-    asyncio.run(play())
-    end = time.monotonic() + 60
-    while threading.active_count() > before:
-        assert time.monotonic() < end
-        time.sleep(0.01)

@@ -17,6 +17,9 @@ from seatrial.agents.program import Program, RunFiles, exit_fault, system_fault
 from seatrial.errors import SeatrialError
 from seatrial.runs import Fault
 
+LARGE_BYTES = 64 * 1024
+"""Output from which on reading it takes longer than handing it to a thread."""
+
 
 class CliAgent:
     """Starts a program for each run, and takes what it writes as the answer."""
@@ -86,8 +89,11 @@ class CliAgent:
     async def _read(self, files: RunFiles, reply: Reply) -> None:
         try:
             if self.program.has_output_file:
-                reply.body = read_file(str(files.output), self._max_bytes)
-            reply.reading = read_output(reply.body or b"")
+                reply.body = await asyncio.to_thread(read_file, str(files.output), self._max_bytes)
+            body = reply.body or b""
+            # Others go on while a large one is read.
+            large = len(body) > LARGE_BYTES
+            reply.reading = await asyncio.to_thread(read_output, body) if large else read_output(body)
         except SeatrialError as error:
             reply.fault = _output_fault(error, len(reply.body or b""))
         else:

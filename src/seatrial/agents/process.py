@@ -1,29 +1,30 @@
-"""A program under test and everything it starts: one process group, ended as one."""
+"""A program under test and everything it starts, ended as one by its supervisor."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import select
-import signal
+import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Self, cast
 
-from seatrial.agents.watchdog import Watchdog
+from seatrial.agents import supervisor
 
 GRACE_S = 2.0
 """Between SIGTERM and SIGKILL."""
 DRAIN_S = 1.0
-"""How long output is waited for when the program has ended, and something that left its group holds the pipe."""
+"""How long output is waited for when the program has ended, and something that could not be ended holds the pipe."""
 LOOK_AGAIN_S = 0.1
 """Then, how often it is looked whether what the program wrote has been read."""
 MAX_LOG_BYTES = 16 * 1024
 MAX_LOG_LINES = 20
 READ_BYTES = 256 * 1024
+
+_TERMINATE, _KILL = b"t", b"k"
 
 
 class Process:
@@ -37,7 +38,6 @@ class Process:
         env: Mapping[str, str],
         stdin: IO[bytes] | None = None,
         has_output: bool = True,
-        watchdog: Watchdog | None = None,
     ) -> None:
         """With `has_output`, standard output is the program's answer; if not, it is a part of the log."""
         self._command = command
@@ -45,36 +45,55 @@ class Process:
         self._env = env
         self._stdin = stdin
         self._has_output = has_output
-        self._watchdog = watchdog
         self._loop = asyncio.get_running_loop()
         self._output = _Output()
         self._log = _Log()
         self._transports: list[asyncio.ReadTransport] = []
         self._popen: subprocess.Popen[bytes] | None = None
-        self._descriptor: int | None = None
-        """Tells when it ends, where the system has such a thing."""
+        """Its supervisor."""
+        self._control: socket.socket | None = None
+        self._told = b""
+        """What the supervisor said."""
+        self._news = asyncio.Event()
         self._exit: asyncio.Future[int] = self._loop.create_future()
         self._hang_up: asyncio.TimerHandle | None = None
+        self.ended_outside = 0
+        """Processes that had left the program's group, and were ended with it. Known when the program has ended."""
+        self.left_outside = 0
+        """Those that could not be ended."""
 
     async def __aenter__(self) -> Self:
         """Start it. Raises `OSError` or `ValueError` when that cannot be done."""
-        self._popen = popen = subprocess.Popen(  # noqa: S603 - running the suite's program is what this is for
-            self._command,
-            cwd=self._cwd,
-            env=self._env,
-            stdin=subprocess.DEVNULL if self._stdin is None else self._stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE if self._has_output else subprocess.STDOUT,
-            bufsize=0,
-            start_new_session=True,
-        )
-        if self._watchdog is not None:
-            self._watchdog.guard(popen.pid)
-        self._watch(popen)
+        self._control, theirs = socket.socketpair()
+        try:
+            arguments = [str(theirs.fileno()), self._env.get("LC_CTYPE", ""), *self._command]
+            self._popen = popen = subprocess.Popen(  # noqa: S603 - running the suite's program is what this is for
+                [sys.executable, "-I", "-S", supervisor.__file__, *arguments],
+                cwd=self._cwd,
+                env=self._env,
+                stdin=subprocess.DEVNULL if self._stdin is None else self._stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE if self._has_output else subprocess.STDOUT,
+                bufsize=0,
+                pass_fds=(theirs.fileno(),),
+                # Ctrl-C is for us, and not for what we have to end in an orderly way.
+                start_new_session=True,
+            )
+        except BaseException:
+            self._control.close()
+            raise
+        finally:
+            theirs.close()
+        self._control.setblocking(False)
+        self._loop.add_reader(self._control, self._hear)
         try:
             if self._has_output:
                 await self._connect(self._output, popen.stdout)
             await self._connect(self._log, popen.stderr if self._has_output else popen.stdout)
+            while b"\n" not in self._told and not self._exit.done():
+                self._news.clear()
+                await self._news.wait()
+            self._check_start()
         except BaseException:
             await self.__aexit__()
             raise
@@ -88,7 +107,7 @@ class Process:
                 # Cancelled again while it was ending. It has been killed, so that this does not take long.
                 with suppress(subprocess.TimeoutExpired):
                     self._popen.wait(GRACE_S)
-                    self._exited()
+                    self._hear()
             self._close_pipes()
             if self._hang_up is not None:
                 self._hang_up.cancel()
@@ -109,15 +128,15 @@ class Process:
         return code
 
     async def end(self, grace_s: float = GRACE_S) -> None:
-        """End the group: politely, then not."""
+        """End all of it: politely, then not."""
         if not self._exit.done():
             try:
-                self._signal(signal.SIGTERM)
+                self._order(_TERMINATE)
                 await asyncio.wait({self._exit}, timeout=grace_s)
             finally:
                 # Also when the wait is cancelled: nothing of a program outlives its run.
-                self._signal(signal.SIGKILL)
-            await asyncio.wait({self._exit}, timeout=grace_s)
+                self._order(_KILL)
+            await asyncio.wait({self._exit}, timeout=grace_s + supervisor.SWEEP_S)
 
     def log_lines(self) -> str:
         """The last lines it wrote to standard error, and to standard output where that is no answer."""
@@ -138,50 +157,39 @@ class Process:
         for transport in self._transports:
             transport.close()
 
-    def _signal(self, number: int) -> None:
-        # Not after it was reaped: its number may be another's by then.
-        if self._popen is not None and not self._exit.done():
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._popen.pid, number)
-
-    def _watch(self, popen: subprocess.Popen[bytes]) -> None:
-        """See to it that `_exited` is called in the loop when the program has ended."""
-        if sys.platform == "linux":
-            # Old kernels and some sandboxes have no such thing.
+    def _order(self, letter: bytes) -> None:
+        if self._control is not None and not self._exit.done():
             with suppress(OSError):
-                self._descriptor = os.pidfd_open(popen.pid)
-                self._loop.add_reader(self._descriptor, self._exited)
-                return
+                self._control.send(letter)
 
-        def wait() -> None:
-            _wait_for_end(popen)
-            with suppress(RuntimeError):  # the loop is closed: nobody waits
-                self._loop.call_soon_threadsafe(self._exited)
-
-        threading.Thread(target=wait, daemon=True).start()
-
-    def _exited(self) -> None:
-        """The program has ended and is not reaped yet, so that its number still means its group."""
-        if self._popen is None or self._exit.done():
+    def _hear(self) -> None:
+        """Take what the supervisor says; nothing more comes when it has ended."""
+        if self._control is None or self._popen is None or self._exit.done():
             return
-        if self._descriptor is not None:
-            self._loop.remove_reader(self._descriptor)
-            os.close(self._descriptor)
-        self._signal(signal.SIGKILL)
-        if self._watchdog is not None:
-            self._watchdog.release(self._popen.pid)
-        self._exit.set_result(self._popen.wait())
-        # Something that left the group may hold the pipes.
+        try:
+            while data := self._control.recv(4096):
+                self._told += data
+                self._news.set()
+        except BlockingIOError:
+            return
+        except OSError:
+            pass
+        self._loop.remove_reader(self._control)
+        self._control.close()
+        code = self._popen.wait()
+        last = self._told.splitlines()[-1].split() if self._told else []
+        if last[:1] == [b"exit"]:
+            code, self.ended_outside, self.left_outside = map(int, last[1:])
+        self._exit.set_result(code)
+        self._news.set()
+        # Something that could not be ended may hold the pipes.
         self._hang_up = self._loop.call_later(DRAIN_S, self._close_pipes_when_read)
 
-
-def _wait_for_end(popen: subprocess.Popen[bytes]) -> None:
-    """Wait until a program has ended; where the system lets us, it is left to be reaped."""
-    if hasattr(os, "waitid"):
-        with suppress(ChildProcessError):  # it was reaped already
-            os.waitid(os.P_PID, popen.pid, os.WEXITED | os.WNOWAIT)
-    else:
-        popen.wait()
+    def _check_start(self) -> None:
+        """Raise `OSError` when the supervisor could not start the program."""
+        word, _, number = self._told.partition(b"\n")[0].partition(b" ")
+        if word == b"error":
+            raise OSError(int(number), os.strerror(int(number)))
 
 
 def _is_readable(descriptor: int) -> bool:

@@ -18,7 +18,6 @@ from seatrial.agents.config import CliConfig, argv
 from seatrial.agents.output import read_trace_file
 from seatrial.agents.placeholders import PLACEHOLDERS, put_in, used
 from seatrial.agents.process import Process
-from seatrial.agents.watchdog import Watchdog
 from seatrial.agents.workspace import Workspace
 from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading
@@ -26,6 +25,15 @@ from seatrial.runs import Fault
 from seatrial.transcript import Note, note_code
 
 FILES_LEFT = note_code("files_left", "Not all files that the agent left behind could be removed.", "harmless")
+
+PROCESSES_ENDED = note_code(
+    "processes_ended",
+    "The program had started processes that left its process group and outlived it; they were ended.",
+    "harmless",
+)
+PROCESSES_LEFT = note_code(
+    "processes_left", "Processes that the program had started outlive it, and could not be ended.", "look"
+)
 
 HEALTHCHECK_S = 60.0
 
@@ -38,11 +46,20 @@ class RunFiles(msgspec.Struct):
     folder: Path
     left: str | None = None
     """After the run: why not all files could be removed."""
+    process: Process | None = None
+    """The program that works with them."""
 
     @property
     def notes(self) -> list[Note]:
-        """What is to be said of the files after the run."""
-        return [] if self.left is None else [Note(FILES_LEFT, "", f"files of the agent are left: {self.left}")]
+        """What is to be said of what the program left behind, after the run."""
+        notes = []
+        if self.left is not None:
+            notes.append(Note(FILES_LEFT, "", f"files of the agent are left: {self.left}"))
+        if self.process is not None and self.process.ended_outside:
+            notes.append(Note(PROCESSES_ENDED, "", f"{self.process.ended_outside} outlived the program"))
+        if self.process is not None and self.process.left_outside:
+            notes.append(Note(PROCESSES_LEFT, "", f"{self.process.left_outside} could not be ended"))
+        return notes
 
     @property
     def prompt(self) -> Path:
@@ -77,16 +94,12 @@ class Program:
         self.has_output_file = "OUTPUT_FILE" in self._names
         """Whether it answers in a file, and not on standard output."""
         self._workspace: Workspace | None = None
-        self._watchdog = Watchdog()
         self._closing = ExitStack()
 
     async def __aenter__(self) -> Self:
         await self._check_health()
-        with ExitStack() as closing:
-            closing.enter_context(self._watchdog)
-            # In a thread: what a killed process left is removed first.
-            self._workspace = closing.enter_context(await asyncio.to_thread(Workspace))
-            self._closing = closing.pop_all()
+        # In a thread: what a killed process left is removed first.
+        self._workspace = self._closing.enter_context(await asyncio.to_thread(Workspace))
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
@@ -124,9 +137,9 @@ class Program:
                 env=self._env,
                 stdin=stdin,
                 has_output=not self.has_output_file,
-                watchdog=self._watchdog,
             )
-            return await stack.enter_async_context(process)
+            files.process = await stack.enter_async_context(process)
+            return process
         except (OSError, ValueError) as error:
             return system_fault(error, "agent_not_started", f"the program {_not_started(error)}")
 
