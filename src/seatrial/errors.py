@@ -39,6 +39,7 @@ ERROR_CODES: dict[str, str] = {
     "unstorable": "A value cannot be kept in a store: an id with unusual characters, or more than a database takes.",
     "not_a_store": "The database is not a store of Seatrial, and is left alone.",
     "store_too_new": "The store was written by a newer version of Seatrial.",
+    "store_outdated": "The store was written by an older version of Seatrial, and cannot be brought up to date here.",
     "store_unavailable": "The store cannot be reached, is locked, or is closed.",
     "damaged": "What the store has of something cannot be read any more.",
     "store_full": "There is no room left where the store is.",

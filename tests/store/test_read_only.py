@@ -16,6 +16,7 @@ import pytest
 from strategies import records
 from strategies.databases import database, mounted_disk
 
+from seatrial.cli import main
 from seatrial.errors import SeatrialError
 from seatrial.reports import stored_report
 from seatrial.store import Store, open_store
@@ -114,11 +115,18 @@ def test_a_database_that_takes_no_writes_is_reported_on(postgres_server: str) ->
         assert caught.value.hint is not None
 
 
-def test_a_store_of_the_first_version_is_reported_on_without_a_change(nowhere: str) -> None:
-    dialect = _dialect(nowhere, create=True)
+def of_version(where: str, version: str) -> None:
+    dialect = _dialect(where, create=True)
     with dialect.migrating() as connection:
-        migrate(connection, dialect, "0001")
+        migrate(connection, dialect, version)
     dialect.close()
+
+
+def test_a_store_of_an_older_version_that_can_be_read_is_not_changed(
+    nowhere: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("seatrial.store.open.READABLE_FROM", "0001")
+    of_version(nowhere, "0001")
     with open_store(nowhere, read_only=True) as store:
         assert store.experiments() == []
     dialect = _dialect(nowhere, create=True)
@@ -127,18 +135,26 @@ def test_a_store_of_the_first_version_is_reported_on_without_a_change(nowhere: s
     dialect.close()
 
 
-def test_a_store_that_is_too_old_to_be_read_says_that_it_needs_a_migration(
-    nowhere: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dialect = _dialect(nowhere, create=True)
-    with dialect.migrating() as connection:
-        migrate(connection, dialect, "0001")
-    dialect.close()
-    monkeypatch.setattr("seatrial.store.open.READABLE_FROM", "0002")
-    with pytest.raises(SeatrialError, match="has to be brought up to date"):
+def test_a_store_that_is_too_old_to_be_read_as_it_is_needs_a_migration(nowhere: str) -> None:
+    of_version(nowhere, "0004")
+    with pytest.raises(SeatrialError, match="needs a migration") as caught:
         open_store(nowhere, read_only=True)
+    assert caught.value.code == "store_outdated"
     open_store(nowhere).close()
     open_store(nowhere, read_only=True).close()
+
+
+def test_a_report_brings_an_old_store_up_to_date_or_says_that_it_cannot(
+    disk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = str(disk / "store.db")
+    of_version(where, "0004")
+    forbid_writing(disk)
+    assert main(["report", "latest", "--store", where]) == 3
+    assert "needs a migration" in capsys.readouterr().err
+    subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
+    assert main(["report", "latest", "--store", where]) == 3
+    assert "no experiment" in capsys.readouterr().err
 
 
 def test_to_read_makes_no_store(nowhere: str, tmp_path: Path) -> None:

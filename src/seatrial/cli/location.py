@@ -6,6 +6,8 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
+from seatrial.errors import SeatrialError
+
 if TYPE_CHECKING:
     from seatrial.store import Store
 
@@ -32,4 +34,14 @@ def opened_store(args: argparse.Namespace, *, create: bool = False, read_only: b
     # SQLAlchemy takes longer to load than most commands take to run.
     from seatrial.store import open_store
 
-    return open_store(store_location(args), create=create, read_only=read_only)
+    try:
+        return open_store(store_location(args), create=create, read_only=read_only)
+    except SeatrialError as error:
+        if error.code != "store_outdated":
+            raise
+        outdated = error
+    try:
+        # It has to be brought up to date, if it can be.
+        return open_store(store_location(args), create=False)
+    except SeatrialError:
+        raise outdated from None

@@ -89,9 +89,9 @@ def _check_version(dialect: Dialect) -> None:
             raise _unusable(version, dialect, connection)
     if REVISIONS.index(version) < REVISIONS.index(READABLE_FROM):
         raise SeatrialError(
-            "store_unavailable",
-            f"{dialect.name} has version {version} of the schema, and has to be brought up to date to be read",
-            hint="open it once with a command that writes, such as `seatrial grade`, where it can be written",
+            "store_outdated",
+            f"{dialect.name} has version {version} of the schema, and needs a migration to be read",
+            hint="report on it once where it can be written, or on a copy",
         )
 
 

@@ -17,7 +17,7 @@ from sqlalchemy.dialects import postgresql
 
 REVISIONS = ("0001", "0002", "0003", "0004", "0005")
 """Every version of the schema, oldest first; the last is what this code reads and writes."""
-READABLE_FROM = "0001"
+READABLE_FROM = "0005"
 """The oldest version of which reports can be made without a migration."""
 VERSION_TABLE = "seatrial_version"
 
