@@ -88,6 +88,8 @@ def test_a_pattern_is_not_matched_with_a_huge_answer(negate: bool) -> None:
 @pytest.mark.parametrize(
     "grader",
     [
+        {"kind": "regex", "pattern": ".*"},
+        {"kind": "regex", "pattern": "(?i)x*|y"},
         {"kind": "regex", "pattern": "("},
         {"kind": "regex", "pattern": ""},
         {"kind": "contains", "value": ""},
@@ -113,3 +115,8 @@ def test_hostile_text_is_escaped_and_cut_in_reasons() -> None:
     assert "\x1b" not in found.reasons[0]
     assert "\u202e" not in found.reasons[0]
     assert len(found.reasons[0]) < 300
+
+
+@pytest.mark.parametrize("pattern", ["^$", r"\b", "(?!.*password)", "x*$", "[^@]*"])
+def test_a_pattern_that_may_match_nothing_at_one_place_is_not_taken_for_one_that_always_does(pattern: str) -> None:
+    GradingPlan([{"kind": "regex", "pattern": pattern}])

@@ -5,6 +5,7 @@ A run that completed without an answer has the empty text. Where case is ignored
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from typing import Annotated, Any, ClassVar
 
@@ -193,6 +194,10 @@ class Regex(Grader):
         except SeatrialError as error:
             error.pointer = "/pattern"
             raise
+        # What matches nothing at all, and looks at no place, is found in every text.
+        if not self.whole and _PLACES.search(self.pattern) is None and pattern.search("") is not None:
+            message = f"the pattern {quoted(self.pattern)} is found in every answer, also in an empty one"
+            raise SeatrialError("invalid_config", message, pointer="/pattern")
 
         def find(subject: Subject, surroundings: Surroundings) -> Finding:
             answer = subject.answer or ""
@@ -208,6 +213,8 @@ class Regex(Grader):
         return _answer_check(find)
 
 
+_PLACES = re.compile(r"[\^$]|\\[A-Za-z]|\(\?[=!<(]")
+"""Anchors, boundaries and assertions, by which a pattern can match nothing in one text and fail in another."""
 _VERBS = {
     "contains": ("contains", "does not contain"),
     "icontains": ("contains", "does not contain"),
