@@ -47,7 +47,7 @@ def main() -> int:
     with listening("shop.stream_agent") as stream:
         with listening("shop.http_agent") as http:
             surprises += not ran_as_expected(
-                "Four agents of four kinds on one suite; what failed is told apart from what errored",
+                "Four agents of four kinds on one suite, and why each run failed that did",
                 f"{SUITE} --name before --html {OUTPUT}/report.html",
                 1,
                 {**store, "SHOP_HTTP_URL": http, "SHOP_STREAM_URL": stream},

@@ -8,8 +8,8 @@ import ipaddress
 import json
 import socket
 import tracemalloc
-from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -438,17 +438,35 @@ def test_dns_failure() -> None:
     assert "resolved" in reply.fault.message
 
 
-def test_a_connect_timeout_is_not_a_read_timeout() -> None:
+@contextmanager
+def a_full_queue() -> Iterator[str]:
+    """The URL of a server that accepts nobody: its queue is full, and the kernel does not answer."""
     with ExitStack() as stack:
         listener = stack.enter_context(socket.socket())
         listener.bind(("127.0.0.1", 0))
         listener.listen(0)
-        # A queue that is full: the kernel answers nobody else.
         for _ in range(3):
             waiting = stack.enter_context(socket.socket())
             waiting.setblocking(False)
             waiting.connect_ex(listener.getsockname())
-        reply = unreachable(f"http://127.0.0.1:{listener.getsockname()[1]}/", connect_s=0.2, read_s=10.0)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+
+
+def test_a_deadline_that_comes_before_there_is_a_connection_is_not_the_agents_doing() -> None:
+    async def play(url: str) -> Reply:
+        async with ToolProxy() as proxy, an_agent(url, proxy) as agent:
+            return await ask(agent, a_request(timeout_s=0.2))
+
+    with a_full_queue() as url:
+        reply = asyncio.run(play(url))
+    assert reply.fault is not None
+    assert (reply.fault.error_class, reply.fault.blame) == ("agent_unreachable", "infrastructure")
+    assert "0.2 s" in reply.fault.message
+
+
+def test_a_connect_timeout_is_not_a_read_timeout() -> None:
+    with a_full_queue() as url:
+        reply = unreachable(url, connect_s=0.2, read_s=10.0)
     assert error_class(reply) == "agent_unreachable"
     assert reply.fault is not None
     assert "0.2 s" in reply.fault.message

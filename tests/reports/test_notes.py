@@ -298,7 +298,7 @@ def test_figures_that_are_not_known_of_all_runs_say_so() -> None:
     assert remarks(found.summary.agents[0]) == (
         "the calls of 1 of 3 runs are unknown: nothing lists them (tool_access: none in the suite says that an agent "
         "has no tools); the score is the mean of 2 of 3 graded runs: the others have none; median and p95 are of 2 "
-        "of 3 graded runs: how long the others took is unknown; the cost of 2 of 3 runs is unknown."
+        "of 3 graded runs: the others gave no answer, or their time is unknown; the cost of 2 of 3 runs is unknown."
     )
     assert remarks(report([row(cost_usd=0.5)]).summary.agents[0]) == ""
     for form in ("terminal", "markdown", "html"):

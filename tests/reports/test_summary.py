@@ -108,3 +108,10 @@ def test_a_cell_names_the_first_run_of_each_kind() -> None:
     )
     assert cell.rate == 0.5
     assert cell.score == 0.625
+
+
+def test_how_fast_a_run_without_an_answer_ended_is_not_how_fast_the_agent_answers() -> None:
+    crashed = row("b", "failed", error_class="agent_signal", duration_ms=1.0)
+    late = row("c", "failed", error_class="deadline_exceeded", duration_ms=300_000.0)
+    (agent,) = summarise([row("a", duration_ms=100.0), crashed, late]).agents
+    assert (agent.duration_p50_ms, agent.duration_p95_ms, agent.timed) == (100, 100, 1)

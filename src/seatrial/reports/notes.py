@@ -124,7 +124,7 @@ def remarks(agent: AgentSummary) -> str:
         told.append(f"the score is the mean of {agent.scored:,} of {agent.graded:,} graded runs: the others have none")
     if agent.timed < agent.graded:
         known = f"median and p95 are of {agent.timed:,} of {agent.graded:,} graded runs: " if agent.timed else ""
-        told.append(f"{known}how long {'the others' if known else 'the runs'} took is unknown")
+        told.append(f"{known}{'the others' if known else 'the runs'} gave no answer, or their time is unknown")
     if agent.cost_usd is not None and (unknown := agent.unknown.get("cost_usd")):
         told.append(f"the cost of {unknown:,} of {runs} is unknown")
     return f"{'; '.join(told)}." if told else ""

@@ -1,7 +1,7 @@
 """How sure we are: intervals, paired tests, and what repeated trials say.
 
-Everything here counts runs that passed or failed. A run that errored says nothing of the agent, is in none of these
-numbers, and is counted apart.
+Everything here counts runs that passed or failed. Errored runs are in none of these numbers: what happened was not the
+agent's doing, or could not be judged. Reports show how many they are.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class AgentSummary(msgspec.Struct, frozen=True, kw_only=True):
     scored: int
     """Runs that the score is the mean of."""
     timed: int
-    """Runs that passed or failed and whose duration is known: the next two are of them."""
+    """Runs that passed or failed with an answer, and whose duration is known: the next two are of them."""
     duration_p50_ms: float | None
     duration_p95_ms: float | None
 
@@ -149,8 +149,8 @@ class _Sum:
             self.left_out[row.left_out] += 1
         if row.error_class is not None:
             self.error_classes[row.error_class] += 1
-        # How long it took until a timeout is no speed of the agent.
-        if row.duration_ms is not None and row.outcome in ("passed", "failed"):
+        # How long it took until a timeout or a crash is not how fast the agent answers.
+        if row.duration_ms is not None and row.error_class is None and row.outcome in ("passed", "failed"):
             self.durations.append(row.duration_ms)
         self.attempts += row.attempts
         self.calls[row.calls_known] += 1

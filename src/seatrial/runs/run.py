@@ -14,7 +14,7 @@ from seatrial.trajectory.step import Step
 from seatrial.transcript import Note
 
 RunStatus = Literal["pending", "running", "completed", "failed", "errored", "cancelled"]
-"""`failed`: no answer, and that is the agent's doing. `errored`: no answer, and that says nothing of the agent."""
+"""`failed`: no answer, and that is the agent's doing. `errored`: no answer, and that is not its doing."""
 
 
 class RunKey(msgspec.Struct, frozen=True, order=True):
