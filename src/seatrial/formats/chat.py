@@ -101,6 +101,8 @@ class Chat:
         self.tally = tally
         self.facts: dict[str, CallFacts] = {}
         """What is known of calls beyond the transcript's fields, by call id."""
+        self.prompt: str | None = None
+        """The latest prompt, where a dialect repeats it in every request."""
         self._pairing = Pairing()
         self._turn: AssistantMessage | None = None
         """The turn that further items may belong to, where a dialect writes a turn in several items."""
@@ -210,6 +212,7 @@ class Chat:
 
     def add_system(self, text: str, timestamp: int | None = None) -> None:
         """Append a prompt."""
+        self.prompt = text
         self.add(SystemMessage(text, timestamp))
 
     def add_custom(self, kind: str, payload: Any, timestamp: int | None = None) -> None:
@@ -241,19 +244,20 @@ class Chat:
             return [*self.spoken(text, at)] if agent else [TextBlock(text)]
         pieces: list[Piece] = []
         for index, part in enumerate(content):
-            for piece in self._part(part, (*at, index), agent=agent, known_calls=known_calls):
+            for piece in self.part_pieces(part, (*at, index), agent=agent, known_calls=known_calls):
                 if type(piece) is ReasoningDetailsBlock and pieces and type(pieces[-1]) is ReasoningDetailsBlock:
                     pieces[-1].details.extend(piece.details)
                 else:
                     pieces.append(piece)
         return pieces
 
-    def _part(self, part: Any, at: At, *, agent: bool, known_calls: frozenset[str]) -> Iterable[Piece]:
-        from seatrial.formats.dialects import PARTS
+    def part_pieces(
+        self, part: Any, at: At, *, agent: bool, known_calls: frozenset[str] = frozenset()
+    ) -> Iterable[Piece]:
+        """What one part of a content comes to."""
+        from seatrial.formats.dialects import find_part_reader
 
-        kind = part.get("type") if type(part) is dict else None
-        reader = PARTS.get(kind) if type(kind) is str else None
-        if reader is not None:
+        if type(part) is dict and (reader := find_part_reader(part)) is not None:
             return reader(part, self, at, known_calls)
         block = read_part(part)
         if type(block) is TextBlock and agent:
@@ -285,6 +289,8 @@ class Chat:
         call_id = call.id
         if call_id is None:
             call_id = generated_id(at)
+            while self.has_call(call_id):  # a message may list calls under several keys
+                call_id += "_"
             # A call that brings its own result needs no id to be paired with it.
             if not answered:
                 self.tally.notes.append(generated_id_note(pointer(*at), call.name, call_id))
@@ -292,6 +298,10 @@ class Chat:
         if executed_by != "agent":
             self.set_facts(call_id, executed_by=executed_by)
         return ToolCall(call_id, call.name, call.arguments)
+
+    def has_call(self, call_id: Any) -> bool:
+        """Whether a call of that id was read already."""
+        return type(call_id) is str and self._pairing.name_of(call_id) is not None
 
     def set_facts(self, call_id: str, **facts: Any) -> None:
         """Note down what is known of a call beside its block."""

@@ -19,7 +19,8 @@ _EXIT_CODES: Final = ("exit_code", "exitCode", "returncode", "return_code")
 _STATUS_OF_WORD: Final[Mapping[str, CallStatus]] = {
     **dict.fromkeys(
         ("error", "errored", "failed", "failure", "fail", "denied", "rejected", "refused", "exception", "aborted",
-         "incomplete", "interrupted", "output-error", "output-denied", "approval-denied", "crashed", "invalid"),
+         "incomplete", "interrupted", "output-error", "output-denied", "approval-denied", "crashed", "invalid",
+         "retried"),
         "error",
     ),
     **dict.fromkeys(("timeout", "timed_out", "timedout", "deadline_exceeded", "expired"), "timeout"),

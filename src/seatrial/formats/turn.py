@@ -25,6 +25,17 @@ ARGUMENTS_CUT = note_code(
     "arguments_cut", "The turn ended inside the arguments of a tool call; the text that had come is kept.", "serious"
 )
 
+CALL_DISCARDED = note_code(
+    "call_discarded",
+    "The provider says that the model tried to call a tool, and threw the call away; which one is not known.",
+    "serious",
+)
+
+_DISCARDED = frozenset(
+    {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE",
+     "MALFORMED_TOOL_USE", "MALFORMED_MODEL_OUTPUT"}
+)  # fmt: skip
+"""Stop reasons of Gemini and of Bedrock that mean a lost call."""
 _MAX_COUNT = 2**63 - 1
 
 
@@ -59,6 +70,7 @@ def end_turn(
         tally.add(STOP_REASON_GUESSED, at, f"no stop reason was given; read as {str(message.stop_reason)!r}")
     else:
         given = ending.stop_reason
+        note_discarded_call(given, tally, at)
         reason = reasons.get(given) if type(given) is str else None
         if reason is None:
             reason = StopReason.OTHER
@@ -69,6 +81,12 @@ def end_turn(
             message.stop_reason = reason
         if reason is StopReason.MAX_TOKENS:
             note_cut_arguments(message, tally, at)
+
+
+def note_discarded_call(stop_reason: Any, tally: Tally, at: At) -> None:
+    """Note that a turn ended because the provider could not make sense of a call that the model wrote."""
+    if type(stop_reason) is str and stop_reason.upper() in _DISCARDED:
+        tally.add(CALL_DISCARDED, at, f"the turn ended with {stop_reason!r}: a call of the model's is not here")
 
 
 def note_cut_arguments(message: AssistantMessage, tally: Tally, at: At) -> None:

@@ -51,3 +51,22 @@ def read_usage(value: Any) -> Usage | None:
             counts[field] = count
             counts["input_tokens"] -= count
     return Usage(**counts) if counts else None
+
+
+def split_cached(total: Any, output: Any, *, read: Any = None, written: Any = None) -> dict[str, int] | None:
+    """Counts for `read_usage`, out of an input count that includes what was read from or written to a cache.
+
+    None when there is no count, or when all of them are 0: some libraries write that for counts that they do not have.
+    """
+    cached, stored = _count(read), _count(written)
+    counts = {
+        "input_tokens": max(_count(total) - cached - stored, 0),
+        "output_tokens": _count(output),
+        "cache_creation_input_tokens": stored,
+        "cache_read_input_tokens": cached,
+    }
+    return counts if any(counts.values()) else None
+
+
+def _count(value: Any) -> int:
+    return value if type(value) is int and 0 <= value < 2**63 else 0

@@ -2,7 +2,8 @@
 
 A dialect has `fits(item) -> int`, how sure it is that an item of a list is one of its own, and `read(item, chat, at)`,
 which adds what the item says to a `Chat`. `PARTS` are its content parts, by their `type`, which may stand in messages
-of other dialects as well. Adding a dialect is a module and a line here.
+of other dialects as well; `MEMBERS` those of parts without a `type`, by the key that tells what they are. Adding a
+dialect is a module and a line here.
 """
 
 from __future__ import annotations
@@ -12,7 +13,16 @@ from types import ModuleType
 from typing import Any, Protocol, TypeAlias, cast
 
 from seatrial.formats.chat import Chat, Piece
-from seatrial.formats.dialects import anthropic, openai, responses
+from seatrial.formats.dialects import (
+    anthropic,
+    bedrock,
+    gemini,
+    langchain,
+    openai,
+    pydantic_ai,
+    responses,
+    vercel,
+)
 from seatrial.formats.parts import At
 
 PartReader: TypeAlias = Callable[[dict[str, Any], Chat, At, frozenset[str]], Iterable[Piece]]
@@ -31,11 +41,13 @@ class Dialect(Protocol):
         ...
 
 
-_MODULES: tuple[ModuleType, ...] = (openai, anthropic, responses)
+_MODULES: tuple[ModuleType, ...] = (openai, anthropic, responses, bedrock, gemini, langchain, pydantic_ai, vercel)
 # Of those that are equally sure, the first reads it: they read alike what they share.
 DIALECTS: tuple[Dialect, ...] = tuple(cast("Dialect", module) for module in _MODULES)
 PARTS: dict[str, PartReader] = {kind: reader for module in _MODULES for kind, reader in module.PARTS.items()}
 """Readers of the parts that are not plain text, an image or a thought."""
+MEMBERS: dict[str, PartReader] = {**bedrock.MEMBERS, **gemini.MEMBERS}
+"""Readers of parts without a `type`, by the key that tells what they are."""
 
 
 def find_dialect(item: dict[str, Any]) -> Dialect | None:
@@ -49,3 +61,11 @@ def find_dialect(item: dict[str, Any]) -> Dialect | None:
             if sure == 3:
                 break
     return best
+
+
+def find_part_reader(part: dict[str, Any]) -> PartReader | None:
+    """The reader of a part; None when it is plain text, an image or a thought, or when nobody knows it."""
+    kind = part.get("type")
+    if type(kind) is str:
+        return PARTS.get(kind)
+    return next((MEMBERS[key] for key in part if key in MEMBERS), None)

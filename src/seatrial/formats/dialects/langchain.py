@@ -1,0 +1,349 @@
+"""Messages of LangChain and LangGraph: `model_dump`, `messages_to_dict` and `dumps`.
+
+| wire | transcript |
+| --- | --- |
+| `{type, content, ...}`, `{type, data: {...}}`, `{lc, type: constructor, id, kwargs}` | the message inside |
+| `human` | user message |
+| `ai`, `AIMessageChunk` | assistant message |
+| `system`, `chat` with a role | what they say |
+| `tool`, `function` | tool result; `status: error` is a failed one |
+| `remove` | nothing: what was done stays done |
+| `tool_calls`, `invalid_tool_calls` | tool calls, after the content, where the same ids are the same calls |
+| `additional_kwargs`: `tool_calls`, `function_call` | tool calls, where they are not listed already |
+| content blocks `tool_call`, `invalid_tool_call` | tool calls |
+| content blocks `server_tool_call`, `server_tool_result` | tool call that the provider ran, and its result |
+| content blocks of Anthropic, Bedrock, Responses | what they are there |
+| `usage_metadata`, else `response_metadata` | token counts |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from seatrial import wire
+from seatrial.formats.calls import Call, nameless_note, read_call, set_arguments
+from seatrial.formats.chat import TOOL_CALLS_INVALID, Chat, Piece
+from seatrial.formats.dialects import anthropic, bedrock, gemini, openai, responses
+from seatrial.formats.dialects.responses import ITEM_WITHOUT_CALL
+from seatrial.formats.keys import may_hold_call
+from seatrial.formats.parts import At, dropped_part, json_kind, read_prompt, read_text
+from seatrial.formats.turn import ARGUMENTS_CUT, Ending, end_turn
+from seatrial.formats.usage import split_cached
+from seatrial.transcript import AssistantMessage, ReasoningBlock, StopReason, TextBlock, ToolCall, Transcript, pointer
+from seatrial.transcript.salvage import MESSAGE_DROPPED
+
+FINISH_REASONS: Final = {
+    **anthropic.STOP_REASONS,
+    "stop": StopReason.END_TURN,
+    "STOP": StopReason.END_TURN,
+    "length": StopReason.MAX_TOKENS,
+    "MAX_TOKENS": StopReason.MAX_TOKENS,
+    "tool_calls": StopReason.TOOL_USE,
+    "function_call": StopReason.TOOL_USE,
+}
+KINDS: Final = {
+    **dict.fromkeys(("human", "HumanMessage", "HumanMessageChunk"), "human"),
+    **dict.fromkeys(("ai", "AIMessage", "AIMessageChunk"), "ai"),
+    **dict.fromkeys(("system", "SystemMessage", "SystemMessageChunk"), "system"),
+    **dict.fromkeys(("tool", "ToolMessage", "ToolMessageChunk"), "tool"),
+    **dict.fromkeys(("function", "FunctionMessage", "FunctionMessageChunk"), "function"),
+    **dict.fromkeys(("chat", "ChatMessage", "ChatMessageChunk"), "chat"),
+    **dict.fromkeys(("remove", "RemoveMessage"), "remove"),
+}
+_KEYS: Final = frozenset(
+    {"type", "content", "id", "name", "role", "example", "additional_kwargs", "response_metadata", "tool_calls",
+     "invalid_tool_calls", "tool_call_chunks", "usage_metadata", "tool_call_id", "status", "artifact", "chunk_position",
+     "output_version", "lc_kwargs", "lc_namespace", "lc_serializable"}
+)  # fmt: skip
+_MORE_KEYS: Final = frozenset(
+    {"tool_calls", "function_call", "tool_outputs", "reasoning", "reasoning_content", "refusal"}
+)
+_METADATA_KEYS: Final = frozenset(
+    {"finish_reason", "stop_reason", "stopReason", "token_usage", "usage", "model_name", "model", "model_provider",
+     "id", "system_fingerprint", "created_at", "done_reason", "stop_sequence", "output_version"}
+)  # fmt: skip
+_BLOCK_KEYS: Final = frozenset(
+    {"type", "id", "name", "args", "index", "extras", "error", "tool_call_id", "status", "output", "arguments"}
+)
+
+
+def fits(item: dict[str, Any]) -> int:
+    """A message with a `type` for a role, or one of the wrappings."""
+    return 3 if _unwrapped(item) is not None else 0
+
+
+def read(item: dict[str, Any], chat: Chat, at: At) -> None:
+    """Add the messages that one message stands for."""
+    found = _unwrapped(item)
+    if found is None:
+        return
+    kind, said, inside = found
+    where = (*at, inside) if inside else at
+    content = (*where, "content")
+    if kind == "chat":
+        openai.read({"role": "user", **said}, chat, where)
+    elif kind == "remove":
+        chat.tally.add(ITEM_WITHOUT_CALL, at, "left out a request to remove a message", each="remove")
+    elif kind == "ai":
+        _read_ai(said, chat, where)
+        chat.note_keys(said, _KEYS, where, agent=True)
+    else:
+        if kind == "human":
+            chat.add_user(said.get("content"), content)
+        elif kind == "system":
+            chat.add_system(read_prompt(said.get("content"), content, chat.tally.notes))
+        else:
+            _read_result(said, chat, where, by_name=kind == "function")
+        chat.note_keys(said, _KEYS, where, agent=False)
+
+
+def _unwrapped(item: dict[str, Any]) -> tuple[str, dict[str, Any], str] | None:
+    """What kind of message this is, what it says, and under which key of the item that stands."""
+    kind = item.get("type")
+    if type(kind) is not str:
+        return None
+    if kind == "constructor" and "lc" in item:
+        path, kwargs = item.get("id"), item.get("kwargs")
+        name = path[-1] if type(path) is list and path else None
+        known = KINDS.get(name) if type(name) is str else None
+        return (known, kwargs, "kwargs") if known is not None and type(kwargs) is dict else None
+    known = KINDS.get(kind)
+    if known is None:
+        return None
+    if type(data := item.get("data")) is dict and "content" not in item:
+        return known, data, "data"
+    if known == "remove":
+        return (known, item, "") if "id" in item else None
+    if "content" not in item or ("role" in item and known != "chat"):
+        return None
+    return known, item, ""
+
+
+def _read_result(said: dict[str, Any], chat: Chat, at: At, *, by_name: bool) -> None:
+    message = chat.result(said.get("tool_call_id"), said.get("name"), at, by_name=by_name)
+    message.content = chat.result_blocks(said.get("content"), (*at, "content"))
+    if (artifact := said.get("artifact")) is not None:
+        message.details = artifact
+    chat.mark_failure(message, {"status": said.get("status")})
+    more = said.get("additional_kwargs")
+    if type(more) is dict:
+        chat.mark_failure(message, {"is_error": more.get("is_error")})
+    chat.add_result(message, at)
+
+
+def _read_ai(said: dict[str, Any], chat: Chat, at: At) -> None:
+    chat.close_turn()
+    listed = [*_listed(said, chat, at, "tool_calls"), *_listed(said, chat, at, "invalid_tool_calls")]
+    known = frozenset(call.id for call, _ in listed if call.id is not None)
+    message = chat.extend_turn([], at)
+    _read_kwargs_before(said, chat, at)
+    _read_content(said.get("content"), known, chat, (*at, "content"))
+    for call, where in listed:
+        chat.extend_turn([chat.call(call, where)], where)
+    _read_kwargs_after(said, listed, chat, at)
+    chat.close_turn()
+    _read_ending(said, message, chat, at)
+
+
+def _listed(said: dict[str, Any], chat: Chat, at: At, key: str) -> list[tuple[Call, At]]:
+    entries = said.get(key)
+    if entries is None:
+        return []
+    if type(entries) is not list:
+        chat.tally.add(TOOL_CALLS_INVALID, (*at, key), f"{key} is {json_kind(entries)}, not an array")
+        return []
+    found: list[tuple[Call, At]] = []
+    for index, entry in enumerate(entries):
+        where = (*at, key, index)
+        call = read_call(entry)
+        if call is None:
+            chat.tally.notes.append(nameless_note(pointer(*where)))
+        else:
+            chat.note_keys(entry, _BLOCK_KEYS | {"function"}, where, agent=True)
+            found.append((call, where))
+    return found
+
+
+def _read_content(content: Any, known: frozenset[str], chat: Chat, at: At) -> None:
+    if type(content) is not list:
+        chat.extend_turn(chat.pieces(content, at, agent=True), at)
+        return
+    for index, part in enumerate(content):
+        where = (*at, index)
+        if not _is_responses_item(part):
+            chat.extend_turn(chat.part_pieces(part, where, agent=True, known_calls=known), where)
+        elif type(call_id := part.get("call_id")) is not str or call_id not in known:
+            responses.read(part, chat, where)
+
+
+def _is_responses_item(part: Any) -> bool:
+    """Blocks that are items of the Responses API, as its models are read into a content."""
+    if type(part) is not dict or responses.fits(part) < 3:
+        return False
+    return part["type"] != "reasoning" or "summary" in part or "encrypted_content" in part
+
+
+def _read_kwargs_before(said: dict[str, Any], chat: Chat, at: At) -> None:
+    more, where = said.get("additional_kwargs"), (*at, "additional_kwargs")
+    if type(more) is not dict:
+        return
+    if type(text := more.get("reasoning_content")) is str and text:
+        chat.extend_turn([ReasoningBlock(text)], at)
+    if type(reasoning := more.get("reasoning")) is dict:
+        responses.read({**reasoning, "type": "reasoning"}, chat, (*where, "reasoning"))
+    elif type(reasoning) is str and reasoning:
+        chat.extend_turn([ReasoningBlock(reasoning)], at)
+    if type(refusal := more.get("refusal")) is str and refusal:
+        chat.tally.add(openai.REFUSAL_READ_AS_TEXT, where, "kept what the model said in refusing", each="")
+        chat.extend_turn([TextBlock(refusal)], at)
+
+
+def _read_kwargs_after(said: dict[str, Any], listed: list[tuple[Call, At]], chat: Chat, at: At) -> None:
+    more, where = said.get("additional_kwargs"), (*at, "additional_kwargs")
+    is_listed = _Listed(listed)
+    if type(more) is dict:
+        for call, place in _listed(more, chat, where, "tool_calls"):
+            if not is_listed(call):
+                chat.extend_turn([chat.call(call, place)], place)
+        if (function := more.get("function_call")) is not None:
+            legacy = read_call({"function": function})
+            if legacy is None:
+                chat.tally.notes.append(nameless_note(pointer(*where, "function_call")))
+            elif not is_listed(legacy):
+                place = (*where, "function_call")
+                chat.extend_turn([chat.call(legacy, place)], place)
+        outputs = more.get("tool_outputs")
+        for index, item in enumerate(outputs if type(outputs) is list else []):
+            place = (*where, "tool_outputs", index)
+            if _is_responses_item(item):
+                responses.read(item, chat, place)
+            else:
+                chat.tally.add(MESSAGE_DROPPED, place, "expected an item of a hosted tool")
+        chat.note_keys(more, _MORE_KEYS, where, agent=True)
+    chunks = said.get("tool_call_chunks")
+    for index, chunk in enumerate(chunks if type(chunks) is list else []):
+        part = read_call(chunk)
+        if part is None or not is_listed(part):
+            # A fragment: the rest of the call is in other chunks of the stream.
+            text = "a fragment of a tool call stands alone"
+            chat.tally.add(ARGUMENTS_CUT, (*at, "tool_call_chunks", index), text, each="chunk")
+
+
+class _Listed:
+    """Whether a call is one of a list: by its id, or by what it is, where it has none."""
+
+    def __init__(self, listed: list[tuple[Call, At]]) -> None:
+        self._listed = listed
+        self._ids = {call.id for call, _ in listed}
+        self._shapes: set[tuple[str, bytes]] | None = None
+
+    def __call__(self, call: Call) -> bool:
+        if call.id is not None:
+            return call.id in self._ids
+        if self._shapes is None:
+            self._shapes = {_shape(other) for other, _ in self._listed}
+        return _shape(call) in self._shapes
+
+
+def _shape(call: Call) -> tuple[str, bytes]:
+    return call.name, wire.encode(call.arguments)
+
+
+def _read_ending(said: dict[str, Any], message: AssistantMessage, chat: Chat, at: At) -> None:
+    metadata, where = said.get("response_metadata"), (*at, "response_metadata")
+    about: dict[str, Any] = metadata if type(metadata) is dict else {}
+    reason = about.get("finish_reason") or about.get("stop_reason") or about.get("stopReason")
+    if reason is not None:
+        end_turn(message, Ending(reason), FINISH_REASONS, Transcript(), chat.tally, where)
+    usage = said.get("usage_metadata")
+    if type(usage) is dict:
+        details = usage.get("input_token_details")
+        if type(details) is not dict:
+            details = {}
+        counts = split_cached(
+            usage.get("input_tokens"),
+            usage.get("output_tokens"),
+            read=details.get("cache_read"),
+            written=details.get("cache_creation"),
+        )
+        chat.add_usage(message, counts, (*at, "usage_metadata"))
+    else:
+        chat.add_usage(message, about.get("token_usage") or about.get("usage"), where)
+    for key, value in about.items():
+        if key not in _METADATA_KEYS:
+            chat.drop_key(key, value, where, agent=may_hold_call(key, value))
+
+
+def _call_block(part: dict[str, Any], chat: Chat, at: At, known_calls: frozenset[str]) -> list[Piece]:
+    """A standard content block that is a call, whole or a fragment of a stream."""
+    call = read_call(part)
+    if call is None:
+        chat.tally.notes.append(nameless_note(pointer(*at)))
+        return []
+    kind: str = part["type"]
+    if kind.endswith("_chunk"):
+        set_arguments(call, part.get("args") or "")
+        if call.not_json:
+            chat.tally.add(ARGUMENTS_CUT, at, f"the arguments for {call.name[:40]!r} were cut off")
+    if call.id is not None and call.id in known_calls:
+        return []
+    chat.note_keys(part, _BLOCK_KEYS, at, agent=True)
+    block: ToolCall = chat.call(call, at, executed_by="provider" if kind.startswith("server_") else "agent")
+    return [block]
+
+
+def _server_result(part: dict[str, Any], chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+    message = chat.result(part.get("tool_call_id"), None, at)
+    chat.fill(message, part.get("output"), (*at, "output"))
+    chat.note_keys(part, _BLOCK_KEYS, at, agent=False)
+    chat.mark_failure(message, {"status": part.get("status")})
+    return [message]
+
+
+def _reasoning_content(part: dict[str, Any], chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+    """Bedrock's reasoning, as LangChain's models of it keep it."""
+    said = part.get("reasoning_content")
+    if type(said) is not dict:
+        chat.tally.notes.append(dropped_part(part, at))
+        return []
+    return bedrock.read_reasoning({"reasoningText": said, **said}, chat, at)
+
+
+def _code(part: dict[str, Any], chat: Chat, at: At, known_calls: frozenset[str]) -> list[Piece]:
+    """Code that Gemini ran, and what it printed, as LangChain's models of it keep them."""
+    if part["type"] == "executable_code":
+        inside = {"id": part.get("id"), "code": part.get("executable_code"), "language": part.get("language")}
+        return gemini.read_part({"executableCode": inside}, chat, at, known_calls)
+    result = {"id": part.get("tool_call_id"), "output": part.get("code_execution_result")}
+    result["outcome"] = part.get("outcome")
+    return gemini.read_part({"codeExecutionResult": result}, chat, at, known_calls)
+
+
+def _plain_text(part: dict[str, Any], chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+    if type(text := part.get("text")) is str:
+        return [TextBlock(read_text(text, at, chat.tally.notes))]
+    chat.tally.notes.append(dropped_part(part, at))
+    return []
+
+
+def _non_standard(part: dict[str, Any], chat: Chat, at: At, known_calls: frozenset[str]) -> Iterable[Piece]:
+    """A block of the provider's own inside a standard one."""
+    value = part.get("value")
+    if type(value) is dict and value.get("type") == "non_standard":
+        chat.tally.notes.append(dropped_part(part, at))
+        return []
+    return chat.part_pieces(value, (*at, "value"), agent=True, known_calls=known_calls)
+
+
+PARTS: Final[dict[str, Any]] = {
+    **dict.fromkeys(
+        ("tool_call", "tool_call_chunk", "invalid_tool_call", "server_tool_call", "server_tool_call_chunk"), _call_block
+    ),
+    "server_tool_result": _server_result,
+    "text-plain": _plain_text,
+    "non_standard": _non_standard,
+    "reasoning_content": _reasoning_content,
+    "executable_code": _code,
+    "code_execution_result": _code,
+}

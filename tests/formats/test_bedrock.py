@@ -1,0 +1,63 @@
+"""Bedrock Converse: requests, responses, and what their blocks come to."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from seatrial.formats import bedrock
+from seatrial.formats.reading import Reading
+from seatrial.transcript import AssistantMessage, ReasoningDetailsBlock, StopReason, SystemMessage, TextBlock, Usage
+from seatrial.transcript.reasoning import as_items
+
+
+def read(value: Any) -> Reading:
+    return bedrock.read(json.dumps(value).encode())
+
+
+def answered(content: list[Any], **more: Any) -> Reading:
+    return read({"output": {"message": {"role": "assistant", "content": content}}, "stopReason": "end_turn", **more})
+
+
+def test_a_response_has_its_usage_and_its_stop_reason() -> None:
+    usage = {"inputTokens": 5, "outputTokens": 3, "totalTokens": 8, "cacheWriteInputTokens": 2}
+    reading = answered([{"text": "Done."}], usage=usage, metrics={"latencyMs": 4})
+    (message,) = reading.transcript.messages
+    assert isinstance(message, AssistantMessage)
+    assert message.usage == Usage(5, 3, 2, 0)
+    assert reading.transcript.metadata == {"metrics": {"latencyMs": 4}}
+    assert reading.notes == []
+
+
+def test_a_request_has_its_prompt_in_front() -> None:
+    reading = read({"system": [{"text": "Be brief."}, {"cachePoint": {"type": "default"}}], "messages": []})
+    assert reading.transcript.messages == [SystemMessage("Be brief.")]
+
+
+def test_signed_and_redacted_reasoning_survive() -> None:
+    reading = answered(
+        [
+            {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "sig"}}},
+            {"reasoningContent": {"redactedContent": "ZGF0YQ=="}},
+            {"citationsContent": {"content": [{"text": "Cited."}], "citations": [{"title": "x"}]}},
+        ]
+    )
+    (message,) = reading.transcript.messages
+    assert isinstance(message, AssistantMessage)
+    reasoning, text = message.content
+    assert isinstance(reasoning, ReasoningDetailsBlock)
+    assert [type(item).__name__ for item in as_items(reasoning)] == ["ReasoningText", "ReasoningEncrypted"]
+    assert text == TextBlock("Cited.")
+
+
+def test_a_call_that_the_provider_threw_away_is_a_serious_note() -> None:
+    reading = answered([{"text": "x"}], stopReason="malformed_tool_use")
+    assert [(note.code, note.serious) for note in reading.notes] == [("call_discarded", True)]
+    (message,) = reading.transcript.messages
+    assert isinstance(message, AssistantMessage)
+    assert message.stop_reason is StopReason.ERROR
+
+
+def test_a_block_that_nobody_knows_is_a_serious_note() -> None:
+    reading = answered([{"text": "x", "futureUse": {"name": "delete_account"}}, {"futureUse": {"name": "x"}}])
+    assert [note.serious for note in reading.notes] == [True, True]

@@ -1,0 +1,89 @@
+"""LangChain: the places where a message keeps its calls."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from strategies.spellings import steps_of
+
+from seatrial.formats import langchain
+from seatrial.formats.reading import Reading
+from seatrial.transcript import AssistantMessage, Usage
+
+
+def ai(content: Any = "", **more: Any) -> Reading:
+    return langchain.read(json.dumps([{"type": "ai", "content": content, **more}]).encode())
+
+
+def names(reading: Reading) -> list[str]:
+    return [step[0] for step in steps_of(reading)]
+
+
+RAW = {"id": "c1", "type": "function", "function": {"name": "delete_account", "arguments": '{"id": 7}'}}
+
+
+def test_raw_calls_of_the_provider_count_where_they_are_listed_nowhere_else() -> None:
+    listed = [{"name": "delete_account", "args": {"id": 7}, "id": "c1"}]
+    assert names(ai(tool_calls=listed, additional_kwargs={"tool_calls": [RAW]})) == ["delete_account"]
+    assert names(ai(tool_calls=[], additional_kwargs={"tool_calls": [RAW]})) == ["delete_account"]
+    legacy = {"function_call": RAW["function"]}
+    assert names(ai(tool_calls=listed, additional_kwargs=legacy)) == ["delete_account"]
+    assert names(ai(additional_kwargs=legacy)) == ["delete_account"]
+
+
+def test_an_invalid_call_is_a_call() -> None:
+    reading = ai(invalid_tool_calls=[{"name": "delete_account", "args": "{id: 7", "id": None, "error": "bad"}])
+    assert names(reading) == ["delete_account"]
+    assert "arguments_not_json" in [note.code for note in reading.notes]
+
+
+def test_calls_without_ids_under_two_keys_stay_two() -> None:
+    reading = ai(tool_calls=[{"name": "a", "args": {}, "id": None}], invalid_tool_calls=[{"name": "b", "args": "{"}])
+    assert names(reading) == ["a", "b"]
+    assert len({step.id for message in reading.transcript.messages for step in message.tool_calls()}) == 2  # type: ignore[union-attr]
+
+
+def test_items_of_the_responses_api_in_a_content_are_calls() -> None:
+    content = [
+        {"type": "function_call", "call_id": "c1", "name": "find", "arguments": "{}"},
+        {"type": "web_search_call", "id": "ws1", "status": "completed", "action": {"query": "x"}},
+    ]
+    reading = ai(content, tool_calls=[{"name": "find", "args": {}, "id": "c1"}])
+    assert [(name, by) for name, _, _, by in steps_of(reading)] == [("web_search", "provider"), ("find", "agent")]
+    outputs = {"tool_outputs": [content[1]]}
+    assert names(ai("x", additional_kwargs=outputs)) == ["web_search"]
+
+
+def test_fragments_of_a_streamed_call_are_a_serious_note() -> None:
+    chunk = {"type": "AIMessageChunk", "content": "", "tool_call_chunks": [{"name": None, "args": '{"id', "id": None}]}
+    reading = langchain.read(json.dumps([chunk]).encode())
+    assert [note.code for note in reading.notes if note.serious] == ["arguments_cut"]
+
+
+def test_cached_tokens_are_taken_out_of_the_input() -> None:
+    usage = {"input_tokens": 100, "output_tokens": 5, "input_token_details": {"cache_read": 40, "cache_creation": 10}}
+    (message,) = ai("x", usage_metadata=usage).transcript.messages
+    assert isinstance(message, AssistantMessage)
+    assert message.usage == Usage(50, 5, 10, 40)
+    fallback = {"token_usage": {"prompt_tokens": 3, "completion_tokens": 2}}
+    (message,) = ai("x", response_metadata=fallback).transcript.messages
+    assert isinstance(message, AssistantMessage)
+    assert message.usage == Usage(3, 2, 0, 0)
+
+
+def test_whatever_else_an_answer_holds_is_a_serious_note() -> None:
+    for reading in (
+        ai("x", future=[{"name": "delete_account"}]),
+        ai("x", additional_kwargs={"future": {"name": "delete_account"}}),
+        ai([{"type": "future_call", "name": "delete_account"}]),
+        ai("x", response_metadata={"future": {"tool_calls": [{}]}}),
+    ):
+        assert [note.serious for note in reading.notes] == [True]
+
+
+def test_a_removed_message_removes_no_call() -> None:
+    made = {"type": "ai", "id": "m1", "content": "", "tool_calls": [{"name": "delete_account", "args": {}, "id": "c"}]}
+    for later in ({"type": "remove", "id": "m1", "content": ""}, {"type": "ai", "id": "m1", "content": "hidden"}):
+        reading = langchain.read(json.dumps([made, later]).encode())
+        assert "delete_account" in names(reading)
