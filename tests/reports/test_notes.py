@@ -105,6 +105,16 @@ def test_every_report_says_whose_calls_are_not_all_known_and_why(form: str, stor
         assert UNLISTED.code in text or form in ("html", "markdown")
 
 
+@pytest.mark.parametrize("form", ["terminal", "markdown", "html"])
+def test_people_see_the_counts_by_code_and_what_each_run_has(form: str, store: Store) -> None:
+    text = plain(ALL[form](stored_report(store, "exp-1")))
+    row = r"\| crew \| serious \| invalid_line \| 2 \| 2 \|" if form == "markdown" else "crew serious invalid_line 2 2"
+    assert re.search(row, text)
+    shown = {"terminal": 1, "markdown": 1, "html": 2}  # only the page has a line for the run that passed
+    assert text.count("1 serious note, 1 note to look at") == shown[form]
+    assert f"alls not all known: {DROPPED.message} ({DROPPED.code} at {DROPPED.pointer})" in text
+
+
 def documents(store: Store) -> dict[str, Any]:
     found = stored_report(store, "exp-1")
     return {form: joined(render(found)) for form, render in FORMS.items()}
