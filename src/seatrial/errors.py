@@ -6,6 +6,7 @@ Programs match on `code`, people read `message`. A finding about an agent's data
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 
 ERROR_CODES: dict[str, str] = {
@@ -113,3 +114,23 @@ def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
     """One clear error out of several, one of ours first: they have the same cause more often than not."""
     error = (errors.subgroup(SeatrialError) or errors).exceptions[0]
     return first_error(error) if isinstance(error, BaseExceptionGroup) else error
+
+
+_LACKING = {
+    errno.ENOMEM: "memory",
+    errno.EMFILE: "open files",
+    errno.ENFILE: "open files",
+    errno.ENOSPC: "room on the disk",
+    errno.EDQUOT: "room on the disk",
+}
+
+
+def lacking(error: BaseException) -> str | None:
+    """What the machine, or a limit that was set for us, has no more of, when that is what an exception says."""
+    if isinstance(error, MemoryError):
+        return "memory"
+    if isinstance(error, OSError):
+        return _LACKING.get(error.errno or 0)
+    if isinstance(error, RuntimeError) and str(error) == "can't start new thread":
+        return "threads, or memory for one"
+    return None

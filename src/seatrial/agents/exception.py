@@ -10,7 +10,7 @@ from types import TracebackType
 
 import seatrial
 from seatrial.agents.excerpt import MAX_DETAIL
-from seatrial.errors import InfrastructureError
+from seatrial.errors import InfrastructureError, lacking
 from seatrial.runs import Fault
 from seatrial.world.grant import RunGrant
 
@@ -34,8 +34,12 @@ def exception_fault(
         text, head = grant.redact_text(text), grant.redact_text(head)
     if len(text) > MAX_TRACEBACK:
         text = f"[...]\n{text[-MAX_TRACEBACK:]}"
-    outside = is_infrastructure(error, infrastructure_errors)
-    return Fault("infrastructure_error" if outside else "agent_exception", head[:MAX_DETAIL], detail=text)
+    if is_infrastructure(error, infrastructure_errors):
+        error_class = "infrastructure_error"
+    else:
+        # Whoever used it up: how an agent behaves on a machine that has nothing left says nothing of it.
+        error_class = "agent_exception" if lacking(error) is None else "out_of_resources"
+    return Fault(error_class, head[:MAX_DETAIL], detail=text)
 
 
 def is_infrastructure(error: BaseException, names: Collection[str], depth: int = MAX_CAUSES) -> bool:

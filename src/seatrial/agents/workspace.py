@@ -21,7 +21,7 @@ from typing import Self
 import msgspec
 
 from seatrial.agents import removal
-from seatrial.errors import SeatrialError
+from seatrial.errors import SeatrialError, lacking
 
 PREFIX = "seatrial-agent-"
 RUN_LIMIT_S = 2.0
@@ -55,10 +55,13 @@ class Workspace:
             remove_leftovers(root)
             self._directories = [_Directory(root)]
         except OSError as error:
+            files = lacking(error) == "open files"
             raise SeatrialError(
                 "unwritable_file",
                 f"there is no room for temporary files: {error.strerror}",
-                hint="make room in the temporary directory, or name another one in TMPDIR",
+                hint="raise the limit of open files (`ulimit -n`), or run fewer at once (`--concurrency`)"
+                if files
+                else "make room in the temporary directory, or name another one in TMPDIR",
             ) from None
 
     def __enter__(self) -> Self:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 from typing import TYPE_CHECKING
 
 from seatrial.errors import SeatrialError
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 VARIABLE = "SEATRIAL_STORE"
 DEFAULT = "seatrial.db"
+MIN_FILES = 16
+"""Files that a command with a store has open at once, at the least."""
 
 
 def add_store_option(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +34,11 @@ def store_location(args: argparse.Namespace) -> str:
 
 def opened_store(args: argparse.Namespace, *, create: bool = False, read_only: bool = False) -> Store:
     """The store that was asked for, open; a context manager."""
+    # SQLite has strange things to say when it cannot open a file more.
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit != resource.RLIM_INFINITY and limit < MIN_FILES:
+        told = f"only {limit} files may be open at once, and it takes at least {MIN_FILES}"
+        raise SeatrialError("store_unavailable", told, hint="raise the limit: `ulimit -n 1024`")
     # SQLAlchemy takes longer to load than most commands take to run.
     from seatrial.store import open_store
 

@@ -12,7 +12,7 @@ from typing import NoReturn, Protocol
 
 from seatrial._version import __version__
 from seatrial.cli.exits import COULD_NOT_RUN, USAGE, interrupted_exit
-from seatrial.errors import SeatrialError
+from seatrial.errors import SeatrialError, lacking
 from seatrial.garbage import rare_collections
 
 COMMANDS: dict[str, str] = {
@@ -34,6 +34,9 @@ COMMANDS: dict[str, str] = {
 }
 """Every command and what it does; `seatrial.cli.<command>` is its module."""
 
+_LIMITS = (
+    "raise its limits (`ulimit -n` for open files, `ulimit -v` for memory), or run fewer at once (`--concurrency`)"
+)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -68,7 +71,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of our output went away (`| head`): not an error, and nothing more can be written.
         _leave_stdout()
         return 0
+    except (MemoryError, RuntimeError) as error:
+        if (what := lacking(error)) is None:
+            raise
+        print(f"seatrial: this machine has no {what} left: {_LIMITS}", file=sys.stderr)
+        return COULD_NOT_RUN
     except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
+            print(f"seatrial: this machine has no {lacking(error)} left: {_LIMITS}", file=sys.stderr)
+            return COULD_NOT_RUN
         if error.errno not in _FULL:
             raise
         _leave_stdout()

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from seatrial.errors import SeatrialError
+from seatrial.errors import SeatrialError, lacking
 from seatrial.store.bodies import Packer
 from seatrial.store.dialect import Dialect
 from seatrial.store.receipt import Receipt, keep
@@ -109,7 +109,8 @@ class Writer:
                 group.clear()
         except BaseException as error:
             self._give_up(group, error)
-            raise
+            if lacking(error) is None:
+                raise  # a fault of ours, to be seen where it happened
         finally:
             self._disconnect()
 
@@ -217,6 +218,9 @@ class Writer:
     def _give_up(self, group: list[tuple[Operation[Any], Receipt[Any]]], error: BaseException) -> None:
         """The thread is about to die of a fault of ours: nobody may wait for it."""
         told = SeatrialError("store_unavailable", f"the writer of the store broke: {error!r}")
+        if (what := lacking(error)) is not None:
+            hint = "raise the limit, or run fewer at once (`--concurrency`)"
+            told = SeatrialError("store_unavailable", f"nothing more can be stored: there is no {what} left", hint=hint)
         with self._lock:
             self._closed = told
         group.extend(self._queue)
