@@ -122,6 +122,12 @@ def latest_runs(store: Store) -> list[tuple[str, str]]:
     return [(row.key.case_id, row.outcome) for row in rows]
 
 
+def stopped_as(where: str = "runs.db") -> str:
+    """The status of the latest experiment."""
+    with open_store(where, create=False) as store:
+        return store.resolve_experiment("latest").status
+
+
 def outcomes(where: str = "runs.db") -> dict[str, int]:
     """How many runs of the latest experiment came out how."""
     with open_store(where, create=False) as store:
@@ -462,14 +468,14 @@ def test_a_killed_run_is_resumed_with_nothing_lost_and_nothing_twice(harbour: Pa
 )
 def test_a_signal_finishes_what_runs_and_says_how_to_resume(harbour: Path, number: signal.Signals, reason: str) -> None:
     write_suite(200, concurrency=3)
-    process = start(SLEEP="0.1")
+    process = start("--grace-s", "60", SLEEP="0.1")
     wait_for_calls(process, 4)
     process.send_signal(number)
     stdout, stderr = process.communicate(timeout=90)
     begun = len(asked())
-    assert process.returncode == 3
+    assert process.returncode == 128 + number
     assert f"stopped: {reason}; go on with" in stdout
-    assert "finishing what is running; once more to stop at once" in stderr
+    assert "finishing what is running, for 60 s at most; once more to stop at once" in stderr
     assert outcomes() == {"passed": begun}
     found = re.search(r"go on with\n  seatrial (run .*)\n", stdout)
     assert found is not None
@@ -495,6 +501,7 @@ def test_a_second_signal_stops_at_once(harbour: Path, first: signal.Signals, sec
     assert "--resume" in stderr
     assert "Traceback" not in stderr
     assert outcomes() == {}
+    assert stopped_as() == "stopped"
     assert seatrial("--resume", "latest").returncode == 0
     assert outcomes() == {"passed": 10}
 

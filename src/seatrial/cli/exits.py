@@ -20,9 +20,23 @@ class StoppedBySignal(KeyboardInterrupt):
         self.number = number
 
 
-def interrupted_exit(interrupt: KeyboardInterrupt) -> int:
+REASONS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+"""Signals that stop a command, and how reports call it."""
+
+
+def interrupted_as(interrupt: KeyboardInterrupt) -> str:
+    """What happened to a command that was interrupted, in one word."""
+    return REASONS[interrupt.number if isinstance(interrupt, StoppedBySignal) else signal.SIGINT]
+
+
+def signal_exit(number: signal.Signals) -> int:
     """How a command ends that a signal stopped, as shells count it."""
-    return 128 + (interrupt.number if isinstance(interrupt, StoppedBySignal) else signal.SIGINT)
+    return 128 + number
+
+
+def interrupted_exit(interrupt: KeyboardInterrupt) -> int:
+    """How a command ends that was interrupted."""
+    return signal_exit(interrupt.number if isinstance(interrupt, StoppedBySignal) else signal.SIGINT)
 
 
 def exit_of(*, failed: int, errored: int, unjudged: int = 0, complete: bool = True) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import sys
 from collections.abc import Iterable
@@ -12,10 +11,11 @@ from contextlib import AsyncExitStack, redirect_stdout
 import msgspec
 
 from seatrial import wire
-from seatrial.cli.exits import exit_of
+from seatrial.cli.exits import REASONS, exit_of, signal_exit
 from seatrial.cli.location import add_store_option, opened_store
 from seatrial.cli.progress import Progress
-from seatrial.engine import Regrading, grading_plan, regrade, surroundings
+from seatrial.cli.signals import StopSignals, add_grace_option, grace_of
+from seatrial.engine import Regrading, Stop, grading_plan, regrade, surroundings
 from seatrial.errors import SeatrialError
 from seatrial.graders import build_graders
 from seatrial.graders.prepared import prepare_all
@@ -34,11 +34,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="ask no model: a case whose judge is required is errored then, and not passed",
     )
     add_store_option(parser)
-    parser.add_argument("--json", action="store_true", help="print {experiment, outcomes, changed, computed, reused}")
+    parser.add_argument(
+        "--json", action="store_true", help="print {experiment, outcomes, changed, computed, reused, stop_reason}"
+    )
+    add_grace_option(parser)
     parser.epilog = (
         "Verdicts are known by their content (run, grader, configuration): only what changed is computed.\n"
         "With --suite, what its cases expect counts too; cases that it does not have are graded as stored.\n"
-        "exit codes: 0 all passed, 1 any failed, 2 usage or an unusable suite, 3 something could not be graded."
+        "exit codes: 0 all passed, 1 any failed, 2 usage or an unusable suite, 3 something could not be graded,\n"
+        "130 stopped by Ctrl-C, 143 by SIGTERM: what was graded is stored, and the same command grades the rest."
     )
 
 
@@ -56,8 +60,9 @@ def run(args: argparse.Namespace) -> int:
             cases = read_cases(suite, variables=os.environ, grading=grading)
         suite.grading = grading
         # What functions of the suite print is no part of the result.
-        with redirect_stdout(sys.stderr):
-            done = asyncio.run(_graded(experiment, suite, cases, store))
+        stops = StopSignals(grace_s=grace_of(args), last_words=lambda number: store.close())
+        with redirect_stdout(sys.stderr), stops as signals:
+            done = signals.run(_graded(experiment, suite, cases, store, signals))
     if args.json:
         shown = {"experiment": experiment.experiment_id, **msgspec.to_builtins(done)}
         sys.stdout.buffer.write(wire.encode(shown) + b"\n")
@@ -68,6 +73,10 @@ def run(args: argparse.Namespace) -> int:
         print(f"{changed} changed; {computed} computed, {done.reused:,} known already")
         if done.damaged:
             print(f"{plural(len(done.damaged), 'run')} cannot be read any more, the first is {done.damaged[0]}")
+    if done.stop_reason is not None:
+        print(f"stopped: {done.stop_reason}; the same command grades the rest", file=sys.stderr)
+        if signals.received is not None:
+            return signal_exit(signals.received)
     outcomes = done.outcomes
     unjudged = outcomes["skipped"] + len(done.damaged)
     return exit_of(failed=outcomes["failed"], errored=outcomes["errored"], unjudged=unjudged)
@@ -85,7 +94,11 @@ def _refuse_judges(suite: Suite, cases: Iterable[Case]) -> None:
                 )
 
 
-async def _graded(experiment: Experiment, suite: Suite, cases: Iterable[Case], store: Store) -> Regrading:
+async def _graded(
+    experiment: Experiment, suite: Suite, cases: Iterable[Case], store: Store, signals: StopSignals
+) -> Regrading:
+    stop = Stop()
+    signals.attach(lambda number: stop.request(REASONS[number]))
     plan = grading_plan(suite)
     with Progress("runs graded") as progress:
 
@@ -104,4 +117,5 @@ async def _graded(experiment: Experiment, suite: Suite, cases: Iterable[Case], s
                 cases=cases,
                 secrets=suite.secrets(os.environ),
                 concurrency=suite.concurrency,
+                stop=stop,
             )

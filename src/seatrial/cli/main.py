@@ -7,11 +7,12 @@ import errno
 import importlib
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from typing import NoReturn, Protocol
 
 from seatrial._version import __version__
-from seatrial.cli.exits import COULD_NOT_RUN, USAGE, interrupted_exit
+from seatrial.cli.exits import COULD_NOT_RUN, USAGE, interrupted_as, interrupted_exit
 from seatrial.errors import SeatrialError, lacking
 from seatrial.garbage import rare_collections
 
@@ -52,6 +53,15 @@ class Command(Protocol):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
+    code = _main(argv)
+    if argv is None and len(threading.enumerate()) > 1:
+        from seatrial.cli.signals import leave_threads_behind
+
+        leave_threads_behind(code)
+    return code
+
+
+def _main(argv: Sequence[str] | None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     name = arguments[0] if arguments else ""
     try:
@@ -86,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"seatrial: the output cannot be written: {error.strerror}", file=sys.stderr)
         return COULD_NOT_RUN
     except KeyboardInterrupt as interrupt:
-        print("seatrial: interrupted", file=sys.stderr)
+        print(f"seatrial: {interrupted_as(interrupt)}", file=sys.stderr)
         return interrupted_exit(interrupt)
 
 

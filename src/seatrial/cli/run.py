@@ -14,9 +14,10 @@ from contextlib import redirect_stdout
 
 import msgspec
 
-from seatrial.cli.exits import StoppedBySignal, exit_of
+from seatrial.cli.exits import REASONS, exit_of, signal_exit
 from seatrial.cli.location import add_store_option, opened_store, store_location
 from seatrial.cli.report import add_report_options, notes_line, report_targets, show_report
+from seatrial.cli.signals import StopSignals, add_grace_option, grace_of
 from seatrial.cli.watch import Watcher
 from seatrial.engine import Stop, Tally, cases_that, create_experiment, launch, resumable, total_runs
 from seatrial.errors import SeatrialError
@@ -25,9 +26,6 @@ from seatrial.runs import Case, Experiment
 from seatrial.store import Store
 from seatrial.store.location import shown
 from seatrial.suites import Grading, Secrets, Suite, load_suite, read_cases
-
-_STOPPING = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
-"""Signals that stop an experiment: the first one when what is running has ended, a second one at once."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -50,10 +48,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_report_options(parser)
     parser.add_argument("--json", action="store_true", help="the whole report as JSON on standard output, and no table")
     parser.add_argument("--quiet", action="store_true", help="no progress")
+    add_grace_option(parser)
     parser.epilog = (
         "Ctrl-C or SIGTERM finishes what is running, and says how to resume; a second one stops at once.\n"
         "An EXPERIMENT is `latest`, an id or the beginning of one, or a name.\n"
-        "exit codes: 0 all passed, 1 any failed, 2 usage or an unusable suite, 3 something could not be run or judged."
+        "exit codes: 0 all passed, 1 any failed, 2 usage or an unusable suite, 3 something could not be run or judged,\n"
+        "130 stopped by Ctrl-C, 143 by SIGTERM."
     )
 
 
@@ -83,13 +83,22 @@ def run(args: argparse.Namespace) -> int:
     with opened_store(args, create=True) as store:
         with redirect_stdout(sys.stderr):
             experiment, suite = _experiment(args, suite, whole, store)
-            try:
-                tally = asyncio.run(_carried_out(args, experiment, suite, store, secrets))
-            except (SeatrialError, KeyboardInterrupt) as error:
-                if isinstance(error, SeatrialError) and error.code == "conflict":
-                    raise  # another process runs it
+            stop = Stop()
+
+            def last_words(number: signal.Signals) -> None:
+                if stop.abandon is not None:
+                    stop.abandon(REASONS[number])
+                    store.close()
                 print(f"go on with\n  {_resume_command(args, experiment)}", file=sys.stderr)
-                raise
+
+            with StopSignals(grace_s=grace_of(args), last_words=last_words) as signals:
+                try:
+                    tally = signals.run(_carried_out(args, experiment, suite, store, secrets, stop, signals))
+                except (SeatrialError, KeyboardInterrupt) as error:
+                    if isinstance(error, SeatrialError) and error.code == "conflict":
+                        raise  # another process runs it
+                    print(f"go on with\n  {_resume_command(args, experiment)}", file=sys.stderr)
+                    raise
         report = stored_report(store, experiment.experiment_id)
         show_report(args, report)
         told = sys.stderr if args.json else sys.stdout
@@ -101,6 +110,8 @@ def run(args: argparse.Namespace) -> int:
             print(f"{form}: {path}", file=told)
         if (line := notes_line(args, report, _shown(store_location(args)))) is not None:
             print(line, file=told)
+        if tally.stop_reason is not None and signals.received is not None:
+            return signal_exit(signals.received)
         summary = report.summary
         unjudged = 0 if args.no_grade else summary.other
         complete = tally.stop_reason is None
@@ -160,43 +171,28 @@ def _is_chosen(args: argparse.Namespace, case: Case) -> bool:
 
 
 async def _carried_out(
-    args: argparse.Namespace, experiment: Experiment, suite: Suite, store: Store, secrets: Secrets
+    args: argparse.Namespace,
+    experiment: Experiment,
+    suite: Suite,
+    store: Store,
+    secrets: Secrets,
+    stop: Stop,
+    signals: StopSignals,
 ) -> Tally:
-    stop = Stop()
-    loop = asyncio.get_running_loop()
-    carrying_out = asyncio.current_task()
-    cancelled_by: signal.Signals | None = None
+    def asked(number: signal.Signals) -> None:
+        stop.request(REASONS[number])
+        within = f"{grace_of(args)[number]:g} s at most"
+        print(f"\nfinishing what is running, for {within}; once more to stop at once", file=sys.stderr)
 
-    def interrupted(number: signal.Signals) -> None:
-        nonlocal cancelled_by
-        if stop.reason is None:
-            stop.request(_STOPPING[number])
-            print("\nfinishing what is running; once more to stop at once", file=sys.stderr)
-        elif carrying_out is not None:
-            cancelled_by = number
-            carrying_out.cancel()
-            # Should the end take too long, the next one is no longer up to us.
-            for each in _STOPPING:
-                loop.remove_signal_handler(each)
-
-    for number in _STOPPING:
-        loop.add_signal_handler(number, interrupted, number)
-    try:
-        with Watcher(experiment, total_runs(store, experiment, suite), quiet=args.quiet) as observer:
-            showing = asyncio.create_task(observer.keep_showing())
-            try:
-                return await launch(
-                    experiment, suite, store, variables=os.environ, secrets=secrets, observer=observer, stop=stop
-                )
-            finally:
-                showing.cancel()
-    except asyncio.CancelledError:
-        if cancelled_by is not None:
-            raise StoppedBySignal(cancelled_by) from None
-        raise
-    finally:
-        for number in _STOPPING:
-            loop.remove_signal_handler(number)
+    signals.attach(asked)
+    with Watcher(experiment, total_runs(store, experiment, suite), quiet=args.quiet) as observer:
+        showing = asyncio.create_task(observer.keep_showing())
+        try:
+            return await launch(
+                experiment, suite, store, variables=os.environ, secrets=secrets, observer=observer, stop=stop
+            )
+        finally:
+            showing.cancel()
 
 
 def _resume_command(args: argparse.Namespace, experiment: Experiment) -> str:

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
-from seatrial.cli.exits import PASSED, StoppedBySignal
+from seatrial.cli.exits import PASSED, REASONS
 from seatrial.cli.location import add_store_option, opened_store
+from seatrial.cli.signals import ENDING_S, StopSignals
 from seatrial.cli.terminal import printable
 from seatrial.errors import SeatrialError
 
@@ -138,8 +139,13 @@ def run(args: argparse.Namespace) -> int:
     settings.check()
     suite = _suite(args.suite)
     start_logging(settings.log_format)
-    with opened_store(args, create=True) as store, asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_served(store, suite, settings, as_json=args.json))
+    # The service itself ends what takes longer than `--drain-s`.
+    grace_s = dict.fromkeys(REASONS, settings.drain_s + ENDING_S)
+    with (
+        opened_store(args, create=True) as store,
+        StopSignals(grace_s=grace_s, last_words=lambda number: store.close()) as signals,
+    ):
+        signals.run(_served(store, suite, settings, signals, as_json=args.json), _loop_factory())
     return PASSED
 
 
@@ -160,10 +166,13 @@ def _suite(path: str | None) -> Suite | None:
     return load_suite(path, cases_needed=False)
 
 
-async def _served(store: Store, suite: Suite | None, settings: ServerSettings, *, as_json: bool) -> None:
+async def _served(
+    store: Store, suite: Suite | None, settings: ServerSettings, signals: StopSignals, *, as_json: bool
+) -> None:
     from seatrial.server.serve import Stopping, serve
 
     stopping = Stopping()
+    signals.attach(lambda number: stopping.ask())
     limits = None if suite is None else _limits(suite)
     secrets = None if suite is None else suite.secrets(os.environ)
     async with AsyncExitStack() as stack:
@@ -172,15 +181,7 @@ async def _served(store: Store, suite: Suite | None, settings: ServerSettings, *
         def announce(url: str) -> None:
             _say(url, agents, as_json=as_json)
 
-        try:
-            with stopping.on_signals():
-                await serve(
-                    store, agents, settings, limits=limits, secrets=secrets, stopping=stopping, announce=announce
-                )
-        except asyncio.CancelledError:
-            if stopping.insisted is not None:
-                raise StoppedBySignal(stopping.insisted) from None
-            raise
+        await serve(store, agents, settings, limits=limits, secrets=secrets, stopping=stopping, announce=announce)
 
 
 def _limits(suite: Suite) -> dict[str, Limits]:

@@ -120,7 +120,14 @@ class ExperimentRunner:
                 missing[name] = chain([first], trials)
         if missing:
             self._store.resume_experiment(experiment_id)
-            await self._carry_out(missing)
+            self.stop.abandon = self._abandon
+            try:
+                await self._carry_out(missing)
+            except asyncio.CancelledError:
+                self._abandon(self.stop.reason or "cancelled")
+                raise
+            finally:
+                self.stop.abandon = None
         reason = self.stop.reason if self._left_out else self._damaged
         if missing or self.experiment.status != "finished":
             await self._store.finish_experiment(experiment_id, finished_at=self._clock.now_ms(), stop_reason=reason)
@@ -143,6 +150,14 @@ class ExperimentRunner:
                 await self._outbox.empty()
         except BaseExceptionGroup as errors:
             raise first_error(errors) from errors
+
+    def _abandon(self, reason: str) -> None:
+        """Hand what has finished to the store, and say that the rest was left out. Waits for nothing: the store writes
+        it at the latest when it is closed."""
+        self._outbox.send()
+        self._store.finish_experiment(
+            self.experiment.experiment_id, finished_at=self._clock.now_ms(), stop_reason=reason
+        )
 
     def _missing(self, agent: str, done: Collection[RunKey]) -> Iterator[Trial]:
         """The trials of an agent that have no result yet: each case once before any case again."""

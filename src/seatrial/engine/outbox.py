@@ -42,9 +42,9 @@ class Outbox:
         """Hand a run over; waits for earlier ones when there are too many. Raises what the store fails with."""
         self._gathered.append(finished)
         if len(self._gathered) == 1:
-            asyncio.get_running_loop().call_soon(self._send)
+            asyncio.get_running_loop().call_soon(self.send)
         elif len(self._gathered) >= TOGETHER:
-            self._send()
+            self.send()
         self._check_failure()
         waiting = self._waiting
         # What has been committed is let go of at once: bodies may be large.
@@ -53,12 +53,13 @@ class Outbox:
 
     async def empty(self) -> None:
         """Wait until all runs are with the store."""
-        self._send()
+        self.send()
         self._check_failure()
         while self._waiting:
             await self._confirm()
 
-    def _send(self) -> None:
+    def send(self) -> None:
+        """Hand over what was gathered, without waiting."""
         gathered, self._gathered = self._gathered, []
         for finished in gathered:
             try:

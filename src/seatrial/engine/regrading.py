@@ -11,6 +11,7 @@ import msgspec
 from seatrial.engine.grading import grade
 from seatrial.engine.outbox import MAX_UNCONFIRMED
 from seatrial.engine.redaction import Redaction
+from seatrial.engine.stop import Stop
 from seatrial.errors import first_error
 from seatrial.graders import GradingPlan, Surroundings
 from seatrial.runs import Case, Grade, Run, Verdict
@@ -31,6 +32,8 @@ class Regrading(msgspec.Struct):
     """Verdicts that were known already, by their content key."""
     damaged: list[str] = []
     """Runs that the store cannot give any more, or whose cases it cannot: not graded, and counted as errored."""
+    stop_reason: str | None = None
+    """Why it ended before all runs were graded."""
 
 
 async def regrade(
@@ -43,8 +46,10 @@ async def regrade(
     cases: Iterable[Case] = (),
     secrets: Secrets | None = None,
     concurrency: int = 1,
+    stop: Stop | None = None,
 ) -> Regrading:
-    """Grade every run of an experiment that has ended, so many at once; earlier verdicts stay known.
+    """Grade every run of an experiment that has ended, so many at once; earlier verdicts stay known. A stop lets those
+    be graded that were begun.
 
     What `cases` say of how they are graded counts before what was stored with the runs. Raises what the store
     fails with.
@@ -60,6 +65,9 @@ async def regrade(
 
     async def work() -> None:
         for run in runs:  # whoever is free takes the next one
+            if stop is not None and stop.reason is not None:
+                done.stop_reason = stop.reason
+                return
             if run.status in ("pending", "running", "cancelled"):
                 continue
             if (damage := _damage(run, known_cases)) is not None:

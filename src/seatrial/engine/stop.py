@@ -1,9 +1,9 @@
-"""Asking an experiment to stop: nothing new starts, what runs is finished."""
+"""Asking an experiment to stop: nothing new starts, what is running is finished."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -20,6 +20,9 @@ class Stop:
         self.reason: str | None = None
         self._requested = asyncio.Event()
         self._waits: set[asyncio.Timeout] = set()
+        self.abandon: Callable[[str], None] | None = None
+        """Saves what has finished, for whoever is about to end the process because the event loop does not respond. To
+        be called in any thread, with the reason."""
 
     def request(self, reason: str) -> None:
         """Stop; the first reason counts."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import signal
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 
 from seatrial.agents.agent import Agent
@@ -26,11 +24,10 @@ from seatrial.suites.secrets import Secrets
 
 
 class Stopping:
-    """Whether a server was asked to stop: the first signal asks, the second one insists."""
+    """Whether a server was asked to stop."""
 
     def __init__(self) -> None:
         self._asked = asyncio.Event()
-        self.insisted: signal.Signals | None = None
 
     async def wait(self) -> None:
         """Until somebody asks."""
@@ -39,32 +36,6 @@ class Stopping:
     def ask(self) -> None:
         """End in good order."""
         self._asked.set()
-
-    @contextlib.contextmanager
-    def on_signals(self) -> Iterator[None]:
-        """Let Ctrl-C and SIGTERM ask; a second one cancels the current task."""
-        loop = asyncio.get_running_loop()
-        serving = asyncio.current_task()
-
-        def signalled(number: signal.Signals) -> None:
-            if not self._asked.is_set():
-                self.ask()
-            elif serving is not None:
-                self.insisted = number
-                serving.cancel()
-                # Should even that take too long, the next one is no longer up to us.
-                release()
-
-        def release() -> None:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.remove_signal_handler(number)
-
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, signalled, number)
-        try:
-            yield
-        finally:
-            release()
 
 
 async def serve(

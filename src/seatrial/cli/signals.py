@@ -1,0 +1,199 @@
+"""Ctrl-C and SIGTERM, obeyed whatever an agent or a grader is doing at that moment.
+
+A thread of its own takes the signals. The event loop cannot be relied on: an async function that blocks keeps it,
+and with it every handler that is registered there. A stop has three steps, each of which follows the one before when
+its time is up, or when another signal comes: ask the command to finish what is running, cancel it, end the process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, TypeVar
+
+from seatrial.cli.exits import REASONS, StoppedBySignal
+from seatrial.errors import SeatrialError
+
+T = TypeVar("T")
+
+GRACE_S = {signal.SIGINT: 30.0, signal.SIGTERM: 5.0}
+"""How long what is running may take to finish: somebody who pressed Ctrl-C can press it again, and what sends SIGTERM
+sends SIGKILL soon after."""
+ENDING_S = 4.0
+"""How long what was cancelled may take to end."""
+
+
+class StopSignals:
+    """Takes Ctrl-C and SIGTERM inside its `with` block, in the main thread of a program; elsewhere it does nothing."""
+
+    def __init__(
+        self,
+        *,
+        grace_s: Mapping[signal.Signals, float] = GRACE_S,
+        last_words: Callable[[signal.Signals], None] | None = None,
+    ) -> None:
+        """`last_words` are called in another thread before the process is ended, and have `ENDING_S` as well."""
+        self.received: signal.Signals | None = None
+        """The last signal that came."""
+        self._grace_s = grace_s
+        self._last_words = last_words
+        self._lock = threading.Lock()
+        self._step = 0
+        self._ask: Callable[[signal.Signals], None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._before: dict[signal.Signals, Any] = {}
+        self._wakeup_before = -1
+
+    def __enter__(self) -> StopSignals:
+        if threading.current_thread() is threading.main_thread():
+            self._reads, self._writes = socket.socketpair()
+            self._writes.setblocking(False)
+            self._before = {number: signal.getsignal(number) for number in REASONS}
+            self._wakeup_before = self._install()
+            self._thread = threading.Thread(target=self._watch, name="seatrial-signals", daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._before:
+            signal.set_wakeup_fd(self._wakeup_before)
+            for number, handler in self._before.items():
+                signal.signal(number, handler)
+            self._reads.shutdown(socket.SHUT_RDWR)
+            self._thread.join()
+            self._reads.close()
+            self._writes.close()
+
+    def attach(self, ask: Callable[[signal.Signals], None]) -> None:
+        """From here on, stopping means to call `ask` in this event loop, and then to cancel the current task."""
+        if not self._before:
+            return
+        self._install()  # a loop may have taken the signals when it was started
+        with self._lock:
+            self._loop, self._task, self._ask = asyncio.get_running_loop(), asyncio.current_task(), ask
+            if self._step == 1 and self.received is not None:
+                ask(self.received)
+            elif self._step > 1:
+                self._cancel()
+
+    def run(
+        self, work: Coroutine[Any, Any, T], loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    ) -> T:
+        """Run a coroutine in a new event loop. Raises `StoppedBySignal` when a signal cancelled it."""
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            runner.get_loop().set_default_executor(_UnwaitedExecutor())
+            try:
+                return runner.run(work)
+            except asyncio.CancelledError:
+                if self._step > 1 and self.received is not None:
+                    raise StoppedBySignal(self.received) from None
+                raise
+
+    def _install(self) -> int:
+        for number in REASONS:
+            # The handler does nothing: what counts is the byte that Python writes for the thread below.
+            signal.signal(number, lambda number, frame: None)
+        return signal.set_wakeup_fd(self._writes.fileno(), warn_on_full_buffer=False)
+
+    def _watch(self) -> None:
+        deadline: float | None = None
+        while True:
+            left_s = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+            numbers: list[signal.Signals] = []
+            if select.select([self._reads], [], [], left_s)[0]:
+                data = self._reads.recv(64)
+                if not data:
+                    return
+                numbers = [number for number in REASONS if number in data]
+            elif self.received is not None:
+                numbers = [self.received]
+            for number in numbers:
+                deadline = time.monotonic() + self._go_on(number)
+
+    def _go_on(self, number: signal.Signals) -> float:
+        """Take the next step; how many seconds it may take."""
+        with self._lock:
+            self.received = number
+            self._step += 1
+            if self._step == 1:
+                if self._loop is not None and self._ask is not None:
+                    self._in_loop(self._ask, number)
+                return self._grace_s[number]
+            if self._step == 2:
+                self._cancel()
+                return ENDING_S
+        self._end(number)
+        return ENDING_S
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._in_loop(self._task.cancel)
+
+    def _in_loop(self, callback: Callable[..., Any], *arguments: Any) -> None:
+        with suppress(RuntimeError):  # the loop is closed: it has ended by itself
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(callback, *arguments)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._last_words is not None:
+            words = threading.Thread(target=self._last_words, args=(number,), daemon=True)
+            words.start()
+            words.join(ENDING_S)
+        leave(128 + number)
+
+
+class _UnwaitedExecutor(ThreadPoolExecutor):
+    """The threads of `asyncio.to_thread`. A loop waits for them when it is closed, and agents use them, too."""
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        del wait
+        super().shutdown(wait=False, cancel_futures=cancel_futures)
+
+
+def add_grace_option(parser: argparse.ArgumentParser) -> None:
+    """Declare `--grace-s`."""
+    usual = f"{GRACE_S[signal.SIGINT]:g} after Ctrl-C, {GRACE_S[signal.SIGTERM]:g} after SIGTERM"
+    parser.add_argument(
+        "--grace-s", type=float, metavar="S", help=f"how long what is running may take after a stop (default: {usual})"
+    )
+
+
+def grace_of(args: argparse.Namespace) -> Mapping[signal.Signals, float]:
+    """The grace that was asked for, by signal."""
+    if args.grace_s is None:
+        return GRACE_S
+    if not 0 <= args.grace_s <= 86_400:
+        raise SeatrialError("usage", f"--grace-s is a number of seconds from 0 to 86,400, got {args.grace_s:g}")
+    return dict.fromkeys(REASONS, args.grace_s)
+
+
+def leave(code: int) -> None:
+    """End the process at once, whatever its threads do."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
+
+
+def leave_threads_behind(code: int, patience_s: float = 1.0) -> None:
+    """End the process if threads of an agent or a grader are still running, which Python would wait for."""
+    deadline = time.monotonic() + patience_s
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join(max(deadline - time.monotonic(), 0.0))
+            if thread.is_alive():
+                leave(code)

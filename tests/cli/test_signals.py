@@ -1,0 +1,258 @@
+"""Ctrl-C and SIGTERM on real commands, while something hangs that cannot be made to end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seatrial.store import open_store
+
+SEATRIAL = [sys.executable, "-c", "from seatrial.cli import main; raise SystemExit(main())"]
+
+CREW = '''
+import asyncio, concurrent.futures, os, sys, threading, time
+from pathlib import Path
+
+def hangs():
+    """Say that it is going to hang; once the test takes the file away that asks for it, nothing does."""
+    if os.path.exists("hang"):
+        Path("hanging").touch()
+        return True
+    return False
+
+def plain(case_id):
+    return "ok"
+
+def in_thread(case_id):
+    if case_id == "hangs" and hangs():
+        time.sleep(3600)
+    return "ok"
+
+async def blocks_the_loop(case_id):
+    if case_id == "hangs" and hangs():
+        time.sleep(3600)
+    return "ok"
+
+async def blocks_the_server(instruction):
+    if hangs():
+        time.sleep(3600)
+    return "ok"
+
+async def spins_in_the_loop(case_id):
+    while case_id == "hangs" and hangs():
+        pass
+    return "ok"
+
+async def swallows_cancellation(case_id):
+    while case_id == "hangs" and hangs():
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            pass
+    return "ok"
+
+async def in_the_loops_executor(case_id):
+    if case_id == "hangs" and hangs():
+        await asyncio.to_thread(time.sleep, 3600)
+    return "ok"
+
+pool = concurrent.futures.ThreadPoolExecutor()
+
+async def in_an_executor_of_its_own(case_id):
+    if case_id == "hangs" and hangs():
+        await asyncio.wrap_future(pool.submit(time.sleep, 3600))
+    return "ok"
+
+def endless_text(case_id):
+    return "a" * 99_000 + "!" if case_id == "hangs" and hangs() else "ok"
+
+def check(subject):
+    if subject.case.id == "hangs" and hangs():
+        time.sleep(3600)
+    return True
+
+async def async_check(subject):
+    return check(subject)
+
+def spinning_check(subject):
+    while subject.case.id == "hangs" and hangs():
+        pass
+    return True
+'''
+
+CHECK = """
+cat > subject.json
+if test -e hang && grep -q '"id":"hangs"' subject.json; then touch hanging; sleep 3600; fi
+echo true
+"""
+
+HANGING: dict[str, tuple[str, list[dict[str, Any]]]] = {
+    "an agent in its thread": ("in_thread", []),
+    "an async agent that blocks": ("blocks_the_loop", []),
+    "an async agent that computes": ("spins_in_the_loop", []),
+    "an agent that swallows its cancellation": ("swallows_cancellation", []),
+    "an agent in a thread of asyncio": ("in_the_loops_executor", []),
+    "an agent in a thread of its own": ("in_an_executor_of_its_own", []),
+    "a pattern": ("endless_text", [{"kind": "regex", "pattern": "^(a+)+$|ok", "timeout_s": 3600}]),
+    "a function that grades": ("plain", [{"kind": "python", "target": "crew:check", "timeout_s": 3600}]),
+    "an async function that grades": ("plain", [{"kind": "python", "target": "crew:async_check", "timeout_s": 3600}]),
+    "a function that computes": ("plain", [{"kind": "python", "target": "crew:spinning_check", "timeout_s": 3600}]),
+    "a command that grades": ("plain", [{"kind": "code", "command": ["sh", "check.sh"], "timeout_s": 3600}]),
+}
+
+
+@pytest.fixture(autouse=True)
+def harbour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    (tmp_path / "crew.py").write_text(CREW)
+    (tmp_path / "check.sh").write_text(CHECK)
+    (tmp_path / "hang").touch()
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    while _started:
+        process = _started.pop()
+        process.kill()
+        process.communicate(timeout=60)
+
+
+def write_suite(target: str, graders: list[dict[str, Any]], **keys: object) -> None:
+    suite = {
+        "agents": {"crew": {"kind": "python", "target": f"crew:{target}"}},
+        "graders": [{"kind": "regex", "pattern": "^."}, *graders],
+        "cases": [{"id": "first", "instruction": "x"}, {"id": "hangs", "instruction": "x"}],
+        "concurrency": 1,
+        **keys,
+    }
+    Path("s.suite.yaml").write_text(json.dumps(suite))  # JSON is YAML, too
+
+
+_started: list[subprocess.Popen[str]] = []
+
+
+def start(*words: str) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [*SEATRIAL, *words, "--store", "runs.db"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    _started.append(process)
+    return process
+
+
+def wait_for(path: str, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 120
+    while not os.path.exists(path):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def stored() -> tuple[str, dict[str, str]]:
+    """The status of the latest experiment, and the outcome of each case."""
+    with open_store("runs.db", create=False) as store:
+        experiment = store.resolve_experiment("latest")
+        rows = store.runs(experiment.experiment_id)
+    return experiment.status, {row.key.case_id: row.outcome for row in rows}
+
+
+@pytest.mark.parametrize("what", list(HANGING))
+def test_sigterm_ends_a_run_whatever_hangs_and_loses_nothing_that_had_finished(what: str) -> None:
+    write_suite(*HANGING[what])
+    process = start("run", "s.suite.yaml", "--grace-s", "0.2")
+    wait_for("hanging", process)
+    process.send_signal(signal.SIGTERM)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM, stderr
+    assert "Traceback" not in stderr
+    assert stored() == ("stopped", {"first": "passed"})
+    assert "go on with\n  seatrial run s.suite.yaml --resume" in stdout + stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_does_not_wait_for_the_grace(number: signal.Signals) -> None:
+    write_suite("in_thread", [])
+    process = start("run", "s.suite.yaml", "--grace-s", "3600")
+    wait_for("hanging", process)
+    process.send_signal(number)
+    assert process.stderr is not None
+    while "for 3600 s at most" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert stored() == ("stopped", {"first": "passed"})
+
+
+def test_what_finishes_within_the_grace_is_kept(harbour: Path) -> None:
+    write_suite("in_thread", [], cases=[{"id": name, "instruction": "x"} for name in ("first", "hangs", "third")])
+    text = CREW.replace("        time.sleep(3600)", "        while os.path.exists('hang'): time.sleep(0.01)", 1)
+    (harbour / "crew.py").write_text(text)
+    process = start("run", "s.suite.yaml", "--grace-s", "3600")
+    wait_for("hanging", process)
+    process.send_signal(signal.SIGTERM)
+    assert process.stderr is not None
+    while "finishing what is running" not in process.stderr.readline():
+        assert process.poll() is None
+    Path("hang").unlink()
+    stdout, _ = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert "stopped: terminated; go on with" in stdout
+    assert stored() == ("stopped", {"first": "passed", "hangs": "passed"})
+
+
+@pytest.mark.parametrize(
+    "what",
+    ["a function that grades", "an async function that grades", "a function that computes", "a command that grades"],
+)
+def test_sigterm_ends_grading_again_and_the_same_command_grades_the_rest(what: str) -> None:
+    write_suite("plain", [])
+    assert start("run", "s.suite.yaml").wait(timeout=120) == 0
+    write_suite(*HANGING[what])
+    process = start("grade", "latest", "--suite", "s.suite.yaml", "--grace-s", "0.2")
+    wait_for("hanging", process)
+    process.send_signal(signal.SIGTERM)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM, stderr
+    assert "Traceback" not in stderr
+    Path("hang").unlink()
+    assert start("grade", "latest", "--suite", "s.suite.yaml").wait(timeout=120) == 0
+
+
+def test_a_grader_that_hangs_costs_its_own_run_and_the_command_ends() -> None:
+    write_suite("plain", [{"kind": "python", "target": "crew:check", "timeout_s": 0.5}])
+    process = start("run", "s.suite.yaml")
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 3, stderr
+    assert "longer than 0.5 s" in stdout
+    assert stored() == ("finished", {"first": "passed", "hangs": "errored"})
+
+
+@pytest.mark.parametrize("target", ["in_thread", "in_the_loops_executor", "in_an_executor_of_its_own"])
+def test_threads_that_an_agent_leaves_behind_do_not_keep_the_command(target: str) -> None:
+    write_suite(target, [], agents={"crew": {"kind": "python", "target": f"crew:{target}", "run_timeout_s": 1}})
+    process = start("run", "s.suite.yaml")
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode in (1, 3), stderr
+    status, outcomes = stored()
+    assert (status, outcomes["first"], outcomes["hangs"] != "passed") == ("finished", "passed", True)
+
+
+def test_sigterm_ends_a_server_whose_loop_an_agent_keeps() -> None:
+    write_suite("blocks_the_server", [])
+    process = start("serve", "s.suite.yaml", "--port", "0", "--drain-s", "1", "--json")
+    assert process.stdout is not None
+    url = json.loads(process.stdout.readline())["url"]
+    asked = {"agent": "crew", "input": {"messages": [{"id": "m1", "role": "user", "content": "x"}]}}
+    request = urllib.request.Request(f"{url}/v1/runs", json.dumps(asked).encode(), {"Content-Type": "application/json"})
+    urllib.request.urlopen(request, timeout=60).close()
+    wait_for("hanging", process)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
