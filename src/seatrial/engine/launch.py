@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from itertools import chain
 from secrets import token_hex
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ from seatrial.graders import GradingPlan, Surroundings
 from seatrial.runs import Case, Experiment, Run, RunKey
 from seatrial.store import Outcome, RunFilter, Store
 from seatrial.suites import Secrets, Suite, read_cases, resolve, resolve_agent, stored_form, stored_suite, suite_hash
+from seatrial.threads import Threads
 
 if TYPE_CHECKING:
     from seatrial.world.proxy import ToolProxy
@@ -166,13 +168,15 @@ async def launch(
 @asynccontextmanager
 async def _held(store: Store, experiment_id: str, stop: Stop) -> AsyncIterator[None]:
     """Let no other process run the experiment; should one take it over, we stop."""
-    hold = await asyncio.to_thread(store.hold_experiment, experiment_id)
+    # Not the threads of the event loop: functions of agents use those, and may never give them back.
+    threads = Threads()
+    hold = await threads.call(partial(store.hold_experiment, experiment_id))
 
     async def watch() -> None:
         while True:
             await asyncio.sleep(CHECK_HOLD_S)
             try:
-                await asyncio.to_thread(hold.check)
+                await threads.call(hold.check)
             except SeatrialError as error:
                 stop.request(error.message)
                 return
@@ -183,7 +187,8 @@ async def _held(store: Store, experiment_id: str, stop: Stop) -> AsyncIterator[N
     finally:
         watching.cancel()
         await asyncio.wait({watching})
-        await asyncio.to_thread(hold.close)
+        await threads.call(hold.close)
+        threads.close()
 
 
 async def built_agents(
