@@ -52,8 +52,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "Ctrl-C or SIGTERM finishes what is running, and says how to resume; a second one stops at once.\n"
         "An EXPERIMENT is `latest`, an id or the beginning of one, or a name.\n"
-        "exit codes: 0 all passed, 1 any failed, 2 usage or an unusable suite, 3 something could not be run or judged,\n"
-        "130 stopped by Ctrl-C, 143 by SIGTERM."
+        "exit codes: 0 all passed, 1 any failed, 2 usage or an unusable suite,\n"
+        "3 something could not be run or judged, 130 stopped by Ctrl-C, 143 by SIGTERM."
     )
 
 
