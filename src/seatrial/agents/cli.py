@@ -11,6 +11,7 @@ from seatrial import wire
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.config import CliConfig
 from seatrial.agents.limit import time_limit
+from seatrial.agents.off_loop import off_loop
 from seatrial.agents.output import read_file, read_output
 from seatrial.agents.process import Process
 from seatrial.agents.program import Program, RunFiles, exit_fault, system_fault
@@ -91,9 +92,7 @@ class CliAgent:
             if self.program.has_output_file:
                 reply.body = await asyncio.to_thread(read_file, str(files.output), self._max_bytes)
             body = reply.body or b""
-            # Others go on while a large one is read.
-            large = len(body) > LARGE_BYTES
-            reply.reading = await asyncio.to_thread(read_output, body) if large else read_output(body)
+            reply.reading = await off_loop(len(body), lambda: read_output(body))
         except SeatrialError as error:
             reply.fault = _output_fault(error, len(reply.body or b""))
         else:

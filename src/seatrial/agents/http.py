@@ -14,6 +14,7 @@ from seatrial.agents.dispatch import PING, envelope, run_headers
 from seatrial.agents.endpoint import Answer, Endpoint, Reached, checked_url, merged
 from seatrial.agents.excerpt import excerpt
 from seatrial.agents.limit import time_limit
+from seatrial.agents.off_loop import off_loop
 from seatrial.agents.shared_timer import SharedTimer
 from seatrial.errors import SeatrialError
 from seatrial.formats import agent_response, contract
@@ -103,7 +104,7 @@ class HttpAgent:
         if reply.fault is not None:
             reply.fault.detail = excerpt(received)
             return reply
-        self._read(reply, received, answer)
+        await off_loop(len(received), lambda: self._read(reply, received, answer))
         if received is not answer.body and reply.reading is not None:
             reply.reading.notes.append(token_removed())
         return reply

@@ -16,7 +16,8 @@ from seatrial.agents.calling import Calling
 from seatrial.agents.config import PythonConfig
 from seatrial.agents.exception import exception_fault
 from seatrial.agents.limit import time_limit
-from seatrial.agents.returned import read_returned
+from seatrial.agents.off_loop import off_loop
+from seatrial.agents.returned import encode_returned
 from seatrial.agents.shared_timer import SharedTimer
 from seatrial.agents.streamed import StreamedRun
 from seatrial.errors import SeatrialError
@@ -103,7 +104,10 @@ class PythonAgent:
             fault = self._raised(error, grant)
         if stream is not None:
             return stream.reply(fault)
-        return read_returned(value, grant) if fault is None else Reply(fault=fault)
+        if fault is not None:
+            return Reply(fault=fault)
+        returned = encode_returned(value, grant)
+        return returned if isinstance(returned, Reply) else await off_loop(len(returned.body), returned.reply)
 
     def _raised(self, error: BaseException, grant: RunGrant | None) -> Fault:
         return exception_fault(error, grant, self._infrastructure_errors)

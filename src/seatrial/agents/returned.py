@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from seatrial import wire
 from seatrial.agents.agent import Reply
+from seatrial.agents.config import MAX_RESPONSE_BYTES
 from seatrial.agents.excerpt import excerpt
 from seatrial.agents.output import read_output, read_record
 from seatrial.errors import SeatrialError
@@ -23,30 +24,54 @@ _EXPECTED = "text, an object with `final_response` or `output_messages`, a list 
 def read_returned(value: Any, grant: RunGrant | None = None) -> Reply:
     """The reply that a value is.
 
-    Text is the answer. An object with a `final_response` is an agent response, any other a provider response; a list
-    is its `output_messages`. Bytes are read as the output of a program is. Data classes, structs and pydantic models
-    count as objects. The token of a grant is not kept.
+    Text is the answer. An object with a `final_response` is an agent response, any other a provider response or what a
+    framework writes; a list is its `output_messages`. Bytes are read as the output of a program is. Data classes,
+    structs and pydantic models count as objects. The token of a grant is not kept.
     """
+    returned = encode_returned(value, grant)
+    return returned if isinstance(returned, Reply) else returned.reply()
+
+
+def encode_returned(value: Any, grant: RunGrant | None = None) -> Returned | Reply:
+    """The value as the bytes that are kept, still to be read; a reply with a fault when that cannot be."""
     try:
-        returned = _body(value)
+        body = _body(value)
     except SeatrialError as error:
         message = error.message if grant is None else grant.redact_text(error.message)
         return Reply(fault=Fault("agent_bad_response", message))
-    body = returned if grant is None else grant.redact(returned)
-    reply = Reply(body=body)
-    try:
-        reply.reading = _read(value, body)
-    except SeatrialError as error:
-        reply.fault = Fault("agent_bad_response", f"what the function returned cannot be read: {error}", excerpt(body))
+    kept = body if grant is None else grant.redact(body)
+    if len(kept) > MAX_RESPONSE_BYTES:
+        message = f"what the function returned is larger than {MAX_RESPONSE_BYTES:,} bytes"
+        return Reply(fault=Fault("response_too_large", message))
+    return Returned(value, kept, kept is not body)
+
+
+class Returned(msgspec.Struct):
+    """What a function returned, as bytes."""
+
+    value: Any
+    body: bytes
+    redacted: bool
+    """Whether the run token was taken out of it."""
+
+    def reply(self) -> Reply:
+        """Read it."""
+        reply = Reply(body=self.body)
+        try:
+            reading = _read(self.value, self.body)
+        except SeatrialError as error:
+            message = f"what the function returned cannot be read: {error}"
+            reply.fault = Fault("agent_bad_response", message, excerpt(self.body))
+            return reply
+        reply.reading = reading
+        if reading.format == agent_response.FORMAT:
+            report = contract.check(reading)
+            reading.notes = report.notes
+            if report.violation is not None:
+                reply.fault = Fault(report.violation, report.message, excerpt(self.body))
+        if self.redacted:
+            reading.notes.append(token_removed())
         return reply
-    if reply.reading.format == agent_response.FORMAT:
-        report = contract.check(reply.reading)
-        reply.reading.notes = report.notes
-        if report.violation is not None:
-            reply.fault = Fault(report.violation, report.message, excerpt(body))
-    if body is not returned:
-        reply.reading.notes.append(token_removed())
-    return reply
 
 
 def _body(value: Any) -> bytes:

@@ -93,6 +93,12 @@ class Recorder:
         elif self._open:
             self._put(RunFinished(thread_id=self.thread_id, run_id=self.run_id))
 
+    def hold(self) -> None:
+        """Send nothing to the store by itself any more: the run is about to be concluded, perhaps in a thread."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
     def close(self) -> list[bytes]:
         """Stop flushing; returns the events that are not with the store yet."""
         self._closed = True

@@ -116,7 +116,7 @@ class Redaction:
             reply.trace_file = self.raw(reply.trace_file)
         elif reply.trace_file is not None:
             note = reply.trace_file
-            reply.trace_file = Note(note.code, note.pointer, self.text(note.message))
+            reply.trace_file = msgspec.structs.replace(note, message=self.text(note.message))
         if reply.reading is not None:
             reading = self._reading(reply.reading)
             if reading is not reply.reading and body is not None and (reply.body is body or self._in_pieces(reply)):

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from seatrial.agents.agent import Agent, Reply, RunRequest
+from seatrial.agents.off_loop import off_loop
 from seatrial.agents.shared_timer import SharedTimer
 from seatrial.engine.clock import Clock
 from seatrial.engine.limit import AdaptiveLimit
@@ -126,7 +127,11 @@ class TrialRunner:
                 except TimeoutError:
                     reply = Reply(fault=self._out_of_time(trial, number + 1))
                     break
-            run = concluded(trial, trial.case, reply, attempts, recorder, self._redaction)
+            recorder.hold()
+            run = await off_loop(
+                len(reply.body or b""),
+                lambda: concluded(trial, trial.case, reply, attempts, recorder, self._redaction),
+            )
             run.started_at = started_at
             run.duration_ms = (clock.monotonic_s() - begun) * 1000
         finally:
@@ -197,7 +202,8 @@ class TrialRunner:
             return Reply(fault=self._out_of_time(trial, request.attempt))
         try:
             with self._timer.timeout(None if left_s is None else left_s + GRACE_S) as timeout:
-                return self._redaction.reply(await self.agent.run(request, recorder.emit))
+                reply = await self.agent.run(request, recorder.emit)
+                return await off_loop(len(reply.body or b""), lambda: self._redaction.reply(reply))
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is not None and task.cancelling():

@@ -6,6 +6,7 @@ do not fit goes the careful way, through `seatrial.formats.chat`, with the same 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -19,6 +20,7 @@ from seatrial.formats.chat import MESSAGES_INVALID, MESSAGES_MISSING, Chat, add_
 from seatrial.formats.chat_writing import written_arguments, written_message
 from seatrial.formats.decoding import decoded, decoded_messages
 from seatrial.formats.keys import KEY_DROPPED, may_hold_call
+from seatrial.formats.limits import MAX_NODES, has_too_many_nodes, note_cut
 from seatrial.formats.loss import losses
 from seatrial.formats.parts import json_kind, read_raw_thought
 from seatrial.formats.reading import Reading, Written
@@ -148,6 +150,8 @@ def read(data: bytes) -> Reading:
     Raises `SeatrialError` when the body is not a JSON object; everything else is a reading with notes. Without a usable
     `final_response` there is the note `final_response_missing`, and what that means is the contract's to say.
     """
+    if has_too_many_nodes(data):
+        return _read_answer(data)
     try:
         body = _BODY.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -332,7 +336,7 @@ def _read_carefully(data: bytes) -> Reading:
     answer_only = False
     facts: dict[str, CallFacts] = {}
     entries = decoded_messages(given["messages"], tally, ("messages",)) if "messages" in given else None
-    if type(entries) is list:
+    if isinstance(entries, Iterator):
         chat = Chat(tally)
         chat.read_all(entries, ("messages",))
         messages, facts = chat.messages, chat.facts
@@ -367,6 +371,23 @@ def _answer(body: dict[str, Any], notes: list[Note]) -> str:
     return ""
 
 
+class _Answer(msgspec.Struct):
+    """What is read of a body that has more in it than is read."""
+
+    final_response: Any = None
+
+
+def _read_answer(data: bytes) -> Reading:
+    tally = Tally()
+    note_cut(tally, ("messages",), MAX_NODES, "objects and arrays, so nothing but the answer")
+    found = wire.decode(data, _ANSWER, [])
+    answer = _answer({"final_response": found.final_response}, tally.notes)
+    messages: list[Message] = [AssistantMessage([TextBlock(answer)], _END_TURN)] if answer else []
+    reading = _reading(answer, messages, {}, tally.total())
+    reading.answer_only = True
+    return reading
+
+
 def note_unread(key: str, value: Any, tally: Tally) -> None:
     """Note a key beside the messages that nobody reads: serious when what stands under it looks like calls."""
     if value is None or value == [] or value == {}:
@@ -395,6 +416,7 @@ def _written_metadata(transcript: Transcript) -> dict[str, Any]:
 
 
 _BODY = msgspec.json.Decoder(_Body)
+_ANSWER = msgspec.json.Decoder(_Answer)
 _decode = msgspec.json.Decoder().decode
 # Looking a member up in its enumeration takes as long as making the message that it is for.
 _TOOL_USE = StopReason.TOOL_USE

@@ -20,6 +20,7 @@ from seatrial.formats.call_facts import CallFacts, ExecutedBy
 from seatrial.formats.calls import Call, generated_id, generated_id_note, not_json_note
 from seatrial.formats.failure import find_failure
 from seatrial.formats.keys import KEY_DROPPED, KEYS_WITHOUT_CALLS, may_hold_call
+from seatrial.formats.limits import MAX_MESSAGES, MAX_PIECES, note_cut
 from seatrial.formats.pairing import Pairing
 from seatrial.formats.parts import At, dropped_part, json_kind, read_part, read_text
 from seatrial.formats.tally import Tally
@@ -78,7 +79,7 @@ _SAYS_NOTHING: tuple[Any, ...] = (None, "", [], {}, False, 0)
 
 
 def messages_from_objects(
-    messages: list[Any], notes: list[Note], *, at: At = (), facts: dict[str, CallFacts] | None = None
+    messages: Iterable[Any], notes: list[Note], *, at: At = (), facts: dict[str, CallFacts] | None = None
 ) -> list[Message]:
     """Messages of a list that is decoded already; what was dropped or guessed is noted.
 
@@ -108,12 +109,16 @@ class Chat:
         """The turn that further items may belong to, where a dialect writes a turn in several items."""
         self._after_turn: list[ToolResultMessage] = []
         """Results that came inside the items of that turn."""
+        self._pieces_read = 0
         self._inside: dict[str, ToolResultMessage] = {}
         """Results that came inside their calls, by id."""
 
     def read_all(self, items: Iterable[Any], at: At = ()) -> None:
         """Read a whole list."""
         for index, item in enumerate(items):
+            if index >= MAX_MESSAGES:
+                note_cut(self.tally, (*at, index), MAX_MESSAGES, "messages")
+                break
             self.read(item, (*at, index))
         self.close_turn()
 
@@ -244,12 +249,22 @@ class Chat:
             return [*self.spoken(text, at)] if agent else [TextBlock(text)]
         pieces: list[Piece] = []
         for index, part in enumerate(content):
+            if not self.takes_piece((*at, index)):
+                break
             for piece in self.part_pieces(part, (*at, index), agent=agent, known_calls=known_calls):
                 if type(piece) is ReasoningDetailsBlock and pieces and type(pieces[-1]) is ReasoningDetailsBlock:
                     pieces[-1].details.extend(piece.details)
                 else:
                     pieces.append(piece)
         return pieces
+
+    def takes_piece(self, at: At) -> bool:
+        """Count a part, a call or a result; False, with a note, when there were too many of them already."""
+        self._pieces_read += 1
+        if self._pieces_read > MAX_PIECES:
+            note_cut(self.tally, at, MAX_PIECES, "parts and calls")
+            return False
+        return True
 
     def part_pieces(
         self, part: Any, at: At, *, agent: bool, known_calls: frozenset[str] = frozenset()
@@ -343,6 +358,8 @@ class Chat:
             return [TextBlock(read_text(content, at, self.tally.notes))]
         blocks: list[ToolResultBlock] = []
         for index, part in enumerate(content):
+            if not self.takes_piece((*at, index)):
+                break
             block = read_part(part)
             if type(block) is TextBlock or type(block) is ImageBlock:
                 blocks.append(block)

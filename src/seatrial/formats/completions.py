@@ -6,6 +6,7 @@ belongs to the assistant message of the response, and of several choices the fir
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -79,15 +80,13 @@ def read_completions(data: bytes, stream: type[CompletionStream]) -> Reading:
     return Reading(stream.format, run, tally.total(), calls=chat.facts)
 
 
-def decoded_items(entries: list[msgspec.Raw], tally: Tally, at: tuple[str | int, ...]) -> list[Any]:
+def decoded_items(entries: list[msgspec.Raw], tally: Tally, at: tuple[str | int, ...]) -> Iterator[Any]:
     """The messages in these bytes; one that is not JSON, as a line may be, is dropped with a note."""
-    found = []
     for index, entry in enumerate(entries):
         try:
-            found.append(decoded_message(entry, tally, (*at, index)))
+            yield decoded_message(entry, tally, (*at, index))
         except SeatrialError as error:
             tally.add(MESSAGE_DROPPED, (*at, index), error.message)
-    return found
 
 
 def _is_chunk(entry: msgspec.Raw) -> bool:

@@ -15,11 +15,14 @@ from seatrial.formats.tally import Tally
 
 
 def decoded_messages(raw: msgspec.Raw, tally: Tally, at: At) -> Any:
-    """The value of an array of messages for `Chat`, so that what cannot be held spoils nothing but itself."""
+    """The value of an array of messages for `Chat`, so that what cannot be held spoils nothing but itself.
+
+    An array comes as an iterator, because its messages are read one after the other.
+    """
     entries = shape.items(raw, tally, at)
     if entries is None:
         return shape.value(raw, tally, at)
-    return [decoded_message(entry, tally, (*at, index)) for index, entry in enumerate(entries)]
+    return (decoded_message(entry, tally, (*at, index)) for index, entry in enumerate(entries))
 
 
 def decoded_message(raw: msgspec.Raw, tally: Tally, at: At) -> Any:

@@ -19,6 +19,7 @@ from seatrial.formats.call_facts import CallFacts
 from seatrial.formats.chat import MESSAGES_INVALID, MESSAGES_MISSING, messages_from_objects
 from seatrial.formats.chat_writing import written_arguments, written_message
 from seatrial.formats.decoding import decoded, decoded_messages
+from seatrial.formats.limits import MAX_NODES, has_too_many_nodes
 from seatrial.formats.loss import losses
 from seatrial.formats.parts import json_kind, read_text
 from seatrial.formats.reading import Reading, Written
@@ -86,6 +87,8 @@ def read(data: bytes) -> Reading:
 
     Raises `SeatrialError` when it is not a JSON object, or one in which nothing is an answer, a message or a trace.
     """
+    if has_too_many_nodes(data):
+        raise SeatrialError("too_large", f"the record has more than {MAX_NODES:,} objects and arrays")
     tally = Tally()
     given = members(data, tally, ())
     if given is None:
@@ -121,11 +124,11 @@ def read_object(body: dict[str, Any], notes: list[Note] | None = None) -> Readin
         rest["text"], text = text, None
     answer = None if text is None else read_text(text, ("text",), notes)
     facts: dict[str, CallFacts] = {}
-    if type(entries) is list:
+    listed = isinstance(entries, list | Iterator)
+    if listed:
         messages = messages_from_objects(entries, notes, at=(key,), facts=facts)
     else:
         messages = _stand_in(key, entries, answer, rest, notes)
-    answer_only = type(entries) is not list
     record_id = _id(rest, notes)
     if trace_ref is not None and type(trace_ref) is not str:
         notes.append(_dropped(ref_key, "a file name", trace_ref))
@@ -148,7 +151,7 @@ def read_object(body: dict[str, Any], notes: list[Note] | None = None) -> Readin
         trace=None if trace is None else read_trace(trace, notes, at=("trace",)),
         trace_ref=trace_ref,
         calls=facts,
-        answer_only=answer_only,
+        answer_only=not listed,
     )
 
 

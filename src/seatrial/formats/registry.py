@@ -11,6 +11,7 @@ import msgspec
 from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.batch import BatchRecord
+from seatrial.formats.limits import MAX_NODES, has_too_many_nodes
 from seatrial.formats.reading import Reading, Written
 from seatrial.formats.sniffing import Sample, Sniff
 from seatrial.transcript import Transcript
@@ -60,8 +61,14 @@ _IN_LINES = frozenset({"agent-response", "output-messages"})
 """Formats of which a file may hold many, one in each line."""
 
 
+_STREAMS = frozenset({"agui", "events"})
+"""Formats that are read event by event, so that their length is no matter."""
+
+
 def read(data: bytes, format: str | None = None) -> Reading:
     """Read one record. Its format is found out from its content, unless it is named."""
+    if has_too_many_nodes(data) and format not in _STREAMS:
+        raise SeatrialError("too_large", f"the record has more than {MAX_NODES:,} objects and arrays")
     name = _detected(data) if format is None else format
     try:
         return codec(name).read(data)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from seatrial.formats.parts import At, json_kind
-from seatrial.formats.reading import TraceEvent
-from seatrial.transcript import Note, note_code, pointer
+from seatrial.formats.reading import TraceEvent, TraceType
+from seatrial.transcript import Note, Weight, note_code, pointer
 
 TRACE_INVALID = note_code(
     "trace_invalid", "The trace is not an array, or none of its events is valid; it was ignored.", "serious"
+)
+TRACE_FIELD_DROPPED = note_code(
+    "trace_field_dropped",
+    "A field of a trace event has the wrong type; it was dropped, the event stays. Serious for the name of a call.",
+    "look",
 )
 TRACE_EVENT_DROPPED = note_code(
     "trace_event_dropped", "A trace event is not valid; it was dropped, the rest stays.", "serious"
@@ -30,9 +35,38 @@ def read_trace(value: Any, notes: list[Note], *, at: At = ()) -> list[TraceEvent
     for index, entry in enumerate(value):
         try:
             events.append(msgspec.convert(entry, TraceEvent))
-        except msgspec.ValidationError as error:
-            notes.append(Note(TRACE_EVENT_DROPPED, pointer(*at, index), str(error)))
+        except msgspec.ValidationError:
+            event = _without_wrong_fields(entry, notes, (*at, index))
+            if event is not None:
+                events.append(event)
     if value and not events:
         notes.append(Note(TRACE_INVALID, pointer(*at), "none of the events is valid"))
         return None
     return events
+
+
+def _without_wrong_fields(entry: Any, notes: list[Note], at: At) -> TraceEvent | None:
+    """The event less the fields that are of the wrong type; None, with a note, when it has no known type."""
+    if type(entry) is not dict or entry.get("type") not in _TYPES:
+        kind = json_kind(entry) if type(entry) is not dict else "an object without one of the known types"
+        notes.append(Note(TRACE_EVENT_DROPPED, pointer(*at), f"expected a trace event, got {kind}"))
+        return None
+    event = TraceEvent(entry["type"])
+    for field in msgspec.structs.fields(TraceEvent):
+        if field.name == "type" or field.name not in entry:
+            continue
+        given = entry[field.name]
+        try:
+            setattr(event, field.name, msgspec.convert(given, field.type))
+        except msgspec.ValidationError:
+            if field.name == "id" and type(given) is int:
+                event.id = str(given)  # numbered calls are usual
+                continue
+            # Without its name a call is lost, and without its id a result may go to the wrong call.
+            weight: Weight = "serious" if field.name in ("name", "id") else "look"
+            text = f"expected another type than {json_kind(given)}"
+            notes.append(Note(TRACE_FIELD_DROPPED, pointer(*at, field.name), text, weight))
+    return event
+
+
+_TYPES = frozenset(get_args(TraceType))

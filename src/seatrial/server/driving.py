@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from seatrial.agents.agent import Agent, Reply, RunRequest
+from seatrial.agents.off_loop import off_loop
 from seatrial.engine.trial import internal_fault
 from seatrial.errors import SeatrialError
 from seatrial.events import EventReader, unfold
@@ -160,7 +161,8 @@ class Drive:
         raised = agent.exception()
         if raised is not None:
             return Reply(fault=internal_fault(raised, means.redaction))
-        return means.redaction.reply(agent.result())
+        reply = agent.result()
+        return await off_loop(len(reply.body or b""), lambda: means.redaction.reply(reply))
 
     async def _let_go(self, agent: asyncio.Task[Reply]) -> None:
         """Cancel an agent, and give it the time to clean up; once more, should that hang."""
@@ -193,7 +195,8 @@ class Drive:
 
     async def _end(self, reply: Reply | None) -> None:
         """Store the end of a run whose events are with the store, or at hand."""
-        terminal, fault = self._conclusion(reply)
+        size = 0 if reply is None else len(reply.body or b"")
+        terminal, fault = await off_loop(size, lambda: self._conclusion(reply))
         self._limits.faults.apply(fault)
         pending, first = list(self._log.pending), self._log.stored
         events = self._log.end(terminal)

@@ -131,7 +131,7 @@ class PushedRun:
             field = note.pointer.removeprefix(pointer(index)).lstrip("/")
             if note.code in _REFUSED or (note.code == EVENT_FIELD_DROPPED and _was_malformed(field, value)):
                 raise refused(index, note.message, note.code, field)
-            notes.append(Note(note.code, f"/events{note.pointer}", note.message))
+            notes.append(msgspec.structs.replace(note, pointer=f"/events{note.pointer}"))
         if stands_in(event) and _is_id(value.get("eventId")):
             event.event_id = value["eventId"]  # of a type that nobody knows, but it must not be stored twice
         return event

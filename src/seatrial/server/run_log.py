@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import msgspec
+
 from seatrial import wire
 from seatrial.engine.redaction import Redaction
 from seatrial.errors import SeatrialError
@@ -144,7 +146,10 @@ class RunLog:
             self.notes.append(Note(code, "" if index is None else pointer(index), message))
         else:
             self._unnoted += 1
-            self.notes[-1] = Note(code, "", f"{message}; {self._unnoted} more before it are not noted")
+            last = Note(code, "", f"{message}; {self._unnoted} more before it are not noted")
+            if self.notes[-1].serious:
+                last = msgspec.structs.replace(last, weight="serious")
+            self.notes[-1] = last
 
     def _take(self, event: Event, index: int) -> None:
         if isinstance(event, RunFinished):

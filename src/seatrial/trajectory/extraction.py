@@ -92,7 +92,7 @@ def find_steps(
     if trace is not None:
         found["trace"], trace_notes = steps_from_trace(trace)
         at = pointer("trace_ref" if reading.trace is None else "trace")
-        notes += [Note(note.code, at + note.pointer, note.message) for note in trace_notes]
+        notes += [msgspec.structs.replace(note, pointer=at + note.pointer) for note in trace_notes]
     sources: list[Source] = [*found]
     if reading.events is not None:
         sources.append("events")

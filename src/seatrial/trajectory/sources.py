@@ -16,6 +16,7 @@ from seatrial.formats.calls import (
     GENERATED_ID_PREFIX,
     TOOL_CALL_DROPPED_NO_NAME,
 )
+from seatrial.formats.failure import find_failure
 from seatrial.formats.pairing import TOOL_RESULT_PAIRED_BY_ORDER, TOOL_RESULT_UNPAIRED
 from seatrial.formats.reading import TraceEvent
 from seatrial.trajectory.step import FAILED, Moment, Source, Status, Step, elapsed
@@ -154,7 +155,7 @@ def steps_from_trace(events: Iterable[TraceEvent]) -> tuple[list[Step], list[Not
             if not event.id:
                 text = f"gave a result that names no call to step {found.index}"
                 notes.append(Note(TOOL_RESULT_PAIRED_BY_ORDER, pointer(index), text))
-            failed = event.type == "error" or (event.metadata or {}).get("is_error") is True
+            failed = event.type == "error" or find_failure(event.metadata or {}) is not None
             _answer(found, event.text if event.output is None else event.output, failed, event.timestamp)
             if event.metadata:
                 _add_metadata(found, event.metadata)
@@ -255,6 +256,8 @@ def _answer(step: Step, result: Any, failed: bool, moment: Moment | None) -> Non
     step.result = result
     if step.status == "unknown":
         step.status = "error" if failed else "ok"
+    elif failed and step.status == "ok":
+        step.status = "error"  # the result knows better than what was said of the call
     if failed and step.error is None and type(result) is str:
         step.error = result
     if moment is not None:

@@ -216,6 +216,8 @@ def _calls(item: dict[str, Any], chat: Chat, at: At) -> list[Piece]:
             chat.tally.add(TOOL_CALLS_INVALID, (*at, key), f"{key} is {json_kind(entries)}, not an array")
             continue
         for index, entry in enumerate(entries):
+            if not chat.takes_piece((*at, key, index)):
+                break
             found += read_call_entry(entry, chat, (*at, key, index))
     if (function := item.get("function_call")) and not _is_among(function, found):
         found += read_call_entry({"function": function}, chat, (*at, "function_call"))
