@@ -18,9 +18,6 @@ from seatrial.agents.program import Program, RunFiles, exit_fault, system_fault
 from seatrial.errors import SeatrialError
 from seatrial.runs import Fault
 
-LARGE_BYTES = 64 * 1024
-"""Output from which on reading it takes longer than handing it to a thread."""
-
 
 class CliAgent:
     """Starts a program for each run, and takes what it writes as the answer."""
