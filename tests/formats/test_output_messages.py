@@ -162,6 +162,20 @@ def test_rule_2_invalid_events_are_dropped_each_with_a_note() -> None:
     ]
 
 
+def test_a_wrong_field_of_a_trace_event_loses_the_field_and_never_the_event() -> None:
+    trace = [
+        {"type": "tool_call", "name": "find", "id": 7, "text": 5, "metadata": []},
+        {"type": "tool_call", "name": []},
+    ]
+    reading = response(text="a", output_messages=[], trace=trace)
+    assert reading.trace == [TraceEvent("tool_call", name="find", id="7"), TraceEvent("tool_call")]
+    assert [(note.code, note.pointer, note.weight) for note in reading.notes if note.code.startswith("trace")] == [
+        ("trace_field_dropped", "/trace/0/text", "look"),
+        ("trace_field_dropped", "/trace/0/metadata", "look"),
+        ("trace_field_dropped", "/trace/1/name", "serious"),
+    ]
+
+
 @pytest.mark.parametrize("trace", [[{"type": "dance"}], {"type": "error"}, "trace.json"])
 def test_rule_2_a_trace_without_a_valid_event_is_none(trace: Any) -> None:
     reading = response(text="a", output_messages=[], trace=trace)

@@ -47,9 +47,9 @@ def read_trace(value: Any, notes: list[Note], *, at: At = ()) -> list[TraceEvent
 
 def _without_wrong_fields(entry: Any, notes: list[Note], at: At) -> TraceEvent | None:
     """The event less the fields that are of the wrong type; None, with a note, when it has no known type."""
-    if type(entry) is not dict or entry.get("type") not in _TYPES:
-        kind = json_kind(entry) if type(entry) is not dict else "an object without one of the known types"
-        notes.append(Note(TRACE_EVENT_DROPPED, pointer(*at), f"expected a trace event, got {kind}"))
+    if type(entry) is not dict or type(kind := entry.get("type")) is not str or kind not in _TYPES:
+        got = json_kind(entry) if type(entry) is not dict else "an object without one of the known types"
+        notes.append(Note(TRACE_EVENT_DROPPED, pointer(*at), f"expected a trace event, got {got}"))
         return None
     event = TraceEvent(entry["type"])
     for field in msgspec.structs.fields(TraceEvent):
