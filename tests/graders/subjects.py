@@ -10,7 +10,8 @@ from typing import Any
 from seatrial.formats.reading import Reading, TraceEvent
 from seatrial.graders import ChatModel, GradingPlan, Subject, Surroundings
 from seatrial.runs import Attempt, Case, Fault, Grade, Run, RunKey, RunStatus, Verdict
-from seatrial.trajectory.step import Step
+from seatrial.trajectory.completeness import Completeness, Level
+from seatrial.trajectory.step import Source, Step
 from seatrial.transcript import Note, Transcript
 from seatrial.transcript.messages import (
     AssistantMessage,
@@ -40,7 +41,8 @@ def subject(
     answer: str | None = "done",
     *,
     steps: list[Step] | None = None,
-    steps_source: str = "messages",
+    steps_source: Source = "messages",
+    completeness: Completeness | Level | None = "complete",
     messages: list[Message] | None = None,
     notes: list[Note] | None = None,
     trace: list[TraceEvent] | None = None,
@@ -55,6 +57,8 @@ def subject(
     """A finished run with this answer, and its case."""
     if messages is None:
         messages = [UserMessage("hello"), said(answer or "")]
+    if isinstance(completeness, str):
+        completeness = Completeness(completeness, steps_source, [steps_source])
     transcript = Transcript(messages, answer=answer, usage=usage, cost_usd=cost_usd, duration_ms=reported_ms)
     run = Run(
         run_id="run-1",
@@ -64,6 +68,7 @@ def subject(
         reading=Reading("agent-response", transcript, notes or [], trace=trace) if fault is None else None,
         steps=steps or [],
         steps_source=steps_source,
+        completeness=completeness,
         attempts=[
             Attempt(number=number, started_at=0, duration_ms=took) for number, took in enumerate(attempt_ms or [], 1)
         ],

@@ -33,9 +33,9 @@ RUN: dict[str, Any] = {
         ({"kind": "tokens", "max": 120}, True, "tokens: 120, at most 120"),
         ({"kind": "tokens", "max": 99, "of": "input"}, False, "tokens: 100 > 99 allowed"),
         ({"kind": "tokens", "min": 5, "max": 20, "of": "output"}, True, "tokens: 20, at least 5 and at most 20"),
-        ({"kind": "steps", "max": 2}, False, "steps: 3 > 2 allowed"),
-        ({"kind": "steps", "min": 3}, True, "steps: 3, at least 3"),
-        ({"kind": "model_calls", "max": 1}, True, "model calls: 1, at most 1"),
+        ({"kind": "steps", "max": 2}, False, "steps: 3 > 2 allowed (basis: reported)"),
+        ({"kind": "steps", "min": 3}, True, "steps: 3, at least 3 (basis: reported)"),
+        ({"kind": "model_calls", "max": 1}, True, "model calls: 1, at most 1 (basis: reported)"),
     ],
 )
 def test_figures_are_held_to_their_bounds(grader: dict[str, Any], passes: bool, reason: str) -> None:
@@ -74,14 +74,14 @@ def test_a_figure_that_nobody_gave_is_errored_or_skipped_and_never_passed(grader
 
 
 def test_tokens_are_added_up_from_messages_when_the_run_has_no_sum() -> None:
-    messages = [said("a", usage=Usage(10, 1)), said("b", usage=Usage(20, 2)), said("c")]
+    messages = [said("a", usage=Usage(10, 1)), said("b", usage=Usage(20, 2))]
     assert verdict(subject(messages=[*messages]), {"kind": "tokens", "max": 33}).judgement == "passed"
     assert verdict(subject(messages=[*messages]), {"kind": "tokens", "max": 32}).judgement == "failed"
 
 
 def test_model_calls_are_those_of_the_trace_where_it_has_any() -> None:
     traced = subject(trace=[TraceEvent("model_step"), TraceEvent("tool_call"), TraceEvent("model_step")])
-    assert verdict(traced, {"kind": "model_calls", "max": 1}).reasons == ["model calls: 2 > 1 allowed"]
+    assert verdict(traced, {"kind": "model_calls", "max": 1}).reasons == ["model calls: 2 > 1 allowed (basis: reported)"]
 
 
 @pytest.mark.parametrize("grader", [{"kind": "latency"}, {"kind": "steps", "min": 3, "max": 2}])
@@ -89,3 +89,27 @@ def test_bounds_that_check_nothing_or_exclude_everything_are_refused(grader: dic
     (built,) = build_graders([grader])
     with pytest.raises(SeatrialError):
         built.prepare()
+
+
+def test_tokens_of_messages_that_do_not_all_report_theirs_are_a_lower_bound() -> None:
+    run = subject(messages=[said("a", usage=Usage(10, 1)), said("b")])
+    assert verdict(run, {"kind": "tokens", "max": 10}).reasons == ["tokens: at least 11 > 10 allowed"]
+    assert verdict(run, {"kind": "tokens", "min": 11}).judgement == "passed"
+    assert verdict(run, {"kind": "tokens", "max": 11}).judgement == "errored"
+    assert verdict(run, {"kind": "tokens", "min": 12}).judgement == "errored"
+
+
+def test_what_the_run_was_given_is_no_model_call_and_no_usage_of_it() -> None:
+    run = subject(messages=[said("earlier", usage=Usage(900, 9)), said("now", usage=Usage(10, 1))])
+    assert run.run.reading is not None
+    run.run.reading.transcript.given = [0]
+    assert verdict(run, {"kind": "tokens", "max": 11}).judgement == "passed"
+    assert verdict(run, {"kind": "model_calls", "max": 1}).judgement == "passed"
+
+
+def test_an_answer_and_nothing_else_says_nothing_of_model_calls() -> None:
+    run = subject("done", completeness="none")
+    assert run.run.reading is not None
+    run.run.reading.answer_only = True
+    assert verdict(run, {"kind": "model_calls", "max": 1}).judgement == "errored"
+    assert verdict(run, {"kind": "model_calls", "min": 1}).judgement == "errored"

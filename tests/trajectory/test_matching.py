@@ -290,10 +290,17 @@ def test_a_missing_item_has_no_duration_to_check() -> None:
     assert result.score == (1 + 1) / (2 + 1)
 
 
-def test_durations_that_are_not_known_neither_help_nor_hurt() -> None:
+def test_a_duration_that_is_not_known_makes_the_verdict_errored() -> None:
     result = match_trajectory("exact", timed(1), [{"name": "a"}])
-    assert result.passed
-    assert result.score == 1
+    assert (result.judgement, result.error_code, result.score) == ("errored", "calls_unknown", 1)
+    assert "how long step 0 (a) took" in result.prose
+
+
+def test_a_duration_that_is_not_known_does_not_matter_when_the_score_is_reached_without_it() -> None:
+    actual = [{"name": "a", "duration_ms": 1}, {"name": "a"}]
+    assert match_trajectory("exact", timed(1, 1), actual, min_score=0.75).passed
+    assert match_trajectory("exact", timed(1, 1), actual, min_score=0.8).judgement == "errored"
+    assert match_trajectory("exact", timed(0, 1), actual).judgement == "failed"
 
 
 def test_a_score_that_reaches_min_score_passes() -> None:
@@ -371,7 +378,7 @@ def test_prose_says_what_was_expected_what_happened_and_where_they_part() -> Non
         "The agent made 4 calls: search, read, write, write. "
         "Missing: read (item 1). "
         "Beyond what was expected: read (step 1), write (step 3). "
-        'They part at item 1: the nearest call is step 1, where /arguments/q is "2" instead of "1". '
+        'They diverge at item 1: the nearest call is step 1, where /arguments/q is "2" instead of "1". '
         "Failed with a score of 0.5 (2 of 4)."
     )
     assert match_trajectory("exact", items("a", "b"), steps("a", "b")).prose == (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from seatrial.cli.exits import FAILED, PASSED, USAGE
+from seatrial.cli.exits import USAGE, exit_of
 from seatrial.cli.files import read_lines
 from seatrial.cli.progress import Progress
 from seatrial.cli.terminal import paint, printable
@@ -14,18 +14,20 @@ from seatrial.trajectory.batch import LineResult, match_lines
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "file", metavar="FILE.jsonl", help="lines {id?, mode, expected | minimums, actual: [step], ...}"
+        "file", metavar="FILE.jsonl", help="lines {id?, mode, expected | minimums, actual: [step], level?, ...}"
     )
     parser.add_argument("--json", action="store_true", help="results as JSON lines (the default)")
     parser.add_argument("--text", action="store_true", help="a paragraph for each line instead of JSON")
     parser.epilog = (
         "Good lines get their result also when others are bad.\n"
-        "exit codes: 0 all passed, 1 any failed, 2 a line cannot be used (named by its number)."
+        "The steps of a line are all that there were, unless its `level` is `partial` or `none`.\n"
+        "exit codes: 0 all passed, 1 any failed, 2 a line cannot be used (named by its number), 3 there is no verdict\n"
+        "on a line: too little is known of the calls, or a limit was reached."
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    failed = bad = 0
+    failed = bad = errored = 0
     write = sys.stdout.buffer.write
     with Progress("lines") as progress:
         for outcome in match_lines(read_lines(args.file)):
@@ -36,18 +38,24 @@ def run(args: argparse.Namespace) -> int:
             if outcome.result is None:
                 bad += 1
                 print(f"seatrial: {printable(str(outcome.error))}", file=sys.stderr)
-            elif not outcome.result.passed:
-                failed += 1
+            else:
+                failed += outcome.result.judgement == "failed"
+                errored += outcome.result.judgement == "errored"
             progress.advance()
     if not progress.done:
         print(f"seatrial: there is nothing to match in {args.file} [empty_input]", file=sys.stderr)
         return USAGE
-    return USAGE if bad else FAILED if failed else PASSED
+    return USAGE if bad else exit_of(failed=failed, errored=errored)
 
 
 def _paragraph(outcome: LineResult) -> str:
     name = f"line {outcome.line}" if outcome.id is None else printable(str(outcome.id))
     if outcome.result is None:
         return f"{paint('unusable', 'yellow', sys.stdout)} {name}: {printable(str(outcome.error))}\n"
-    word, colour = ("passed", "green") if outcome.result.passed else ("failed", "red")
-    return f"{paint(word, colour, sys.stdout)} {name}: {printable(outcome.result.prose)}\n"
+    result = outcome.result
+    hint = f" To do: {result.hint}." if result.hint else ""
+    word = paint(result.judgement, _COLOURS[result.judgement], sys.stdout)
+    return f"{word} {name}: {printable(result.prose + hint)}\n"
+
+
+_COLOURS = {"passed": "green", "failed": "red", "errored": "yellow"}

@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from seatrial.graders.chat_model import ChatModel
 from seatrial.runs import Case, Judgement, Run
+from seatrial.trajectory.completeness import Basis
 
 FOR_GRADERS = frozenset({"expected", "expected_outcome", "expected_outcome_detail"})
 """The keys of a case that only graders read."""
@@ -45,6 +46,8 @@ class Finding(msgspec.Struct, kw_only=True):
     evidence: list[str] = []
     """JSON pointers into the run: `/answer`, `/messages/3`, `/steps/0`."""
     details: Any = None
+    basis: Basis | None = None
+    """For a finding on calls: whether they were observed, or only reported by the agent."""
     cost_usd: float | None = None
     tokens: int | None = None
 

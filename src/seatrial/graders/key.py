@@ -1,6 +1,7 @@
 """Content keys: equal when the same check looks at the same content, so that a verdict need not be found again.
 
-The key of a verdict is made of the run's content (status, fault, transcript, notes, trace, steps, durations), of what
+The key of a verdict is made of the run's content (status, fault, transcript, notes, trace, steps and
+how complete they are, durations), of what
 the case says, of the grader's kind, version and configuration, and of the model's name where one is asked. What a
 grader is called, how much it weighs and how long it may take are no part of it: they do not change what is found.
 
@@ -35,7 +36,7 @@ def content_digest(subject: Subject) -> bytes | None:
     run, reading = subject.run, subject.run.reading
     body = run.attempts[-1].body_hash if run.attempts else None
     content = [
-        [run.status, run.fault, run.steps, run.steps_source, run.duration_ms, run.metadata, body],
+        [run.status, run.fault, run.steps, run.steps_source, run.completeness, run.duration_ms, run.metadata, body],
         [attempt.duration_ms for attempt in run.attempts],
         None if reading is None else [reading.format, reading.notes, reading.trace],
         reading.transcript if reading is not None and body is None else None,

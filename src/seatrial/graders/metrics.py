@@ -1,6 +1,7 @@
 """Graders of what a run took: time, money, tokens, tool calls, model calls.
 
-A figure that nobody gave is no zero: the grader is `errored`, unless `when_unknown: skip` says otherwise.
+A figure that nobody gave is not zero: the grader is `errored`, unless `when_unknown: skip` says otherwise. A count of
+which not all is known is a lower bound: it can break a maximum or reach a minimum, and says nothing else.
 """
 
 from __future__ import annotations
@@ -8,14 +9,25 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Annotated, ClassVar, Literal
 
+import msgspec
 from msgspec import Meta
 
 from seatrial.errors import SeatrialError
-from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings, errored, passed_if, skipped
-from seatrial.transcript.messages import AssistantMessage, Usage
+from seatrial.graders.calls import BasisWanted, agent_calls, based, calls_unknown, known_of, not_observed
+from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings, errored, passed_if
+from seatrial.trajectory.claims import all_of, at_least, at_most
+from seatrial.transcript.messages import AssistantMessage
 
 Amount = Annotated[float, Meta(ge=0)]
 Count = Annotated[int, Meta(ge=0)]
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """What was measured."""
+
+    value: float
+    exact: bool = True
+    """Otherwise there may be more."""
 
 
 class MetricGrader(Grader):
@@ -26,7 +38,7 @@ class MetricGrader(Grader):
     unit: ClassVar[str] = ""
 
     when_unknown: Literal["error", "skip"] = "error"
-    """What happens when the figure is not known: the grader is `errored`, or `skipped`."""
+    """What happens when the figure is not known well enough to decide: the grader is `errored`, or `skipped`."""
 
     def prepare(self) -> Check:
         least, most = self._bounds()
@@ -40,29 +52,44 @@ class MetricGrader(Grader):
             raise SeatrialError("invalid_config", message)
 
         def find(subject: Subject, surroundings: Surroundings) -> Finding:
-            return self._finding(self._measure(subject), least, most)
+            if (refused := self._refused(subject)) is not None:
+                return refused
+            found = self._finding(subject, least, most)
+            if found.judgement == "errored" and self.when_unknown == "skip":
+                found.judgement = "skipped"
+            return found
 
         return Check(find)
 
-    def _finding(self, value: float | None, least: float | None, most: float | None) -> Finding:
-        if value is None:
-            say = skipped if self.when_unknown == "skip" else errored
-            return say(f"{self.figure} is not known")
-        if most is not None and value > most:
-            return passed_if(False, f"{self.figure}: {_figure(value)}{self.unit} > {_figure(most)}{self.unit} allowed")
-        if least is not None and value < least:
-            return passed_if(
-                False, f"{self.figure}: {_figure(value)}{self.unit} < {_figure(least)}{self.unit} required"
-            )
+    def _finding(self, subject: Subject, least: float | None, most: float | None) -> Finding:
+        figure = self._measure(subject)
+        if figure is None:
+            return errored(f"{self.figure} is not known")
+        holds = all_of([at_most(figure.value, most, figure.exact), at_least(figure.value, least, figure.exact)])
+        value = f"{'' if figure.exact else 'at least '}{_figure(figure.value)}{self.unit}"
+        if holds is None:
+            return self._unknown(f"{self.figure}: {value}, and how many more is not known", subject)
+        if most is not None and figure.value > most:
+            return passed_if(False, f"{self.figure}: {value} > {_figure(most)}{self.unit} allowed")
+        if least is not None and figure.value < least:
+            return passed_if(False, f"{self.figure}: {value} < {_figure(least)}{self.unit} required")
         bounds = [f"at least {_figure(least)}"] if least is not None else []
         bounds += [f"at most {_figure(most)}"] if most is not None else []
-        return passed_if(True, f"{self.figure}: {_figure(value)}{self.unit}, {' and '.join(bounds)}{self.unit}")
+        return passed_if(True, f"{self.figure}: {value}, {' and '.join(bounds)}{self.unit}")
+
+    def _refused(self, subject: Subject) -> Finding | None:
+        """Why the run is not measured at all."""
+        return None
+
+    def _unknown(self, reason: str, subject: Subject) -> Finding:
+        """The finding when more may have been used, and that would decide."""
+        return errored(reason)
 
     @abstractmethod
     def _bounds(self) -> tuple[float | None, float | None]: ...
 
     @abstractmethod
-    def _measure(self, subject: Subject) -> float | None: ...
+    def _measure(self, subject: Subject) -> Figure | None: ...
 
 
 class Latency(MetricGrader):
@@ -83,11 +110,11 @@ class Latency(MetricGrader):
     def _bounds(self) -> tuple[float | None, float | None]:
         return self.min_ms, self.max_ms
 
-    def _measure(self, subject: Subject) -> float | None:
+    def _measure(self, subject: Subject) -> Figure | None:
         run = subject.run
         if self.of == "reported":
-            return None if run.reading is None else run.reading.transcript.duration_ms
-        return run.attempts[-1].duration_ms if run.attempts else run.duration_ms
+            return _exactly(None if run.reading is None else run.reading.transcript.duration_ms)
+        return _exactly(run.attempts[-1].duration_ms if run.attempts else run.duration_ms)
 
 
 class Cost(MetricGrader):
@@ -105,8 +132,8 @@ class Cost(MetricGrader):
     def _bounds(self) -> tuple[float | None, float | None]:
         return self.min_usd, self.max_usd
 
-    def _measure(self, subject: Subject) -> float | None:
-        return None if subject.run.reading is None else subject.run.reading.transcript.cost_usd
+    def _measure(self, subject: Subject) -> Figure | None:
+        return _exactly(None if subject.run.reading is None else subject.run.reading.transcript.cost_usd)
 
 
 class CountGrader(MetricGrader):
@@ -122,47 +149,85 @@ class CountGrader(MetricGrader):
 
 
 class Tokens(CountGrader):
-    """How many tokens the run took, as the agent reports them."""
+    """How many tokens the run took, as the agent reports them: a sum for the run, else those of its messages."""
 
     kind: ClassVar[str] = "tokens"
+    version: ClassVar[int] = 2
     figure: ClassVar[str] = "tokens"
 
     of: Literal["total", "input", "output"] = "total"
     """Which tokens count; `total` is input and output."""
 
-    def _measure(self, subject: Subject) -> float | None:
-        usages = _usages(subject)
+    def _measure(self, subject: Subject) -> Figure | None:
+        reading = subject.run.reading
+        if reading is None:
+            return None
+        exact = True
+        if reading.transcript.usage is not None:
+            usages = [reading.transcript.usage]
+        else:
+            said = [message for message in reading.transcript.done() if type(message) is AssistantMessage]
+            usages = [message.usage for message in said if message.usage is not None]
+            exact = len(usages) == len(said) and known_of(subject).level == "complete"
         if not usages:
             return None
         read = sum(usage.input_tokens for usage in usages)
         written = sum(usage.output_tokens for usage in usages)
-        return {"total": read + written, "input": read, "output": written}[self.of]
+        return Figure({"total": read + written, "input": read, "output": written}[self.of], exact)
 
 
-class Steps(CountGrader):
+class CallCountGrader(CountGrader):
+    """What graders of a count of calls have in common."""
+
+    version: ClassVar[int] = 2
+
+    def _finding(self, subject: Subject, least: float | None, most: float | None) -> Finding:
+        found = super()._finding(subject, least, most)
+        if found.judgement != "errored":
+            known = known_of(subject)
+            found.basis = known.basis
+            found.reasons = [based(reason, known) for reason in found.reasons]
+        return found
+
+    def _unknown(self, reason: str, subject: Subject) -> Finding:
+        return calls_unknown(reason, known_of(subject))
+
+
+class Steps(CallCountGrader):
     """How many tool calls the agent made."""
 
     kind: ClassVar[str] = "steps"
     figure: ClassVar[str] = "steps"
 
-    def _measure(self, subject: Subject) -> float | None:
-        return len(subject.run.steps)
+    basis: BasisWanted = "any"
+    """`observed`: errored when only the agent reports calls, and none went through the tool proxy or the model proxy."""
+
+    def _refused(self, subject: Subject) -> Finding | None:
+        return not_observed(known_of(subject), self.basis)
+
+    def _measure(self, subject: Subject) -> Figure | None:
+        return Figure(len(agent_calls(subject)), known_of(subject).level == "complete")
 
 
-class ModelCalls(CountGrader):
+class ModelCalls(CallCountGrader):
     """How often the agent asked a model: model steps of its trace, else its assistant messages."""
 
     kind: ClassVar[str] = "model_calls"
     figure: ClassVar[str] = "model calls"
 
-    def _measure(self, subject: Subject) -> float | None:
+    def _measure(self, subject: Subject) -> Figure | None:
         reading = subject.run.reading
         if reading is None:
             return None
-        traced = sum(event.type == "model_step" for event in reading.trace or ())
-        said = sum(type(message) is AssistantMessage for message in reading.transcript.messages)
+        count = sum(event.type == "model_step" for event in reading.trace or ())
+        if not count and not reading.answer_only:
+            count = sum(type(message) is AssistantMessage for message in reading.transcript.done())
         # An answer without a single message says nothing of how it came about.
-        return traced or said or None
+        return Figure(count, known_of(subject).level == "complete") if count else None
+
+
+def _exactly(value: float | None) -> Figure | None:
+    return None if value is None else Figure(value)
 
 
 def _figure(value: float) -> str:
@@ -171,12 +236,3 @@ def _figure(value: float) -> str:
         return f"{value:.0f}"
     return f"{value:.6g}" if value < 1e5 else f"{value:.1f}"
 
-
-def _usages(subject: Subject) -> list[Usage]:
-    if subject.run.reading is None:
-        return []
-    transcript = subject.run.reading.transcript
-    if transcript.usage is not None:
-        return [transcript.usage]
-    messages = [message for message in transcript.messages if type(message) is AssistantMessage]
-    return [message.usage for message in messages if message.usage is not None]

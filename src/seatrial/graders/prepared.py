@@ -137,6 +137,7 @@ class Prepared(msgspec.Struct, frozen=True):
             reasons=reasons,
             evidence=found.evidence,
             details=found.details,
+            basis=found.basis,
             weight=grader.weight,
             required=grader.required,
             cost_usd=found.cost_usd,

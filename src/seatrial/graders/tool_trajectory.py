@@ -6,7 +6,9 @@ from typing import Any, ClassVar, Literal
 
 from msgspec import UNSET, UnsetType
 
+from seatrial.graders.calls import BasisWanted, based, known_of, not_observed, to_do
 from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings
+from seatrial.trajectory.completeness import Completeness
 from seatrial.trajectory.expectation import CONFIG_KEYS, Mode, compile_expectation
 from seatrial.trajectory.matching import match
 from seatrial.trajectory.result import MatchResult
@@ -15,10 +17,11 @@ MAX_EVIDENCE = 20
 
 
 class ToolTrajectory(Grader):
-    """Whether the agent called the right tools, with the right arguments, in the right order."""
+    """Whether the agent called the right tools, with the right arguments, in the right order. Errored when that
+    depends on calls that are not known."""
 
     kind: ClassVar[str] = "tool_trajectory"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     mode: Mode
     """How calls and expectation are compared."""
@@ -46,6 +49,8 @@ class ToolTrajectory(Grader):
     """Whether failed calls count as calls."""
     retries: Literal["count", "collapse"] | UnsetType = UNSET
     """Whether a failed call is one with the equal call that follows it."""
+    basis: BasisWanted = "any"
+    """`observed`: errored when only the agent reports calls, and none went through the tool proxy or the model proxy."""
 
     def prepare(self) -> Check:
         values = {name: getattr(self, name) for name in CONFIG_KEYS}
@@ -54,21 +59,31 @@ class ToolTrajectory(Grader):
         )
 
         def find(subject: Subject, surroundings: Surroundings) -> Finding:
-            return finding_of(match(expectation, subject.run.steps))
+            known = known_of(subject)
+            if (refused := not_observed(known, self.basis)) is not None:
+                return refused
+            return finding_of(match(expectation, subject.run.steps, known), known)
 
         return Check(find)
 
 
-def finding_of(result: MatchResult) -> Finding:
+def finding_of(result: MatchResult, known: Completeness) -> Finding:
     """A match as a finding."""
+    result.basis = known.basis
+    reasons = [based(result.prose, known)]
     if result.errored is not None:
-        return Finding(judgement="errored", reasons=[result.prose], details=result)
+        if result.hint is not None:
+            reasons.append(to_do(result.hint))
+        doubtful = [undecided.actual for undecided in result.undecided if undecided.actual is not None]
+        evidence = [f"/steps/{index}" for index in sorted({*doubtful})[:MAX_EVIDENCE]]
+        return Finding(judgement="errored", reasons=reasons, evidence=evidence, details=result, basis=known.basis)
     return Finding(
         judgement="passed" if result.passed else "failed",
         score=result.score,
-        reasons=[result.prose],
+        reasons=reasons,
         evidence=[f"/steps/{index}" for index in _telling(result)],
         details=result,
+        basis=known.basis,
     )
 
 

@@ -1,4 +1,7 @@
-"""Many matches at once: a JSON line for each, `{id?, mode, expected | minimums, actual: [step], ...}`.
+"""Many matches at once: a JSON line for each, `{id?, mode, expected | minimums, actual: [step], level?, ...}`.
+
+The steps of a line are all that there were, unless the line says otherwise: with `level` (`complete`, `partial` or
+`none`), or with `completeness`, an object as `seatrial steps --json` and a stored run have it.
 
 A line that cannot be used gets an error, which names it by its number, and the others get their results all the same;
 so one bad line costs nothing but itself, and whoever runs the batch can tell that there was one. Blank lines are
@@ -14,12 +17,14 @@ import msgspec
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
+from seatrial.trajectory.claims import COMPLETE
+from seatrial.trajectory.completeness import Completeness
 from seatrial.trajectory.expectation import compile_expectation
 from seatrial.trajectory.given import steps_given
 from seatrial.trajectory.matching import match
 from seatrial.trajectory.result import MatchResult
 
-_OWN_KEYS = ("id", "actual")
+_OWN_KEYS = ("id", "actual", "level", "completeness")
 
 
 class LineResult(msgspec.Struct):
@@ -58,7 +63,9 @@ def match_line(line: bytes, number: int = 1) -> LineResult:
         if "actual" not in given:
             raise SeatrialError("invalid_document", "a line needs the key 'actual', an array of steps")
         expectation = compile_expectation({key: value for key, value in given.items() if key not in _OWN_KEYS})
-        result = match(expectation, steps_given(given["actual"], ("actual",)))
+        known = _completeness(given)
+        result = match(expectation, steps_given(given["actual"], ("actual",)), known)
+        result.basis = known.basis if "completeness" in given else None
         written = wire.encode(head)[:-1] + b"," + wire.encode(result)[1:]
     except SeatrialError as error:
         error.line = number
@@ -66,3 +73,19 @@ def match_line(line: bytes, number: int = 1) -> LineResult:
         head["error"] = {name: value for name, value in told.items() if value is not None}
         return LineResult(number, head.get("id"), None, error, wire.encode(head))
     return LineResult(number, head.get("id"), result, None, written)
+
+
+def _completeness(given: dict[str, Any]) -> Completeness:
+    if "completeness" in given:
+        if "level" in given:
+            raise SeatrialError("invalid_document", "a line has `level` or `completeness`, not both", pointer="/level")
+        value, at = given["completeness"], "/completeness"
+    elif "level" in given:
+        value, at = {"level": given["level"]}, ""
+    else:
+        return COMPLETE
+    try:
+        return msgspec.convert(value, Completeness)
+    except msgspec.ValidationError as error:
+        found = wire.invalid_document(error)
+        raise SeatrialError("invalid_document", found.message, pointer=at + (found.pointer or "")) from None

@@ -7,14 +7,17 @@ known before it says that something did not happen.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from seatrial.formats.reading import Reading
-from seatrial.trajectory.extraction import FoundSteps
 from seatrial.trajectory.step import Source
-from seatrial.transcript import AssistantMessage, Note, note_code
+from seatrial.transcript.note import Note, note_code
+
+if TYPE_CHECKING:
+    # Not at run time: matching needs to know what is known of calls, and none of the readers.
+    from seatrial.formats.reading import Reading
+    from seatrial.trajectory.extraction import FoundSteps
 
 Level: TypeAlias = Literal["complete", "partial", "none"]
 Basis: TypeAlias = Literal["observed", "reported"]
@@ -55,6 +58,8 @@ class Completeness(msgspec.Struct, omit_defaults=True):
 
 def assess(reading: Reading, found: FoundSteps, notes: Iterable[Note], tool_access: ToolAccess = "own") -> Completeness:
     """How complete the steps are that were found in a reading; `notes` are all notes of the run."""
+    from seatrial.transcript import AssistantMessage
+
     sources: list[Source] = [source for source in ("observed", "trace", "events") if source in found.sources]
     listed = not reading.answer_only and any(type(message) is AssistantMessage for message in reading.transcript.done())
     if listed or "messages" in found.others:

@@ -1,5 +1,7 @@
 """Constraints: what must hold in every mode. One violation fails the verdict and makes the score 0.
 
+All but `min_calls` say that something did not happen, so they hold only when all calls are known.
+
 `forbidden`: no step is such a call. `allowed`: every step is a call of one of these tools, any number of times, or of a
 tool that is expected. `max_calls`, `min_calls`: the number of steps. `no_errors`: no step has the status `error` or
 `timeout`. They look at the steps that count, so a failed call that is ignored violates nothing.
@@ -9,46 +11,90 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from seatrial.errors import SeatrialError
 from seatrial.time_limit import check_time
 from seatrial.trajectory.expectation import Expectation
-from seatrial.trajectory.item import fits
+from seatrial.trajectory.item import Item, explain, fits_or_unknown, missing_fact
 from seatrial.trajectory.prose import calls, shown
-from seatrial.trajectory.result import Assertion, Violation
+from seatrial.trajectory.result import Assertion, MatchResult, Undecided, Violation
 from seatrial.trajectory.step import FAILED, Step
 
 
-def violations(expectation: Expectation, steps: list[Step], kept: Sequence[int]) -> Iterator[Violation]:
-    """Every constraint that does not hold, once for each step that violates it."""
+def check_constraints(
+    expectation: Expectation, steps: list[Step], kept: Sequence[int], complete: bool, result: MatchResult
+) -> list[Assertion]:
+    """Write down what is violated and what cannot be decided; one assertion for each constraint that is set."""
+    for found in _findings(expectation, steps, kept, complete):
+        if isinstance(found, Violation):
+            result.violations.append(found)
+        else:
+            result.undecided.append(found)
+    violated = {violation.constraint for violation in result.violations}
+    unknown = {undecided.claim for undecided in result.undecided}
+    assertions = []
+    for key, text in _constraints(expectation):
+        met = key == "min_calls" and len(kept) >= (expectation.min_calls or 0)
+        if not (complete or met or key in violated or key in unknown):
+            result.undecided.append(Undecided(key, f"whether {text}"))
+            unknown.add(key)
+        skipped = key in unknown and key not in violated
+        assertions.append(Assertion(text, key not in violated and not skipped, skipped))
+    return assertions
+
+
+def _findings(
+    expectation: Expectation, steps: list[Step], kept: Sequence[int], complete: bool
+) -> Iterator[Violation | Undecided]:
+    """Every constraint that does not hold, once for each step that violates it or may do so."""
     for item in expectation.forbidden:
         for index in kept:
             check_time()
-            if fits(item, steps[index]):
-                yield Violation("forbidden", f"{shown(steps[index].name)} must not be called so", index)
+            if (fit := fits_or_unknown(item, steps[index])) is False:
+                continue
+            name = shown(steps[index].name)
+            if fit:
+                yield Violation("forbidden", f"{name} must not be called so", index)
+            else:
+                lacking = _lacking(item, steps[index])
+                text = f"whether step {index} ({name}) is a forbidden call: the record does not have its {lacking}"
+                yield Undecided("forbidden", text, index)
     if (allowed := expectation.allowed) is not None:
         for index in kept:
             if not allowed.fits(steps[index].name):
                 yield Violation("allowed", f"{shown(steps[index].name)} is not among the allowed tools", index)
     if (most := expectation.max_calls) is not None and len(kept) > most:
         yield Violation("max_calls", f"{calls(len(kept))}, at most {most} allowed")
-    if (least := expectation.min_calls) is not None and len(kept) < least:
+    if (least := expectation.min_calls) is not None and len(kept) < least and complete:
         yield Violation("min_calls", f"{calls(len(kept))}, at least {least} needed")
     if expectation.no_errors:
         for index in kept:
-            if steps[index].status in FAILED:
-                status = "timed out" if steps[index].status == "timeout" else "failed"
-                yield Violation("no_errors", f"{shown(steps[index].name)} {status}", index)
+            step = steps[index]
+            if step.status in FAILED:
+                status = "timed out" if step.status == "timeout" else "failed"
+                yield Violation("no_errors", f"{shown(step.name)} {status}", index)
+            # A provider runs its tools itself, often gives no result, and says so when one failed.
+            elif step.status == "unknown" and step.executed_by != "provider":
+                text = f"whether step {index} ({shown(step.name)}) failed: the record does not have its result"
+                yield Undecided("no_errors", text, index)
 
 
-def check_constraints(expectation: Expectation, found: list[Violation]) -> Iterator[Assertion]:
-    """One assertion for each constraint that is set."""
-    violated = {violation.constraint for violation in found}
+def _lacking(item: Item, step: Step) -> str:
+    try:
+        facts = [fact for found in explain(item, step) if (fact := missing_fact(found, step)) is not None]
+    except SeatrialError:
+        facts = []
+    return " and ".join(facts) or "values in a form that can be compared"
+
+
+def _constraints(expectation: Expectation) -> Iterator[tuple[str, str]]:
+    """The key of each constraint that is set, and what it says."""
     if expectation.forbidden:
-        yield Assertion("no forbidden call is made", "forbidden" not in violated)
+        yield "forbidden", "no forbidden call is made"
     if expectation.allowed is not None:
-        yield Assertion("only allowed and expected tools are called", "allowed" not in violated)
+        yield "allowed", "only allowed and expected tools are called"
     if expectation.max_calls is not None:
-        yield Assertion(f"at most {calls(expectation.max_calls)}", "max_calls" not in violated)
+        yield "max_calls", f"at most {calls(expectation.max_calls)}"
     if expectation.min_calls is not None:
-        yield Assertion(f"at least {calls(expectation.min_calls)}", "min_calls" not in violated)
+        yield "min_calls", f"at least {calls(expectation.min_calls)}"
     if expectation.no_errors:
-        yield Assertion("no call fails", "no_errors" not in violated)
+        yield "no_errors", "no call fails"

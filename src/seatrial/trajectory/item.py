@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from seatrial.errors import SeatrialError
 from seatrial.trajectory.arguments import ArgsMatch, Difference, Matcher, Path, as_given, differences, differences_at
 from seatrial.trajectory.matchers import has_matcher
 from seatrial.trajectory.names import Names
@@ -65,6 +66,39 @@ def fits(item: Item, step: Step) -> bool:
         return next(_differences(item, step), None) is None
     except RecursionError:
         return False
+
+
+def fits_or_unknown(item: Item, step: Step) -> bool | None:
+    """The same, for whoever must not take a call for another one: None when the record does not say."""
+    if not item.tool.fits(step.name):
+        return False
+    unknown = False
+    try:
+        for found in _differences(item, step):
+            if missing_fact(found, step) is None:
+                return False
+            unknown = True
+    except RecursionError:
+        return None
+    except SeatrialError as error:
+        if error.code != "text_too_long":
+            raise
+        return None
+    return None if unknown else True
+
+
+def missing_fact(found: Difference, step: Step) -> str | None:
+    """What the record does not say of a step, where a difference is due to nothing else."""
+    if found.pointer == "/arguments" and step.arguments_text is not None:
+        return "arguments as JSON"
+    return unrecorded(found)
+
+
+def unrecorded(found: Difference) -> str | None:
+    """The same for what a record may leave out: a step's status, its result, or who made the call."""
+    if found.pointer == "/status" and found.actual == "unknown":
+        return "status"
+    return found.pointer[1:] if found.pointer in ("/result", "/actor") and found.actual is UNSET else None
 
 
 def explain(item: Item, step: Step) -> list[Difference]:

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from seatrial.errors import SeatrialError
 from seatrial.patterns import MATCH_S
 from seatrial.time_limit import TimeLimit, current_limit
 from seatrial.trajectory.assign import Assignment, any_order_by_key, in_order, in_order_by_key
 from seatrial.trajectory.compatibility import Compatibility
-from seatrial.trajectory.constraints import check_constraints, violations
+from seatrial.trajectory.claims import COMPLETE, Claim, at_least, at_most
+from seatrial.trajectory.completeness import Completeness
+from seatrial.trajectory.constraints import check_constraints
 from seatrial.trajectory.expectation import Expectation, compile_expectation
 from seatrial.trajectory.given import steps_given
 from seatrial.trajectory.keys import call_keys, keys
-from seatrial.trajectory.prose import paragraph, times
-from seatrial.trajectory.result import Assertion, MatchResult
+from seatrial.trajectory.prose import calls as so_many_calls
+from seatrial.trajectory.prose import paragraph, shown, times
+from seatrial.trajectory.result import Assertion, MatchResult, Undecided
 from seatrial.trajectory.step import FAILED, Step, duration
 from seatrial.trajectory.verdict import Tally, blank_result, conclude, find_differences, tally_pairs
 
@@ -31,59 +36,85 @@ def match_trajectory(
     return match(compile_expectation({"mode": mode, key: expected, **options}), steps_given(actual))
 
 
-def match(expectation: Expectation, steps: list[Step]) -> MatchResult:
+def match(expectation: Expectation, steps: list[Step], known: Completeness = COMPLETE) -> MatchResult:
     """Say whether the steps are what was expected, how far, and where they are not.
 
-    What cannot be said within the limits of patterns, of the search and of time is `errored`, with the reason. Without
-    a time limit around it, a match has `MATCH_S`.
+    `known` is how much is known of the calls. What depends on calls that are not is neither passed nor failed, but
+    `errored` (see `claims`); so is what cannot be said within the limits of patterns, of the search and of time.
+    Without a time limit around it, a match has `MATCH_S`. Calls of a user's own tools are not the agent's, and count
+    for nothing.
     """
     try:
         if current_limit() is not None:
-            return _match(expectation, steps)
+            return _match(expectation, steps, known)
         with TimeLimit(MATCH_S):
-            return _match(expectation, steps)
+            return _match(expectation, steps, known)
     except SeatrialError as error:
         if error.code not in _NOT_DECIDED:
             raise
         result = blank_result(expectation.mode)
-        result.errored = error.message
+        result.level = known.level
+        result.errored, result.error_code = error.message, error.code
         result.prose = paragraph(expectation, [step.name for step in steps], range(len(steps)), result, 0, 0)
         return result
 
 
-def _match(expectation: Expectation, steps: list[Step]) -> MatchResult:
+def _match(expectation: Expectation, steps: list[Step], known: Completeness) -> MatchResult:
     called = [step.name for step in steps]
-    kept = _kept(expectation, steps)
     result = blank_result(expectation.mode)
+    result.level = known.level
+    result.user_calls = [step.executed_by for step in steps].count("user")
+    kept = _kept(expectation, steps, result.user_calls)
+    complete = known.level == "complete"
+    constraints: list[Assertion] = []
     if expectation.constrained:
-        result.violations = list(violations(expectation, steps, kept))
+        constraints = check_constraints(expectation, steps, kept, complete, result)
     if expectation.mode == "any_order":
-        tally = _count(expectation, called, kept, result)
+        tally = _count(expectation, called, kept, complete, result)
     else:
         items, places = _assign(expectation, steps, kept)
         tally = tally_pairs(result, expectation, kept, items, places)
         find_differences(result, called, kept, expectation.item, steps.__getitem__)
         if expectation.timed:
             tally = _time(expectation, steps, items, places, tally, result.assertions)
-    conclude(result, expectation, called, kept, tally)
-    if expectation.constrained:
-        result.assertions += check_constraints(expectation, result.violations)
+    if not complete and (doubt := _doubt(expectation, steps, kept)) is not None:
+        tally = msgspec.structs.replace(tally, doubt=doubt)
+    conclude(result, expectation, called, kept, tally, known)
+    result.assertions += constraints
     return result
 
 
-def _kept(expectation: Expectation, steps: list[Step]) -> Sequence[int]:
-    """The steps that count: all, unless failed calls are ignored or joined with the equal call that follows."""
+def _kept(expectation: Expectation, steps: list[Step], user_calls: int) -> Sequence[int]:
+    """The steps that count: all of the agent's, unless failed calls are ignored or joined with the equal call that
+    follows."""
+    agents: Sequence[int] = range(len(steps))
+    if user_calls:
+        agents = [index for index in agents if steps[index].executed_by != "user"]
     if expectation.ignore_failed:
-        return [index for index, step in enumerate(steps) if step.status not in FAILED]
+        return [index for index in agents if steps[index].status not in FAILED]
     if not expectation.collapse_retries:
-        return range(len(steps))
+        return agents
     called_again: set[bytes] = set()
     kept = []
-    for index, key in reversed(list(enumerate(call_keys(steps)))):
-        if key not in called_again or steps[index].status not in FAILED:
+    keys_of = call_keys(steps)
+    for index in reversed(agents):
+        if keys_of[index] not in called_again or steps[index].status not in FAILED:
             kept.append(index)
-        called_again.add(key)
+        called_again.add(keys_of[index])
     return kept[::-1]
+
+
+def _doubt(expectation: Expectation, steps: list[Step], kept: Sequence[int]) -> Undecided | None:
+    """Why a call that is known may not count after all, when others are not known."""
+    if not (expectation.ignore_failed or expectation.collapse_retries):
+        return None
+    statuses = {steps[index].status for index in kept}
+    if "unknown" in statuses:
+        return Undecided("failed_calls", "which of the calls failed")
+    # Counts by tool stay the same when a failed call is joined with one that is not known.
+    if expectation.collapse_retries and expectation.mode != "any_order" and not FAILED.isdisjoint(statuses):
+        return Undecided("retries", "whether a call that failed was made again")
+    return None
 
 
 def _assign(expectation: Expectation, steps: list[Step], kept: Sequence[int]) -> Assignment:
@@ -140,8 +171,9 @@ def _time(
     tally: Tally,
     assertions: list[Assertion],
 ) -> Tally:
-    """One assertion for each matched item with a `max_duration_ms`; those that are known count."""
-    hits, total, passed = tally.hits, tally.total, tally.passed
+    """One assertion for each matched item with a `max_duration_ms`; those that are known count in the score."""
+    hits, total = tally.hits, tally.total
+    untimed = []
     for item, place in zip(items, places, strict=True):
         most = expectation.items[item].max_duration_ms
         if most is None:
@@ -150,38 +182,43 @@ def _time(
         text = f"{expectation.items[item].tool} (item {item}) takes at most {most:g} ms"
         if spent is None:
             assertions.append(Assertion(f"{text}: how long it took is not known", False, skipped=True))
+            untimed.append(Undecided("max_duration_ms", f"how long step {place} ({shown(steps[place].name)}) took", place))
             continue
         assertions.append(Assertion(f"{text}: it took {spent:g} ms", spent <= most))
         hits += spent <= most
         total += 1
-        passed = passed and spent <= most
-    return Tally(hits, total, passed)
+    return Tally(hits, total, untimed=untimed)
 
 
-def _count(expectation: Expectation, called: list[str], kept: Sequence[int], result: MatchResult) -> Tally:
+def _count(
+    expectation: Expectation, called: list[str], kept: Sequence[int], complete: bool, result: MatchResult
+) -> Tally:
     """Mode `any_order`: how often each tool was called."""
     by_name: dict[str, list[int]] = {}
     for index in kept:
         by_name.setdefault(called[index], []).append(index)
-    met = wanted = made = total = 0
+    met = wanted = made = total = least = most = 0
     counting: set[int] = set()
     for bound in expectation.bounds:
         calls = sorted(index for name, indices in by_name.items() if bound.tool.fits(name) for index in indices)
-        holds = []
+        claims: list[tuple[str, Claim]] = []
         if bound.least is not None:
-            holds.append(len(calls) >= bound.least)
-            text = f"{bound.tool} is called at least {times(bound.least)}; it was called {times(len(calls))}"
-            result.assertions.append(Assertion(text, holds[-1]))
+            claims.append((f"at least {times(bound.least)}", at_least(len(calls), bound.least, complete)))
+            met += len(calls) >= bound.least
             wanted += bound.least
             made += min(len(calls), bound.least)
         if bound.most is not None:
-            holds.append(len(calls) <= bound.most)
-            text = f"{bound.tool} is called at most {times(bound.most)}; it was called {times(len(calls))}"
-            result.assertions.append(Assertion(text, holds[-1]))
-        met += sum(holds)
-        total += len(holds)
+            claims.append((f"at most {times(bound.most)}", at_most(len(calls), bound.most, complete)))
+            met += len(calls) <= bound.most
+        for limit, holds in claims:
+            counted = f"it was called {times(len(calls))}" if complete else f"{so_many_calls(len(calls))} of it known"
+            text = f"{bound.tool} is called {limit}; {counted}"
+            result.assertions.append(Assertion(text, holds is True, holds is None))
+            least += holds is True
+            most += holds is not False
+        total += len(claims)
         counting.update(calls if bound.most is None else calls[: bound.most])
     result.extra = [index for index in kept if index not in counting]
     result.recall = made / wanted if wanted else 1.0
     result.precision = len(counting) / len(kept) if kept else 1.0
-    return Tally(met, total, met == total)
+    return Tally(met, total, least, most)

@@ -7,7 +7,10 @@ from typing import Any
 
 import msgspec
 
+from seatrial.errors import SeatrialError
 from seatrial.trajectory.assign import any_order_by_key, in_order_by_key
+from seatrial.trajectory.claims import COMPLETE
+from seatrial.trajectory.completeness import MAX_REASONS, Completeness
 from seatrial.trajectory.expectation import Expectation, Mode, check_reference, expectation_from_steps
 from seatrial.trajectory.item import Item
 from seatrial.trajectory.keys import decode_normal, keys_of_normal
@@ -24,11 +27,22 @@ def match_messages(mode: Mode, expected: list[Any], actual: list[Any]) -> MatchR
     """Expect the calls of the reference messages, in every accepted shape, and match those of the others with them.
 
     The same as taking the steps of both and matching them. When all are messages of OpenAI's shape with nothing unusual
-    about them, the calls are compared as they were sent, and steps are made only of those that differ.
+    about them, the calls are compared as they were sent, and steps are made only of those that differ. Messages of
+    which something was dropped are known in part; a reference that was not read whole is refused.
     """
-    return _usual(mode, expected, actual) or match(
-        expectation_from_steps(mode, steps_from_objects(expected)[0]), steps_from_objects(actual)[0]
-    )
+    found = _usual(mode, expected, actual)
+    if found is not None:
+        return found
+    reference, lost = steps_from_objects(expected)
+    for note in lost:
+        if note.serious:
+            raise SeatrialError(
+                "invalid_document", f"the reference was not read whole: {note.message}", pointer=note.pointer
+            )
+    steps, notes = steps_from_objects(actual)
+    dropped = [note for note in notes if note.serious]
+    known = Completeness("partial", "messages", ["messages"], dropped[:MAX_REASONS]) if dropped else COMPLETE
+    return match(expectation_from_steps(mode, reference), steps, known)
 
 
 def _usual(mode: Mode, expected: list[Any], actual: list[Any]) -> MatchResult | None:
@@ -88,20 +102,31 @@ def _calls(messages: list[Any]) -> tuple[list[str], list[str]] | None:
     """The names and the arguments, as sent, of the calls in messages where nothing is unusual; else None."""
     names: list[str] = []
     arguments: list[str] = []
+    ids = set()
     try:
         for message in messages:
-            if "tool_calls" in message and (calls := message["tool_calls"]) is not None:
-                if message["role"] != "assistant" or type(message["content"]) is list:
+            role, content = message["role"], message["content"]
+            read = 2
+            if role == "tool":
+                # The result of a call that is nowhere is not usual: the call is missing.
+                if message["tool_call_id"] not in ids:
                     return None
-                for call in calls:
+                read = 3
+            elif type(content) is not str and content is not None:
+                return None
+            elif "tool_calls" in message:
+                read = 3
+                if role != "assistant":
+                    return None
+                for call in message["tool_calls"] or ():
                     function = call["function"]
-                    if "name" in call:
+                    if len(call) != (2 + ("type" in call)) or len(function) != 2:
                         return None
+                    ids.add(call["id"])
                     names.append(function["name"])
                     arguments.append(function["arguments"])
-            elif message["role"] not in _ROLES or (message["role"] != "tool" and type(message["content"]) is list):
-                return None
-            if not message.keys() <= _KEYS:
+            # What has other keys than these may hold a call that only a reader finds.
+            if role not in _USUAL_ROLES or (len(message) != read and not message.keys() <= _USUAL_KEYS):
                 return None
         # These raise if one is not text, and no other check is as quick.
         "".join(names), "".join(arguments)
@@ -113,3 +138,5 @@ def _calls(messages: list[Any]) -> tuple[list[str], list[str]] | None:
 _KEYS = frozenset({"role", "content", "tool_calls", "tool_call_id", "id", "name"})
 _ROLES = frozenset({"system", "user", "assistant", "tool"})
 _decode = msgspec.json.Decoder().decode
+_USUAL_ROLES = frozenset({"system", "user", "assistant", "tool"})
+_USUAL_KEYS = frozenset({"role", "content", "tool_calls", "tool_call_id", "id", "name", "refusal"})

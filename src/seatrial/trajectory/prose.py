@@ -31,8 +31,10 @@ def paragraph(
     expectation: Expectation, called: Sequence[str], kept: Sequence[int], result: MatchResult, hits: int, total: int
 ) -> str:
     """The whole of it. The assertions so far are those of the mode and the durations; `called` are all steps' names."""
-    as_expected = len(result.matched) == len(expectation.tools) == len(called) > 0
-    sentences = [_expected(expectation), "The agent made just these." if as_expected else _happened(called, kept)]
+    complete = result.level == "complete"
+    as_expected = complete and len(result.matched) == len(expectation.tools) == len(called) > 0
+    happened = "The agent made just these." if as_expected else _happened(called, kept, result)
+    sentences = [_expected(expectation), happened]
     if result.errored is not None:
         return " ".join([*sentences, f"There is no verdict: {result.errored}."])
     checked = result.assertions
@@ -91,26 +93,37 @@ def _expected_calls(mode: Mode, size: int, first: tuple[str, ...]) -> str:
     return f"Expected {before}{calls(size)}{after}: {_listed(first, size)}."
 
 
-def _happened(called: Sequence[str], kept: Sequence[int]) -> str:
-    left_out = f" ({calls(len(called) - len(kept))} that failed left out)" if len(kept) < len(called) else ""
+def _happened(called: Sequence[str], kept: Sequence[int], result: MatchResult) -> str:
+    failed = len(called) - len(kept) - result.user_calls
+    left = [f"{calls(failed)} that failed"] if failed > 0 else []
+    left += [f"{calls(result.user_calls)} of the user"] if result.user_calls else []
+    left_out = f" ({' and '.join(left)} left out)" if left else ""
+    if result.level == "complete":
+        made = f"The agent made {calls(len(kept))}"
+    else:
+        made = f"{calls(len(kept))} {'is' if len(kept) == 1 else 'are'} known".capitalize()
     if not kept:
-        return f"The agent made no calls{left_out}."
+        return f"{made}{left_out}."
     names = called if len(kept) == len(called) else [called[index] for index in kept[:MAX_NAMES]]
-    return f"The agent made {calls(len(kept))}{left_out}: {_listed(names, len(kept))}."
+    return f"{made}{left_out}: {_listed(names, len(kept))}."
 
 
 def _parted(expectation: Expectation, called: Sequence[str], result: MatchResult) -> list[str]:
     """What is missing or too much, and the first place where it shows."""
     sentences = []
     mode = expectation.mode
+    complete = result.level == "complete"
     if result.missing and mode != "subset":
         names = [f"{expectation.tools[item]} (item {item})" for item in result.missing[:MAX_NAMES]]
-        sentences.append(f"Missing: {_listed(names, len(result.missing))}.")
+        head = "Missing" if complete else "Not among the calls that are known"
+        sentences.append(f"{head}: {_listed(names, len(result.missing))}.")
     if result.extra and mode in ("exact", "unordered", "subset"):
         names = [f"{called[index]} (step {index})" for index in result.extra[:MAX_NAMES]]
         sentences.append(f"Beyond what was expected: {_listed(names, len(result.extra))}.")
     if not sentences:
-        return ["Every call that was expected was made." if mode != "subset" else "No other call was made."]
+        if mode == "subset":
+            return ["No other call was made." if complete else "No other call is known."]
+        return ["Every call that was expected was made."]
     parting = result.first_divergence
     if parting is None:
         return sentences
@@ -118,16 +131,16 @@ def _parted(expectation: Expectation, called: Sequence[str], result: MatchResult
     if near is not None and near.differences:
         first = near.differences[0]
         sentences.append(
-            f"They part at item {near.expected}: the nearest call is step {near.actual}, where {first.pointer} is "
+            f"They diverge at item {near.expected}: the nearest call is step {near.actual}, where {first.pointer} is "
             f"{_value(first.actual)} instead of {_value(first.expected)}."
         )
     elif near is not None:
-        sentences.append(f"They part at item {near.expected}: step {near.actual} is that call, but in the wrong place.")
+        sentences.append(f"They diverge at item {near.expected}: step {near.actual} is that call, but in the wrong place.")
     else:
         item, index = parting.expected, parting.actual
         wanted = "no further call" if item is None else f"{shown(expectation.tools[item])} (item {item})"
         got = "" if index is None else f", and step {index} is {shown(called[index])}"
-        sentences.append(f"They part where {wanted} was expected{got}.")
+        sentences.append(f"They diverge where {wanted} was expected{got}.")
     return sentences
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from seatrial.trajectory.arguments import Difference
+from seatrial.trajectory.completeness import Basis, Level
 from seatrial.trajectory.expectation import Mode
 
 
@@ -40,7 +43,17 @@ class Assertion(msgspec.Struct, omit_defaults=True, gc=False):
     text: str
     passed: bool
     skipped: bool = False
-    """Nothing was known to check it by; it counts neither way."""
+    """Too little is known to check it."""
+
+
+class Undecided(msgspec.Struct, omit_defaults=True, gc=False):
+    """A claim that neither holds nor is broken by what is known of the calls."""
+
+    claim: str
+    """What of the expectation it is: the mode, or a key of the configuration (`forbidden`, `max_duration_ms`, ...)."""
+    message: str
+    actual: int | None = None
+    """The step of which too little is known, where it is one."""
 
 
 class Divergence(msgspec.Struct, omit_defaults=True, gc=False):
@@ -74,4 +87,21 @@ class MatchResult(msgspec.Struct, omit_defaults=True):
     """What was expected, what happened and where they part, in one paragraph."""
     first_divergence: Divergence | None = None
     errored: str | None = None
-    """Why there is no verdict: the search passed its budget. Neither passed nor failed then."""
+    """Why there is no verdict: neither passed nor failed then. The figures are those of the calls that are known."""
+    error_code: str | None = None
+    """`calls_unknown`: too little is known of the calls. Others: the match passed one of its limits."""
+    hint: str | None = None
+    """What to do about it."""
+    undecided: list[Undecided] = []
+    """With `calls_unknown`: every claim that could not be decided."""
+    user_calls: int = 0
+    """Steps that are calls of a user's own tools; they count for nothing."""
+    level: Level = "complete"
+    """How much is known of the calls."""
+    basis: Basis | None = None
+    """What the calls are known from; None for calls that were given as such."""
+
+    @property
+    def judgement(self) -> Literal["passed", "failed", "errored"]:
+        """The verdict in one word."""
+        return "errored" if self.errored is not None else "passed" if self.passed else "failed"

@@ -7,20 +7,33 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from seatrial.trajectory.claims import CALLS_UNKNOWN, COMPLETE, Claim, what_is_missing, what_to_do
+from seatrial.trajectory.completeness import Completeness
 from seatrial.trajectory.expectation import Expectation, Mode
-from seatrial.trajectory.item import Item, explain
+from seatrial.trajectory.item import Item, explain, unrecorded
 from seatrial.trajectory.names import Names
 from seatrial.trajectory.prose import paragraph
-from seatrial.trajectory.result import Assertion, Divergence, MatchResult, Mismatch, Pair
+from seatrial.trajectory.result import Assertion, Divergence, MatchResult, Mismatch, Pair, Undecided
 from seatrial.trajectory.step import Step
+
+MAX_QUESTIONS = 5
+_OTHERS_ALLOWED = frozenset({"in_order", "superset", "partial_order"})
+"""Modes in which calls beside the expected ones do no harm."""
 
 
 class Tally(msgspec.Struct, frozen=True, gc=False):
-    """What a mode says: its score as a fraction, and whether it passes."""
+    """What a mode says of the calls that are known: its score as a fraction, and what may change it."""
 
     hits: int
     total: int
-    passed: bool
+    least: int = 0
+    """For `any_order`: bounds that hold, whatever other calls there are."""
+    most: int = 0
+    """For `any_order`: bounds that are not broken for good."""
+    untimed: list[Undecided] = []
+    """Matched calls of which it is not known how long they took."""
+    doubt: Undecided | None = None
+    """Why not even the calls that are known are sure to count."""
 
 
 def blank_result(mode: Mode) -> MatchResult:
@@ -44,7 +57,7 @@ def tally_pairs(
         result.extra = [index for index in kept if index not in matched]
     total, text = _goal(mode, size, made)
     result.assertions.append(Assertion(f"{text}: {found} of {total}", found == total))
-    return Tally(found, total, found == total)
+    return Tally(found, total)
 
 
 def find_differences(
@@ -62,19 +75,105 @@ def find_differences(
 
 
 def conclude(
-    result: MatchResult, expectation: Expectation, called: Sequence[str], kept: Sequence[int], tally: Tally
+    result: MatchResult,
+    expectation: Expectation,
+    called: Sequence[str],
+    kept: Sequence[int],
+    tally: Tally,
+    known: Completeness = COMPLETE,
 ) -> None:
-    """Score, pass or fail, and put it into words; `called` are the names of all steps."""
-    passed = tally.passed
+    """Score, pass, fail or neither, and put it into words; `called` are the names of all steps."""
+    result.level = known.level
     result.score = tally.hits / tally.total if tally.total else 1.0
-    if expectation.min_score is not None:
-        passed = passed or result.score >= expectation.min_score
-    if result.violations:
-        result.score, passed = 0.0, False
-    result.passed = passed
+    holds = _mode_holds(result, expectation, tally, known)
     if both := result.precision + result.recall:
         result.f1 = 2 * result.precision * result.recall / both
+    if result.violations:
+        result.score, holds = 0.0, False
+    if holds is False:
+        result.undecided = []
+    elif result.undecided:
+        give_up(result, known)
+    else:
+        result.passed = True
     result.prose = paragraph(expectation, called, kept, result, tally.hits, tally.total)
+
+
+def give_up(result: MatchResult, known: Completeness) -> None:
+    """Neither passed nor failed: say what is not known, and what to do about it."""
+    result.error_code = CALLS_UNKNOWN
+    questions = "; ".join([undecided.message for undecided in result.undecided[:MAX_QUESTIONS]])
+    more = len(result.undecided) - MAX_QUESTIONS
+    if more > 0:
+        questions += f"; and {more} more"
+    if known.level == "complete":
+        result.errored = f"it is not known {questions}"
+        result.hint = "record the results of all calls, with their status and times"
+    else:
+        result.errored = f"{what_is_missing(known)}. So it is not known {questions}"
+        result.hint = what_to_do(known)
+
+
+def _mode_holds(result: MatchResult, expectation: Expectation, tally: Tally, known: Completeness) -> Claim:
+    """Whether the mode passes, whatever calls there are besides those that are known."""
+    complete = known.level == "complete"
+    bar = 1.0 if expectation.min_score is None else expectation.min_score
+    excused = _excused(result) if result.mismatches and expectation.items else []
+    least, most = _score_range(result, expectation, tally, len(excused), complete)
+    if tally.doubt is not None:
+        result.undecided.append(tally.doubt)
+        return None
+    if least >= bar:
+        return True
+    if most < bar:
+        return False
+    if not complete:
+        text = f"whether the score is at least {bar:g}" if bar < 1 else f"whether there are {_claimed(expectation)}"
+        result.undecided.append(Undecided(expectation.mode, text))
+        if expectation.mode != "any_order":
+            result.assertions[0].passed, result.assertions[0].skipped = False, True
+    result.undecided += [*tally.untimed, *excused]
+    return None
+
+
+def _score_range(
+    result: MatchResult, expectation: Expectation, tally: Tally, excused: int, complete: bool
+) -> tuple[float, float]:
+    """The lowest and the highest score that the run can have, given what is not known of its calls.
+
+    More calls can only be matched with more items, and one that fits nothing now fits nothing then: so in the modes
+    that allow other calls the score cannot fall, and in the others it cannot rise above the share that is left.
+    """
+    if complete:
+        total = tally.total + len(tally.untimed)
+        if not total:
+            return 1.0, 1.0
+        return tally.hits / total, min((tally.hits + len(tally.untimed) + excused) / total, 1.0)
+    if expectation.mode == "any_order":
+        return tally.least / tally.total, tally.most / tally.total
+    # Which call an item is matched with can change, and with it every duration.
+    size = len(expectation.tools) + sum([item.max_duration_ms is not None for item in expectation.items])
+    if expectation.mode in _OTHERS_ALLOWED:
+        return len(result.matched) / size if size else 1.0, 1.0
+    beyond = len(result.extra) - excused
+    return 0.0, size / (size + beyond) if beyond > 0 else 1.0
+
+
+def _excused(result: MatchResult) -> list[Undecided]:
+    """Missing items that the nearest call may be: nothing speaks against it but what the record does not say."""
+    found = []
+    for mismatch in result.mismatches:
+        facts = [unrecorded(difference) for difference in mismatch.differences]
+        if facts and None not in facts:
+            text = f"whether step {mismatch.actual} is the call that item {mismatch.expected} expects: "
+            lacking = " and ".join([fact for fact in facts if fact is not None])
+            text += f"the record does not have its {lacking}"
+            found.append(Undecided(result.mode, text, mismatch.actual))
+    return found
+
+
+def _claimed(expectation: Expectation) -> str:
+    return "as many calls as expected" if expectation.mode == "any_order" else _goal(expectation.mode, 0, 0)[1]
 
 
 def _goal(mode: Mode, size: int, made: int) -> tuple[int, str]:
