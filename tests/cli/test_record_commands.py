@@ -223,7 +223,7 @@ def test_events_folds_to_agui_messages_from_the_input_it_is_given(seatrial: Any,
 
 def test_steps_prints_source_steps_summary_and_notes(seatrial: Any) -> None:
     shown = seatrial("steps", SAMPLES / "agent-response.json", "--json").json()
-    assert set(shown) == {"source", "steps", "summary", "notes"}
+    assert set(shown) == {"source", "basis", "completeness", "steps", "summary", "notes"}
     assert [step["name"] for step in shown["steps"]] == ["get_order", "refund"]
     assert shown["summary"]["by_name"] == {"get_order": 1, "refund": 1}
 
@@ -297,3 +297,109 @@ def test_a_full_disk_behind_the_output_is_told_in_one_line() -> None:
         ran = subprocess.run([program, "schema", "step"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert ran.returncode == 3
     assert ran.stderr == "seatrial: the output cannot be written: No space left on device\n"
+
+
+# Batches, and what is known of calls
+
+BATCH = b"""{"final_response": "a", "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "a"}]}
+not json
+{"final_response": "b"}
+"""
+
+
+@pytest.fixture
+def batch(tmp_path: Path) -> Path:
+    path = tmp_path / "batch.jsonl"
+    path.write_bytes(BATCH)
+    return path
+
+
+def test_steps_says_how_complete_the_calls_are_and_what_they_rest_on(seatrial: Any, tmp_path: Path) -> None:
+    path = tmp_path / "answer.json"
+    path.write_text('{"final_response": "done"}')
+    ran = seatrial("steps", path)
+    assert ran.code == 0
+    assert "no calls are known (calls: none, basis: reported)" in ran.out
+    assert "0 steps" not in ran.out
+    assert "To do: return the messages or a trace with the answer" in ran.out
+    found = seatrial("steps", path, "--json").json()
+    assert found["completeness"]["level"] == "none"
+    assert found["basis"] == "reported"
+    assert found["summary"]["steps"] is found["summary"]["errors"] is found["summary"]["model_calls"] is None
+    path.write_bytes(BATCH.splitlines()[0])
+    whole = seatrial("steps", path)
+    assert "0 steps from messages, 0 failed (calls: complete, basis: reported)" in whole.out
+
+
+def test_steps_gives_one_result_for_each_line_and_a_bad_line_spoils_only_itself(seatrial: Any, batch: Path) -> None:
+    ran = seatrial("steps", batch, "--json")
+    assert ran.code == 3
+    first, bad, last = [json.loads(line) for line in ran.out.splitlines()]
+    assert (first["line"], first["completeness"]["level"]) == (1, "complete")
+    assert (bad["line"], bad["error"]["code"]) == (2, "not_json")
+    assert (last["line"], last["completeness"]["level"]) == (3, "none")
+    assert "line 2" in ran.err
+    text = seatrial("steps", batch)
+    assert text.code == 3
+    assert "line 1:" in text.out
+    assert "line 3:" in text.out
+
+
+def test_a_batch_whose_first_line_is_bad_is_a_batch(seatrial: Any, tmp_path: Path) -> None:
+    path = tmp_path / "batch.jsonl"
+    path.write_bytes(b"oops\n" + BATCH)
+    for arguments in (("steps", path, "--json"), ("steps", path, "--json", "--from", "agent-response")):
+        ran = seatrial(*arguments)
+        assert ran.code == 3
+        assert ["error" in json.loads(line) for line in ran.out.splitlines()] == [True, False, True, False]
+
+
+def test_convert_gives_a_line_for_each_line_and_a_bad_line_spoils_only_itself(seatrial: Any, batch: Path) -> None:
+    ran = seatrial("convert", batch, "--to", "output-messages", "--json")
+    assert ran.code == 3
+    assert [json.loads(line)["text"] for line in ran.out.splitlines()] == ["a", "b"]
+    reports = [json.loads(line) for line in ran.err.splitlines()]
+    assert [(report["line"], "error" in report) for report in reports] == [(1, False), (2, True), (3, False)]
+
+
+def test_convert_keeps_the_ids_of_a_batch(seatrial: Any, tmp_path: Path) -> None:
+    path = tmp_path / "batch.jsonl"
+    path.write_text('{"id": "one", "text": "a"}\n{"id": "two", "text": "b"}\n')
+    ran = seatrial("convert", path, "--to", "output-messages")
+    assert ran.code == 0
+    assert [json.loads(line)["id"] for line in ran.out.splitlines()] == ["one", "two"]
+
+
+def test_convert_does_not_write_a_batch_in_a_format_of_many_lines(seatrial: Any, batch: Path) -> None:
+    ran = seatrial("convert", batch, "--to", "agui")
+    assert ran.code == 2
+    assert "one at a time" in ran.err
+    assert ran.out == ""
+
+
+def test_lint_checks_each_line_and_a_bad_line_is_a_violation_of_its_own(seatrial: Any, batch: Path) -> None:
+    ran = seatrial("lint", batch, "--json")
+    assert ran.code == 1
+    reports = [json.loads(line) for line in ran.out.splitlines()]
+    assert [(report["line"], report["ok"]) for report in reports] == [(1, True), (2, False), (3, True)]
+    text = seatrial("lint", batch)
+    assert text.code == 1
+    assert "agent_bad_response: line 2" in text.out
+    assert "line 3:" in text.out
+
+
+def test_match_ends_with_three_when_a_line_has_no_verdict_and_with_one_when_another_failed(
+    seatrial: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "lines.jsonl"
+    unknown = {"mode": "any_order", "maximums": {"delete": 0}, "actual": [], "level": "partial"}
+    path.write_text(json.dumps(unknown))
+    ran = seatrial("match", path)
+    assert ran.code == 3
+    assert (ran.json()["passed"], ran.json()["error_code"]) == (False, "calls_unknown")
+    told = seatrial("match", path, "--text")
+    assert "errored line 1:" in told.out
+    assert "To do:" in told.out
+    failed = {**unknown, "actual": [{"name": "delete"}]}
+    path.write_text(f"{json.dumps(unknown)}\n{json.dumps(failed)}")
+    assert seatrial("match", path).code == 1

@@ -212,5 +212,5 @@ def test_model_calls_are_the_model_steps_of_a_trace_that_has_them() -> None:
 
 def test_a_trajectory_is_written_with_source_steps_summary_and_notes() -> None:
     written = msgspec.json.decode(msgspec.json.encode(extract(reading())))
-    assert [*written] == ["source", "steps", "summary", "notes"]
+    assert [*written] == ["source", "steps", "summary", "notes", "completeness"]
     assert msgspec.json.decode(msgspec.json.encode(extract(reading("a", trace=["a"]))), type=Trajectory).others

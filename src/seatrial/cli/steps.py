@@ -1,4 +1,4 @@
-"""`seatrial steps FILE`: the tool trajectory of a record."""
+"""`seatrial steps FILE`: the tool trajectory of a record, or of each record of a batch."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from pathlib import Path
 
 from seatrial import formats, wire
 from seatrial.agents.output import read_trace_file
-from seatrial.cli.exits import PASSED
+from seatrial.cli.exits import COULD_NOT_RUN, PASSED
 from seatrial.cli.files import read_document
-from seatrial.cli.terminal import one_line, print_notes
+from seatrial.cli.records import report_bad_line, title
+from seatrial.cli.terminal import one_line, paint, print_notes, printable
 from seatrial.formats.reading import Reading
-from seatrial.trajectory import extract
+from seatrial.trajectory import Trajectory, extract
+from seatrial.trajectory.claims import what_is_missing, what_to_do
 from seatrial.transcript import Note
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     names = sorted(formats.FORMATS)
-    parser.add_argument("file", metavar="FILE", help="the record, or - for standard input")
+    parser.add_argument("file", metavar="FILE", help="the record, or lines of records, or - for standard input")
     parser.add_argument(
         "--from",
         dest="source",
@@ -31,30 +33,62 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=("trace", "messages", "events"),
         help="the source that counts, instead of the first there is",
     )
-    parser.add_argument("--json", action="store_true", help="print {source, steps, summary, notes}")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print {source, basis, completeness, steps, summary, notes}; for each record of a batch, with line and id",
+    )
+    parser.epilog = (
+        "Says how much is known of the calls: complete, partial or none, and why.\n"
+        "exit codes: 0 all was read, 3 the file or a line of it could not be read (the others are shown)."
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    reading = formats.read(read_document(args.file), args.source)
-    trajectory = extract(reading, prefer=args.prefer, trace_file=_trace_file(reading, args.file))
-    notes = [*reading.notes, *trajectory.notes]
-    if args.json:
-        shown = {
-            "source": trajectory.source,
-            "steps": trajectory.steps,
-            "summary": trajectory.summary,
-            "notes": notes,
-        }
-        sys.stdout.buffer.write(wire.encode(shown) + b"\n")
-        return PASSED
-    print_notes(notes, "note")
+    code = PASSED
+    for record in formats.read_many(read_document(args.file), args.source):
+        if record.reading is None:
+            report_bad_line(record, as_json=args.json)
+            code = COULD_NOT_RUN
+            continue
+        reading = record.reading
+        trajectory = extract(reading, prefer=args.prefer, trace_file=_trace_file(reading, args.file))
+        notes = [*reading.notes, *trajectory.notes]
+        if args.json:
+            shown = {
+                **title(record),
+                "source": trajectory.source,
+                "basis": trajectory.completeness.basis,
+                "completeness": trajectory.completeness,
+                "steps": trajectory.steps,
+                "summary": trajectory.summary,
+                "notes": notes,
+            }
+            sys.stdout.buffer.write(wire.encode(shown) + b"\n")
+            continue
+        if record.line is not None:
+            print(f"line {record.line}{f' ({one_line(record.id, 80)})' if record.id else ''}:")
+        print_notes(notes, "note")
+        _show(trajectory)
+    return code
+
+
+def _show(trajectory: Trajectory) -> None:
     for step in trajectory.steps:
         arguments = step.arguments if step.arguments_text is None else step.arguments_text
         call = f"{step.name} {wire.encode(arguments).decode()}"
-        print(f"{step.index:>4}  {step.status:<9}  {one_line(call, 120)}")
-    count = len(trajectory.steps)
-    print(f"{count} step{'' if count == 1 else 's'} from {trajectory.source}, {trajectory.summary.errors} failed")
-    return PASSED
+        whose = "" if step.executed_by == "agent" else f"  [{step.executed_by}]"
+        print(f"{step.index:>4}  {step.status:<9}  {one_line(call, 120)}{whose}")
+    known, summary = trajectory.completeness, trajectory.summary
+    count = summary.steps or 0
+    steps = f"{count} step{'' if count == 1 else 's'}"
+    if known.level == "complete":
+        print(f"{steps} from {trajectory.source}, {summary.errors} failed (calls: complete, basis: {known.basis})")
+        return
+    counted = f"at least {steps} from {trajectory.source}, {summary.errors} failed" if count else "no calls are known"
+    level = paint(known.level, "yellow", sys.stdout)
+    print(f"{counted} (calls: {level}, basis: {known.basis})")
+    print(printable(f"{what_is_missing(known)}. To do: {what_to_do(known)}."))
 
 
 def _trace_file(reading: Reading, name: str) -> bytes | Note | None:

@@ -59,6 +59,8 @@ FORMATS: dict[str, Format] = {
 
 _IN_LINES = frozenset({"agent-response", "output-messages"})
 """Formats of which a file may hold many, one in each line."""
+_LINES = 100
+"""How many lines are looked at to find out whether they are records."""
 
 
 _STREAMS = frozenset({"agui", "events"})
@@ -115,19 +117,35 @@ def read_many(data: bytes, format: str | None = None) -> Iterator[BatchRecord]:
 
 
 def _detected(data: bytes) -> str:
+    """The format of a file; a batch whose first line is bad is known by the first that is not."""
     # Here, because detection asks every format of this registry.
     from seatrial.formats.detection import detect
 
-    return detect(data).format
+    try:
+        return detect(data).format
+    except SeatrialError:
+        if (line := _first_object(data)) is None or not _is_lines(data):
+            raise
+        if (name := detect(line).format) not in _IN_LINES:
+            raise
+        return name
 
 
 def _is_lines(data: bytes) -> bool:
-    """Whether the first line is a whole JSON value and something follows it."""
+    """Whether the first line is a JSON value and something follows; or a later one is, and the whole is not."""
     first, _, more = data.strip().partition(b"\n")
-    if not more:
-        return False
+    return bool(more) and (_is_json(first) or (_first_object(more) is not None and not _is_json(data)))
+
+
+def _first_object(data: bytes) -> bytes | None:
+    """The first line that is a JSON object, among the first few. One that is indented is part of a document."""
+    lines = data.split(b"\n", _LINES)[:_LINES]
+    return next((line for line in lines if line.startswith(b"{") and _is_json(line)), None)
+
+
+def _is_json(data: bytes) -> bool:
     try:
-        wire.decode(first, repairs=[])
+        wire.decode(data, repairs=[])
     except SeatrialError:
         return False
     return True

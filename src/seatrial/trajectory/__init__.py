@@ -3,7 +3,8 @@
 Taking them: `extract` (from a reading), `steps_from_trace`, `steps_from_transcript`, `steps_from_events`,
 `steps_from_objects` (decoded messages), `steps_given` (objects that are steps already).
 Matching them: `compile_expectation` or `expectation_from_steps`, then `match`; or `match_trajectory`, `match_messages`
-and `match_lines` in one go. Run against run: `compare`.
+and `match_lines` in one go. What is known of the calls of a run (`Completeness`) decides what a match can say of them.
+Run against run: `compare`.
 """
 
 from __future__ import annotations
@@ -17,27 +18,30 @@ if TYPE_CHECKING:
     from seatrial.trajectory.batch import LineResult, match_line, match_lines
     from seatrial.trajectory.comparison import Aligned, Parting, RunDiff, compare
     from seatrial.trajectory.expectation import MODES, Expectation, Mode, compile_expectation, expectation_from_steps
-    from seatrial.trajectory.extraction import FoundSteps, extract, find_steps, resolve_trace_ref
+    from seatrial.trajectory.completeness import Completeness, Level
+    from seatrial.trajectory.extraction import FoundSteps, Trajectory, extract, find_steps, resolve_trace_ref
     from seatrial.trajectory.given import steps_given
     from seatrial.trajectory.matching import match, match_trajectory
     from seatrial.trajectory.messages import match_messages
-    from seatrial.trajectory.result import Assertion, Divergence, MatchResult, Mismatch, Pair, Violation
+    from seatrial.trajectory.result import Assertion, Divergence, MatchResult, Mismatch, Pair, Undecided, Violation
     from seatrial.trajectory.sources import (
         steps_from_events,
         steps_from_objects,
         steps_from_trace,
         steps_from_transcript,
     )
-    from seatrial.trajectory.step import Source, Status, Step, Summary, Trajectory, duration, summarise
+    from seatrial.trajectory.step import Source, Status, Step, Summary, duration, summarise
 
 __all__ = [
     "MODES",
     "Aligned",
     "Assertion",
+    "Completeness",
     "Difference",
     "Divergence",
     "Expectation",
     "FoundSteps",
+    "Level",
     "LineResult",
     "MatchResult",
     "Mismatch",
@@ -50,6 +54,7 @@ __all__ = [
     "Step",
     "Summary",
     "Trajectory",
+    "Undecided",
     "Violation",
     "compare",
     "compile_expectation",
@@ -86,6 +91,10 @@ __getattr__ = attach(
             "RunDiff",
             "compare",
         ),
+        "completeness": (
+            "Completeness",
+            "Level",
+        ),
         "expectation": (
             "MODES",
             "Expectation",
@@ -95,6 +104,7 @@ __getattr__ = attach(
         ),
         "extraction": (
             "FoundSteps",
+            "Trajectory",
             "extract",
             "find_steps",
             "resolve_trace_ref",
@@ -111,6 +121,7 @@ __getattr__ = attach(
             "MatchResult",
             "Mismatch",
             "Pair",
+            "Undecided",
             "Violation",
         ),
         "sources": (
@@ -124,7 +135,6 @@ __getattr__ = attach(
             "Status",
             "Step",
             "Summary",
-            "Trajectory",
             "duration",
             "summarise",
         ),

@@ -14,7 +14,8 @@ from msgspec import UNSET
 from seatrial.trajectory.arguments import Difference, differences
 from seatrial.trajectory.assign import in_order_by_key
 from seatrial.trajectory.keys import call_keys
-from seatrial.trajectory.step import Step, Trajectory, duration
+from seatrial.trajectory.extraction import Trajectory
+from seatrial.trajectory.step import Step, duration
 
 
 class Aligned(msgspec.Struct, omit_defaults=True, gc=False):

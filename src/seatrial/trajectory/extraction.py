@@ -14,7 +14,8 @@ from seatrial.formats.reading import Reading, TraceEvent
 from seatrial.formats.trace import read_trace
 from seatrial.trajectory.keys import keys
 from seatrial.trajectory.sources import steps_from_events, steps_from_trace, steps_from_transcript
-from seatrial.trajectory.step import Source, Step, Trajectory, summarise
+from seatrial.trajectory.completeness import Completeness, ToolAccess, assess
+from seatrial.trajectory.step import Source, Step, Summary, summarise
 from seatrial.transcript import AssistantMessage, Note, note_code, pointer
 
 TRACE_AND_MESSAGES_BOTH_GIVEN = note_code(
@@ -39,6 +40,20 @@ TRACE_REF_NOT_READ = note_code(
 )
 
 
+class Trajectory(msgspec.Struct, omit_defaults=True):
+    """The steps of a run. Pointers of its notes start with `/steps` or `/others`, which are in this object, or with
+    `/trace` or `/trace_ref`, which are in the record that it was taken from."""
+
+    source: Source
+    steps: list[Step]
+    summary: Summary
+    notes: list[Note]
+    completeness: Completeness
+    """How much is known of the calls."""
+    others: dict[Source, list[Step]] = {}
+    """The steps of the sources that exist beside the one that counts."""
+
+
 class FoundSteps(msgspec.Struct, gc=False):
     """The steps of a run, not added up yet; the fields are those of `Trajectory`."""
 
@@ -59,13 +74,17 @@ def extract(
     had_proxy: bool = False,
     prefer: Source | None = None,
     trace_file: bytes | Note | None = None,
+    tool_access: ToolAccess = "own",
 ) -> Trajectory:
-    """The trajectory of a run: its steps (see `find_steps`), and what they add up to."""
+    """The trajectory of a run: its steps (see `find_steps`), how complete they are, and what they add up to."""
     found = find_steps(reading, observed=observed, had_proxy=had_proxy, prefer=prefer, trace_file=trace_file)
+    known = assess(reading, found, [*reading.notes, *found.notes], tool_access)
     model_calls = [event.type for event in found.trace or ()].count("model_step")
-    if not model_calls:
+    if not model_calls and not reading.answer_only:
         model_calls = [type(message) for message in reading.transcript.done()].count(AssistantMessage)
-    return Trajectory(found.source, found.steps, summarise(found.steps, model_calls), found.notes, found.others)
+    # An answer without a single message says nothing of how it came about.
+    summary = summarise(found.steps, model_calls or None, complete=known.level == "complete")
+    return Trajectory(found.source, found.steps, summary, found.notes, known, found.others)
 
 
 def find_steps(

@@ -9,7 +9,6 @@ import msgspec
 from msgspec import UNSET
 
 from seatrial.formats.call_facts import ExecutedBy
-from seatrial.transcript.note import Note
 
 Source = Literal["observed", "trace", "messages", "events"]
 """`observed` went through our tool proxy; `trace` was written down as one; the others were said along the way."""
@@ -54,29 +53,18 @@ class Step(msgspec.Struct, omit_defaults=True, gc=False):
 
 
 class Summary(msgspec.Struct):
-    """What the steps of a run add up to."""
+    """What the agent's steps of a run add up to. A figure that is not known is null, never 0."""
 
-    steps: int
+    steps: int | None
+    """Unless all calls are known, there may be more; null when none is known."""
     by_name: dict[str, int]
-    errors: int
-    """Steps with the status `error` or `timeout`."""
-    model_calls: int
+    errors: int | None
+    """Steps with the status `error` or `timeout`; as many at least, unless all calls are known."""
+    model_calls: int | None
     first_start: Moment | None
     last_end: Moment | None
     duration_ms: dict[str, float]
     """By name, over the steps whose duration is known."""
-
-
-class Trajectory(msgspec.Struct, omit_defaults=True):
-    """The steps of a run. Pointers of its notes start with `/steps` or `/others`, which are in this object, or with
-    `/trace` or `/trace_ref`, which are in the record that it was taken from."""
-
-    source: Source
-    steps: list[Step]
-    summary: Summary
-    notes: list[Note]
-    others: dict[Source, list[Step]] = {}
-    """The steps of the sources that exist beside the one that counts."""
 
 
 def duration(step: Step) -> float | None:
@@ -111,14 +99,16 @@ def milliseconds(moment: Moment) -> float | None:
         return None
 
 
-def summarise(steps: Iterable[Step], model_calls: int) -> Summary:
-    """Count and add up."""
+def summarise(steps: Iterable[Step], model_calls: int | None, *, complete: bool = True) -> Summary:
+    """Count and add up what the agent did; `complete` says whether these are all of its steps."""
     by_name: dict[str, int] = {}
     took: dict[str, float] = {}
     errors = count = 0
     starts: list[tuple[float, Moment]] = []
     ends: list[tuple[float, Moment]] = []
     for step in steps:
+        if step.executed_by == "user":
+            continue
         count += 1
         by_name[step.name] = by_name.get(step.name, 0) + 1
         errors += step.status in FAILED
@@ -128,9 +118,9 @@ def summarise(steps: Iterable[Step], model_calls: int) -> Summary:
             if moment is not None and (at := milliseconds(moment)) is not None:
                 moments.append((at, moment))
     return Summary(
-        steps=count,
+        steps=count if count or complete else None,
         by_name=by_name,
-        errors=errors,
+        errors=errors if count or complete else None,
         model_calls=model_calls,
         first_start=min(starts, key=lambda pair: pair[0])[1] if starts else None,
         last_end=max(ends, key=lambda pair: pair[0])[1] if ends else None,
