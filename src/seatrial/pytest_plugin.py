@@ -75,7 +75,7 @@ def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str]
     if module is None or op != "==":
         return None
     expected, made = (left, right) if isinstance(left, module.Expected) else (right, left)
-    if not isinstance(expected, module.Expected) or not isinstance(made, list):
+    if not isinstance(expected, module.Expected) or not isinstance(made, list | module.Calls):
         return None
     return [f"calls == {expected!r}", *expected.explain(made)]
 

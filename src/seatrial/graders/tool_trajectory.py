@@ -8,6 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from seatrial.graders.calls import BasisWanted, based, known_of, not_observed, to_do
 from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings
+from seatrial.trajectory.claims import COMPLETE
 from seatrial.trajectory.completeness import Completeness
 from seatrial.trajectory.expectation import CONFIG_KEYS, Mode, compile_expectation
 from seatrial.trajectory.matching import match
@@ -67,7 +68,7 @@ class ToolTrajectory(Grader):
         return Check(find)
 
 
-def finding_of(result: MatchResult, known: Completeness) -> Finding:
+def finding_of(result: MatchResult, known: Completeness = COMPLETE) -> Finding:
     """A match as a finding."""
     result.basis = known.basis
     reasons = [based(result.prose, known)]

@@ -3,7 +3,19 @@
 `assert outcome.calls == in_order("find_order", {"tool": "refund", "args": {"order": "o-1"}})`
 """
 
+from seatrial.testing.calls import Calls, NoVerdictError
 from seatrial.testing.expected import Expected, exact, in_order, subset, superset, unordered
 from seatrial.testing.outcome import AgentFailedError, Outcome
 
-__all__ = ["AgentFailedError", "Expected", "Outcome", "exact", "in_order", "subset", "superset", "unordered"]
+__all__ = [
+    "AgentFailedError",
+    "Calls",
+    "Expected",
+    "NoVerdictError",
+    "Outcome",
+    "exact",
+    "in_order",
+    "subset",
+    "superset",
+    "unordered",
+]

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from seatrial import wire
 from seatrial.printable import one_line, printable
+from seatrial.testing.calls import Calls, NoVerdictError
 from seatrial.trajectory import MatchResult, Mode, Step, compile_expectation, match
 
 Item: TypeAlias = str | Mapping[str, Any]
@@ -24,21 +25,31 @@ class Expected:
         self._expectation = compile_expectation({"mode": mode, "expected": self.items, **options})
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, list) or not all(isinstance(step, Step) for step in other):
+        """Whether the calls fit. Raises `NoVerdictError` where that depends on calls that are not known."""
+        __tracebackhide__ = True
+        steps = other.known if isinstance(other, Calls) else other
+        if not isinstance(steps, list) or not all(isinstance(step, Step) for step in steps):
             return NotImplemented
-        return self.match(other).passed
+        result = self.match(other if isinstance(other, Calls) else steps)
+        if result.errored is not None:
+            hint = f" To do: {result.hint}." if result.hint else ""
+            raise NoVerdictError(printable(f"{result.prose} [{result.error_code}]{hint}"))
+        return result.passed
 
     def __repr__(self) -> str:
         return f"{self._mode}({', '.join([_item(item) for item in self.items])})"
 
-    def match(self, steps: list[Step]) -> MatchResult:
-        """Hold steps against it."""
+    def match(self, steps: list[Step] | Calls[Step]) -> MatchResult:
+        """Hold steps against it. A plain list is all that there are."""
+        if isinstance(steps, Calls):
+            return match(self._expectation, steps.known, steps.completeness)
         return match(self._expectation, steps)
 
-    def explain(self, steps: list[Step]) -> list[str]:
+    def explain(self, steps: list[Step] | Calls[Step]) -> list[str]:
         """Lines on how the steps fit: the verdict in prose, then expected and made calls side by side."""
         result = self.match(steps)
-        return [printable(result.prose), *call_lines(self.items, steps, result)]
+        made = steps.known if isinstance(steps, Calls) else steps
+        return [printable(result.prose), *call_lines(self.items, made, result)]
 
 
 def exact(*items: Item, **options: Any) -> Expected:

@@ -9,8 +9,11 @@ import msgspec
 from seatrial.errors import SeatrialError
 from seatrial.printable import printable
 from seatrial.runs import Case, Fault, Judgement, Run, Verdict
+from seatrial.testing.calls import Calls
 from seatrial.testing.expected import step_line
-from seatrial.trajectory import Step
+from seatrial.trajectory import Completeness, Step
+from seatrial.trajectory.claims import NO_ANSWER_TO_READ, known_calls, what_is_missing
+from seatrial.transcript import Note
 
 MAX_ANSWER = 2000
 MAX_CALLS = 50
@@ -30,14 +33,15 @@ class Outcome(msgspec.Struct, frozen=True):
         return "" if reading is None else reading.transcript.final_text() or ""
 
     @property
-    def calls(self) -> list[Step]:
-        """The tool calls, in order; compare them with `in_order(...)` and its like."""
-        return self.run.steps
+    def calls(self) -> Calls[Step]:
+        """The agent's tool calls, in order; compare them with `in_order(...)` and its like. Where not all are known,
+        what depends on the others raises `NoVerdictError`."""
+        return Calls(self._known_calls(), self._completeness())
 
     @property
-    def tools(self) -> list[str]:
-        """The names of the tools that were called, in order."""
-        return [step.name for step in self.run.steps]
+    def tools(self) -> Calls[str]:
+        """The names of the tools that were called, in order; the same goes for them."""
+        return Calls([step.name for step in self._known_calls()], self._completeness())
 
     @property
     def fault(self) -> Fault | None:
@@ -77,17 +81,30 @@ class Outcome(msgspec.Struct, frozen=True):
             for verdict in self.run.verdicts:
                 if verdict.judgement in ("failed", "errored"):
                     yield from _verdict_lines(verdict)
-        if self.calls:
-            yield "calls:"
-            yield from (f"  {step_line(step)}" for step in self.calls[:MAX_CALLS])
-            if len(self.calls) > MAX_CALLS:
-                yield f"  and {len(self.calls) - MAX_CALLS} more"
+        calls, known = self._known_calls(), self._completeness()
+        if self.run.status == "completed" and known.level != "complete":
+            yield printable(what_is_missing(known))
+        if calls:
+            yield "calls:" if known.level == "complete" else "calls that are known:"
+            yield from (f"  {step_line(step)}" for step in calls[:MAX_CALLS])
+            if len(calls) > MAX_CALLS:
+                yield f"  and {len(calls) - MAX_CALLS} more"
         if self.answer:
             yield "answer:"
             cut = (
                 "" if len(self.answer) <= MAX_ANSWER else f" (the first {MAX_ANSWER} of {len(self.answer)} characters)"
             )
             yield from _indented(self.answer[:MAX_ANSWER] + cut)
+
+    def _known_calls(self) -> list[Step]:
+        return [step for step in self.run.steps if step.executed_by != "user"]
+
+    def _completeness(self) -> Completeness:
+        run = self.run
+        if run.reading is None and run.completeness is None:
+            text = "the run has no answer, so nothing is known of the calls that it may have made"
+            return Completeness("none", reasons=[Note(NO_ANSWER_TO_READ, "", text)])
+        return known_calls(run.completeness, run.steps_source)
 
 
 class AgentFailedError(SeatrialError):

@@ -1,0 +1,86 @@
+"""The calls of a run, for a test to look at: what is not known of them cannot be asserted.
+
+A test that looks for a call finds it among those that are known. A test that says that there is none, or no other, or
+how many there are, needs all of them; where not all are known it ends with `NoVerdictError`, which says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn, TypeVar, overload
+
+from seatrial.printable import printable
+from seatrial.trajectory.claims import CALLS_UNKNOWN, what_is_missing, what_to_do
+from seatrial.trajectory.completeness import Completeness
+
+T = TypeVar("T")
+
+
+class NoVerdictError(AssertionError):
+    """A test asserts what cannot be decided: too little is known of the calls, or comparing them reached a limit."""
+
+
+class Calls(Sequence[T]):
+    """The agent's calls in order, or the names of the tools.
+
+    `in`, `any(...)` and a `for` loop that ends early go by what is known; whatever comes to the end of an incomplete
+    list raises.
+    """
+
+    __hash__ = None  # type: ignore[assignment]  # compared like a list
+
+    def __init__(self, known: list[T], completeness: Completeness) -> None:
+        self.known = known
+        """Those that are known, as a plain list."""
+        self.completeness = completeness
+
+    @property
+    def complete(self) -> bool:
+        """Whether these are all."""
+        return self.completeness.level == "complete"
+
+    def __iter__(self) -> Iterator[T]:
+        yield from self.known
+        if not self.complete:
+            self._raise()
+
+    def __contains__(self, value: object) -> bool:
+        if value in self.known:
+            return True
+        return False if self.complete else self._raise()
+
+    def __bool__(self) -> bool:
+        if self.known:
+            return True
+        return False if self.complete else self._raise()
+
+    def __len__(self) -> int:
+        return len(self.known) if self.complete else self._raise()
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[T]: ...
+    def __getitem__(self, index: int | slice) -> T | list[T]:
+        # What comes first or last is known only when all are.
+        return self.known[index] if self.complete else self._raise()
+
+    def __eq__(self, other: object) -> Any:
+        if isinstance(other, Calls):
+            return self == other.known if other.complete else other._raise()
+        if not isinstance(other, list | tuple):
+            return NotImplemented
+        if self.complete:
+            return self.known == list(other)
+        rest = iter(other)
+        if not all(call in rest for call in self.known):  # one that is known is not there, or out of order
+            return False
+        self._raise()
+
+    def __repr__(self) -> str:
+        return repr(self.known) if self.complete else f"<{self.completeness.level} calls: {self.known!r}>"
+
+    def _raise(self) -> NoReturn:
+        __tracebackhide__ = True
+        known = self.completeness
+        raise NoVerdictError(printable(f"{what_is_missing(known)} [{CALLS_UNKNOWN}]. To do: {what_to_do(known)}."))
