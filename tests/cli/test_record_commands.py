@@ -301,7 +301,7 @@ def test_a_full_disk_behind_the_output_is_told_in_one_line() -> None:
 
 # Batches, and what is known of calls
 
-BATCH = b"""{"final_response": "a", "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "a"}]}
+BATCH = b"""{"final_response": "a", "messages": [{"role": "assistant", "content": "a"}]}
 not json
 {"final_response": "b"}
 """

@@ -107,7 +107,12 @@ def test_a_grader_with_basis_observed_is_errored_on_calls_that_only_the_agent_re
     seen = verdict(subject(steps=calls("find"), steps_source="observed"), grader)
     assert (seen.judgement, seen.basis) == ("passed", "observed")
     assert seen.reasons[0].endswith("(basis: observed)")
-    assert verdict(subject(steps=calls("find")), {**grader, "when_unknown": "skip"} if grader["kind"] == "steps" else grader).judgement == "errored"  # fmt: skip
+
+
+def test_basis_observed_is_errored_also_where_an_unknown_figure_is_skipped() -> None:
+    grader = {"kind": "steps", "max": 9, "basis": "observed", "when_unknown": "skip"}
+    assert verdict(subject(steps=calls("find")), grader).judgement == "errored"
+    assert verdict(subject(completeness="none", steps_source="observed"), grader).judgement == "skipped"
 
 
 def test_calls_of_the_user_are_no_steps_of_the_agent() -> None:
@@ -119,16 +124,12 @@ def test_calls_of_the_user_are_no_steps_of_the_agent() -> None:
 
 
 def test_the_key_of_a_verdict_covers_what_is_known_of_the_calls() -> None:
-    keys = [
-        content_digest(subject(steps=calls("find"), completeness=level)) for level in (*LEVELS, None)
-    ]
+    keys = [content_digest(subject(steps=calls("find"), completeness=level)) for level in (*LEVELS, None)]
     keys.append(content_digest(subject(steps=calls("find"), steps_source="observed")))
     assert len({*keys}) == 5
 
 
 def test_an_earlier_pass_is_not_kept_when_less_is_known() -> None:
     whole = verdict(subject(steps=calls("find")), ONLY_READS)
-    (again,), _ = grade(
-        subject(steps=calls("find"), completeness="partial"), ONLY_READS, earlier={whole.key: whole}
-    )
+    (again,), _ = grade(subject(steps=calls("find"), completeness="partial"), ONLY_READS, earlier={whole.key: whole})
     assert (whole.judgement, again.judgement) == ("passed", "errored")

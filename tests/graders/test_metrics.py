@@ -81,7 +81,9 @@ def test_tokens_are_added_up_from_messages_when_the_run_has_no_sum() -> None:
 
 def test_model_calls_are_those_of_the_trace_where_it_has_any() -> None:
     traced = subject(trace=[TraceEvent("model_step"), TraceEvent("tool_call"), TraceEvent("model_step")])
-    assert verdict(traced, {"kind": "model_calls", "max": 1}).reasons == ["model calls: 2 > 1 allowed (basis: reported)"]
+    assert verdict(traced, {"kind": "model_calls", "max": 1}).reasons == [
+        "model calls: 2 > 1 allowed (basis: reported)"
+    ]
 
 
 @pytest.mark.parametrize("grader", [{"kind": "latency"}, {"kind": "steps", "min": 3, "max": 2}])

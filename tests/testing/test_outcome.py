@@ -8,13 +8,14 @@ from seatrial.formats import read
 from seatrial.runs import Case, Fault, Grade, Judgement, Run, RunKey, Verdict
 from seatrial.testing import Outcome
 from seatrial.testing.outcome import MAX_ANSWER, MAX_CALLS
-from seatrial.trajectory import Step
+from seatrial.trajectory import Completeness, Step
 from seatrial.wire import encode
 
 
 def an_outcome(answer: str = "hello", judgement: Judgement = "failed", **fields: object) -> Outcome:
     run = Run(run_id="r", experiment_id="e", key=RunKey("mine", "greet", 0), status="completed")
     run.reading = read(encode({"final_response": answer}), "agent-response")
+    run.completeness = Completeness("complete", "messages", ["messages"])
     run.grade = Grade(judgement=judgement, reasons=["1 of 2 required graders failed: polite"])
     for name, value in fields.items():
         setattr(run, name, value)
@@ -61,3 +62,9 @@ def test_what_an_agent_said_is_cut_and_cannot_steer_the_terminal() -> None:
 
 def test_an_outcome_shows_itself_on_one_line() -> None:
     assert repr(an_outcome()) == "<Outcome: mine on greet: failed>"
+
+
+def test_the_story_says_that_not_all_calls_are_known() -> None:
+    lines = str(an_outcome(completeness=Completeness("partial"), steps=[Step(0, "find", {})])).splitlines()
+    assert "not all of the agent's calls are known" in lines
+    assert "calls that are known:" in lines

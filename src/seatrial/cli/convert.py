@@ -28,7 +28,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="what FILE is (default: found out by content)",
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="where the result goes (default: standard output)")
-    parser.add_argument("--json", action="store_true", help="the report on standard error as JSON, one object for each record")
+    parser.add_argument(
+        "--json", action="store_true", help="the report on standard error as JSON, one object for each record"
+    )
     parser.epilog = (
         "The result goes to the output, the notes (what had to be dropped, guessed or repaired on reading)\n"
         "and the losses (what FORMAT cannot carry) to standard error. Lines of records give lines of records.\n"
@@ -81,9 +83,7 @@ def _reason(data: bytes, source: str | None) -> str:
         return "by the first line that can be read"
 
 
-def _report(
-    record: BatchRecord, reading: Reading, written: Written, reason: str, args: argparse.Namespace
-) -> None:
+def _report(record: BatchRecord, reading: Reading, written: Written, reason: str, args: argparse.Namespace) -> None:
     if args.json:
         report = {
             **title(record),

@@ -22,7 +22,9 @@ _BODY_ERRORS = frozenset({"not_json", "not_utf8", "too_deep", "invalid_document"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="the body that the agent returned, or one in each line; - is stdin")
+    parser.add_argument(
+        "file", metavar="FILE", help="the body that the agent returned, or one in each line; - is stdin"
+    )
     parser.add_argument(
         "--response-mode", choices=("thin", "rich"), help="what the agent promised to return (default: nothing)"
     )

@@ -200,7 +200,7 @@ class Steps(CallCountGrader):
     figure: ClassVar[str] = "steps"
 
     basis: BasisWanted = "any"
-    """`observed`: errored when only the agent reports calls, and none went through the tool proxy or the model proxy."""
+    """`observed`: errored when only the agent reports calls, and none went through the tool proxy or model proxy."""
 
     def _refused(self, subject: Subject) -> Finding | None:
         return not_observed(known_of(subject), self.basis)
@@ -235,4 +235,3 @@ def _figure(value: float) -> str:
     if float(value).is_integer():
         return f"{value:.0f}"
     return f"{value:.6g}" if value < 1e5 else f"{value:.1f}"
-

@@ -51,7 +51,7 @@ class ToolTrajectory(Grader):
     retries: Literal["count", "collapse"] | UnsetType = UNSET
     """Whether a failed call is one with the equal call that follows it."""
     basis: BasisWanted = "any"
-    """`observed`: errored when only the agent reports calls, and none went through the tool proxy or the model proxy."""
+    """`observed`: errored when only the agent reports calls, and none went through the tool proxy or model proxy."""
 
     def prepare(self) -> Check:
         values = {name: getattr(self, name) for name in CONFIG_KEYS}

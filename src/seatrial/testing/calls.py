@@ -73,9 +73,8 @@ class Calls(Sequence[T]):
         if self.complete:
             return self.known == list(other)
         rest = iter(other)
-        if not all(call in rest for call in self.known):  # one that is known is not there, or out of order
-            return False
-        self._raise()
+        # Not equal, whatever is missing, when one that is known is not there or out of order.
+        return self._raise() if all(call in rest for call in self.known) else False
 
     def __repr__(self) -> str:
         return repr(self.known) if self.complete else f"<{self.completeness.level} calls: {self.known!r}>"

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from seatrial.trajectory.arguments import Difference
     from seatrial.trajectory.batch import LineResult, match_line, match_lines
     from seatrial.trajectory.comparison import Aligned, Parting, RunDiff, compare
-    from seatrial.trajectory.expectation import MODES, Expectation, Mode, compile_expectation, expectation_from_steps
     from seatrial.trajectory.completeness import Completeness, Level
+    from seatrial.trajectory.expectation import MODES, Expectation, Mode, compile_expectation, expectation_from_steps
     from seatrial.trajectory.extraction import FoundSteps, Trajectory, extract, find_steps, resolve_trace_ref
     from seatrial.trajectory.given import steps_given
     from seatrial.trajectory.matching import match, match_trajectory

@@ -13,8 +13,8 @@ from msgspec import UNSET
 
 from seatrial.trajectory.arguments import Difference, differences
 from seatrial.trajectory.assign import in_order_by_key
-from seatrial.trajectory.keys import call_keys
 from seatrial.trajectory.extraction import Trajectory
+from seatrial.trajectory.keys import call_keys
 from seatrial.trajectory.step import Step, duration
 
 

@@ -12,9 +12,9 @@ from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading, TraceEvent
 from seatrial.formats.trace import read_trace
+from seatrial.trajectory.completeness import Completeness, ToolAccess, assess
 from seatrial.trajectory.keys import keys
 from seatrial.trajectory.sources import steps_from_events, steps_from_trace, steps_from_transcript
-from seatrial.trajectory.completeness import Completeness, ToolAccess, assess
 from seatrial.trajectory.step import Source, Step, Summary, summarise
 from seatrial.transcript import AssistantMessage, Note, note_code, pointer
 

@@ -11,8 +11,8 @@ from seatrial.errors import SeatrialError
 from seatrial.patterns import MATCH_S
 from seatrial.time_limit import TimeLimit, current_limit
 from seatrial.trajectory.assign import Assignment, any_order_by_key, in_order, in_order_by_key
-from seatrial.trajectory.compatibility import Compatibility
 from seatrial.trajectory.claims import COMPLETE, Claim, at_least, at_most
+from seatrial.trajectory.compatibility import Compatibility
 from seatrial.trajectory.completeness import Completeness
 from seatrial.trajectory.constraints import check_constraints
 from seatrial.trajectory.expectation import Expectation, compile_expectation
@@ -182,7 +182,9 @@ def _time(
         text = f"{expectation.items[item].tool} (item {item}) takes at most {most:g} ms"
         if spent is None:
             assertions.append(Assertion(f"{text}: how long it took is not known", False, skipped=True))
-            untimed.append(Undecided("max_duration_ms", f"how long step {place} ({shown(steps[place].name)}) took", place))
+            untimed.append(
+                Undecided("max_duration_ms", f"how long step {place} ({shown(steps[place].name)}) took", place)
+            )
             continue
         assertions.append(Assertion(f"{text}: it took {spent:g} ms", spent <= most))
         hits += spent <= most

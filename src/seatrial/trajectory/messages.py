@@ -135,8 +135,6 @@ def _calls(messages: list[Any]) -> tuple[list[str], list[str]] | None:
     return (names, arguments) if all(names) else None
 
 
-_KEYS = frozenset({"role", "content", "tool_calls", "tool_call_id", "id", "name"})
-_ROLES = frozenset({"system", "user", "assistant", "tool"})
 _decode = msgspec.json.Decoder().decode
 _USUAL_ROLES = frozenset({"system", "user", "assistant", "tool"})
-_USUAL_KEYS = frozenset({"role", "content", "tool_calls", "tool_call_id", "id", "name", "refusal"})
+_USUAL_KEYS = frozenset({"role", "content", "tool_calls", "tool_call_id", "id", "name"})

@@ -135,7 +135,9 @@ def _parted(expectation: Expectation, called: Sequence[str], result: MatchResult
             f"{_value(first.actual)} instead of {_value(first.expected)}."
         )
     elif near is not None:
-        sentences.append(f"They diverge at item {near.expected}: step {near.actual} is that call, but in the wrong place.")
+        sentences.append(
+            f"They diverge at item {near.expected}: step {near.actual} is that call, but in the wrong place."
+        )
     else:
         item, index = parting.expected, parting.actual
         wanted = "no further call" if item is None else f"{shown(expectation.tools[item])} (item {item})"
