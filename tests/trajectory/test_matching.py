@@ -297,7 +297,7 @@ def test_a_duration_that_is_not_known_makes_the_verdict_errored() -> None:
 
 
 def test_a_duration_that_is_not_known_does_not_matter_when_the_score_is_reached_without_it() -> None:
-    actual = [{"name": "a", "duration_ms": 1}, {"name": "a"}]
+    actual: list[dict[str, Any]] = [{"name": "a", "duration_ms": 1}, {"name": "a"}]
     assert match_trajectory("exact", timed(1, 1), actual, min_score=0.75).passed
     assert match_trajectory("exact", timed(1, 1), actual, min_score=0.8).judgement == "errored"
     assert match_trajectory("exact", timed(0, 1), actual).judgement == "failed"
