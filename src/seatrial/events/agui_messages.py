@@ -13,6 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
+from seatrial.events.remainder import KEY
 from seatrial.events.violation import quoted
 from seatrial.transcript import Note, note_code, pointer
 
@@ -23,6 +24,12 @@ AGUI_MESSAGE_DROPPED = note_code(
 )
 AGUI_MESSAGE_REPAIRED = note_code(
     "agui_message_repaired", "A message of a snapshot or an input lacked something, or had it in another shape.", "look"
+)
+AGUI_PROPERTY_UNKNOWN = note_code(
+    "agui_property_unknown",
+    "A message of a snapshot or an input has a property that AG-UI does not know; it was left out. Serious where it is "
+    "an object or a list of an assistant's message, which may hold a call.",
+    "harmless",
 )
 BINARY_PART_UPGRADED = note_code(
     "binary_part_upgraded",
@@ -112,6 +119,10 @@ def read_messages(values: Any, at: tuple[str | int, ...], notes: list[Note]) -> 
         here = (*at, index)
         message = _typed(value) or _repaired(value, here, notes)
         if message is not None:
+            _note_unknown(message, value, here, notes)
+            if isinstance(message, ToolMessage) and not message.error and failure(value) is not None:
+                metadata = {} if message.metadata is UNSET else message.metadata
+                message.metadata = {**metadata, **failure_mark(metadata)}
             if isinstance(message, UserMessage | ToolMessage) and type(message.content) is list:
                 message.content = upgraded_parts(message.content, (*here, "content"), notes)
             messages.append(message)
@@ -132,6 +143,18 @@ def failure(result: dict[str, Any]) -> str | None:
         if type(value) is str and value.lower() in _FAILED_WORDS:
             return key
     return "success" if result.get("success") is False else None
+
+
+def failure_mark(metadata: dict[str, Any] | UnsetType) -> dict[str, Any]:
+    """The metadata that says, under our key, that a tool result is an error; what else is there stays."""
+    ours = None if metadata is UNSET else metadata.get(KEY)
+    return {KEY: {**(ours if type(ours) is dict else {}), "is_error": True}}
+
+
+def is_marked_failed(metadata: dict[str, Any]) -> bool:
+    """Whether metadata says, under our key, that a tool result is an error."""
+    ours = metadata.get(KEY)
+    return type(ours) is dict and ours.get("is_error") is True
 
 
 def upgraded_parts(parts: list[Part], at: tuple[str | int, ...], notes: list[Note]) -> list[Part]:
@@ -177,6 +200,24 @@ def _identity(part: Part) -> tuple[str, ...] | None:
     filename = metadata.get("filename") if type(metadata) is dict else None
     marks = (part.get("type"), source.get("type"), source.get("value"), source.get("mimeType"), filename)
     return tuple([mark if type(mark) is str else "" for mark in marks])
+
+
+def _note_unknown(message: Message, value: dict[str, Any], at: tuple[str | int, ...], notes: list[Note]) -> None:
+    """Note what a message, or a call in it, has beyond the fields of its kind."""
+    kind = type(message)
+    unknown = [(key, item, at) for key, item in value.items() if key not in kind.__struct_encode_fields__]
+    calls = value.get("toolCalls") if kind is AssistantMessage else None
+    for index, call in enumerate(calls if type(calls) is list else ()):
+        if type(call) is dict:
+            here = (*at, "toolCalls", index)
+            unknown += [(key, item, here) for key, item in call.items() if key not in ToolCall.__struct_encode_fields__]
+    for key, item, here in unknown:
+        if key == "role":
+            continue
+        # An assistant's message may hold calls of another protocol there.
+        heavy = kind is AssistantMessage and type(item) in (dict, list) and item
+        text = f"a property {quoted(key)} that such messages do not have was left out"
+        notes.append(Note(AGUI_PROPERTY_UNKNOWN, pointer(*here, key), text, "serious" if heavy else None))
 
 
 def _typed(value: Any) -> Message | None:

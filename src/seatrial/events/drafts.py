@@ -30,6 +30,10 @@ class Origin(msgspec.Struct, gc=False):
     """Message of the RUN_ERROR that ended its run while it was the last message."""
     error_after: str | None = None
     """The same, when the message is not one that the run could have failed in."""
+    given: bool = False
+    """Whether the run started from it: it is not the agent's doing."""
+    continued: int | None = None
+    """How much of the text of a given message was given, where the run went on with it."""
 
 
 # Drafts refer to no one that refers back to them, so the garbage collector need not look at them.

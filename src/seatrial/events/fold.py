@@ -16,6 +16,7 @@ from seatrial.events.patch import Patcher, copy_json
 from seatrial.events.run_input import version_note
 from seatrial.events.violation import quoted
 from seatrial.transcript import Note, note_code, pointer
+from seatrial.transcript.arguments import parse_arguments
 
 UNKNOWN_MESSAGE = note_code(
     "unknown_message", "An event names a message that does not exist; it changes nothing.", "serious"
@@ -42,6 +43,19 @@ REARRANGED_TOO_OFTEN = note_code(
     "rearranged_too_often",
     "Events have put all messages in another order so often that this one changes nothing.",
     "serious",
+)
+GIVEN_CALL_RESTARTED = note_code(
+    "given_call_restarted",
+    "An event starts a tool call under the id of one that the run started from; it is not known whether it was made.",
+    "serious",
+)
+CALL_REWRITTEN = note_code(
+    "call_rewritten",
+    "A MESSAGES_SNAPSHOT has another name or other arguments for a tool call than came before.",
+    "serious",
+)
+CALL_LEFT_OUT = note_code(
+    "call_left_out", "A MESSAGES_SNAPSHOT leaves out a tool call that was made; the transcript keeps it.", "look"
 )
 CHUNK_NOT_EXPANDED = note_code(
     "chunk_not_expanded", "A chunk reached the fold; chunks have to be expanded first.", "serious"
@@ -73,6 +87,15 @@ class Folded(msgspec.Struct):
     """Message of a RUN_ERROR that came before any message."""
     usage: list[t.TokenUsage]
     """Of all runs in the stream."""
+    given_calls: set[str]
+    """Ids of the tool calls that the run started from."""
+    failed: set[str]
+    """Ids of the tool calls of which anything said that they failed."""
+    ranks: dict[str, int]
+    """By id: the places of the messages in the last MESSAGES_SNAPSHOT. Clients put new ones at the end, wherever they
+    stand in it."""
+    left_out: list[tuple[agui.Message, Origin]]
+    """Calls, and their results, that a MESSAGES_SNAPSHOT left out: a client does not show them, but they were made."""
 
 
 def fold(events: Iterable[t.Event], *, messages: Iterable[agui.Message] = (), state: Any = UNSET) -> Folded:
@@ -141,7 +164,16 @@ class Folding:
         self._run_index = -1
         self._run_calls: dict[str, None] = {}
         self._answered: set[str] = set()
-        self.drafts = Drafts([drafted(message, Origin(-1)) for message in messages])
+        self._given: dict[str, Origin] = {}
+        """By id: the messages that the run started from."""
+        self._given_calls: set[str] = set()
+        self._given_results: set[str] = set()
+        """Calls whose results were given."""
+        self._failed: set[str] = set()
+        self._left_out: list[tuple[agui.Message, Origin]] = []
+        self._calls_left_out: dict[str, agui.ToolCall] = {}
+        self._ranks: dict[str, int] = {}
+        self.drafts = Drafts([self._give(message) for message in messages])
 
     def feed(self, event: t.Event, index: int | None = None) -> None:
         """Apply one event. Without an index, events are counted."""
@@ -167,6 +199,10 @@ class Folding:
             terminal=self._terminal,
             error=self._error,
             usage=self._usage,
+            given_calls=self._given_calls,
+            failed=self._failed,
+            ranks=self._ranks,
+            left_out=self._left_out,
         )
 
     # The run
@@ -189,7 +225,21 @@ class Folding:
             place = (index, "input", "messages")
             for message in agui.read_messages(event.input["messages"], place, self.notes):
                 if message.id not in self.drafts.by_id:
-                    self.drafts.append(drafted(message, Origin(-1)))
+                    self.drafts.append(self._give(message))
+
+    def _give(self, message: agui.Message) -> Draft:
+        """A message that the run starts from."""
+        origin = self._given[message.id] = Origin(-1, given=True)
+        if isinstance(message, agui.AssistantMessage) and message.tool_calls is not UNSET:
+            self._given_calls.update([call.id for call in message.tool_calls])
+        elif isinstance(message, agui.ToolMessage):
+            self._given_results.add(message.tool_call_id)
+            self._note_failure(message)
+        return drafted(message, origin)
+
+    def _note_failure(self, message: agui.ToolMessage) -> None:
+        if message.error or (message.metadata is not UNSET and agui.is_marked_failed(message.metadata)):
+            self._failed.add(message.tool_call_id)
 
     def _run_finished(self, event: t.RunFinished, index: int) -> None:
         self._ended(event)
@@ -232,6 +282,9 @@ class Folding:
             return
         else:
             draft.origin.open = True
+            if draft.origin.given and draft.origin.continued is None:
+                content = draft.finish().content
+                draft.origin.continued = len(content) if type(content) is str else 0
         if event.metadata is not UNSET:
             _merge(draft.message, event.metadata)
 
@@ -269,6 +322,8 @@ class Folding:
     def _tool_start(self, event: t.ToolCallStart, index: int) -> None:
         self._run_calls[event.tool_call_id] = None
         known = self.drafts.calls.get(event.tool_call_id)
+        if event.tool_call_id in self._given_calls:
+            self._note(GIVEN_CALL_RESTARTED, index, f"tool call {quoted(event.tool_call_id)} was there before the run")
         if known is None:
             known = self._new_call(event, index)
         elif known.call.function.name != event.tool_call_name:
@@ -280,6 +335,8 @@ class Folding:
 
     def _new_call(self, event: t.ToolCallStart, index: int) -> CallDraft:
         call_id, parent, drafts = event.tool_call_id, event.parent_message_id, self.drafts
+        if call_id in self._calls_left_out:
+            self._note(CALL_REWRITTEN, index, f"tool call {quoted(call_id)} starts again, after a snapshot left it out")
         owner = drafts.by_id.get(parent) if parent is not UNSET and parent else None
         call = agui.ToolCall(call_id, agui.FunctionCall(event.tool_call_name, ""))
         if owner is not None and isinstance(owner.message, agui.AssistantMessage):
@@ -336,6 +393,9 @@ class Folding:
         )
         if event.metadata is not UNSET:
             _merge(message, event.metadata)
+        if event.status in ("failed", "cancelled"):
+            _merge(message, agui.failure_mark(message.metadata))
+        self._note_failure(message)
         self.drafts.append_result(Draft(message, Origin(index, _moment(event))), event.tool_call_id)
 
     def _encrypted_value(self, event: t.ReasoningEncryptedValue, index: int) -> None:
@@ -374,6 +434,9 @@ class Folding:
             return
         # The last one counts where an id stands twice, and stands in for every local message with that id.
         snapshot = {message.id: message for message in read}
+        self._ranks = {message_id: rank for rank, message_id in enumerate(snapshot)}
+        calls = self._compared_calls(read, index)
+        answered = {message.tool_call_id for message in read if isinstance(message, agui.ToolMessage)}
         survives = _survival(read, event)
         merged: list[Draft] = []
         known: dict[str, Draft] = {}
@@ -383,7 +446,12 @@ class Folding:
             if message is None:
                 if survives(local.message):
                     merged.append(local)
-            elif message_id in known:
+                else:
+                    self._keep_done(local, calls, answered, index)
+                continue
+            if isinstance(local.message, agui.AssistantMessage):
+                self._keep_done(local, calls, answered, index)
+            if message_id in known:
                 # The same message in a second place: what grows is the first one.
                 first = known[message_id]
                 if first.calls is None:
@@ -392,8 +460,58 @@ class Folding:
             else:
                 known[message_id] = drafted(message, local.origin)
                 merged.append(known[message_id])
-        merged += [drafted(message, Origin(index)) for message in read if message.id not in known]
+        merged += [drafted(message, self._origin(message, index)) for message in read if message.id not in known]
         self.drafts.arrange(merged)
+
+    def _compared_calls(self, snapshot: list[agui.Message], index: int) -> set[str]:
+        """The ids of the calls in a snapshot; what it says of them must be what was said before."""
+        calls: set[str] = set()
+        for message in snapshot:
+            if isinstance(message, agui.ToolMessage):
+                self._note_failure(message)
+            if not isinstance(message, agui.AssistantMessage) or message.tool_calls is UNSET:
+                continue
+            for call in message.tool_calls:
+                calls.add(call.id)
+                known = self.drafts.calls.get(call.id)
+                before = (known.call.function.name, "".join(known.parts)) if known is not None else None
+                if (left_out := self._calls_left_out.get(call.id)) is not None:
+                    before = (left_out.function.name, left_out.function.arguments)
+                if before is not None and not _same_call(*before, call):
+                    self._note(CALL_REWRITTEN, index, f"tool call {quoted(call.id)} is another one in the snapshot")
+        return calls
+
+    def _keep_done(self, local: Draft, calls: set[str], answered: set[str], index: int) -> None:
+        """Keep what a snapshot leaves out of a message, if it was done: calls, and the results of such calls."""
+        message = local.message
+        if isinstance(message, agui.ToolMessage):
+            known = message.tool_call_id in self.drafts.calls or message.tool_call_id in self._calls_left_out
+            if known and not local.origin.given and message.tool_call_id not in answered:
+                self._left_out.append((message, local.origin))
+            return
+        done = [
+            call for call in local.calls or () if call.call.id not in calls and call.call.id not in self._given_calls
+        ]
+        if done:
+            for call in done:
+                call.finish()
+            self._note(CALL_LEFT_OUT, index, f"{len(done)} call(s) of message {quoted(message.id)}")
+            self._calls_left_out.update({call.call.id: call.call for call in done})
+            made = agui.AssistantMessage(id=message.id, tool_calls=[call.call for call in done])
+            made.subagent_run_id = message.subagent_run_id
+            self._left_out.append((made, Origin(max(local.origin.index, 0), local.origin.timestamp)))
+
+    def _origin(self, message: agui.Message, index: int) -> Origin:
+        """Where a message of a snapshot comes from that is not among those at hand."""
+        if message.id in self._given:
+            return self._given[message.id]
+        if isinstance(message, agui.AssistantMessage) and message.tool_calls is not UNSET:
+            # Some agents give the messages new ids; the calls keep theirs.
+            if message.tool_calls and all(call.id in self._given_calls for call in message.tool_calls):
+                return Origin(index, given=True)
+        elif isinstance(message, agui.ToolMessage) and message.tool_call_id in self._given_results:
+            return Origin(index, given=True)
+        return Origin(index)
 
     def _activity_snapshot(self, event: t.ActivitySnapshot, index: int) -> None:
         draft = self.drafts.by_id.get(event.message_id)
@@ -452,6 +570,12 @@ class Folding:
 
     def _note(self, code: str, index: int, message: str) -> None:
         self.notes.append(Note(code, pointer(index), message))
+
+
+def _same_call(name: str, before: str, call: agui.ToolCall) -> bool:
+    if name != call.function.name:
+        return False
+    return before == call.function.arguments or parse_arguments(before) == parse_arguments(call.function.arguments)
 
 
 def _survival(snapshot: list[agui.Message], event: t.MessagesSnapshot) -> Callable[[agui.Message], bool]:

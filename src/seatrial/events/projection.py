@@ -17,9 +17,10 @@ Where `metadata.seatrial` says more (see `remainder`), that counts.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -102,9 +103,11 @@ _R = TypeVar("_R", bound=msgspec.Struct)
 def to_transcript(folded: Folded, notes: list[Note] | None = None) -> Transcript:
     """The transcript of a fold; what it cannot hold is noted, with the index of the event as the pointer."""
     projection = _Projection(folded, [] if notes is None else notes)
-    for message, origin in zip(folded.messages, folded.origins, strict=True):
+    for message, origin in _with_left_out(folded):
         projection.take(message, origin)
-    transcript = Transcript(messages=projection.messages(), usage=total_usage(folded.usage))
+    messages = projection.messages()
+    given = [index for index, message in enumerate(messages) if id(message) in projection.given]
+    transcript = Transcript(messages=messages, usage=total_usage(folded.usage), given=given)
     started, terminal = folded.started, folded.terminal
     if started is not None and started.run_id:
         transcript.identity = identity_of(started)
@@ -144,6 +147,91 @@ def total_usage(usages: Sequence[t.TokenUsage]) -> Usage | None:
     )
 
 
+def _split(
+    message: agui.Message, origin: Origin, given_calls: set[str]
+) -> tuple[agui.Message | None, agui.Message | None]:
+    """What was given of a message, and what came of the run: one of both, but for an assistant that was added to."""
+    calls = _calls_of(message)
+    made = [call for call in calls if call.id not in given_calls]
+    if not isinstance(message, agui.AssistantMessage) or not (made or origin.continued is not None or not origin.given):
+        return (message, None) if origin.given else (None, message)
+    if len(made) == len(calls) and not origin.given:
+        return None, message
+    known = [call for call in calls if call.id in given_calls]
+    if origin.given:
+        text = _plain(message.content)
+        said = UNSET if origin.continued is None else text[origin.continued :]
+        given = msgspec.structs.replace(message, content=text[: origin.continued], tool_calls=known)
+        return given, agui.AssistantMessage(id=message.id, content=said, tool_calls=made)
+    given = agui.AssistantMessage(id=message.id, tool_calls=known)
+    if not made and not message.content:
+        return given, None
+    return given, msgspec.structs.replace(message, tool_calls=made)
+
+
+_Pair: TypeAlias = tuple[agui.Message, Origin]
+
+
+def _with_left_out(folded: Folded) -> list[_Pair]:
+    """The messages in the order of the last snapshot, with what snapshots left out: calls, and results behind them."""
+    taken = list(zip(folded.messages, folded.origins, strict=True))
+    if folded.ranks:
+        taken = _ranked(taken, folded.ranks)
+    if not folded.left_out:
+        return taken
+    taken = _with_calls_left_out(taken, folded.left_out)
+    callers = {call.id: at for at, (message, _) in enumerate(taken) for call in _calls_of(message)}
+    late: dict[str, list[_Pair]] = {}
+    for message, origin in folded.left_out:
+        if isinstance(message, agui.ToolMessage):
+            late.setdefault(message.tool_call_id, []).append((message, origin))
+    ordered: list[_Pair] = []
+    for at, (message, origin) in enumerate(taken):
+        ordered.append((message, origin))
+        for call in _calls_of(message):
+            if callers[call.id] == at:
+                ordered += late.pop(call.id, ())
+    return [*ordered, *[pair for results in late.values() for pair in results]]
+
+
+def _ranked(taken: list[_Pair], ranks: dict[str, int]) -> list[_Pair]:
+    """The messages of the last snapshot in its order, each with the later results that stand behind it."""
+    groups: list[list[_Pair]] = []
+    for message, origin in taken:
+        if groups and isinstance(message, agui.ToolMessage) and message.id not in ranks:
+            groups[-1].append((message, origin))
+        else:
+            groups.append([(message, origin)])
+    places = [at for at, group in enumerate(groups) if group[0][0].id in ranks]
+    ordered = sorted([groups[at] for at in places], key=lambda group: ranks[group[0][0].id])
+    for at, group in zip(places, ordered, strict=True):
+        groups[at] = group
+    return [pair for group in groups for pair in group]
+
+
+def _with_calls_left_out(taken: list[_Pair], left_out: list[_Pair]) -> list[_Pair]:
+    """The messages, and the calls that snapshots left out and that did not come back, before what came after them."""
+    back = {call.id for message, _ in taken for call in _calls_of(message)}
+    last = {call.id: call for message, _ in left_out for call in _calls_of(message)}
+    waiting: deque[_Pair] = deque()
+    for message, origin in sorted(left_out, key=lambda pair: pair[1].index):
+        calls = [call for call in _calls_of(message) if call.id not in back and last[call.id] is call]
+        if calls:
+            waiting.append((msgspec.structs.replace(message, tool_calls=calls), origin))
+    merged: list[_Pair] = []
+    for pair in taken:
+        while waiting and pair[1].index > waiting[0][1].index:
+            merged.append(waiting.popleft())
+        merged.append(pair)
+    return [*merged, *waiting]
+
+
+def _calls_of(message: agui.Message) -> list[agui.ToolCall]:
+    if not isinstance(message, agui.AssistantMessage) or message.tool_calls is UNSET:
+        return []
+    return message.tool_calls
+
+
 def default_stop_reason(has_calls: bool) -> StopReason:
     """The stop reason of a message that ended well."""
     return _TOOL_USE if has_calls else _END_TURN
@@ -178,6 +266,12 @@ class _Projection:
 
     def __init__(self, folded: Folded, notes: list[Note]) -> None:
         self.notes = notes
+        self.given: set[int] = set()
+        """Which of the messages were given, by identity."""
+        self._given_calls = folded.given_calls
+        self._failed_calls = folded.failed
+        self._ranks = folded.ranks
+        self._reasoning_given = False
         self._ended = folded.terminal is not None
         self._calls: dict[str, ToolCall] = {}
         """The calls so far by their ids in the stream."""
@@ -191,6 +285,30 @@ class _Projection:
             self._messages.append(_failed(folded.error))
 
     def take(self, message: agui.Message, origin: Origin) -> None:
+        """Take the next message, of which a part may have been given and another done."""
+        if self._given_calls or origin.given:
+            given, done = _split(message, origin, self._given_calls)
+            if given is not None:
+                self._take_part(given, Origin(origin.index, origin.timestamp, given=True))
+            if done is not None:
+                self._take_part(done, msgspec.structs.replace(origin, given=False))
+        else:
+            self._take_part(message, origin)
+        if origin.error_after is not None:
+            self._flush_reasoning()
+            self._messages.append(_failed(origin.error_after))
+
+    def _take_part(self, message: agui.Message, origin: Origin) -> None:
+        if origin.given != self._reasoning_given:
+            self._flush_reasoning()
+            self._reasoning_given = origin.given
+        before, placed = len(self._messages), len(self._placed)
+        self._take_whole(message, origin)
+        if origin.given:
+            made = [*self._messages[before:], *[late for _, late in self._placed[placed:]]]
+            self.given.update(map(id, made))
+
+    def _take_whole(self, message: agui.Message, origin: Origin) -> None:
         self._note_leftovers(message, origin)
         if isinstance(message, agui.ReasoningMessage):
             self._reasoning.append(message)
@@ -206,9 +324,6 @@ class _Projection:
                 self._tool(message, origin)
             else:
                 self._messages.append(self._other(message, origin))
-        if origin.error_after is not None:
-            self._flush_reasoning()
-            self._messages.append(_failed(origin.error_after))
 
     def messages(self) -> list[Message]:
         self._flush_reasoning()
@@ -316,6 +431,8 @@ class _Projection:
         origin = self._reasoning_origin
         if origin is not None:
             self._messages.append(self._assistant(agui.AssistantMessage(id=""), origin))
+            if self._reasoning_given:
+                self.given.add(id(self._messages[-1]))
 
     def _tool(self, message: agui.ToolMessage, origin: Origin) -> None:
         rest = self._remainder(message, ToolRemainder, origin)
@@ -341,7 +458,10 @@ class _Projection:
             details=rest.details,
             timestamp=_timestamp(rest, origin),
         )
-        if message.error is not UNSET:
+        # A snapshot may say less of a result than was said before.
+        if message.id in self._ranks and message.tool_call_id in self._failed_calls:
+            result.is_error = True
+        if message.error is not UNSET and message.error:
             result.is_error = True
             if not result.plain_text():
                 result.content = [TextBlock(message.error)]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from itertools import repeat
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
+from seatrial.events import agui_messages as agui
 from seatrial.events import types as t
 from seatrial.formats.call_facts import FACT_KEYS, CallFacts, read_call_facts
 from seatrial.formats.calls import (
@@ -199,42 +200,137 @@ def _next_of(calls: deque[Step]) -> Step:
 
 
 def steps_from_events(events: Iterable[t.Event]) -> list[Step]:
-    """The tool calls of a stream, in the order in which they started, with the agent that made them."""
-    steps: list[Step] = []
-    by_id: dict[str, Step] = {}
-    texts: dict[str, list[str]] = {}
-    agents: dict[str, t.SubagentStarted] = {}
+    """The tool calls of a stream, in the order in which they came, with the agent that made them.
+
+    Calls and results count whether they were streamed or came with a MESSAGES_SNAPSHOT. What a run started from, which
+    RUN_STARTED may say, is not its doing.
+    """
+    calls = _StreamedCalls()
     for event in _without_chunks(events):
         if isinstance(event, t.ToolCallArgs):
-            if event.tool_call_id in texts:
-                texts[event.tool_call_id].append(event.delta)
+            calls.add_arguments(event)
         elif isinstance(event, t.ToolCallStart):
-            if (known := by_id.get(event.tool_call_id)) is not None:
-                known.name = event.tool_call_name
-                continue
-            step = Step(len(steps), event.tool_call_name, {}, event.tool_call_id, "events", "unknown")
-            step.started_at = _moment(event)
-            if event.subagent_run_id is not UNSET:
-                agent = agents.get(event.subagent_run_id)
-                step.actor = event.subagent_run_id if agent is None else agent.name
-                if agent is not None and agent.parent_tool_call_id is not UNSET:
-                    step.parent = agent.parent_tool_call_id
-            by_id[event.tool_call_id] = step
-            texts[event.tool_call_id] = []
-            steps.append(step)
+            calls.start(event)
         elif isinstance(event, t.ToolCallResult):
-            if (known := by_id.get(event.tool_call_id)) is not None:
-                _answer(known, _content(event.content), event.status == "failed", _moment(event))
-                if event.status == "cancelled":
-                    known.status = "cancelled"
+            calls.answer(event)
+        elif isinstance(event, t.MessagesSnapshot):
+            if event.messages is not UNSET:
+                calls.take_snapshot(event.messages)
+        elif isinstance(event, t.RunStarted):
+            if type(event.input) is dict and event.input.get("messages") is not None:
+                calls.give(event.input["messages"])
         elif isinstance(event, t.SubagentStarted):
-            agents[event.subagent_run_id] = event
-    for call_id, parts in texts.items():
-        step = by_id[call_id]
-        arguments, not_json = parse_arguments("".join(parts))
-        _set_arguments(step, arguments, not_json)
-        _add_duration(step)
-    return steps
+            calls.agents[event.subagent_run_id] = event
+    return calls.steps()
+
+
+class _StreamedResult(msgspec.Struct):
+    content: Any
+    failed: bool = False
+    cancelled: bool = False
+    moment: Moment | None = None
+
+
+class _StreamedCalls:
+    """The calls of a stream so far."""
+
+    def __init__(self) -> None:
+        self.agents: dict[str, t.SubagentStarted] = {}
+        self._steps: dict[str, Step] = {}
+        self._texts: dict[str, list[str]] = {}
+        """The arguments of each call, in pieces."""
+        self._results: dict[str, _StreamedResult] = {}
+        self._failed: set[str] = set()
+        self._given: set[str] = set()
+        self._last: dict[str, str] = {}
+        """By id: the last of the calls that a snapshot has under it, which results belong to."""
+        self._left_out: set[str] = set()
+        """Calls that the last snapshot does not have: they were made, but nothing is added to them any more."""
+
+    def give(self, messages: Any) -> None:
+        """Take what a run starts from."""
+        for message in agui.read_messages(messages, (), []):
+            if isinstance(message, agui.AssistantMessage) and message.tool_calls is not UNSET:
+                self._given.update([call.id for call in message.tool_calls if call.id not in self._steps])
+
+    def start(self, event: t.ToolCallStart) -> None:
+        if (known := self._steps.get(event.tool_call_id)) is not None:
+            known.name = event.tool_call_name
+            if event.tool_call_id in self._left_out:
+                self._left_out.discard(event.tool_call_id)
+                self._texts[event.tool_call_id] = []
+        elif event.tool_call_id not in self._given:
+            step = self._add(event.tool_call_id, event.tool_call_name, event.subagent_run_id)
+            step.started_at = _moment(event)
+
+    def add_arguments(self, event: t.ToolCallArgs) -> None:
+        if event.tool_call_id in self._texts and event.tool_call_id not in self._left_out:
+            self._texts[event.tool_call_id].append(event.delta)
+
+    def answer(self, event: t.ToolCallResult) -> None:
+        marked = event.metadata is not UNSET and agui.is_marked_failed(event.metadata)
+        result = _StreamedResult(_content(event.content), marked or event.status == "failed", moment=_moment(event))
+        result.cancelled = event.status == "cancelled"
+        self._take_result(event.tool_call_id, result)
+
+    def take_snapshot(self, messages: list[dict[str, Any]]) -> None:
+        """Take the calls and results that a snapshot has; of a call that is known, it has the last word."""
+        seen: Counter[str] = Counter()
+        for message in agui.read_messages(messages, (), []):
+            if isinstance(message, agui.ToolMessage):
+                marked = message.metadata is not UNSET and agui.is_marked_failed(message.metadata)
+                failed = marked or bool(message.error)
+                content = _content(message.content) or (message.error if message.error else message.content)
+                self._take_result(message.tool_call_id, _StreamedResult(content, failed))
+            elif isinstance(message, agui.AssistantMessage) and message.tool_calls is not UNSET:
+                for call in message.tool_calls:
+                    if call.id in self._given:
+                        continue
+                    seen[call.id] += 1
+                    # A second call under the same id is another call.
+                    key = call.id if seen[call.id] == 1 else f"{call.id}\0{seen[call.id]}"
+                    if key not in self._steps:
+                        self._add(call.id, call.function.name, message.subagent_run_id, key)
+                    self._steps[key].name = call.function.name
+                    self._texts[key] = [call.function.arguments]
+                    self._last[call.id] = key
+        self._left_out = self._steps.keys() - seen.keys()
+
+    def steps(self) -> list[Step]:
+        for key, step in self._steps.items():
+            arguments, not_json = parse_arguments("".join(self._texts[key]))
+            _set_arguments(step, arguments, not_json)
+            result = self._results.get(step.id or "")
+            if result is not None and self._last.get(step.id or "", key) == key:
+                # What was once said to have failed has failed, whatever is said later.
+                _answer(step, result.content, step.id in self._failed, result.moment)
+                if result.cancelled:
+                    step.status = "cancelled"
+            _add_duration(step)
+        return list(self._steps.values())
+
+    def _add(self, call_id: str, name: str, subagent: str | UnsetType, key: str | None = None) -> Step:
+        step = Step(len(self._steps), name, {}, call_id, "events", "unknown")
+        if subagent is not UNSET:
+            agent = self.agents.get(subagent)
+            step.actor = subagent if agent is None else agent.name
+            if agent is not None and agent.parent_tool_call_id is not UNSET:
+                step.parent = agent.parent_tool_call_id
+        key = call_id if key is None else key
+        self._steps[key] = step
+        self._texts[key] = []
+        return step
+
+    def _take_result(self, call_id: str, result: _StreamedResult) -> None:
+        if result.failed:
+            self._failed.add(call_id)
+        if call_id not in self._steps:
+            return  # of a call that is not known yet, it may be the result of another one
+        known = self._results.get(call_id)
+        if known is not None:
+            result.cancelled = result.cancelled or known.cancelled
+            result.moment = known.moment if result.moment is None else result.moment
+        self._results[call_id] = result
 
 
 def _called(index: int, source: Source, name: str, arguments: Any, call_id: str | None) -> Step:
@@ -253,8 +349,9 @@ def _set_arguments(step: Step, arguments: Any, not_json: bool) -> None:
 
 
 def _answer(step: Step, result: Any, failed: bool, moment: Moment | None) -> None:
+    had_result = step.result is not UNSET
     step.result = result
-    if step.status == "unknown":
+    if step.status == "unknown" or (failed and step.status == "ok" and had_result):
         step.status = "error" if failed else "ok"
     elif failed and step.status == "ok":
         step.status = "error"  # the result knows better than what was said of the call
