@@ -11,7 +11,7 @@ from seatrial import formats
 from seatrial.errors import SeatrialError
 from seatrial.formats import agent_response
 from seatrial.formats.chat import Chat
-from seatrial.formats.limits import MAX_MESSAGES, MAX_PIECES, RECORD_CUT
+from seatrial.formats.limits import LEAST_PIECES, RECORD_CUT
 from seatrial.formats.tally import MAX_NOTES, Tally
 from seatrial.runs import Run, RunKey
 from seatrial.runs.conclusion import conclude
@@ -67,14 +67,14 @@ def test_what_was_cut_makes_the_calls_partly_unknown(unit: bytes) -> None:
 
 
 def test_past_the_limits_one_note_says_that_the_record_was_cut() -> None:
-    tally = Tally()
+    tally = Tally(100)
     chat = Chat(tally)
-    chat.read_all({"role": "user", "content": "a"} for _ in range(MAX_MESSAGES + 10))
-    assert len(chat.messages) == MAX_MESSAGES
+    chat.read_all({"role": "user", "content": "a"} for _ in range(LEAST_PIECES + 10))
+    assert len(chat.messages) == LEAST_PIECES
     assert [note.code for note in tally.total()] == [RECORD_CUT]
-    tally = Tally()
+    tally = Tally(100)
     chat = Chat(tally)
-    calls = [{"id": "1", "name": "f", "arguments": "{}"}] * (MAX_PIECES // 2 + 10)
+    calls = [{"id": "1", "name": "f", "arguments": "{}"}] * (LEAST_PIECES // 2 + 10)
     chat.read_all([{"role": "assistant", "tool_calls": calls}] * 2)
     assert [note.code for note in tally.total()] == [RECORD_CUT]
 

@@ -574,13 +574,13 @@ def test_a_number_out_of_range_spoils_nothing_but_itself() -> None:
     assert "value_unreadable" in codes(reading)
 
 
-def test_a_hundred_thousand_messages_cost_linear_time() -> None:
+def test_fifty_thousand_messages_cost_linear_time() -> None:
     def reading(count: int) -> Callable[[], object]:
-        document = b"[" + b",".join([b'{"role":"user","content":"a","mood":1}'] * count) + b"]"
+        document = b"[" + b",".join([b'{"role":"user","content":"%s","mood":1}' % (b"a" * 150)] * count) + b"]"
 
         def read() -> None:
             assert len(openai.read(document).transcript.messages) == count
 
         return read
 
-    assert growth(reading, 10_000, 100_000) < 40
+    assert growth(reading, 5_000, 50_000) < 40

@@ -20,7 +20,7 @@ from seatrial.formats.chat import MESSAGES_INVALID, MESSAGES_MISSING, Chat, add_
 from seatrial.formats.chat_writing import written_arguments, written_message
 from seatrial.formats.decoding import decoded, decoded_messages
 from seatrial.formats.keys import KEY_DROPPED, may_hold_call
-from seatrial.formats.limits import MAX_NODES, has_too_many_nodes, note_cut
+from seatrial.formats.limits import MAX_NODES, has_too_many_nodes, most_pieces, note_cut
 from seatrial.formats.loss import losses
 from seatrial.formats.parts import json_kind, read_raw_thought
 from seatrial.formats.reading import Reading, Written
@@ -156,7 +156,7 @@ def read(data: bytes) -> Reading:
         body = _BODY.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _read_carefully(data)
-    reading = _converted(body)
+    reading = _converted(body, most_pieces(len(data)))
     return _read_carefully(data) if reading is None else reading
 
 
@@ -188,10 +188,11 @@ def write(transcript: Transcript) -> Written:
     return Written(data, losses(transcript, read(data).transcript, dropped))
 
 
-def _converted(body: _Body) -> Reading | None:
+def _converted(body: _Body, most: int) -> Reading | None:
     """The reading of a sound body; None when something in it needs the careful way."""
-    if not _is_visible(body.final_response):
+    if not _is_visible(body.final_response) or len(body.messages) > most // 4:
         return None
+    left = most
     notes: list[Note] = []
     messages: list[Message] = []
     names: dict[str, str] = {}
@@ -207,7 +208,8 @@ def _converted(body: _Body) -> Reading | None:
             messages.append(ToolResultMessage(message.tool_call_id, name, blocks_of, False))
         elif type(message) is _Assistant:
             blocks: list[AssistantBlock] = []
-            if message.thinking and not _add_thinking(blocks, message.thinking):
+            left -= len(message.tool_calls or ()) + len(message.thinking or ())
+            if left < 0 or (message.thinking and not _add_thinking(blocks, message.thinking)):
                 return None
             said = message.content
             if isinstance(said, str):
@@ -323,7 +325,7 @@ def _not_understood(key: str, value: Any, expected: str = "a number of 64 bits")
 
 
 def _read_carefully(data: bytes) -> Reading:
-    tally = Tally()
+    tally = Tally(len(data))
     given = members(data, tally, ())
     if given is None:
         raise SeatrialError(

@@ -43,7 +43,7 @@ def _sniff_event(entry: Members) -> Sniff | None:
 
 def read(data: bytes) -> Reading:
     """Read a messages array, a request, a response, or a stream recorded as SSE, as lines or as an array of events."""
-    tally = Tally()
+    tally = Tally(len(data))
     document = open_document(data, tally)
     if document is None:
         recording = AnthropicStream(tally)

@@ -20,7 +20,7 @@ from seatrial.formats.call_facts import CallFacts, ExecutedBy
 from seatrial.formats.calls import Call, generated_id, generated_id_note, not_json_note
 from seatrial.formats.failure import find_failure
 from seatrial.formats.keys import KEY_DROPPED, KEYS_WITHOUT_CALLS, may_hold_call
-from seatrial.formats.limits import MAX_MESSAGES, MAX_PIECES, note_cut
+from seatrial.formats.limits import most_pieces, note_cut
 from seatrial.formats.pairing import Pairing
 from seatrial.formats.parts import At, dropped_part, json_kind, read_part, read_text
 from seatrial.formats.tally import Tally
@@ -79,13 +79,18 @@ _SAYS_NOTHING: tuple[Any, ...] = (None, "", [], {}, False, 0)
 
 
 def messages_from_objects(
-    messages: Iterable[Any], notes: list[Note], *, at: At = (), facts: dict[str, CallFacts] | None = None
+    messages: Iterable[Any],
+    notes: list[Note],
+    *,
+    at: At = (),
+    facts: dict[str, CallFacts] | None = None,
+    size: int | None = None,
 ) -> list[Message]:
     """Messages of a list that is decoded already; what was dropped or guessed is noted.
 
-    What is said of calls beyond the transcript's fields goes to `facts`, by call id.
+    What is said of calls beyond the transcript's fields goes to `facts`, by call id; `size` is that of the record.
     """
-    tally = Tally()
+    tally = Tally(size)
     chat = Chat(tally)
     chat.read_all(messages, at)
     notes += tally.total()
@@ -110,14 +115,14 @@ class Chat:
         self._after_turn: list[ToolResultMessage] = []
         """Results that came inside the items of that turn."""
         self._pieces_read = 0
+        self._most_pieces = most_pieces(tally.size)
         self._inside: dict[str, ToolResultMessage] = {}
         """Results that came inside their calls, by id."""
 
     def read_all(self, items: Iterable[Any], at: At = ()) -> None:
         """Read a whole list."""
         for index, item in enumerate(items):
-            if index >= MAX_MESSAGES:
-                note_cut(self.tally, (*at, index), MAX_MESSAGES, "messages")
+            if not self.takes_piece((*at, index)):
                 break
             self.read(item, (*at, index))
         self.close_turn()
@@ -259,12 +264,12 @@ class Chat:
         return pieces
 
     def takes_piece(self, at: At) -> bool:
-        """Count a part, a call or a result; False, with a note, when there were too many of them already."""
+        """Count a message, a part, a call or a result; False, with a note, when there were too many already."""
         self._pieces_read += 1
-        if self._pieces_read > MAX_PIECES:
-            note_cut(self.tally, at, MAX_PIECES, "parts and calls")
-            return False
-        return True
+        if self._pieces_read <= self._most_pieces:
+            return True
+        note_cut(self.tally, at, self._most_pieces)
+        return False
 
     def part_pieces(
         self, part: Any, at: At, *, agent: bool, known_calls: frozenset[str] = frozenset()

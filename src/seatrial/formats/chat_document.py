@@ -38,7 +38,7 @@ def read_chat_document(
     data: bytes, format: str, container: Container, expected: str, entries: Entries | None = None
 ) -> Reading:
     """Read a document of messages; `expected` says in an error what an object should have been."""
-    tally = Tally()
+    tally = Tally(len(data))
     run = Transcript(messages=[], metadata={})
     chat = Chat(tally, run.messages)
     document = open_document(data, tally)

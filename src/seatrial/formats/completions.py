@@ -57,7 +57,7 @@ def _reasoning_in(entry: Members) -> str | None:
 
 def read_completions(data: bytes, stream: type[CompletionStream]) -> Reading:
     """Read whichever of the shapes the bytes hold; `stream` is the format's reader of streams."""
-    tally = Tally()
+    tally = Tally(len(data))
     document = open_document(data, tally)
     if document is None:
         recording = stream(tally)

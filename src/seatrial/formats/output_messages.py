@@ -99,10 +99,10 @@ def read(data: bytes) -> Reading:
 
         return responses.read(data)
     body = {key: (decoded_messages if key in _MESSAGES else decoded)(given[key], tally, (key,)) for key in given}
-    return read_object(body, tally.total())
+    return read_object(body, tally.total(), size=len(data))
 
 
-def read_object(body: dict[str, Any], notes: list[Note] | None = None) -> Reading:
+def read_object(body: dict[str, Any], notes: list[Note] | None = None, *, size: int | None = None) -> Reading:
     """Read a provider response that is decoded already."""
     notes = [] if notes is None else notes
     rest = dict(body)
@@ -126,7 +126,7 @@ def read_object(body: dict[str, Any], notes: list[Note] | None = None) -> Readin
     facts: dict[str, CallFacts] = {}
     listed = isinstance(entries, list | Iterator)
     if listed:
-        messages = messages_from_objects(entries, notes, at=(key,), facts=facts)
+        messages = messages_from_objects(entries, notes, at=(key,), facts=facts, size=size)
     else:
         messages = _stand_in(key, entries, answer, rest, notes)
     record_id = _id(rest, notes)

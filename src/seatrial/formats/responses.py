@@ -63,7 +63,7 @@ def _sniff_item(entry: Members) -> Sniff | None:
 
 def read(data: bytes) -> Reading:
     """Read items as an array or as lines, a response, a request with `input`, or a stream."""
-    tally = Tally()
+    tally = Tally(len(data))
     document = open_document(data, tally)
     if document is None:
         return _read_stream(ResponsesStream(tally), [data])

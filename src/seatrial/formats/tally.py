@@ -44,7 +44,9 @@ class _Notes(list[Note]):
 class Tally:
     """Collects the notes of one reading, or the losses of one writing."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: int | None = None) -> None:
+        """`size` is that of the record in bytes, where it is known; how much of it is read goes by it."""
+        self.size = size
         self._notes = _Notes()
         self.notes: list[Note] = self._notes
         """What was found so far, in order; the counts are still missing."""
