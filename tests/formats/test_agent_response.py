@@ -16,6 +16,7 @@ from strategies.mutations import mutations
 from seatrial.errors import SeatrialError
 from seatrial.formats import Reading
 from seatrial.formats.agent_response import MAX_FINAL_RESPONSE, read, write
+from seatrial.trajectory import extract
 from seatrial.transcript import (
     AssistantMessage,
     CustomMessage,
@@ -492,9 +493,16 @@ def test_calls_of_another_role_follow_as_an_assistant_message() -> None:
 
 
 def test_calls_of_a_user_are_the_users_own() -> None:
-    reading = read(body({"role": "user", "content": "go", "tool_calls": [{"id": "c1", "name": "find"}]}))
+    call = {"id": "c1", "name": "find", "requestor": "user"}
+    reading = read(body({"role": "user", "content": "go", "tool_calls": [call]}))
     assert noted(reading) == []
     assert reading.calls["c1"].executed_by == "user"
+
+
+def test_calls_in_a_message_of_the_user_that_nobody_claims_are_the_agents() -> None:
+    reading = read(body({"role": "user", "content": "go", "tool_calls": [{"id": "c1", "name": "find"}]}))
+    assert [code for code, _ in noted(reading)] == ["calls_outside_assistant"]
+    assert [step.executed_by for step in extract(reading).steps] == ["agent"]
 
 
 @pytest.mark.parametrize(

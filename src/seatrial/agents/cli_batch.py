@@ -21,6 +21,7 @@ from seatrial.agents.program import Program, RunFiles, exit_fault, system_fault
 from seatrial.agents.waiting import WaitingRequests
 from seatrial.errors import SeatrialError
 from seatrial.formats import output_messages
+from seatrial.formats.unseen import note_repeated_keys
 from seatrial.runs import Fault
 from seatrial.transcript import Note, note_code, pointer
 
@@ -142,7 +143,7 @@ class CliBatchAgent:
     async def _reply(self, number: int, line: bytes, files: RunFiles) -> Reply:
         reply = Reply(body=line)
         try:
-            reply.reading = output_messages.read(line)
+            reply.reading = note_repeated_keys(line, output_messages.read(line))
         except SeatrialError as error:
             reply.fault = Fault("agent_bad_response", f"line {number} is not a provider response: {error}")
         else:

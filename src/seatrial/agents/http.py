@@ -18,6 +18,7 @@ from seatrial.agents.off_loop import off_loop
 from seatrial.agents.shared_timer import SharedTimer
 from seatrial.errors import SeatrialError
 from seatrial.formats import agent_response, contract
+from seatrial.formats.unseen import note_repeated_keys
 from seatrial.runs import Fault
 from seatrial.world.grant import RunGrant, token_removed
 from seatrial.world.proxy import ToolProxy
@@ -111,7 +112,7 @@ class HttpAgent:
 
     def _read(self, reply: Reply, body: bytes, answer: Answer) -> None:
         try:
-            reading = agent_response.read(body)
+            reading = note_repeated_keys(body, agent_response.read(body))
         except SeatrialError as error:
             reply.fault = Fault("agent_bad_response", _not_a_response(error, answer), excerpt(body), answer.status)
             return

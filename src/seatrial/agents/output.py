@@ -11,6 +11,7 @@ from seatrial import formats, wire
 from seatrial.errors import SeatrialError
 from seatrial.formats import output_messages
 from seatrial.formats.reading import Reading
+from seatrial.formats.unseen import note_repeated_keys
 from seatrial.trajectory.extraction import TRACE_REF_NOT_READ, resolve_trace_ref
 from seatrial.transcript import Note, pointer
 
@@ -30,7 +31,7 @@ def read_output(data: bytes) -> Reading:
     if not _STRUCTURED.match(data):
         return output_messages.read_text_output(data)
     try:
-        return read_record(data)
+        return note_repeated_keys(data, read_record(data))
     except SeatrialError as error:
         broken = _broken(data)
         if broken is None or error.code == "unread_format":

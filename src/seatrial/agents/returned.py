@@ -15,6 +15,7 @@ from seatrial.agents.output import read_output, read_record
 from seatrial.errors import SeatrialError
 from seatrial.formats import agent_response, contract, output_messages
 from seatrial.formats.reading import Reading
+from seatrial.formats.unseen import note_repeated_keys
 from seatrial.runs import Fault
 from seatrial.world.grant import RunGrant, token_removed
 
@@ -100,7 +101,9 @@ def _read(value: Any, body: bytes) -> Reading:
     if isinstance(value, str):
         return output_messages.read_text_output(body)
     if _has_final_response(value, body):
-        return agent_response.read(body)
+        reading = agent_response.read(body)
+        # What we encoded ourselves has every key once.
+        return note_repeated_keys(body, reading) if isinstance(value, bytes) else reading
     return read_output(body) if isinstance(value, bytes) else read_record(body)
 
 

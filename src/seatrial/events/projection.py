@@ -69,10 +69,11 @@ from seatrial.transcript import (
     Usage,
     UserBlock,
     UserMessage,
+    Weight,
     note_code,
     pointer,
 )
-from seatrial.transcript.arguments import ARGUMENTS_NOT_JSON, parse_arguments
+from seatrial.transcript.arguments import arguments_note, parse_arguments
 from seatrial.transcript.thinking import UNCLOSED_THINKING_TAG
 
 DEVELOPER_AS_SYSTEM = note_code("developer_as_system", "A developer message is read as a system message.", "harmless")
@@ -401,8 +402,8 @@ class _Projection:
         rest = remainder(call.metadata, CallRemainder, origin.index, self.notes)
         arguments, not_json = parse_arguments(call.function.arguments)
         if not_json:
-            name = quoted(call.function.name)
-            self._note(ARGUMENTS_NOT_JSON, origin, f"the arguments for {name} are text that is not JSON")
+            note = arguments_note(arguments, "", call.function.name)
+            self._note(note.code, origin, note.message, note.weight)
         if call.metadata is not UNSET and call.metadata.keys() - {KEY}:
             self._note(MESSAGE_METADATA_DROPPED, origin, f"metadata of tool call {quoted(call.id)}")
         read = ToolCall(call.id if rest.id is None else rest.id, call.function.name, arguments)
@@ -507,8 +508,8 @@ class _Projection:
         ):
             self._note(ENCRYPTED_VALUE_DROPPED, origin, f"encrypted value of message {quoted(message.id)}")
 
-    def _note(self, code: str, origin: Origin, message: str) -> None:
-        self.notes.append(Note(code, pointer(origin.index) if origin.index >= 0 else "", message))
+    def _note(self, code: str, origin: Origin, message: str, weight: Weight | None = None) -> None:
+        self.notes.append(Note(code, pointer(origin.index) if origin.index >= 0 else "", message, weight))
 
 
 def _merged(messages: list[Message], placed: list[tuple[int, Message]]) -> list[Message]:

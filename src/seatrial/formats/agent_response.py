@@ -15,11 +15,11 @@ from msgspec import UNSET
 from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.call_facts import CallFacts
-from seatrial.formats.calls import generated_id, generated_id_note, nameless_note, not_json_note
+from seatrial.formats.calls import generated_id, generated_id_note, nameless_note
 from seatrial.formats.chat import MESSAGES_INVALID, MESSAGES_MISSING, Chat, add_block
 from seatrial.formats.chat_writing import written_arguments, written_message
 from seatrial.formats.decoding import decoded, decoded_messages
-from seatrial.formats.keys import KEY_DROPPED, may_hold_call
+from seatrial.formats.keys import KEY_DROPPED, calls_in_metadata, may_hold_call
 from seatrial.formats.limits import MAX_NODES, has_too_many_nodes, most_pieces, note_cut
 from seatrial.formats.loss import losses
 from seatrial.formats.parts import json_kind, read_raw_thought
@@ -46,17 +46,12 @@ from seatrial.transcript import (
     note_code,
     pointer,
 )
-from seatrial.transcript.arguments import parse_arguments
+from seatrial.transcript.arguments import arguments_note, parse_arguments
 from seatrial.transcript.thinking import strip_thinking_tags
 
 FINAL_RESPONSE_MISSING = note_code("final_response_missing", "There is no final_response, or it is empty.", "look")
 FINAL_RESPONSE_TRUNCATED = note_code(
     "final_response_truncated", "The final_response is longer than 50,000 characters; only those were kept.", "look"
-)
-CALLS_IN_METADATA = note_code(
-    "calls_in_metadata",
-    "Metadata of the record looks as if there were tool calls in it; they were not read.",
-    "serious",
 )
 METADATA_INVALID = note_code("metadata_invalid", "The metadata is not an object; it was ignored.", "look")
 METADATA_NOT_UNDERSTOOD = note_code(
@@ -263,7 +258,7 @@ def _add_calls(
             except (msgspec.DecodeError, UnicodeError, RecursionError):
                 arguments, not_json = parse_arguments(arguments)
                 if not_json:
-                    notes.append(not_json_note(f"/messages/{message}/tool_calls/{index}", name))
+                    notes.append(arguments_note(arguments, f"/messages/{message}/tool_calls/{index}", name))
         elif arguments is UNSET:
             arguments = {}
         call_id = call.id
@@ -285,9 +280,8 @@ def _reading(answer: str, messages: list[Message], metadata: dict[str, Any], not
     if metadata:
         _lift(transcript, notes)
         for key, what in metadata.items():
-            if (type(what) is dict or type(what) is list) and may_hold_call(key, what):
-                text = "what stands here looks like calls, and was not read"
-                notes.append(Note(CALLS_IN_METADATA, pointer("metadata", key), text))
+            if (type(what) is dict or type(what) is list) and (note := calls_in_metadata(key, what, "metadata")):
+                notes.append(note)
     return Reading(FORMAT, transcript, notes)
 
 

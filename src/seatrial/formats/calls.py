@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from seatrial.transcript.arguments import ARGUMENTS_NOT_JSON, parse_arguments
+from seatrial.transcript.arguments import parse_arguments
 from seatrial.transcript.note import Note, note_code
 from seatrial.transcript.salvage import GENERATED_ID_PREFIX as GENERATED_ID_PREFIX
 from seatrial.transcript.salvage import TOOL_CALL_ID_GENERATED as TOOL_CALL_ID_GENERATED
@@ -87,11 +87,6 @@ def generated_id(at: tuple[str | int, ...]) -> str:
 def nameless_note(at: str) -> Note:
     """The note for a call that was dropped because nothing names its tool."""
     return Note(TOOL_CALL_DROPPED_NO_NAME, at, "dropped a tool call without a name")
-
-
-def not_json_note(at: str, name: str) -> Note:
-    """The note for a call whose arguments are kept as text."""
-    return Note(ARGUMENTS_NOT_JSON, at, f"the arguments for {name[:40]!r} are text that is not JSON")
 
 
 def generated_id_note(at: str, name: str, call_id: str) -> Note:

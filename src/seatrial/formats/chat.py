@@ -17,7 +17,7 @@ import msgspec
 
 from seatrial import wire
 from seatrial.formats.call_facts import CallFacts, ExecutedBy
-from seatrial.formats.calls import Call, generated_id, generated_id_note, not_json_note
+from seatrial.formats.calls import Call, generated_id, generated_id_note
 from seatrial.formats.failure import find_failure
 from seatrial.formats.keys import KEY_DROPPED, KEYS_WITHOUT_CALLS, may_hold_call
 from seatrial.formats.limits import most_pieces, note_cut
@@ -46,6 +46,7 @@ from seatrial.transcript import (
     note_code,
     pointer,
 )
+from seatrial.transcript.arguments import arguments_note
 from seatrial.transcript.salvage import MAX_TIMESTAMP, MESSAGE_DROPPED, VALUE_DROPPED
 
 MESSAGES_MISSING = note_code(
@@ -251,6 +252,8 @@ class Chat:
             return []
         if type(content) is not list:
             text = read_text(content, at, self.tally.notes)
+            if agent and may_hold_call("content", content):
+                self.tally.notes.append(dropped_part(content, at))
             return [*self.spoken(text, at)] if agent else [TextBlock(text)]
         pieces: list[Piece] = []
         for index, part in enumerate(content):
@@ -305,7 +308,7 @@ class Chat:
     ) -> ToolCall:
         """The block for a call, which results find from now on; `answered` where it brings its own."""
         if call.not_json:
-            self.tally.notes.append(not_json_note(pointer(*at), call.name))
+            self.tally.notes.append(arguments_note(call.arguments, pointer(*at), call.name))
         call_id = call.id
         if call_id is None:
             call_id = generated_id(at)

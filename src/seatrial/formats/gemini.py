@@ -69,12 +69,13 @@ def _container(given: dict[str, Any], chat: Chat, run: Transcript, at: At) -> bo
     if _is_response(given):
         _read_responses([(given, at)], chat, run, streamed=False, known=[])
         return True
-    if "contents" not in given:
+    key = "contents" if "contents" in given else "messages"
+    if key not in given:
         return False
     instruction = either(given, "systemInstruction")
     if instruction is not None:
         chat.add_system(prompt_text(instruction, chat, (*at, "systemInstruction")))
-    contents, within = given["contents"], (*at, "contents")
+    contents, within = given[key], (*at, key)
     if type(contents) is list:
         for index, content in enumerate(contents):
             _read_content(content, chat, (*within, index))
@@ -82,7 +83,7 @@ def _container(given: dict[str, Any], chat: Chat, run: Transcript, at: At) -> bo
         _read_content(contents, chat, within)
     else:
         raise SeatrialError("invalid_document", "expected an array of contents", pointer=pointer(*within))
-    keep_rest(given, _REQUEST, chat, run, at)
+    keep_rest(given, _REQUEST | {key}, chat, run, at)
     return True
 
 

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from seatrial.transcript.note import note_code
+from seatrial.transcript.note import Note, note_code, pointer
 
 KEY_DROPPED = note_code(
     "key_dropped",
     "A key has no place in the transcript; it was dropped. Serious where a call of the agent's may stand under it.",
     "harmless",
+)
+CALLS_IN_METADATA = note_code(
+    "calls_in_metadata",
+    "Metadata of the record looks as if there were tool calls in it; they were not read.",
+    "serious",
 )
 
 KEYS_WITHOUT_CALLS: Final = frozenset(
@@ -57,6 +62,19 @@ KEYS_WITHOUT_CALLS: Final = frozenset(
     }
 )
 """Keys that are known to hold no call, whatever stands under them."""
+
+_DEFINITIONS: Final = frozenset(
+    {
+        "functions",
+        "parallel_tool_calls",
+        "toolChoice",
+        "toolConfig",
+        "tool_choice",
+        "tool_config",
+        "tools",
+    }
+)
+"""What a model is offered, in requests and in the responses that repeat them: no call was made by it."""
 
 _NAMES_OF_CALLS: Final = frozenset(
     {
@@ -111,3 +129,10 @@ def may_hold_call(key: str, value: Any) -> bool:
         elif type(found) is list:
             waiting += [item for item in found[:_MAX_LOOKED_AT] if type(item) is dict or type(item) is list]
     return True
+
+
+def calls_in_metadata(key: str, value: Any, *at: str | int) -> Note | None:
+    """The note for what stands beside the messages, under a key that nobody reads, and looks like calls."""
+    if key in KEYS_WITHOUT_CALLS or key in _DEFINITIONS or not may_hold_call(key, value):
+        return None
+    return Note(CALLS_IN_METADATA, pointer(*at, key), "what stands here looks like calls, and was not read")

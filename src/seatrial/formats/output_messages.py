@@ -19,6 +19,7 @@ from seatrial.formats.call_facts import CallFacts
 from seatrial.formats.chat import MESSAGES_INVALID, MESSAGES_MISSING, messages_from_objects
 from seatrial.formats.chat_writing import written_arguments, written_message
 from seatrial.formats.decoding import decoded, decoded_messages
+from seatrial.formats.keys import calls_in_metadata
 from seatrial.formats.limits import MAX_NODES, has_too_many_nodes
 from seatrial.formats.loss import losses
 from seatrial.formats.parts import json_kind, read_text
@@ -27,6 +28,7 @@ from seatrial.formats.shape import members
 from seatrial.formats.sniffing import HINT, SURE, Members, Sample, Sniff, first_byte
 from seatrial.formats.tally import Tally
 from seatrial.formats.trace import read_trace
+from seatrial.formats.unseen import note_calls_in_metadata
 from seatrial.formats.usage import read_usage
 from seatrial.transcript import (
     AssistantBlock,
@@ -97,7 +99,7 @@ def read(data: bytes) -> Reading:
         # The Responses API calls its items `output`, too, and says more about them.
         from seatrial.formats import responses
 
-        return responses.read(data)
+        return note_calls_in_metadata(responses.read(data))
     body = {key: (decoded_messages if key in _MESSAGES else decoded)(given[key], tally, (key,)) for key in given}
     return read_object(body, tally.total(), size=len(data))
 
@@ -319,6 +321,9 @@ def _dropped(key: str, expected: str, value: Any) -> Note:
 def _metadata(rest: dict[str, Any], notes: list[Note]) -> dict[str, Any]:
     """Everything that has no field of its own, with the `metadata` object opened up."""
     given = rest.pop("metadata", None)
+    notes += filter(None, [calls_in_metadata(key, value) for key, value in rest.items()])
+    if type(given) is dict:
+        notes += filter(None, [calls_in_metadata(key, value, "metadata") for key, value in given.items()])
     notes += [Note(KEY_MISSPELLED, pointer(key), f"is {meant} meant?") for key, meant in _misspelled(rest)]
     if given is None:
         return rest

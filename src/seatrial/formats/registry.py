@@ -14,6 +14,7 @@ from seatrial.formats.batch import BatchRecord
 from seatrial.formats.limits import MAX_NODES, has_too_many_nodes
 from seatrial.formats.reading import Reading, Written
 from seatrial.formats.sniffing import Sample, Sniff
+from seatrial.formats.unseen import note_unseen
 from seatrial.transcript import Transcript
 
 
@@ -73,7 +74,7 @@ def read(data: bytes, format: str | None = None) -> Reading:
         raise SeatrialError("too_large", f"the record has more than {MAX_NODES:,} objects and arrays")
     name = _detected(data) if format is None else format
     try:
-        return codec(name).read(data)
+        return note_unseen(data, codec(name).read(data))
     except SeatrialError as error:
         if error.hint is None and name in _IN_LINES and _is_lines(data):
             error.hint = "the input holds several records, one in each line"
@@ -103,13 +104,13 @@ def read_many(data: bytes, format: str | None = None) -> Iterator[BatchRecord]:
     name = _detected(data) if format is None else format
     module = codec(name)
     if name not in _IN_LINES or not _is_lines(data):
-        reading = module.read(data)
+        reading = note_unseen(data, module.read(data))
         yield BatchRecord(None, reading.id, reading)
         return
     for number, line in enumerate(data.split(b"\n"), start=1):
         if line and not line.isspace():
             try:
-                reading = module.read(line)
+                reading = note_unseen(line, module.read(line))
                 yield BatchRecord(number, reading.id, reading)
             except SeatrialError as error:
                 error.line = number

@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 import msgspec
 
+from seatrial.formats.keys import KEY_DROPPED, KEYS_WITHOUT_CALLS
 from seatrial.formats.parts import At, json_kind
 from seatrial.formats.reading import TraceEvent, TraceType
 from seatrial.transcript import Note, Weight, note_code, pointer
@@ -35,10 +36,12 @@ def read_trace(value: Any, notes: list[Note], *, at: At = ()) -> list[TraceEvent
     for index, entry in enumerate(value):
         try:
             events.append(msgspec.convert(entry, TraceEvent))
+            _note_unread(entry, notes, (*at, index))
         except msgspec.ValidationError:
             event = _without_wrong_fields(entry, notes, (*at, index))
             if event is not None:
                 events.append(event)
+                _note_unread(entry, notes, (*at, index))
     if value and not events:
         notes.append(Note(TRACE_INVALID, pointer(*at), "none of the events is valid"))
         return None
@@ -69,4 +72,14 @@ def _without_wrong_fields(entry: Any, notes: list[Note], at: At) -> TraceEvent |
     return event
 
 
+def _note_unread(entry: dict[str, Any], notes: list[Note], at: At) -> None:
+    """Note keys that nobody reads and that may hold a call."""
+    notes += [
+        Note(KEY_DROPPED, pointer(*at, key), f"dropped the key {key[:100]!r}", "serious")
+        for key, value in entry.items()
+        if key not in _FIELDS and type(value) in (dict, list) and value and key not in KEYS_WITHOUT_CALLS
+    ]
+
+
+_FIELDS = frozenset(TraceEvent.__struct_encode_fields__)
 _TYPES = frozenset(get_args(TraceType))

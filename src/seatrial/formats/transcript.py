@@ -11,6 +11,7 @@ import msgspec
 
 from seatrial import wire
 from seatrial.formats.chat_sniffing import sniff_chat
+from seatrial.formats.keys import calls_in_metadata
 from seatrial.formats.loss import losses
 from seatrial.formats.reading import Reading, Written
 from seatrial.formats.sniffing import Sample, Sniff
@@ -41,6 +42,7 @@ def read(data: bytes) -> Reading:
     """Read messages from an array, an object that holds one, a single message, or lines."""
     messages, notes = read_messages(data)
     run = _read_run(data, notes)
+    notes += filter(None, [calls_in_metadata(key, value, "metadata") for key, value in run.metadata.items()])
     transcript = Transcript(messages, run.answer, run.identity, run.usage, run.cost_usd, run.duration_ms, run.metadata)
     return Reading(FORMAT, transcript, notes)
 
@@ -57,7 +59,10 @@ def write_lines(transcript: Transcript) -> Written:
 
 def _read_run(data: bytes, notes: list[Note]) -> _Run:
     try:
-        if "messages" in _MEMBERS.decode(data):
+        given = _MEMBERS.decode(data)
+        if "messages" in given:
+            unread = {key: wire.decode(bytes(given[key]), repairs=[]) for key in given.keys() - _READ}
+            notes += filter(None, [calls_in_metadata(key, value) for key, value in unread.items()])
             return _RUN.decode(data)
     except msgspec.ValidationError as error:
         if data.lstrip()[:1] == b"{":
@@ -85,5 +90,6 @@ def _usage_of_messages(transcript: Transcript) -> Usage | None:
     return Usage(*[sum([getattr(usage, field) for usage in given]) for field in Usage.__struct_fields__])
 
 
+_READ = frozenset({"messages", *_Run.__struct_encode_fields__})
 _RUN = msgspec.json.Decoder(_Run)
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])

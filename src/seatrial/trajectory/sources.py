@@ -22,7 +22,7 @@ from seatrial.formats.pairing import TOOL_RESULT_PAIRED_BY_ORDER, TOOL_RESULT_UN
 from seatrial.formats.reading import TraceEvent
 from seatrial.trajectory.step import FAILED, Moment, Source, Status, Step, elapsed
 from seatrial.transcript import AssistantMessage, Message, Note, TextBlock, ToolCall, ToolResultMessage, pointer
-from seatrial.transcript.arguments import ARGUMENTS_NOT_JSON, PARSE_ERROR_KEY, detect_unparsed, parse_arguments
+from seatrial.transcript.arguments import PARSE_ERROR_KEY, arguments_note, detect_unparsed, parse_arguments
 
 _NO_FACTS: dict[str, CallFacts] = {}
 
@@ -137,7 +137,7 @@ def steps_from_trace(events: Iterable[TraceEvent]) -> tuple[list[Step], list[Not
                 arguments, _ = parse_arguments(arguments)
             step = _called(len(steps), "trace", event.name, arguments, event.id)
             if step.arguments_text is not None:
-                notes.append(Note(ARGUMENTS_NOT_JSON, pointer(index), "the arguments are text that is not JSON"))
+                notes.append(arguments_note(arguments, pointer(index), event.name))
             step.started_at = event.timestamp
             if event.metadata:
                 _add_metadata(step, event.metadata)

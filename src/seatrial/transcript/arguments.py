@@ -12,10 +12,12 @@ import msgspec
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
-from seatrial.transcript.note import note_code
+from seatrial.transcript.note import Note, note_code
 
 ARGUMENTS_NOT_JSON = note_code(
-    "arguments_not_json", "The arguments of a tool call are text that is not JSON; the text is kept as sent.", "look"
+    "arguments_not_json",
+    "The arguments of a tool call are text that is not JSON; the text is kept as sent. Serious where it was cut.",
+    "look",
 )
 
 PARSE_ERROR_KEY = "__clark_arg_parse_error"
@@ -58,4 +60,15 @@ def parse_arguments(text: str) -> tuple[Any, bool]:
     return unparsed_arguments(problem, text), True
 
 
+def arguments_note(arguments: Any, at: str, name: str) -> Note:
+    """The note for a call whose arguments are kept as text, because they are not JSON or only the beginning of it."""
+    unparsed = detect_unparsed(arguments)
+    if unparsed is not None and unparsed[0].endswith(_CUT):
+        text = f"the arguments for {name[:40]!r} end in the middle of their JSON"
+        return Note(ARGUMENTS_NOT_JSON, at, text, "serious")
+    return Note(ARGUMENTS_NOT_JSON, at, f"the arguments for {name[:40]!r} are text that is not JSON")
+
+
+_CUT = "Input data was truncated"
+"""What msgspec says of JSON that ends too early."""
 _ARGUMENTS: msgspec.json.Decoder[Any] = msgspec.json.Decoder()

@@ -3,12 +3,12 @@
 | wire | transcript |
 | --- | --- |
 | `system`, `developer` | system message |
-| `user` with text or parts | user message; its calls, where a simulated user has tools, are the user's |
+| `user` with text or parts | user message; its calls are the user's where they say so (`requestor`) |
 | `assistant`, `ai`, `model`: `content` | text, and thinking where a hidden tag says so |
 | `refusal`, `audio` with a transcript | text |
 | `reasoning`, `reasoning_content`, `reasoning_details`, `thinking` | native reasoning, in front of the content |
 | `tool_calls`, `toolCalls`, legacy `function_call` | tool calls, after the content |
-| `tool`, `function` | tool result |
+| `tool`, `function`, `tool_result` | tool result |
 | any other role | custom message that holds the original |
 
 Also read here, because they differ in a key or two: `output_messages` (calls as `{tool, input, output}`, times),
@@ -66,6 +66,7 @@ ROLES: Final[Mapping[str, str]] = {
     "ai": "assistant",
     "tool": "tool",
     "function": "tool",
+    "tool_result": "tool",
 }
 _CALL_LISTS: Final = ("tool_calls", "toolCalls")
 _ANY = frozenset(
@@ -133,7 +134,7 @@ def _read_calls_of_others(item: dict[str, Any], role: str, chat: Chat, at: At) -
     calls = [piece for piece in pieces if type(piece) is ToolCall]
     if not calls:
         return
-    if role == "user":
+    if role == "user" and _are_requested_by_user(item):
         # tau2: a simulated user has tools of its own.
         for call in calls:
             chat.set_facts(call.id, executed_by="user")
@@ -141,6 +142,12 @@ def _read_calls_of_others(item: dict[str, Any], role: str, chat: Chat, at: At) -
         chat.tally.add(CALLS_OUTSIDE_ASSISTANT, at, f"tool calls in a message of the role {role[:40]!r}")
     chat.add(AssistantMessage([*calls], StopReason.TOOL_USE))
     chat.messages += [piece for piece in pieces if type(piece) is ToolResultMessage]
+
+
+def _are_requested_by_user(item: dict[str, Any]) -> bool:
+    """Whether every call says that it is the user's; without that, who made it is not known, and it counts."""
+    entries = [entry for key in _CALL_LISTS if type(listed := item.get(key)) is list for entry in listed]
+    return all(type(entry) is dict and entry.get("requestor") == "user" for entry in entries) and bool(entries)
 
 
 def _read_assistant(item: dict[str, Any], chat: Chat, at: At, timestamp: int | None) -> None:

@@ -1,0 +1,117 @@
+"""Running the corpus: every case through the engine, its agents and its graders, in one experiment."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from engine.setting import NO_WAIT, run_suite, runs_of
+
+from seatrial.agents import build_agent
+from seatrial.agents.agent import Agent, BatchAgent
+from seatrial.agents.config import CliConfig, PythonConfig, ReplayConfig
+from seatrial.agents.python import PythonAgent
+from seatrial.events import decode_event
+from seatrial.runs import Case, Run
+from seatrial.store import Store, open_store
+from seatrial.store.rows import Outcome, outcome
+from seatrial.suites import CaseSource, Suite
+from seatrial.trajectory import Step, steps_from_events
+from verdicts.shapes import INSTRUCTION, Call, Json
+
+Delivery = Literal["python", "replay", "cli"]
+
+FIND = Call("find_account", {"email": "a@b.c"})
+DELETE = Call("delete_account", {"id": 7})
+FAILING_FIND = Call("find_account", {"email": "a@b.c"}, "down", failed=True)
+
+_TRAJECTORY: Json = {"kind": "tool_trajectory"}
+_FOUND: list[Json] = [{"tool": "find_account"}]
+FORBIDDEN: Json = {**_TRAJECTORY, "mode": "any_order", "maximums": {"pay": 9}, "forbidden": [{"tool": "delete*"}]}
+NO_ERRORS: Json = {**_TRAJECTORY, "mode": "any_order", "maximums": {"pay": 9}, "no_errors": True}
+GRADERS: dict[str, Json] = {
+    "forbidden": FORBIDDEN,
+    "subset": {**_TRAJECTORY, "mode": "subset", "expected": [*_FOUND, {"tool": "pay"}]},
+    "exact": {**_TRAJECTORY, "mode": "exact", "expected": _FOUND},
+    "unordered": {**_TRAJECTORY, "mode": "unordered", "expected": _FOUND},
+    "allowed": {**_TRAJECTORY, "mode": "superset", "expected": _FOUND, "allowed": ["pay"]},
+    "maximums": {**_TRAJECTORY, "mode": "any_order", "maximums": {"delete_account": 0}},
+    "max_calls": {**_TRAJECTORY, "mode": "superset", "expected": _FOUND, "max_calls": 1},
+    "min_score": {**_TRAJECTORY, "mode": "exact", "expected": _FOUND, "min_score": 0.9},
+    "negate": {**_TRAJECTORY, "mode": "superset", "expected": [{"tool": "delete_account"}], "negate": True},
+    "steps": {"kind": "steps", "max": 1},
+}
+"""Graders that an agent fails by deleting the account, and passes by finding it and no more."""
+
+
+class Entry(NamedTuple):
+    """An agent's record, a grader, and the verdict that is honest."""
+
+    name: str
+    record: Any
+    """What the function returns; bytes for the other deliveries."""
+    grader: Json
+    wanted: str
+    delivery: Delivery = "python"
+    guilty: bool = False
+    """Whether the agent did what the grader forbids."""
+    history: Sequence[Json] = ()
+    """The conversation before the instruction."""
+
+
+class Finding(NamedTuple):
+    """What came of an entry."""
+
+    outcome: Outcome
+    run: Run
+    recorded: list[Step]
+    """The steps in the events that were stored for the run."""
+
+
+def run_corpus(entries: Iterable[Entry], store: Path, directory: Path) -> dict[str, Finding]:
+    """What came of each entry, by its name."""
+    entries = list(entries)
+    by_id = {f"entry-{number}": entry for number, entry in enumerate(entries)}
+    directory.mkdir()
+    for case_id, entry in by_id.items():
+        if entry.delivery != "python":
+            (directory / f"{case_id}.txt").write_bytes(entry.record)
+
+    def answer(instruction: str, input: dict[str, Any]) -> Any:
+        record = by_id[input["entry"]].record
+        return record() if callable(record) else record
+
+    python = PythonConfig(target="nobody:answer")
+    copying = "import sys; sys.stdout.buffer.write(open(sys.argv[1] + '.txt', 'rb').read())"
+    configs: dict[str, Any] = {
+        "python": python,
+        "replay": ReplayConfig(path=str(directory)),
+        "cli": CliConfig(command=[sys.executable, "-S", "-c", copying, "{EVAL_ID}"], cwd=str(directory)),
+    }
+    agents: dict[str, Agent | BatchAgent] = {
+        name: build_agent(name, config, directory=directory) for name, config in configs.items() if name != "python"
+    }
+    agents["python"] = PythonAgent(python, directory=directory, proxy=None, timeout_s=60, function=answer)
+    cases: list[Case | CaseSource] = [
+        Case(
+            id=case_id,
+            instruction=INSTRUCTION,
+            input={"entry": case_id},
+            messages=list(entry.history),
+            graders=[entry.grader],
+        )
+        for case_id, entry in by_id.items()
+    ]
+    suite = Suite(name="verdicts", agents=configs, cases=cases, graders=[], retry=NO_WAIT)
+    selected = {name: [case_id for case_id, entry in by_id.items() if entry.delivery == name] for name in configs}
+    with open_store(store) as opened:
+        experiment, _ = run_suite(opened, suite, agents, selected=selected)
+        return {by_id[run.key.case_id].name: _finding(run, opened) for run in runs_of(opened, experiment)}
+
+
+def _finding(run: Run, store: Store) -> Finding:
+    events = [decode_event(data) for _, data in store.events(run.run_id)]
+    judgement = run.grade.judgement if run.grade is not None else None
+    return Finding(outcome(run.status, judgement), run, steps_from_events(events))

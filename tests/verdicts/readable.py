@@ -1,0 +1,171 @@
+"""Records that are read whole: who did the forbidden thing fails, who did not passes, in every shape and container."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from verdicts.corpus import DELETE, FAILING_FIND, FIND, FORBIDDEN, GRADERS, NO_ERRORS, Delivery, Entry
+from verdicts.shapes import (
+    ANSWER,
+    DOCUMENTS,
+    LISTS,
+    WITHOUT_RESULTS,
+    Call,
+    Json,
+    agui_events,
+    agui_snapshot,
+    encoded,
+    lines,
+)
+
+INNOCENT = [FIND]
+GUILTY = [FIND, DELETE]
+
+CONTAINERS: dict[str, tuple[Delivery, Callable[[list[Json]], Any]]] = {
+    "agent response": ("python", lambda items: {"final_response": ANSWER, "messages": items}),
+    "output_messages": ("python", lambda items: {"text": ANSWER, "output_messages": items}),
+    "returned list": ("python", lambda items: items),
+    "returned messages": ("python", lambda items: {"messages": items}),
+    "bytes": ("python", encoded),
+    "bytes of a response": ("python", lambda items: encoded({"final_response": ANSWER, "messages": items})),
+    "replayed array": ("replay", encoded),
+    "replayed lines": ("replay", lines),
+    "replayed response": ("replay", lambda items: encoded({"final_response": ANSWER, "messages": items})),
+    "program": ("cli", lambda items: encoded({"text": ANSWER, "output_messages": items})),
+}
+BEHAVIOURS: dict[str, tuple[list[Call], str]] = {
+    "reads": (INNOCENT, "passed"),
+    "deletes": (GUILTY, "failed"),
+    "only deletes": ([DELETE], "failed"),
+}
+
+
+def entries() -> Iterator[Entry]:
+    """All of them."""
+    yield from _in_every_container()
+    yield from _under_every_grader()
+    yield from _failed_results()
+    yield from _events()
+    yield from _earlier_conversation()
+
+
+def _in_every_container() -> Iterator[Entry]:
+    for shape, write in LISTS.items():
+        for container, (delivery, wrap) in CONTAINERS.items():
+            for behaviour, (calls, wanted) in BEHAVIOURS.items():
+                if delivery == "cli" and behaviour == "only deletes":
+                    continue  # a process each
+                name = f"{behaviour}, {shape} in {container}"
+                yield Entry(name, wrap(write(calls)), FORBIDDEN, wanted, delivery, wanted == "failed")
+
+
+def _under_every_grader() -> Iterator[Entry]:
+    for shape, write in LISTS.items():
+        for grader, config in GRADERS.items():
+            for calls, wanted in ((INNOCENT, "passed"), (GUILTY, "failed")):
+                record = {"final_response": ANSWER, "messages": write(calls)}
+                yield Entry(f"{wanted} under {grader}, {shape}", record, config, wanted, guilty=wanted == "failed")
+    for shape, document in DOCUMENTS.items():
+        for grader, config in GRADERS.items():
+            for calls, wanted in ((INNOCENT, "passed"), (GUILTY, "failed")):
+                name = f"{wanted} under {grader}, {shape}, replayed"
+                yield Entry(name, document(calls), config, wanted, "replay", wanted == "failed")
+
+
+def _failed_results() -> Iterator[Entry]:
+    for shape, write in LISTS.items():
+        for calls, wanted in ((INNOCENT, "passed"), ([FAILING_FIND], "failed"), ([FAILING_FIND, FIND], "failed")):
+            name = f"{len(calls)} calls, {wanted} under no_errors, {shape}"
+            yield Entry(name, write(calls), NO_ERRORS, wanted, guilty=wanted == "failed")
+    for shape, document in DOCUMENTS.items():
+        if shape not in WITHOUT_RESULTS:
+            for calls, wanted in ((INNOCENT, "passed"), ([FAILING_FIND], "failed")):
+                name = f"{wanted} under no_errors, {shape}"
+                yield Entry(name, document(calls), NO_ERRORS, wanted, "replay", wanted == "failed")
+    for number, said in enumerate(FAILURES):
+        yield Entry(f"failure {number}: {said}", _result(said), NO_ERRORS, "failed", guilty=True)
+    for number, said in enumerate(SUCCESSES):
+        yield Entry(f"success {number}: {said}", _result(said), NO_ERRORS, "passed")
+
+
+FAILURES: list[Json] = [
+    {"is_error": True},
+    {"isError": True},
+    {"status": "error"},
+    {"status": "failed"},
+    {"status": "FAILURE"},
+    {"status": "timeout"},
+    {"status": "denied"},
+    {"outcome": "failed"},
+    {"error": "no such account"},
+    {"error": {"type": "timeout", "message": "late"}},
+    {"error": True},
+    {"success": False},
+    {"exit_code": 1},
+    {"status": "success", "is_error": True},
+]
+SUCCESSES: list[Json] = [
+    {"is_error": False},
+    {"isError": False},
+    {"status": "success"},
+    {"status": "ok"},
+    {"outcome": "success"},
+    {"error": None},
+    {"error": ""},
+    {"error": False},
+    {"success": True},
+    {"exit_code": 0},
+    {"content": "Error: this is what the page says"},
+]
+
+
+def _result(said: Json) -> list[Json]:
+    items = LISTS["openai"]([FIND])
+    items[2] |= said
+    return items
+
+
+def _events() -> Iterator[Entry]:
+    """Functions that yield AG-UI events."""
+    for shape, write in {"events": agui_events, "snapshot": agui_snapshot}.items():
+        for calls, wanted in ((INNOCENT, "passed"), (GUILTY, "failed")):
+            for grader in ("forbidden", "exact", "steps", "maximums"):
+                events = write(calls)
+                name = f"{wanted} under {grader}, {shape} yielded"
+                yield Entry(
+                    name, lambda events=events: iter(events), GRADERS[grader], wanted, guilty=wanted == "failed"
+                )
+
+
+HISTORY: list[Json] = [
+    {"role": "user", "content": "Delete my old account."},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {
+                "id": "before",
+                "type": "function",
+                "function": {"name": DELETE.name, "arguments": json.dumps(DELETE.arguments)},
+            }
+        ],
+    },
+    {"role": "tool", "tool_call_id": "before", "content": "deleted"},
+    {"role": "assistant", "content": "It is gone."},
+]
+"""An earlier conversation in which the forbidden call was made."""
+
+
+def _earlier_conversation() -> Iterator[Entry]:
+    """What was done before the run is not the agent's doing; doing it again is."""
+    for name in ("openai", "openai flat", "inspect", "tau2", "tool, input, output"):
+        for calls, wanted in ((INNOCENT, "passed"), (GUILTY, "failed")):
+            for grader in ("forbidden", "maximums", "negate"):
+                told = f"{wanted} under {grader} after a history with the call, {name}"
+                items = [*HISTORY, *LISTS[name](calls)]
+                yield Entry(told, items, GRADERS[grader], wanted, guilty=wanted == "failed", history=HISTORY)
+                told = f"{wanted} under {grader}, history not echoed, {name}"
+                items = LISTS[name](calls)
+                yield Entry(told, items, GRADERS[grader], wanted, guilty=wanted == "failed", history=HISTORY)

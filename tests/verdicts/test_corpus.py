@@ -1,0 +1,61 @@
+"""`verdicts.md` 1, 2 and 5: whatever the record, one honest verdict."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from seatrial.trajectory import Step
+from seatrial.trajectory.step import FAILED
+from verdicts import readable, unreadable
+from verdicts.corpus import Entry, Finding, run_corpus
+
+
+@pytest.fixture(scope="module")
+def workplace(empty_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with an empty store."""
+    path = tmp_path_factory.mktemp("verdicts")
+    shutil.copy(empty_store, path / "store.db")
+    return path
+
+
+def _dishonest(entries: Iterable[Entry], workplace: Path, name: str) -> list[str]:
+    entries = list(entries)
+    names = [entry.name for entry in entries]
+    assert len({*names}) == len(names)
+    store = workplace / f"{name}.db"
+    shutil.copy(workplace / "store.db", store)
+    runs = run_corpus(entries, store, workplace / name)
+    assert runs.keys() == {*names}
+    for found in runs.values():
+        if found.run.steps_source in ("messages", "events") and found.run.fault is None:
+            assert _view(found.recorded) == _view(found.run.steps), "the events of a run and its steps disagree"
+    return [_described(entry, runs[entry.name]) for entry in entries if runs[entry.name].outcome != entry.wanted]
+
+
+def _view(steps: Iterable[Step]) -> list[tuple[str, bool]]:
+    return sorted([(step.name, step.status in FAILED) for step in steps])
+
+
+def _described(entry: Entry, found: Finding) -> str:
+    run = found.run
+    reasons = [reason for verdict in run.verdicts for reason in verdict.reasons]
+    fault = "" if run.fault is None else f" [{run.fault.error_class}: {run.fault.message}]"
+    return f"{entry.name}: {found.outcome}, wanted {entry.wanted}{fault}; {' '.join(reasons)[:300]}"
+
+
+def test_who_did_the_forbidden_thing_fails_and_who_did_not_passes_in_every_readable_shape(workplace: Path) -> None:
+    entries = list(readable.entries())
+    assert len([entry for entry in entries if entry.guilty]) >= 150
+    assert len([entry for entry in entries if not entry.guilty]) >= 150
+    dishonest = _dishonest(entries, workplace, "readable")
+    assert not dishonest, "\n".join(dishonest)
+
+
+def test_nothing_that_is_not_read_whole_passes_a_check_on_calls(workplace: Path) -> None:
+    entries = list(unreadable.entries())
+    dishonest = _dishonest(entries, workplace, "unreadable")
+    assert not dishonest, "\n".join(dishonest)
