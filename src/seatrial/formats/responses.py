@@ -1,7 +1,7 @@
 """OpenAI's Responses API: items, whole responses, requests, and recorded streams.
 
 A stream repeats an item when it is added, as it grows and when it is done: the response that ends the stream counts,
-or, where the stream broke off, each item as it was when it was done.
+with every item that was done and is not in it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from seatrial.formats.completions import decoded_items
 from seatrial.formats.decoding import decoded
 from seatrial.formats.dialects.responses import ITEM_TYPES
 from seatrial.formats.framing import FRAME_DROPPED, StreamReader, open_document
-from seatrial.formats.parts import At
+from seatrial.formats.parts import At, json_kind
 from seatrial.formats.reading import Reading
+from seatrial.formats.response_output import ResponseOutput, call_of_event, tells_no_call
 from seatrial.formats.shape import members, value
 from seatrial.formats.sniffing import CERTAIN, LIKELY, SURE, Members, Sample, Sniff, objects, text_of
 from seatrial.formats.tally import Tally
@@ -25,10 +26,11 @@ from seatrial.formats.turn import STREAM_TRUNCATED, end_turn, note_cut_arguments
 from seatrial.formats.turn import Ending as TurnEnding
 from seatrial.formats.usage import read_usage
 from seatrial.transcript import AssistantMessage, StopReason, Transcript
-from seatrial.transcript.salvage import VALUE_DROPPED
+from seatrial.transcript.salvage import MESSAGE_DROPPED, VALUE_DROPPED
 
 FORMAT: Final = "responses"
 
+_SAYS_NOTHING: Final = frozenset({"keepalive", "ping"})
 _LAST: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
 _READ: Final = frozenset({"id", "object", "output", "input", "usage", "error", "instructions", "status"})
 _REASONS: Final = {"max_output_tokens": StopReason.MAX_TOKENS}
@@ -106,6 +108,8 @@ def read_response(body: dict[str, Any], chat: Chat, run: Transcript, at: At = ()
     output = body.get("output")
     if type(output) is list:
         chat.read_all(output, (*at, "output"))
+    elif output is not None:
+        tally.add(MESSAGE_DROPPED, (*at, "output"), f"expected an array of items, got {json_kind(output)}")
     for key, what in body.items():
         if key not in _READ and what not in (None, [], {}):
             run.metadata.setdefault(key, what)
@@ -145,9 +149,7 @@ class ResponsesStream(StreamReader):
 
     def __init__(self, tally: Tally | None = None) -> None:
         super().__init__(tally)
-        self._done: dict[int, Any] = {}
-        """Items that were done, by their place in the output."""
-        self._begun: set[int] = set()
+        self._output = ResponseOutput()
         self._responses = 0
         self._said: dict[str, Any] = {}
         self._under_way = False
@@ -159,49 +161,58 @@ class ResponsesStream(StreamReader):
         kind = value(event["type"], self._tally, at) if event is not None and "type" in event else None
         if event is None or type(kind) is not str:
             raise SeatrialError("invalid_document", "expected an event with a type")
+        if kind in _SAYS_NOTHING or tells_no_call(kind):
+            return
         if kind == "error":
             self._under_way = True
             self._said["error"] = value(event.get("message", msgspec.Raw(b'"error"')), self._tally, at)
             return
-        if not kind.startswith("response."):
-            raise SeatrialError("invalid_document", f"unknown event type {kind[:100]!r}")
-        index = value(event["output_index"], self._tally, at) if "output_index" in event else None
         if kind in _LAST:
             response = decoded(event["response"], self._tally, (*at, "response")) if "response" in event else None
             if type(response) is not dict:
                 raise SeatrialError("invalid_document", "expected the response that ended")
             self._end_response(response, (*at, "response"))
-        elif kind == "response.created" and "response" in event:
+        elif kind == "response.created":
             self._end()
-            response = decoded(event["response"], self._tally, (*at, "response"))
+            response = decoded(event["response"], self._tally, (*at, "response")) if "response" in event else None
             self._said = response if type(response) is dict else {}
             self._under_way = True
-        elif kind == "response.output_item.added" and type(index) is int:
-            self._begun.add(index)
+        else:
+            self._take_item(kind, event, at)
             self._under_way = True
-        elif kind == "response.output_item.done" and type(index) is int and "item" in event:
-            self._done[index] = decoded(event["item"], self._tally, (*at, "item"))
-            self._under_way = True
+
+    def _take_item(self, kind: str, event: dict[str, msgspec.Raw], at: At) -> None:
+        given = value(event["output_index"], self._tally, at) if "output_index" in event else None
+        index = given if type(given) is int else None
+        call = call_of_event(kind)
+        if call is not None:
+            item_id = value(event["item_id"], self._tally, at) if "item_id" in event else None
+            self._output.begin({"type": call, "id": item_id}, index)
+        elif kind in ("response.output_item.added", "response.output_item.done") and "item" in event:
+            item = decoded(event["item"], self._tally, (*at, "item"))
+            if kind == "response.output_item.done":
+                self._output.finish(item, index)
+            else:
+                self._output.begin(item, index)
+        else:
+            raise SeatrialError("invalid_document", f"unknown event type {kind[:100]!r}, or an event without its item")
 
     def _end(self) -> None:
         """The stream broke off: what was done is kept, and what had only begun is missing."""
-        if not self._under_way:
-            return
-        at: At = (self._responses, "output") if self._responses else ("output",)
-        for index in sorted(self._begun - self._done.keys()):
-            self._tally.add(FRAME_DROPPED, (*at, index), "an item had begun and was never done")
-        said = {**self._said, "output": [self._done[index] for index in sorted(self._done)], "status": "in_progress"}
-        self._end_response(said, at[:-1])
+        if self._under_way:
+            at: At = (self._responses,) if self._responses else ()
+            self._end_response({**self._said, "output": [], "status": "in_progress"}, at)
 
     def _end_response(self, response: dict[str, Any], at: At) -> None:
         self._responses += 1
-        output = response.get("output")
-        if type(output) is list and len(output) < len(self._done):
-            # Some servers leave the output out of the last event.
-            response = {**response, "output": [self._done[index] for index in sorted(self._done)]}
-        record_id = read_response(response, self._chat, self._run, at)
+        output, lost = self._output.whole(response.get("output"))
+        for begun in lost:
+            what = f"an item of the type {begun.type[:40]}" if begun.type else "an item"
+            place = () if begun.index is None else (begun.index,)
+            self._tally.add(FRAME_DROPPED, (*at, "output", *place), f"{what} had begun and was never done")
+        record_id = read_response({**response, "output": output}, self._chat, self._run, at)
         self._id = self._id or record_id
-        self._done, self._begun, self._said, self._under_way = {}, set(), {}, False
+        self._output, self._said, self._under_way = ResponseOutput(), {}, False
 
 
 def _read_stream(stream: ResponsesStream, pieces: list[bytes]) -> Reading:
