@@ -17,6 +17,7 @@ import pytest
 from strategies.unhurried import run_unhurried
 
 from agents.setting import a_case, a_request, ask, ask_with_events, error_class
+from seatrial.agents import python, streamed
 from seatrial.agents.agent import Reply, RunRequest
 from seatrial.agents.config import PythonConfig
 from seatrial.agents.python import PythonAgent
@@ -623,3 +624,87 @@ def test_what_cannot_be_called_is_an_error_before_anything_runs(folder: Path, so
 def test_any_iterator_is_a_stream(folder: Path) -> None:
     reply, _ = run(folder, "def agent(p): return iter(['a', 'b'])")
     assert answer_of(reply) == "ab"
+
+
+# --- how much a generator may yield
+
+
+@pytest.mark.parametrize("head", ["def", "async def"])
+def test_a_generator_that_yields_more_than_is_kept_of_an_answer_is_stopped(
+    folder: Path, head: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(python, "MAX_RESPONSE_BYTES", 1_000_000)
+    reply, events = run(folder, f"{head} agent(p):\n    while True: yield 'a' * 100_000", a_request(timeout_s=None))
+    assert error_class(reply) == "response_too_large"
+    assert len(events) == 10  # the start of the run, and nine pieces of a little more than 100,000 bytes
+    assert reply.body is not None
+    assert len(reply.body) < 1_000_000
+
+
+@pytest.mark.parametrize("head", ["def", "async def"])
+def test_a_generator_that_yields_more_events_than_are_read_is_stopped(
+    folder: Path, head: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streamed, "MAX_EVENTS", 1_000)
+    reply, events = run(folder, f"{head} agent(p):\n    while True: yield 'a'", a_request(timeout_s=None))
+    assert error_class(reply) == "response_too_large"
+    assert "1,000 events" in str(reply.fault)
+    assert len(events) == 1_000
+
+
+@pytest.mark.parametrize("head", ["def", "async def"])
+def test_a_generator_that_yields_without_end_ends_with_its_time_and_holds_up_nobody(folder: Path, head: str) -> None:
+    turns = 0
+
+    async def look_on() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def play() -> Reply:
+        onlooker = asyncio.create_task(look_on())
+        async with an_agent(folder, f"{head} agent(p):\n    while True: yield b''", timeout_s=0.3) as agent:
+            reply = await ask(agent)
+        onlooker.cancel()
+        return reply
+
+    assert error_class(asyncio.run(play())) == "agent_timeout"
+    assert turns > 3
+
+
+def test_a_generator_in_a_thread_waits_when_it_is_far_ahead(folder: Path) -> None:
+    yielded: list[str] = []
+    ahead: list[int] = []
+
+    def agent(p: str) -> Iterator[str]:
+        for _ in range(2_000):
+            yielded.append("a")
+            yield "a"
+
+    async def play() -> None:
+        config = PythonConfig(target="at:hand")
+        async with PythonAgent(config, directory=folder, proxy=None, timeout_s=None, function=agent) as crew:
+            await crew.run(a_request(), lambda _: ahead.append(len(yielded) - len(ahead)))
+
+    asyncio.run(play())
+    assert len(ahead) == 2_002
+    assert max(ahead) <= python.PIECES_AHEAD + 2
+
+
+@pytest.mark.parametrize("statement", ["import sys; sys.exit(3)", "raise ValueError('mine')"])
+def test_a_generator_in_a_thread_that_raises_is_a_finding(folder: Path, statement: str) -> None:
+    reply, events = run(folder, f"def agent(p):\n    yield 'a'\n    {statement}")
+    assert error_class(reply) == "agent_exception"
+    assert TextMessageChunk(message_id="run-1-answer", delta="a") in events
+
+
+def test_an_object_that_is_changed_after_it_was_yielded_counts_as_it_was(folder: Path) -> None:
+    source = """
+def agent(p):
+    event = {"type": "TEXT_MESSAGE_CHUNK", "messageId": "m"}
+    for word in ("one ", "two ", "three"):
+        event["delta"] = word
+        yield event
+"""
+    assert answer_of(run(folder, source)[0]) == "one two three"

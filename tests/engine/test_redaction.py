@@ -332,9 +332,9 @@ def test_a_secret_that_is_streamed_piece_by_piece_is_in_no_event_and_no_body(sto
     async def answer(request: RunRequest, emit: Emit) -> Reply:
         stream = StreamedRun(emit, "agui", RunStarted(thread_id="t", run_id="r"))
         for piece in (before, "ok, my key is hun", "te", "r2, and now you know"):
-            stream.put(encode_event(TextMessageChunk(message_id="m", delta=piece)))
+            await stream.put(encode_event(TextMessageChunk(message_id="m", delta=piece)))
         stream.finish()
-        return stream.reply(None)
+        return await stream.reply(None)
 
     experiment, tally = run_suite(store, a_suite(1), {"crew": Scripted(answer)}, secrets=Secrets({"KEY": "hunter2"}))
     assert tally.outcomes == {"passed": 1}

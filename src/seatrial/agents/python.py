@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from seatrial import wire
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.calling import Calling
-from seatrial.agents.config import PythonConfig
+from seatrial.agents.config import MAX_RESPONSE_BYTES, PythonConfig
 from seatrial.agents.exception import exception_fault
 from seatrial.agents.limit import time_limit
 from seatrial.agents.off_loop import off_loop
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     # Brings an HTTP server with it, which most functions have no use for.
     from seatrial.world.grant import RunGrant
     from seatrial.world.proxy import ToolProxy
+
+PIECES_AHEAD = 64
+"""How many things a function in a thread may have yielded that were not read yet."""
 
 
 class PythonAgent:
@@ -103,7 +107,7 @@ class PythonAgent:
         except BaseException as error:  # noqa: BLE001 - whatever an agent raises is a finding, sys.exit() too
             fault = self._raised(error, grant)
         if stream is not None:
-            return stream.reply(fault)
+            return await stream.reply(fault)
         if fault is not None:
             return Reply(fault=fault)
         returned = encode_returned(value, grant)
@@ -121,50 +125,59 @@ class PythonAgent:
         return await value if inspect.isawaitable(value) else value
 
     async def _take_events(self, items: Any, stream: StreamedRun, answer_id: str) -> Fault | None:
-        """Hand on what a function yields; the fault of something that is no event.
+        """Hand on what a function yields; the fault of something that is no event, or too much.
 
         Text is a piece of the message `answer_id`, which no other run of a conversation has.
         """
+        pieces = _Pieces(answer_id)
         try:
             if not hasattr(items, "__anext__"):
-                await self._take_in_thread(items, stream, answer_id)
+                await self._take_in_thread(items, stream, pieces)
             elif hasattr(items, "aclose"):
                 async with aclosing(items):
                     async for item in items:
-                        _put(item, stream, answer_id)
+                        await pieces.of(item).put_into(stream)
             else:
                 async for item in items:
-                    _put(item, stream, answer_id)
+                    await pieces.of(item).put_into(stream)
             stream.finish()
         except SeatrialError as error:
+            if error.code == "too_large":
+                return Fault("response_too_large", f"the function yielded too much: {error.message}")
             return Fault("agent_bad_response", f"the function yielded what is no event: {error}")
         return None
 
-    async def _take_in_thread(self, items: Iterator[Any], stream: StreamedRun, answer_id: str) -> None:
+    async def _take_in_thread(self, items: Iterator[Any], stream: StreamedRun, pieces: _Pieces) -> None:
+        """Take what a function yields in a thread, which waits when it is far ahead of the loop."""
         loop = asyncio.get_running_loop()
-        problem: SeatrialError | None = None
+        queue: asyncio.Queue[_Piece | None] = asyncio.Queue()
+        slots = threading.Semaphore(PIECES_AHEAD)
         given_up = False
 
-        def take(item: Any) -> None:
-            nonlocal problem
-            if problem is None and not given_up:
-                try:
-                    _put(item, stream, answer_id)
-                except SeatrialError as error:
-                    problem = error
+        def consume() -> BaseException | None:
+            try:
+                for item in items:
+                    piece = pieces.of(item)
+                    slots.acquire()
+                    if given_up:
+                        break
+                    loop.call_soon_threadsafe(queue.put_nowait, piece)
+            except BaseException as error:  # noqa: BLE001 - whatever a function raises, its task must not
+                return error
+            return None
 
-        def consume() -> None:
-            for item in items:
-                if problem is not None or given_up:
-                    break
-                loop.call_soon_threadsafe(take, item)
-
+        consuming = asyncio.ensure_future(self._in_thread(consume))
+        consuming.add_done_callback(lambda _: queue.put_nowait(None))
         try:
-            await self._in_thread(consume)
+            while (piece := await queue.get()) is not None:
+                slots.release()
+                await piece.put_into(stream)
+            if (error := await consuming) is not None:
+                raise error
         finally:
             given_up = True
-        if problem is not None:
-            raise problem
+            slots.release()
+            consuming.cancel()
 
     async def _in_thread(self, function: Callable[[], Any]) -> Any:
         if self._threads is None:
@@ -172,21 +185,49 @@ class PythonAgent:
         return await self._threads.call(function)
 
 
-def _put(item: Any, stream: StreamedRun, answer_id: str) -> None:
-    """Take what a function yielded: an event in any form, a part of a stream of them, or a piece of the answer."""
-    if isinstance(item, bytes):
-        stream.feed(item)
-    elif isinstance(item, str):
-        stream.put(encode_event(TextMessageChunk(message_id=answer_id, delta=item)))
-    elif isinstance(item, BaseEvent):
-        stream.put(wire.encode(item))
-    elif isinstance(item, dict):
+class _Piece(NamedTuple):
+    """What a function yielded, as bytes: an event, or a part of a stream of them."""
+
+    data: bytes
+    is_event: bool
+
+    async def put_into(self, stream: StreamedRun) -> None:
+        await (stream.put(self.data) if self.is_event else stream.feed(self.data))
+
+
+class _Pieces:
+    """Makes bytes of all that one function yields, and keeps count of them."""
+
+    def __init__(self, answer_id: str) -> None:
+        self._answer_id = answer_id
+        self._left = MAX_RESPONSE_BYTES
+
+    def of(self, item: Any) -> _Piece:
+        """An event in any form, a part of a stream of them, or a piece of the answer."""
+        if isinstance(item, bytes | str) and len(item) > self._left:
+            raise _too_much()
+        piece = _Piece(item, False) if isinstance(item, bytes) else _Piece(_encoded(item, self._answer_id), True)
+        self._left -= len(piece.data)
+        if self._left < 0:
+            raise _too_much()
+        return piece
+
+
+def _encoded(item: Any, answer_id: str) -> bytes:
+    if isinstance(item, str):
+        return encode_event(TextMessageChunk(message_id=answer_id, delta=item))
+    if isinstance(item, BaseEvent):
+        return wire.encode(item)
+    if isinstance(item, dict):
         try:
-            stream.put(wire.encode(item))
+            return wire.encode(item)
         except (TypeError, ValueError, OverflowError) as error:
             raise SeatrialError("invalid_document", f"an object that is not JSON: {error}") from None
-    else:
-        raise SeatrialError("invalid_document", f"a {type(item).__name__}; expected an event, bytes or text")
+    raise SeatrialError("invalid_document", f"a {type(item).__name__}; expected an event, bytes or text")
+
+
+def _too_much() -> SeatrialError:
+    return SeatrialError("too_large", f"more than {MAX_RESPONSE_BYTES:,} bytes")
 
 
 def _is_async(function: Callable[..., Any]) -> bool:

@@ -69,7 +69,7 @@ class StreamAgent:
                 fault = await conversation.hold(body)
         except TimeoutError:
             fault = limit.fault(connected=conversation.reached.connected)
-        return conversation.reply(fault)
+        return await conversation.reply(fault)
 
     @property
     def address(self) -> str:
@@ -110,14 +110,19 @@ class _Conversation:
             fault = again
             tries = 0 if len(self._run.events) > known else tries + 1
         if fault is None:
-            self._run.close()
+            try:
+                self._run.close()
+            except SeatrialError as error:
+                return _unreadable(error)
         return fault
 
-    def reply(self, fault: Fault | None) -> Reply:
+    async def reply(self, fault: Fault | None) -> Reply:
         """What came back."""
         if not self._run.events and self._refusal is not None:
             return Reply(body=self._refusal, fault=fault, http_status=self._status)
-        return self._run.reply(None if self._run.ended else fault, self._status)
+        # A run that has ended may break off, but what came after its end counts: all of it must be known.
+        counts = not self._run.ended or (fault is not None and fault.error_class == "response_too_large")
+        return await self._run.reply(fault if counts else None, self._status)
 
     async def _resume(self, body: bytes, cursor: str) -> Fault | None:
         headers = {"Last-Event-ID": cursor}
@@ -148,30 +153,35 @@ class _Conversation:
             chunk = await response.some()
             if not chunk:
                 return None
-            if (fault := self._take(chunk)) is not None:
+            if (fault := await self._take(chunk)) is not None:
                 return fault
         if not self._run.closed:
             try:
                 async with asyncio.timeout(LINGER_S):
                     while chunk := await response.some():
-                        if (fault := self._take(chunk)) is not None:
+                        if (fault := await self._take(chunk)) is not None:
                             return fault
             except (TimeoutError, ExchangeError):
                 pass  # the run is over, however its connection ends
         return None
 
-    def _take(self, chunk: bytes) -> Fault | None:
+    async def _take(self, chunk: bytes) -> Fault | None:
         self._size += len(chunk)
         if self._size > self._config.max_response_bytes:
             return self._endpoint.too_large()
         try:
-            self._run.feed(chunk)
+            await self._run.feed(chunk)
         except SeatrialError as error:
-            kind = "response_too_large" if error.code == "too_large" else "agent_bad_response"
-            return Fault(kind, f"the answer is not a stream of events: {error.message}")
+            return _unreadable(error)
         return None
 
 
 def _may_pass(fault: Fault | None) -> bool:
     """Whether a connection that ended like this is worth another one."""
     return fault is None or fault.transient
+
+
+def _unreadable(error: SeatrialError) -> Fault:
+    if error.code == "too_large":
+        return Fault("response_too_large", f"the stream is too large: {error.message}")
+    return Fault("agent_bad_response", f"the answer is not a stream of events: {error.message}")

@@ -9,6 +9,7 @@ import msgspec
 from seatrial import wire
 from seatrial.agents.agent import Emit, Reply
 from seatrial.agents.excerpt import MAX_DETAIL
+from seatrial.agents.off_loop import Turns, off_loop
 from seatrial.errors import SeatrialError
 from seatrial.events import Event, LogReader, cursor_text, parse_cursor
 from seatrial.events.codec import stands_in
@@ -20,6 +21,11 @@ from seatrial.formats.agui import reading_of
 from seatrial.formats.reading import Reading
 from seatrial.runs import Fault
 from seatrial.world.grant import RunGrant, token_removed
+
+MAX_EVENTS = 200_000
+"""Of one run: an event of twenty bytes takes five hundred in memory."""
+SLICE_BYTES = 64 * 1024
+"""How much of what came is read at once."""
 
 
 class StreamedRun:
@@ -44,6 +50,8 @@ class StreamedRun:
         self._reader = LogReader()
         self._framing = FrameReader()
         self._received: list[bytes] = []
+        self._size = 0
+        self._turns = Turns()
         self._ids: set[str] = set()
         self._last_sequence: int | None = None
         self._catching_up = False
@@ -61,16 +69,21 @@ class StreamedRun:
         """Whether nothing can come after what has come: TERMINAL is the last frame of a native stream."""
         return self._reader.terminal is not None
 
-    def feed(self, chunk: bytes) -> None:
-        """Take the next bytes. Raises `SeatrialError` when they cannot be frames of events."""
-        self._received.append(chunk)
-        for frame in self._framing.feed(chunk):
-            self._take_frame(frame)
+    async def feed(self, chunk: bytes) -> None:
+        """Take the next bytes. Raises `SeatrialError` when they cannot be frames of events, or are too many of them."""
+        await self._turns.give()
+        for start in range(0, len(chunk), SLICE_BYTES):
+            part = chunk[start : start + SLICE_BYTES]
+            self._keep(part)
+            for frame in self._framing.feed(part):
+                self._take_frame(frame)
+            await self._turns.give()
 
-    def put(self, data: bytes) -> None:
-        """Take one event that came outside of any connection."""
-        self._received.append(data + b"\n")
+    async def put(self, data: bytes) -> None:
+        """Take one event that came outside of any connection. Raises `SeatrialError` when there are too many."""
+        self._keep(data + b"\n")
         self._take(Frame(data))
+        await self._turns.give()
 
     def close(self) -> None:
         """Take what is left of the connection: a last frame that was not closed."""
@@ -89,9 +102,12 @@ class StreamedRun:
         self._framing = FrameReader()
         self._catching_up = True
 
-    def reply(self, fault: Fault | None, http_status: int | None = None) -> Reply:
+    async def reply(self, fault: Fault | None, http_status: int | None = None) -> Reply:
         """What came back. Without a fault, the events say whether the run ended well."""
         self._add_rest()
+        return await off_loop(self._size, lambda: self._reply(fault, http_status))
+
+    def _reply(self, fault: Fault | None, http_status: int | None) -> Reply:
         if not isinstance(self._boundary, RunFinished | RunError):
             self._reader.finish()
         reading: Reading | None = None
@@ -111,12 +127,18 @@ class StreamedRun:
             streamed=True,
         )
 
+    def _keep(self, data: bytes) -> None:
+        self._received.append(data)
+        self._size += len(data)
+
     def _take_frame(self, frame: Frame) -> None:
         if self._catching_up and not self._is_new(frame):
             return
         self._take(frame)
 
     def _take(self, frame: Frame) -> None:
+        if len(self.events) >= MAX_EVENTS:
+            raise SeatrialError("too_large", f"there are more than {MAX_EVENTS:,} events")
         if self._grant is not None:
             frame = frame._replace(data=self._grant.redact(frame.data))
         event = self._reader.take(frame)
