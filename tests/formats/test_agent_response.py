@@ -15,7 +15,7 @@ from strategies.mutations import mutations
 
 from seatrial.errors import SeatrialError
 from seatrial.formats import Reading
-from seatrial.formats.agent_response import MAX_FINAL_RESPONSE, read, write
+from seatrial.formats.agent_response import LONG_FINAL_RESPONSE, read, write
 from seatrial.trajectory import extract
 from seatrial.transcript import (
     AssistantMessage,
@@ -168,12 +168,12 @@ def test_n2_a_call_without_a_name_is_dropped_and_the_rest_stays(call: Any) -> No
     assert reading.transcript.messages == [AssistantMessage([ToolCall("c2", "find", {})], StopReason.TOOL_USE)]
 
 
-def test_n3_a_long_final_response_keeps_its_first_50_000_code_points() -> None:
-    answer = "é" * (MAX_FINAL_RESPONSE + 1)
+def test_n3_a_final_response_of_more_than_50_000_code_points_is_noted_and_kept_whole() -> None:
+    answer = "é" * (LONG_FINAL_RESPONSE + 1)
     reading = read(body(final_response=answer))
-    assert reading.transcript.answer == answer[:MAX_FINAL_RESPONSE]
+    assert reading.transcript.answer == answer
     assert noted(reading) == [("final_response_truncated", "/final_response")]
-    assert read(body(final_response=answer[:MAX_FINAL_RESPONSE])).notes == []
+    assert read(body(final_response=answer[:LONG_FINAL_RESPONSE])).notes == []
 
 
 @pytest.mark.parametrize("more", [{}, {"messages": None}])

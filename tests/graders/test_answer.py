@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graders.subjects import subject, verdict
+from seatrial import wire
 from seatrial.errors import SeatrialError
+from seatrial.formats import agent_response
 from seatrial.graders import GradingPlan
 from seatrial.patterns import MAX_SUBJECT
 
@@ -76,6 +78,24 @@ def test_nothing_to_compare_with_is_errored_and_not_passed(kind: str) -> None:
 @pytest.mark.parametrize("expected", [7, "", ["a"]])
 def test_a_text_grader_is_errored_when_the_case_expects_no_text(expected: Any) -> None:
     assert verdict(subject("7", expected=expected), {"kind": "contains"}).judgement == "errored"
+
+
+@pytest.mark.parametrize(
+    ("grader", "passes"),
+    [
+        ({"kind": "contains", "value": "password", "negate": True}, False),
+        ({"kind": "icontains", "value": "PASSWORD", "negate": True}, False),
+        ({"kind": "contains_any", "values": ["password"], "negate": True}, False),
+        ({"kind": "regex", "pattern": "hunter2", "negate": True}, False),
+        ({"kind": "ends_with", "value": "DONE"}, True),
+        ({"kind": "contains_all", "values": ["a a", "hunter2"]}, True),
+    ],
+)
+def test_what_stands_at_the_end_of_a_long_answer_counts(grader: dict[str, Any], passes: bool) -> None:
+    answer = "a " * 30_000 + "the password is hunter2 DONE"
+    transcript = agent_response.read(wire.encode({"final_response": answer})).transcript
+    found = verdict(subject(transcript.answer, messages=transcript.messages), grader)
+    assert found.judgement == ("passed" if passes else "failed")
 
 
 @pytest.mark.parametrize("negate", [False, True])

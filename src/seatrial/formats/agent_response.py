@@ -51,7 +51,9 @@ from seatrial.transcript.thinking import strip_thinking_tags
 
 FINAL_RESPONSE_MISSING = note_code("final_response_missing", "There is no final_response, or it is empty.", "look")
 FINAL_RESPONSE_TRUNCATED = note_code(
-    "final_response_truncated", "The final_response is longer than 50,000 characters; only those were kept.", "look"
+    "final_response_truncated",
+    "The final_response is longer than 50,000 characters: all of it is graded, but it is not shown whole.",
+    "look",
 )
 METADATA_INVALID = note_code("metadata_invalid", "The metadata is not an object; it was ignored.", "look")
 METADATA_NOT_UNDERSTOOD = note_code(
@@ -61,8 +63,8 @@ METADATA_NOT_UNDERSTOOD = note_code(
 )
 
 FORMAT: Final = "agent-response"
-MAX_FINAL_RESPONSE = 50_000
-"""Code points."""
+LONG_FINAL_RESPONSE = 50_000
+"""Code points. A longer answer is noted, and kept: a check of a part of it would say what is not true of the whole."""
 
 _KEYS = ("final_response", "message", "session_done", "metadata")
 _READ = frozenset({*_KEYS, "messages"})
@@ -271,11 +273,9 @@ def _add_calls(
 
 
 def _reading(answer: str, messages: list[Message], metadata: dict[str, Any], notes: list[Note]) -> Reading:
-    if len(answer) > MAX_FINAL_RESPONSE:
-        answer = answer[:MAX_FINAL_RESPONSE]
-        notes.append(
-            Note(FINAL_RESPONSE_TRUNCATED, "/final_response", f"kept the first {MAX_FINAL_RESPONSE:,} characters")
-        )
+    if len(answer) > LONG_FINAL_RESPONSE:
+        text = f"it has {len(answer):,} characters; all are graded, and only some are shown"
+        notes.append(Note(FINAL_RESPONSE_TRUNCATED, "/final_response", text))
     transcript = Transcript(messages, answer, None, None, None, None, metadata)
     if metadata:
         _lift(transcript, notes)
