@@ -188,7 +188,8 @@ def frames(connection: socket.socket) -> Iterator[tuple[int | None, dict[str, An
     parser = SseParser()
     for chunk in chunks(connection):
         for frame in parser.feed(chunk):
-            yield (None if frame.id is None else parse_cursor(frame.id).sequence), json.loads(frame.data)
+            place = None if frame.id is None or frame.id.endswith(":end") else parse_cursor(frame.id).sequence
+            yield place, json.loads(frame.data)
 
 
 def stored_envelopes(store: Store, run_id: str) -> list[bytes]:

@@ -359,8 +359,12 @@ def test_totals_of_the_metadata_become_usage_duration_and_cost() -> None:
     assert transcript.metadata == {"model": "m-1"}
 
 
-def test_one_total_is_enough() -> None:
-    assert read(body(metadata={"total_output_tokens": 3})).transcript.usage == Usage(0, 3)
+def test_half_a_count_is_not_shown_as_a_whole_one() -> None:
+    reading = read(body(metadata={"total_output_tokens": 3}))
+    assert reading.transcript.usage is None
+    assert reading.transcript.metadata == {"total_output_tokens": 3}
+    assert read(body(metadata={"total_input_tokens": 0, "total_output_tokens": 3})).transcript.usage == Usage(0, 3)
+    assert read(body(metadata={"total_input_tokens": 9, "total_output_tokens": -3})).transcript.usage is None
 
 
 @pytest.mark.parametrize("value", ["12", 1.5, True, [1], 2**63])

@@ -104,7 +104,7 @@ def test_a_response_is_read_with_reasoning_usage_and_cost() -> None:
 
 @pytest.mark.parametrize("cost", ["1", True, -1, 10**400])
 def test_a_cost_that_is_no_amount_is_noted(cost: Any) -> None:
-    reading = read({**RESPONSE, "usage": {"prompt_tokens": 1, "cost": cost}})
+    reading = read({**RESPONSE, "usage": {"prompt_tokens": 1, "completion_tokens": 1, "cost": cost}})
     assert [(note.code, note.pointer) for note in reading.notes] == [("value_dropped", "/usage/cost")]
     assert reading.transcript.cost_usd is None
 

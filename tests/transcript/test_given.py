@@ -96,3 +96,37 @@ def test_a_call_that_was_given_once_is_the_agents_the_second_time() -> None:
 def test_only_new_messages_that_begin_with_a_call_of_the_history_are_all_the_agents() -> None:
     given: list[Message] = [called("refund"), result(), UserMessage("again")]
     assert marked([called("refund"), result(), said("d")], given) == ([], [])
+
+
+def test_a_conversation_without_its_beginning_is_known_by_the_ids_of_its_calls() -> None:
+    assert marked([*HISTORY[1:], said("d")], HISTORY) == ([0, 1, 2, 3], [])
+
+
+def test_a_call_under_a_new_id_after_the_instruction_is_the_agents() -> None:
+    told: list[Message] = [
+        UserMessage("c"),
+        called("refund", "2"),
+        result("2"),
+        UserMessage("keep going"),
+        UserMessage("more"),
+        said("d"),
+    ]
+    transcript = Transcript(told)
+    notes: list[Note] = []
+    mark_given(transcript, HISTORY, notes)
+    assert called("refund", "2") in transcript.done() or any(note.serious for note in notes)
+    assert 1 not in transcript.given
+
+
+def test_a_call_that_was_told_apart_by_order_alone_is_a_serious_guess() -> None:
+    told: list[Message] = [
+        UserMessage("A!"),
+        called("refund", "9"),
+        result("9"),
+        said("B!"),
+        UserMessage("C!"),
+        said("d"),
+    ]
+    given, notes = marked(told, HISTORY)
+    assert given == [0, 1, 2, 3, 4]
+    assert [note.weight for note in notes] == ["serious"]

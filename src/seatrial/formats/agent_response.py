@@ -27,6 +27,7 @@ from seatrial.formats.reading import Reading, Written
 from seatrial.formats.shape import members
 from seatrial.formats.sniffing import SURE, Members, Sample, Sniff
 from seatrial.formats.tally import Tally
+from seatrial.formats.weaving import visible
 from seatrial.transcript import (
     AssistantBlock,
     AssistantMessage,
@@ -47,7 +48,6 @@ from seatrial.transcript import (
     pointer,
 )
 from seatrial.transcript.arguments import arguments_note, parse_arguments
-from seatrial.transcript.thinking import strip_thinking_tags
 
 FINAL_RESPONSE_MISSING = note_code("final_response_missing", "There is no final_response, or it is empty.", "look")
 FINAL_RESPONSE_TRUNCATED = note_code(
@@ -276,6 +276,7 @@ def _reading(answer: str, messages: list[Message], metadata: dict[str, Any], not
     if len(answer) > LONG_FINAL_RESPONSE:
         text = f"it has {len(answer):,} characters; all are graded, and only some are shown"
         notes.append(Note(FINAL_RESPONSE_TRUNCATED, "/final_response", text))
+    answer = visible(answer)
     transcript = Transcript(messages, answer, None, None, None, None, metadata)
     if metadata:
         _lift(transcript, notes)
@@ -288,13 +289,11 @@ def _reading(answer: str, messages: list[Message], metadata: dict[str, Any], not
 def _lift(transcript: Transcript, notes: list[Note]) -> None:
     """Move what the transcript has fields for out of the metadata."""
     metadata = transcript.metadata
-    usage = Usage()
-    if (count := metadata.get(_INPUT_TOKENS)) is not None and _is_count(count, _INPUT_TOKENS, notes):
-        usage.input_tokens = metadata.pop(_INPUT_TOKENS)
-        transcript.usage = usage
-    if (count := metadata.get(_OUTPUT_TOKENS)) is not None and _is_count(count, _OUTPUT_TOKENS, notes):
-        usage.output_tokens = metadata.pop(_OUTPUT_TOKENS)
-        transcript.usage = usage
+    read, written = metadata.get(_INPUT_TOKENS), metadata.get(_OUTPUT_TOKENS)
+    counts = [_is_count(read, _INPUT_TOKENS, notes), _is_count(written, _OUTPUT_TOKENS, notes)]
+    # Half a count would be shown, and judged, as a whole one: it stays among the metadata.
+    if all(counts):
+        transcript.usage = Usage(metadata.pop(_INPUT_TOKENS), metadata.pop(_OUTPUT_TOKENS))
     if (runtime := metadata.get(_RUNTIME)) is not None:
         if type(runtime) is float or type(runtime) is int:
             transcript.duration_ms = metadata.pop(_RUNTIME)
@@ -308,9 +307,10 @@ def _lift(transcript: Transcript, notes: list[Note]) -> None:
 
 
 def _is_count(value: Any, key: str, notes: list[Note]) -> bool:
-    if type(value) is int and -(2**63) <= value < 2**63:
+    if type(value) is int and 0 <= value < 2**63:
         return True
-    notes.append(_not_understood(key, value))
+    if value is not None:
+        notes.append(_not_understood(key, value, "a number of tokens that is not negative"))
     return False
 
 
@@ -394,9 +394,7 @@ def note_unread(key: str, value: Any, tally: Tally) -> None:
 
 def _is_visible(text: str) -> bool:
     """Whether there is anything to see in a text: not only white space, and not only what thinking tags hide."""
-    if not text or text.isspace():
-        return False
-    return "<" not in text or bool(strip_thinking_tags(text).strip())
+    return bool(visible(text).strip())
 
 
 def _written_metadata(transcript: Transcript) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import msgspec
 from seatrial.formats.parts import At, json_kind
 from seatrial.formats.shape import Shape
 from seatrial.formats.tally import Tally
-from seatrial.formats.turn import Ending, end_turn, other_counts, tell_run, token_count
+from seatrial.formats.turn import Ending, end_turn, is_count, other_counts, tell_run, token_count
 from seatrial.transcript import AssistantMessage, StopReason, Transcript, Usage, note_code
 from seatrial.transcript.salvage import VALUE_DROPPED
 
@@ -62,6 +62,9 @@ def read_usage(given: Any, tally: Tally, at: At) -> CompletionUsage | None:
     """
     if type(given) is not dict:
         tally.add(VALUE_DROPPED, at, f"expected an object of token counts, got {json_kind(given)}")
+        return None
+    if not (is_count(given.get("prompt_tokens")) and is_count(given.get("completion_tokens"))):
+        tally.add(VALUE_DROPPED, at, "expected both prompt_tokens and completion_tokens; half a count was dropped")
         return None
     details = given.get("prompt_tokens_details")
     if type(details) is not dict:

@@ -30,6 +30,7 @@ from seatrial.formats.tally import Tally
 from seatrial.formats.trace import read_trace
 from seatrial.formats.unseen import note_calls_in_metadata
 from seatrial.formats.usage import read_usage
+from seatrial.formats.weaving import unweave_part, visible
 from seatrial.transcript import (
     AssistantBlock,
     AssistantMessage,
@@ -124,7 +125,7 @@ def read_object(body: dict[str, Any], notes: list[Note] | None = None, *, size: 
     if type(text) is dict and "format" in text and entries is not None:
         # A whole response of the Responses API: there, `text` is a setting, and never the answer.
         rest["text"], text = text, None
-    answer = None if text is None else read_text(text, ("text",), notes)
+    answer = None if text is None else visible(read_text(text, ("text",), notes))
     facts: dict[str, CallFacts] = {}
     listed = isinstance(entries, list | Iterator)
     if listed:
@@ -165,7 +166,10 @@ def read_text_output(data: bytes) -> Reading:
         text, repairs = data.decode("utf-8-sig"), []
     except UnicodeDecodeError:
         text, repairs = data.decode("utf-8-sig", "replace"), repair_notes(["invalid_utf8_replaced"])
-    transcript = Transcript([AssistantMessage([TextBlock(text)], StopReason.END_TURN)], text)
+    tally = Tally()
+    blocks = unweave_part(text, tally, ())
+    transcript = Transcript([AssistantMessage([*blocks], StopReason.END_TURN)], visible(text))
+    repairs = [*repairs, *tally.total()]
     return Reading(FORMAT, transcript, repairs, answer_only=True)
 
 
@@ -308,7 +312,7 @@ def _usage(rest: dict[str, Any], notes: list[Note]) -> Usage | None:
 
 def _amount(rest: dict[str, Any], keys: tuple[str, ...], notes: list[Note]) -> float | None:
     key, value = _take(rest, keys, notes)
-    if value is None or type(value) is float or type(value) is int:
+    if value is None or ((type(value) is float or type(value) is int) and value >= 0):
         return value
     notes.append(_dropped(key, "a number", value))
     return None

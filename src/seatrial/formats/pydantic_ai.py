@@ -37,7 +37,10 @@ def _container(given: dict[str, Any], chat: Chat, run: Transcript, at: At) -> bo
         return False
     found = next(([key] for key in _ALL if key in given), [key for key in _PARTLY if key in given])
     for key in found:
+        before = len(run.messages)
         read_list(given[key], chat, (*at, key))
+        if key == "message_history" and len(found) > 1:
+            run.given = list(range(before, len(run.messages)))  # what the run started from
     if found:
         # The messages of a run's parts are among all of its messages.
         keep_rest(given, frozenset({*_ALL, *_PARTLY}), chat, run, at)

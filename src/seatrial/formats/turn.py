@@ -103,13 +103,18 @@ def tell_run(run: Transcript, key: str, what: Any, tally: Tally, at: At) -> None
         drop_key(key, what, tally, at)
 
 
+def is_count(value: Any) -> bool:
+    """Whether a value is a number of tokens."""
+    return type(value) is int and 0 <= value <= _MAX_COUNT
+
+
 def token_count(counts: Mapping[str, Any], key: str, tally: Tally, at: At) -> int:
     """The count under a key, 0 when there is none."""
     count = counts.get(key)
     if count is None:
         return 0
-    if type(count) is int and 0 <= count <= _MAX_COUNT:
-        return count
+    if is_count(count):
+        return int(count)
     tally.add(VALUE_DROPPED, (*at, key), f"expected a number of tokens, got {json_kind(count)}; read as 0")
     return 0
 

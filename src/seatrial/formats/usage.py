@@ -34,23 +34,28 @@ _WITHIN_INPUT = (
 
 
 def read_usage(value: Any) -> Usage | None:
-    """The counts that have a known name and fit into 64 bits; None when there are none."""
+    """The counts that have a known name and fit into 64 bits.
+
+    None when what was read or what was written is not known: half a count would be shown, and judged, as a whole one.
+    """
     if type(value) is not dict:
         return None
     counts: dict[str, int] = {}
     for field, names in _NAMES.items():
         for name in names:
             count = value.get(name)
-            if type(count) is int and -(2**63) <= count < 2**63:
+            if type(count) is int and 0 <= count < 2**63:
                 counts[field] = count
                 break
+    if "input_tokens" not in counts or "output_tokens" not in counts:
+        return None
     for details, name, field in _WITHIN_INPUT:
         within = value.get(details)
         count = within.get(name) if type(within) is dict else None
         if type(count) is int and 0 < count <= counts.get("input_tokens", 0) and field not in counts:
             counts[field] = count
             counts["input_tokens"] -= count
-    return Usage(**counts) if counts else None
+    return Usage(**counts)
 
 
 def split_cached(total: Any, output: Any, *, read: Any = None, written: Any = None) -> dict[str, int] | None:

@@ -24,6 +24,16 @@ def unweave(text: str, tally: Tally, at: At) -> list[Spoken]:
     return blocks
 
 
+def visible(text: str) -> str:
+    """What of a text is to be seen: all of it, less the thoughts that its tags hide."""
+    if "<" not in text:
+        return text
+    blocks, unclosed = split_thinking(text)
+    if unclosed is None and all(type(block) is TextBlock for block in blocks):
+        return text
+    return "".join([block.text for block in blocks if type(block) is TextBlock]).strip()
+
+
 def unweave_part(text: str, tally: Tally, at: At) -> list[Spoken]:
     """The same for a text that is a part of its own: empty, it is still there."""
     return unweave(text, tally, at) or [TextBlock("")]

@@ -14,6 +14,7 @@ import msgspec
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
+from seatrial.graders.calls import known_of
 from seatrial.graders.grader import FOR_GRADERS, Check, Finding, Grader, Subject, Surroundings, errored
 from seatrial.graders.reported import finding_of
 
@@ -84,6 +85,7 @@ def subject_json(subject: Subject) -> dict[str, Any]:
             "status": run.status,
             "duration_ms": run.duration_ms,
             "steps_source": run.steps_source,
+            "completeness": known_of(subject),
             "usage": None if transcript is None else transcript.usage,
             "cost_usd": None if transcript is None else transcript.cost_usd,
             "metadata": {} if transcript is None else transcript.metadata,

@@ -55,7 +55,7 @@ class Judge(Grader):
 
     kind: ClassVar[str] = "judge"
     default_timeout_s: ClassVar[float] = 600.0
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     criteria: list[Criterion] = msgspec.field(default_factory=list)
     """The rubric; each criterion has a `name`, a `description` and a `weight`. Without one, only the outcome counts."""

@@ -14,9 +14,12 @@ import msgspec
 from msgspec import Meta
 
 from seatrial import wire
+from seatrial.graders.calls import agent_calls, known_of
 from seatrial.graders.chat_model import ChatMessage
 from seatrial.graders.grader import Subject, Weight
+from seatrial.trajectory.completeness import Completeness
 from seatrial.trajectory.step import Step
+from seatrial.transcript import Transcript
 from seatrial.transcript.messages import (
     AssistantMessage,
     Message,
@@ -131,16 +134,26 @@ def _sections(subject: Subject, last_messages: int) -> list[tuple[str, str]]:
     if case.expected is not None:
         sections.append(("reference answer", _json(case.expected)))
     sections.append(("/answer", cut(subject.answer or "(the agent gave no answer)", MAX_ANSWER)))
-    sections.append((f"tool calls ({len(run.steps)})", _steps(run.steps)))
-    messages = [] if run.reading is None else run.reading.transcript.messages
+    calls, known = agent_calls(subject), known_of(subject)
+    title = f"tool calls ({len(calls)})" if known.level == "complete" else f"tool calls (at least {len(calls)})"
+    sections.append((title, _steps(calls, known)))
+    transcript = Transcript() if run.reading is None else run.reading.transcript
+    messages, given = transcript.messages, set(transcript.given)
     first = max(len(messages) - last_messages, 0)
-    said = [f"/messages/{index} {_message(message)}" for index, message in enumerate(messages[first:], first)]
+    said = [
+        f"/messages/{index} {_GIVEN if index in given else ''}{_message(message)}"
+        for index, message in enumerate(messages[first:], first)
+    ]
     if said:
         sections.append((f"last messages (of {len(messages)})", "\n".join(said)))
     return sections
 
 
-def _steps(steps: list[Step]) -> str:
+def _steps(steps: list[Step], known: Completeness) -> str:
+    if known.level != "complete":
+        reasons = "; ".join([cut(reason.message, 200) for reason in known.reasons[:3]])
+        missing = f"(not all calls of the agent are known, so nothing follows from a call that is not here: {reasons})"
+        return "\n".join([*map(_step, steps[:MAX_STEPS]), missing])
     if not steps:
         return "(the agent called no tools)"
     half = MAX_STEPS // 2
@@ -149,6 +162,9 @@ def _steps(steps: list[Step]) -> str:
     if len(shown) < len(steps):
         lines.insert(half, f"({len(steps) - len(shown)} calls between are left out)")
     return "\n".join(lines)
+
+
+_GIVEN = "(given to the agent, not its doing) "
 
 
 def _step(step: Step) -> str:

@@ -16,10 +16,11 @@ from seatrial.transcript.messages import (
     CustomMessage,
     Message,
     SystemMessage,
+    ToolCall,
     ToolResultMessage,
     UserMessage,
 )
-from seatrial.transcript.note import Note, note_code, pointer
+from seatrial.transcript.note import Note, Weight, note_code, pointer
 from seatrial.transcript.transcript import Transcript
 
 GIVEN_BY_ORDER = note_code(
@@ -33,13 +34,41 @@ def mark_given(transcript: Transcript, given: Sequence[Message], notes: list[Not
     """Mark the messages at the head of a transcript that the agent was given; those marked already stay so."""
     if transcript.given or not given:
         return
-    marked = _common_prefix(transcript.messages, given)
+    marked = max(_common_prefix(transcript.messages, given), _by_call_id(transcript.messages, given), key=len)
     if not any(type(transcript.messages[index]) is UserMessage for index in marked):
         marked = _by_order(transcript.messages, given)
         if marked:
             text = f"took the messages up to user message {_users(given)} for the given ones"
-            notes.append(Note(GIVEN_BY_ORDER, pointer("messages", marked[-1]), text))
+            calls = any(_calls(transcript.messages[index]) for index in marked)
+            # Which call is which is a guess then, and a guess must not hide one.
+            weight: Weight = "serious" if calls else "look"
+            notes.append(Note(GIVEN_BY_ORDER, pointer("messages", marked[-1]), text, weight))
     transcript.given = marked
+
+
+def _by_call_id(messages: Sequence[Message], given: Sequence[Message]) -> list[int]:
+    """The messages up to the instruction, where they have calls with the ids of given ones, and no others.
+
+    So a conversation of which the agent left out the beginning is known, too.
+    """
+    ids = {(call.id, *_calls_of(call)) for message in given for call in _made(message)}
+    last = given[-1]
+    ends = [index for index, message in enumerate(messages) if _same(message, last)]
+    if not ids or not ends:
+        return []
+    head = messages[: ends[0] + 1]
+    made = [call for message in head for call in _made(message)]
+    if not made or any((call.id, *_calls_of(call)) not in ids for call in made):
+        return []
+    return [index for index, message in enumerate(head) if type(message) is not SystemMessage]
+
+
+def _made(message: Message) -> list[ToolCall]:
+    return message.tool_calls() if type(message) is AssistantMessage else []
+
+
+def _calls_of(call: ToolCall) -> tuple[bytes]:
+    return (wire.encode([call.name, call.arguments]),)
 
 
 def _common_prefix(messages: Sequence[Message], given: Sequence[Message]) -> list[int]:
@@ -63,6 +92,8 @@ def _by_order(messages: Sequence[Message], given: Sequence[Message]) -> list[int
     users = [index for index, message in enumerate(messages) if type(message) is UserMessage]
     if not 0 < wanted <= len(users):
         return []
+    if any(_same(messages[index], given[-1]) for index in users[: wanted - 1]):
+        return []  # the instruction came earlier: what follows it is the agent's
     known = Counter(call for message in given for call in _calls(message))
     marked: list[int] = []
     own_calls: set[str] = set()
@@ -83,7 +114,7 @@ def _users(messages: Sequence[Message]) -> int:
 def _calls(message: Message) -> list[bytes]:
     if type(message) is not AssistantMessage:
         return []
-    return [wire.encode([call.name, call.arguments]) for call in message.tool_calls()]
+    return [call for made in _made(message) for call in _calls_of(made)]
 
 
 def _same(message: Message, given: Message) -> bool:

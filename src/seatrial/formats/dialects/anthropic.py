@@ -18,7 +18,7 @@ from typing import Any, Final
 from seatrial.formats.calls import nameless_note, read_call
 from seatrial.formats.chat import Chat, Piece
 from seatrial.formats.parts import At, dropped_part, json_kind, read_part, read_text
-from seatrial.formats.turn import Ending, end_turn, other_counts, token_count
+from seatrial.formats.turn import Ending, end_turn, is_count, other_counts, token_count
 from seatrial.transcript import (
     ReasoningBlock,
     StopReason,
@@ -90,7 +90,8 @@ def read_usage(given: Any, chat: Chat, at: At) -> tuple[Usage | None, dict[str, 
         chat.tally.add(VALUE_DROPPED, at, f"expected an object of token counts, got {json_kind(given)}")
         return None, {}
     counts = [token_count(given, key, chat.tally, at) for key in Usage.__struct_fields__]
-    return Usage(*counts), other_counts(given, _COUNTS)
+    whole = is_count(given.get("input_tokens")) and is_count(given.get("output_tokens"))
+    return Usage(*counts) if whole else None, other_counts(given, _COUNTS)
 
 
 def read_system(content: Any, chat: Chat, at: At) -> None:
