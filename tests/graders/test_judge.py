@@ -11,6 +11,8 @@ from seatrial.errors import SeatrialError
 from seatrial.graders import Completion, GradingPlan
 from seatrial.graders.judge_prompt import MAX_ANSWER, MAX_STEPS, Criterion, prompt_for
 from seatrial.models import ScriptedModel
+from seatrial.trajectory.completeness import CALLS_NOT_LISTED, Completeness
+from seatrial.transcript import Note
 from seatrial.transcript.messages import UserMessage
 
 
@@ -195,3 +197,17 @@ def test_a_rubric_that_cannot_be_used_is_refused(keys: dict[str, Any]) -> None:
 def test_lone_surrogates_in_a_run_reach_the_judge_as_replacement_characters() -> None:
     model = ScriptedModel([ballot()])
     assert verdict(subject("\ud800 odd"), {"kind": "judge"}, model=model).judgement == "passed"
+
+
+def test_a_judge_is_told_when_not_all_calls_are_known_and_what_was_only_given() -> None:
+    unknown = subject()
+    unknown.run.completeness = Completeness("none", reasons=[Note(CALLS_NOT_LISTED, "", "nothing lists calls")])
+    text = prompt_for(unknown, [], "", 10).messages[1]["content"]
+    assert "the agent called no tools" not in text
+    assert "not all calls of the agent are known" in text
+    assert "nothing lists calls" in text
+    echoed = subject()
+    assert echoed.run.reading is not None
+    echoed.run.reading.transcript.messages.insert(0, UserMessage("before"))
+    echoed.run.reading.transcript.given = [0]
+    assert "/messages/0 (given to the agent, not its doing)" in prompt_for(echoed, [], "", 10).messages[1]["content"]

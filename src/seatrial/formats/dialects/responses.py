@@ -93,24 +93,34 @@ def _texts(entries: Any, chat: Chat, at: At) -> list[str]:
     return texts
 
 
+def _read_call(
+    item: dict[str, Any], name_key: str | None, keys: tuple[str, ...], ids: tuple[str, str], chat: Chat, at: At
+) -> Call | None:
+    """The call of an item: `arguments` are read as such, `input` is free text, any other keys make an object."""
+    name = item.get(name_key) if name_key is not None else item["type"].removesuffix("_call")
+    if type(name) is not str or not name:
+        chat.tally.notes.append(nameless_note(pointer(*at)))
+        return None
+    call_id = item.get(ids[0]) or item.get(ids[1])
+    call = Call(name, UNSET, call_id if type(call_id) is str and call_id else None)
+    if keys == ("arguments",):
+        set_arguments(call, item.get("arguments", UNSET))
+    elif keys == ("input",):
+        call.arguments = item.get("input")  # even where it looks like JSON
+    else:
+        call.arguments = {key: item[key] for key in keys if item.get(key) is not None}
+    return call
+
+
 def _call(name_key: str | None, keys: tuple[str, ...]) -> Callable[[dict[str, Any], Chat, At], None]:
-    """A reader of calls whose result is another item. One key is the arguments; of several they are an object."""
+    """A reader of calls whose result is another item."""
 
     def read_item(item: dict[str, Any], chat: Chat, at: At) -> None:
-        name = item.get(name_key) if name_key is not None else item["type"].removesuffix("_call")
-        if type(name) is not str or not name:
-            chat.tally.notes.append(nameless_note(pointer(*at)))
+        call = _read_call(item, name_key, keys, ("call_id", "id"), chat, at)
+        if call is None:
             return
-        call_id = item.get("call_id") or item.get("id")
-        call = Call(name, UNSET, call_id if type(call_id) is str and call_id else None)
-        if keys == ("arguments",):
-            set_arguments(call, item.get("arguments", UNSET))
-        elif keys == ("input",):
-            call.arguments = item.get("input")  # free text, even where it looks like JSON
-        else:
-            call.arguments = {key: item[key] for key in keys if item.get(key) is not None}
         if item.get("status") == "incomplete":
-            chat.tally.add(ARGUMENTS_CUT, at, f"the call of {name[:40]!r} was cut off")
+            chat.tally.add(ARGUMENTS_CUT, at, f"the call of {call.name[:40]!r} was cut off")
         chat.extend_turn([chat.call(call, at)], at)
         chat.note_keys(item, _ITEM | _CALL_KEYS | set(keys), at, agent=True)
 
@@ -137,16 +147,9 @@ def _hosted(
     """A reader of calls that the provider ran, which have their result inside, or none at all."""
 
     def read_item(item: dict[str, Any], chat: Chat, at: At) -> None:
-        name = item.get(name_key) if name_key is not None else item["type"].removesuffix("_call")
-        if type(name) is not str or not name:
-            chat.tally.notes.append(nameless_note(pointer(*at)))
+        call = _read_call(item, name_key, arguments, ("id", "call_id"), chat, at)
+        if call is None:
             return
-        call_id = item.get("id") or item.get("call_id")
-        call = Call(name, UNSET, call_id if type(call_id) is str and call_id else None)
-        if arguments == ("arguments",):
-            set_arguments(call, item.get("arguments", UNSET))
-        else:
-            call.arguments = {key: item[key] for key in arguments if item.get(key) is not None}
         block = chat.call(call, at, answered=True, executed_by="provider")
         chat.note_keys(item, _ITEM | _CALL_KEYS | {*arguments, *results, "error"}, at, agent=True)
         result = _hosted_result(item, block, results, chat, at)
