@@ -216,3 +216,48 @@ def test_mutated_samples_give_a_reading_or_one_clear_error() -> None:
         if read % 20 == 0:
             agui.read(agui.write(reading.transcript).data)
     assert read > 8_000
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        t.ToolCallChunk(tool_call_id="c9", delta="{}"),
+        t.ToolCallChunk(tool_call_id="c9", tool_call_name="", delta="{}"),
+        t.ToolCallStart(tool_call_id="c9", tool_call_name=""),
+        t.ToolCallStart(tool_call_id="c9", tool_call_name=" "),
+        t.MessagesSnapshot(
+            messages=[
+                {
+                    "id": "m",
+                    "role": "assistant",
+                    "toolCalls": [{"id": "c9", "type": "function", "function": {"name": "", "arguments": "{}"}}],
+                }
+            ]
+        ),
+    ],
+)
+def test_a_call_without_a_name_is_a_serious_finding(event: Event) -> None:
+    events: list[Event] = [t.RunStarted(thread_id="t", run_id="r"), event, t.RunFinished(thread_id="t", run_id="r")]
+    reading = agui.reading_of(events, [], "agui", "r")
+    assert "tool_call_dropped_no_name" in [note.code for note in reading.notes if note.serious]
+
+
+def test_a_piece_of_a_call_that_belongs_to_none_is_a_serious_finding() -> None:
+    events: list[Event] = [
+        t.RunStarted(thread_id="t", run_id="r"),
+        t.ToolCallChunk(delta='{"id": 7}'),
+        t.RunFinished(thread_id="t", run_id="r"),
+    ]
+    reading = agui.reading_of(events, [], "agui", "r")
+    assert "event_order_violation" in [note.code for note in reading.notes if note.serious]
+
+
+def test_calls_in_chunks_have_their_name_once() -> None:
+    events: list[Event] = [
+        t.RunStarted(thread_id="t", run_id="r"),
+        t.ToolCallChunk(tool_call_id="c", tool_call_name="look_up", delta="{"),
+        t.ToolCallChunk(tool_call_id="c", delta="}"),
+        t.ToolCallChunk(delta=""),
+        t.RunFinished(thread_id="t", run_id="r"),
+    ]
+    assert [note for note in agui.reading_of(events, [], "agui", "r").notes if note.serious] == []

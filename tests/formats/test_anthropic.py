@@ -173,7 +173,7 @@ def test_responses_kept_as_messages_keep_their_stop_reason_and_usage() -> None:
     [
         ("end_turn", StopReason.END_TURN, []),
         ("stop_sequence", StopReason.END_TURN, []),
-        ("tool_use", StopReason.TOOL_USE, []),
+        ("tool_use", StopReason.TOOL_USE, ["call_missing"]),
         ("max_tokens", StopReason.MAX_TOKENS, []),
         ("model_context_window_exceeded", StopReason.MAX_TOKENS, []),
         ("refusal", StopReason.OTHER, ["unknown_stop_reason"]),

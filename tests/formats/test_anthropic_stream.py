@@ -148,8 +148,8 @@ def test_a_stream_that_was_cut_off_keeps_what_arrived_and_ends_in_an_error(end: 
     assert codes(reading) == ["stream_truncated"]
 
 
-def test_a_stop_reason_is_enough_and_so_is_message_stop() -> None:
-    assert codes(read(*HELLO[:-1])) == []
+def test_without_its_last_event_a_stream_is_cut_off() -> None:
+    assert codes(read(*HELLO[:-1])) == ["stream_truncated"]
     assert codes(read(*HELLO[:-2], HELLO[-1])) == ["stop_reason_guessed"]
 
 

@@ -172,7 +172,8 @@ def test_counts_that_cannot_be_are_noted(usage: Any) -> None:
 def test_a_finish_reason_becomes_the_stop_reason(given: str, reason: StopReason) -> None:
     reading = read({"choices": [{"message": {"role": "assistant", "content": "x"}, "finish_reason": given}]})
     assert reading.transcript.messages == [AssistantMessage([TextBlock("x")], reason)]
-    assert reading.notes == []
+    expected = ["call_missing"] if reason is StopReason.TOOL_USE else []
+    assert [note.code for note in reading.notes] == expected
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,25 @@ ignore, is its cursor.
 
 from __future__ import annotations
 
+from msgspec import UNSET
+
 from seatrial.events import Event, cursor_text, encode_event, encode_sse, read_log, replay, to_transcript, unfold
+from seatrial.events.expand import Expander
+from seatrial.events.types import MessagesSnapshot, ToolCallChunk, ToolCallStart
 from seatrial.events.unfold import MAX_ID
+from seatrial.events.violation import Violation
+from seatrial.formats.calls import TOOL_CALL_DROPPED_NO_NAME
 from seatrial.formats.reading import Reading, Written
 from seatrial.formats.sniffing import SURE, Members, Sample, Sniff, text_of
+from seatrial.formats.tally import Tally
 from seatrial.transcript import CustomMessage, ImageBlock, Note, Transcript, UserMessage, note_code, pointer
 
 NAME = "agui"
 
 EVENT_ORDER_VIOLATION = note_code(
-    "event_order_violation", "An event stands where it may not; clients stop there, this reading went on.", "look"
+    "event_order_violation",
+    "An event stands where it may not; clients stop there, this reading went on. Serious for a piece of a call.",
+    "look",
 )
 ONLY_SEATRIAL_READS = note_code(
     "only_seatrial_reads",
@@ -60,13 +69,43 @@ def read_events(data: bytes, format: str) -> Reading:
 def reading_of(events: list[Event], read_notes: list[Note], format: str, run_id: str | None) -> Reading:
     """What events add up to; the notes are those that reading them gave."""
     result = replay(events)
-    notes = [*read_notes, *result.notes]
+    notes = [*read_notes, *result.notes, *_lost_calls(events)]
     if result.violation is not None:
         violation = result.violation
         message = f"{violation.message} ({violation.code})"
         notes.append(Note(EVENT_ORDER_VIOLATION, pointer(violation.index), message))
     transcript = to_transcript(result.folded, notes)
     return Reading(format, transcript, notes, id=run_id, events=events)
+
+
+def _lost_calls(events: list[Event]) -> list[Note]:
+    """Notes on the calls of which nobody knows what was called, and on pieces of calls that belong to none."""
+    tally = Tally()
+    expander = Expander()
+    for index, event in enumerate(events):
+        expanded = expander.feed(event, index)
+        if isinstance(event, ToolCallChunk) and isinstance(expanded, Violation):
+            nameless = expanded.code == "chunk_without_name"
+            code = TOOL_CALL_DROPPED_NO_NAME if nameless else EVENT_ORDER_VIOLATION
+            tally.add(code, (index,), expanded.message, each=expanded.code, weight="serious")
+        elif isinstance(event, ToolCallStart | ToolCallChunk):
+            name = event.tool_call_name
+            if name is not UNSET and not name.strip():
+                tally.add(TOOL_CALL_DROPPED_NO_NAME, (index,), f"{event.tool_call_id!r} calls a tool without a name")
+        elif isinstance(event, MessagesSnapshot) and _calls_without_name(event):
+            text = "a message calls a tool without a name"
+            tally.add(TOOL_CALL_DROPPED_NO_NAME, (index, "messages"), text, each="")
+    return tally.total()
+
+
+def _calls_without_name(snapshot: MessagesSnapshot) -> bool:
+    for message in [] if snapshot.messages is UNSET else snapshot.messages:
+        calls = message.get("toolCalls")
+        functions = [call.get("function") for call in calls if type(call) is dict] if type(calls) is list else []
+        names = [function.get("name") for function in functions if type(function) is dict]
+        if any(type(name) is str and not name.strip() for name in names):
+            return True
+    return False
 
 
 def ids(transcript: Transcript) -> tuple[str, str]:

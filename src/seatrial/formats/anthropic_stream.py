@@ -1,6 +1,6 @@
 """Streams of the Anthropic API: blocks gathered from their deltas, then read like a message that came whole.
 
-A message without `message_stop` and without a stop reason was cut off: its turn ends in an error. Another
+A message without `message_stop` was cut off: without a stop reason, its turn ends in an error. Another
 `message_start` begins the next message of a recording.
 """
 
@@ -141,10 +141,9 @@ class AnthropicStream(StreamReader):
             return
         said = {**self._said, "usage": self._usage or None}
         blocks = [self._blocks[index].whole() for index in sorted(self._blocks)]
-        cut_off = not done and said.get("stop_reason") is None
         at: At = (self._responses,) if self._responses else ()
         self._responses += 1
-        add_response(said, blocks, Ending(error=self._error, cut_off=cut_off), self._chat, self._run, at)
+        add_response(said, blocks, Ending(error=self._error, cut_off=not done), self._chat, self._run, at)
         self._begin()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from seatrial.formats.chat import Chat
-from seatrial.formats.dialects.anthropic import STOP_REASONS, read_usage
+from seatrial.formats.dialects.anthropic import STOP_REASONS, note_missing_calls, read_usage
 from seatrial.formats.parts import At
 from seatrial.formats.turn import Ending, end_turn, tell_run
 from seatrial.transcript import Transcript
@@ -23,5 +23,6 @@ def add_response(said: dict[str, Any], blocks: Any, ending: Ending, chat: Chat, 
             tell_run(run, key, what, chat.tally, at)
     if said.get("usage") is not None:
         message.usage, rest = read_usage(said["usage"], chat, (*at, "usage"))
+        note_missing_calls(message, said["usage"], chat, (*at, "usage"))
         if rest:
             tell_run(run, "usage", rest, chat.tally, at)

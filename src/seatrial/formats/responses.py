@@ -133,11 +133,13 @@ def _end(turn: AssistantMessage, body: dict[str, Any], run: Transcript, tally: T
         end_turn(turn, TurnEnding(error=body.get("error") or "the response failed"), {}, run, tally, at)
     elif status == "cancelled":
         turn.stop_reason = StopReason.ABORTED
+        tally.add(STREAM_TRUNCATED, (*at, "status"), "the response was cancelled before it was done")
     elif status == "incomplete":
         details = body.get("incomplete_details")
         reason = details.get("reason") if type(details) is dict else None
         turn.stop_reason = _REASONS.get(reason, StopReason.OTHER) if type(reason) is str else StopReason.OTHER
         note_cut_arguments(turn, tally, at)
+        tally.add(STREAM_TRUNCATED, (*at, "status"), "the response is incomplete")
     elif status in ("in_progress", "queued"):
         tally.add(STREAM_TRUNCATED, (*at, "status"), f"the response was still {status} when it was recorded")
 

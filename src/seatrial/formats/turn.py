@@ -17,12 +17,17 @@ from seatrial.transcript.salvage import STOP_REASON_GUESSED, UNKNOWN_STOP_REASON
 
 STREAM_TRUNCATED = note_code(
     "stream_truncated",
-    "A stream ended before the turn did; what had arrived is kept, and the turn ends in an error.",
+    "A stream, or a response, ended before the turn did; what had arrived is kept. Where nothing says how the turn "
+    "ended, it ends in an error.",
     "serious",
 )
 
 ARGUMENTS_CUT = note_code(
     "arguments_cut", "The turn ended inside the arguments of a tool call; the text that had come is kept.", "serious"
+)
+
+CALL_MISSING = note_code(
+    "call_missing", "The record says that the model called a tool, and there is no such call in it.", "serious"
 )
 
 CALL_DISCARDED = note_code(
@@ -61,7 +66,7 @@ def end_turn(
         message.stop_reason = StopReason.ERROR
         message.error_message = _error_message(ending.error)
         tell_run(run, "error", ending.error, tally, at)
-    elif ending.cut_off:
+    elif ending.cut_off and ending.stop_reason is None:
         # Nobody knows why the stream broke off, so the turn did not end well.
         message.stop_reason = StopReason.ERROR
         message.error_message = "the stream ended before the turn did"
@@ -69,6 +74,8 @@ def end_turn(
     elif ending.stop_reason is None:
         tally.add(STOP_REASON_GUESSED, at, f"no stop reason was given; read as {str(message.stop_reason)!r}")
     else:
+        if ending.cut_off:
+            tally.add(STREAM_TRUNCATED, at, "the stream ended without its last event")
         given = ending.stop_reason
         note_discarded_call(given, tally, at)
         reason = reasons.get(given) if type(given) is str else None
@@ -81,6 +88,8 @@ def end_turn(
             message.stop_reason = reason
         if reason is StopReason.MAX_TOKENS:
             note_cut_arguments(message, tally, at)
+        if reason is StopReason.TOOL_USE and not message.tool_calls():
+            tally.add(CALL_MISSING, at, f"the turn ended with {given!r}, and no call is here")
 
 
 def note_discarded_call(stop_reason: Any, tally: Tally, at: At) -> None:

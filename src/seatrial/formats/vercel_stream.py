@@ -13,7 +13,7 @@ from seatrial.errors import SeatrialError
 from seatrial.formats.framing import StreamReader
 from seatrial.formats.parts import At
 from seatrial.formats.tally import Tally
-from seatrial.formats.turn import Ending, end_turn
+from seatrial.formats.turn import STREAM_TRUNCATED, Ending, end_turn
 from seatrial.transcript import AssistantMessage, StopReason
 
 _REASONS: Final = {
@@ -163,6 +163,7 @@ class VercelStream(StreamReader):
         message = next(found for found in reversed(self._run.messages[before:]) if type(found) is AssistantMessage)
         if self._aborted and self._error is None:
             message.stop_reason = StopReason.ABORTED
+            self._tally.add(STREAM_TRUNCATED, at, "the turn was aborted")
         elif self._error is not None or not self._ended or self._reason is not None:
             ending = Ending(self._reason, self._error, cut_off=not self._ended)
             end_turn(message, ending, _REASONS, self._run, self._tally, at)

@@ -18,8 +18,9 @@ from typing import Any, Final
 from seatrial.formats.calls import nameless_note, read_call
 from seatrial.formats.chat import Chat, Piece
 from seatrial.formats.parts import At, dropped_part, json_kind, read_part, read_text
-from seatrial.formats.turn import Ending, end_turn, is_count, other_counts, token_count
+from seatrial.formats.turn import CALL_MISSING, Ending, end_turn, is_count, other_counts, token_count
 from seatrial.transcript import (
+    AssistantMessage,
     ReasoningBlock,
     StopReason,
     TextBlock,
@@ -81,6 +82,7 @@ def read(item: dict[str, Any], chat: Chat, at: At) -> None:
             end_turn(message, Ending(item["stop_reason"]), STOP_REASONS, Transcript(), chat.tally, at)
         if (usage := item.get("usage")) is not None:
             message.usage, rest = read_usage(usage, chat, (*at, "usage"))
+            note_missing_calls(message, usage, chat, (*at, "usage"))
             chat.note_keys(rest, frozenset(), (*at, "usage"), agent=False)
 
 
@@ -92,6 +94,19 @@ def read_usage(given: Any, chat: Chat, at: At) -> tuple[Usage | None, dict[str, 
     counts = [token_count(given, key, chat.tally, at) for key in Usage.__struct_fields__]
     whole = is_count(given.get("input_tokens")) and is_count(given.get("output_tokens"))
     return Usage(*counts) if whole else None, other_counts(given, _COUNTS)
+
+
+def note_missing_calls(message: AssistantMessage, usage: Any, chat: Chat, at: At) -> None:
+    """Note that the provider counted more calls of its own tools than the message has."""
+    counts = usage.get("server_tool_use") if type(usage) is dict else None
+    counted = [count for count in counts.values() if type(count) is int] if type(counts) is dict else []
+    if sum(counted) <= 0:
+        return
+    facts = [chat.facts.get(call.id) for call in message.tool_calls()]
+    here = sum(fact is not None and fact.executed_by == "provider" for fact in facts)
+    if here < sum(counted):
+        text = f"the provider counted {sum(counted)} calls of its own tools, and {here} are here"
+        chat.tally.add(CALL_MISSING, (*at, "server_tool_use"), text)
 
 
 def read_system(content: Any, chat: Chat, at: At) -> None:
