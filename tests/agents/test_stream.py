@@ -12,6 +12,7 @@ from aiohttp import web
 from strategies.unhurried import run_unhurried
 
 from agents.setting import Handler, a_case, a_request, ask_with_events, error_class, serving, talking, unused_port
+from seatrial.agents import streamed
 from seatrial.agents.agent import Reply, RunRequest
 from seatrial.agents.config import StreamConfig
 from seatrial.agents.stream import StreamAgent
@@ -350,6 +351,15 @@ def test_a_frame_or_a_stream_beyond_the_limit_is_cut_off() -> None:
     assert text_of(reply) is not None
     reply, _ = run(streaming([b"data: " + b"x" * (11 * 2**20)]))
     assert error_class(reply) == "response_too_large"
+
+
+def test_a_stream_of_too_many_events_fails_also_when_they_come_after_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streamed, "MAX_EVENTS", len(WHOLE) + 50)
+    more = [sse({"type": "CUSTOM", "name": "n", "value": 1})] * 100
+    for pieces in ([*map(sse, WHOLE[:-1]), *more, sse(WHOLE[-1])], [b"".join([*map(sse, WHOLE), *more])]):
+        reply, events = run(streaming(pieces))
+        assert error_class(reply) == "response_too_large"
+        assert len(events) == len(WHOLE) + 50
 
 
 async def _fall_silent(request: web.Request) -> web.StreamResponse:

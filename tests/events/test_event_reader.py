@@ -16,6 +16,7 @@ from seatrial.events import types as t
 from seatrial.events.codec import EVENT_TYPES, keep_sent
 from seatrial.events.types import Event
 from seatrial.transcript import Note
+from seatrial.transcript.note import MAX_NOTES, NOTES_OMITTED
 
 
 def read(value: Any) -> tuple[Event, list[str]]:
@@ -244,3 +245,16 @@ def test_an_event_with_one_field_changed_is_never_lost(event: Event, text: str, 
     read, notes = read_event(msgspec.json.encode(value))
     if isinstance(read, t.RawEvent) and not isinstance(event, t.RawEvent):
         assert read.event == value or notes
+
+
+@pytest.mark.parametrize(
+    ("data", "weight"), [(b'{"type":"NO_SUCH"}', "serious"), (b'{"type":"RUN_FINISHED","result":null}', "look")]
+)
+def test_of_very_many_notes_the_first_are_kept_and_the_others_counted(data: bytes, weight: str) -> None:
+    reader = EventReader(thread_id="t", run_id="r")
+    for _ in range(5_000):
+        reader.read(data)
+    assert len(reader.notes) == MAX_NOTES + 1
+    assert reader.notes[-1].code == NOTES_OMITTED
+    assert reader.notes[-1].weight == weight
+    assert int(reader.notes[-1].message.split()[0]) >= 5_000 - MAX_NOTES

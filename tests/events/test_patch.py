@@ -176,8 +176,46 @@ def test_copies_of_copies_do_not_eat_the_memory() -> None:
     for _ in range(40):
         document, problem = patcher.apply(document, [doubling, {"op": "copy", "from": "", "path": "/b"}])
         problems.append(problem)
-    assert problems[-1] == "operation 0: it copies too much"
+    assert problems[-1] == "operation 0: the patches of this stream copy too much"
     assert len(str(document)) < 20_000
+
+
+def test_a_long_text_counts_as_more_than_one_value() -> None:
+    patcher = Patcher(copy_limit=1000)
+    document: Any = {"text": "a" * 10_000, "k" * 10_000: 0}
+    problems = []
+    for number in range(40):
+        document, problem = patcher.apply(document, [{"op": "copy", "from": "/text", "path": f"/{number}"}])
+        problems.append(problem)
+    assert problems[0] is None
+    assert problems[-1] == "operation 0: the patches of this stream copy too much"
+    assert len(str(document)) < 100_000
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        {"op": "add", "path": "/0", "value": 0},
+        {"op": "remove", "path": "/0"},
+        {"op": "move", "from": "/0", "path": "/-"},
+        {"op": "move", "from": "/9999", "path": "/0"},
+    ],
+)
+def test_what_shifts_the_items_of_a_long_list_again_and_again_is_refused(operation: Any) -> None:
+    patcher = Patcher(shift_limit=1_000_000)
+    document: Any = list(range(10_000))
+    done = 0
+    while True:
+        document, problem = patcher.apply(document, [operation])
+        if problem is not None:
+            break
+        done += 1
+        assert done <= 101
+    assert problem == "operation 0: the patches of this stream move too much inside arrays"
+    assert len(document) in (10_000, 10_000 + done, 10_000 - done)
+    at_the_end = {"op": "add", "path": "/-", "value": 0}
+    assert patcher.apply(document, [at_the_end])[1] is None  # which moves nothing
+    assert patcher.apply(document, [operation])[1] == problem
 
 
 def test_a_document_that_nests_too_deeply_is_left_alone() -> None:

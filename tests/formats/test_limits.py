@@ -12,9 +12,10 @@ from seatrial.errors import SeatrialError
 from seatrial.formats import agent_response
 from seatrial.formats.chat import Chat
 from seatrial.formats.limits import LEAST_PIECES, RECORD_CUT
-from seatrial.formats.tally import MAX_NOTES, Tally
+from seatrial.formats.tally import Tally
 from seatrial.runs import Run, RunKey
 from seatrial.runs.conclusion import conclude
+from seatrial.transcript.note import MAX_NOTES
 
 MEGABYTES = 6
 

@@ -33,7 +33,7 @@ from seatrial.events.codec import (
 )
 from seatrial.events.remainder import KEY
 from seatrial.events.violation import quoted
-from seatrial.transcript import Note, Weight, note_code, pointer, repair_notes
+from seatrial.transcript import Note, Notes, Weight, note_code, pointer, repair_notes
 
 LEGACY_EVENT = note_code(
     "legacy_event", "An event of a THINKING_* type, which AG-UI 1.0 has no more, became REASONING_*.", "harmless"
@@ -187,7 +187,7 @@ class EventReader:
     """Reads the events of one stream, and remembers what was opened under ids that it made up."""
 
     def __init__(self, *, thread_id: str = "", run_id: str = "") -> None:
-        self.notes: list[Note] = []
+        self.notes: list[Note] = Notes()
         self.thread_id = thread_id
         """For a RUN_STARTED or RUN_FINISHED that does not say: the envelope does."""
         self.run_id = run_id

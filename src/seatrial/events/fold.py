@@ -15,7 +15,7 @@ from seatrial.events.drafts import CallDraft, Draft, Drafts, Origin, drafted
 from seatrial.events.patch import Patcher, copy_json
 from seatrial.events.run_input import version_note
 from seatrial.events.violation import quoted
-from seatrial.transcript import Note, note_code, pointer
+from seatrial.transcript import Note, Notes, note_code, pointer
 from seatrial.transcript.arguments import parse_arguments
 
 UNKNOWN_MESSAGE = note_code(
@@ -116,7 +116,7 @@ class Folding:
         state: Any = UNSET,
         rearrange_limit: int = MAX_REARRANGED,
     ) -> None:
-        self.notes: list[Note] = []
+        self.notes: list[Note] = Notes()
         self.applies: dict[type, Callable[[Any, int], None]] = {
             t.RunStarted: self._run_started,
             t.RunFinished: self._run_finished,

@@ -11,8 +11,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-MAX_COPIED_VALUES = 1_000_000
+MAX_COPIED = 50_000
 """How many values the `copy` operations of one stream may copy: copying a document into itself doubles it."""
+TEXT_A_VALUE = 64
+"""Characters of text that count as one value more: a copy of a long text costs nothing until it is written."""
+MAX_SHIFTED = 100_000_000
+"""How many places the items of arrays may move up or down for those put in or taken out before them."""
 
 _INDEX = re.compile(r"0|[1-9][0-9]{0,17}")
 _BAD_ESCAPE = re.compile(r"~(?![01])")
@@ -23,10 +27,11 @@ class PatchError(Exception):
 
 
 class Patcher:
-    """Applies the patches of one stream, and keeps count of what they copy."""
+    """Applies the patches of one stream, and keeps count of their work, where that is more than what was sent."""
 
-    def __init__(self, copy_limit: int = MAX_COPIED_VALUES) -> None:
+    def __init__(self, copy_limit: int = MAX_COPIED, shift_limit: int = MAX_SHIFTED) -> None:
         self._copies_left = copy_limit
+        self._shifts_left = shift_limit
         self._document: Any = None
         self._undo: list[Callable[[], Any]] = []
 
@@ -65,7 +70,10 @@ class Patcher:
                 raise PatchError(f"the value at {_quoted(operation['path'])} is another one")
         elif name == "copy":
             value = self._get(_tokens(operation, "from"))
-            self._copies_left -= _size(value, self._copies_left)
+            if self._copies_left:  # once they are used up, nothing more is counted
+                self._copies_left = max(0, self._copies_left - _size(value, self._copies_left))
+            if not self._copies_left:
+                raise PatchError("the patches of this stream copy too much")
             self._add(path, copy_json(value))
         elif name == "move":
             source = _tokens(operation, "from")
@@ -95,6 +103,7 @@ class Patcher:
             index = len(parent) if token == "-" else _index(token)  # noqa: S105 - a reference token, not a secret
             if index > len(parent):
                 raise PatchError(f"index {index} is past the end of the array")
+            self._shift(len(parent) - index)
             parent.insert(index, value)
             self._undo.append(lambda: parent.pop(index))
         else:
@@ -113,11 +122,18 @@ class Patcher:
             return
         parent = self._get(path[:-1])
         key: Any = _existing(parent, path[-1])
+        if type(parent) is list:
+            self._shift(len(parent) - key)
         value = parent.pop(key)
         if type(parent) is list:
             self._undo.append(lambda: parent.insert(key, value))
         else:
             self._undo.append(lambda: parent.__setitem__(key, value))
+
+    def _shift(self, items: int) -> None:
+        self._shifts_left = max(0, self._shifts_left - items)
+        if items and not self._shifts_left:
+            raise PatchError("the patches of this stream move too much inside arrays")
 
     def _put(self, parent: Any, key: Any, value: Any) -> None:
         if type(parent) is dict and key not in parent:
@@ -194,18 +210,18 @@ def _index(token: str) -> int:
 
 def _size(value: Any, limit: int) -> int:
     """How many values there are in a value, itself included; it gives up when there are more than the limit."""
-    count = 1
+    count = 0
     stack = [value]
-    while stack:
+    while stack and count <= limit:
         item = stack.pop()
+        count += 1
         if type(item) is dict:
-            count += len(item)
+            count += sum(map(len, item)) // TEXT_A_VALUE
             stack.extend(item.values())
         elif type(item) is list:
-            count += len(item)
             stack.extend(item)
-        if count > limit:
-            raise PatchError("it copies too much")
+        elif type(item) is str:
+            count += len(item) // TEXT_A_VALUE
     return count
 
 

@@ -18,7 +18,7 @@ from msgspec import UNSET
 from seatrial.events import types as t
 from seatrial.events.codec import stands_in
 from seatrial.events.violation import Fault, Owner, Violation, agent, name_of, quoted
-from seatrial.transcript import Note, note_code, pointer
+from seatrial.transcript import Note, Notes, note_code, pointer
 
 RUN_IDS_DISAGREE = note_code(
     "run_ids_disagree", "RUN_FINISHED names another run or thread than the RUN_STARTED before it.", "look"
@@ -63,7 +63,7 @@ class Verifier:
     """What has been opened so far, and by whom."""
 
     def __init__(self) -> None:
-        self.notes: list[Note] = []
+        self.notes: list[Note] = Notes()
         """Breaches of rules that are announced but not in force."""
         self.checks: dict[type, Callable[[Any, int], Fault | None]] = {
             t.RunStarted: self._run_started,

@@ -17,7 +17,7 @@ from seatrial.formats.calls import TOOL_CALL_DROPPED_NO_NAME
 from seatrial.formats.reading import Reading, Written
 from seatrial.formats.sniffing import SURE, Members, Sample, Sniff, text_of
 from seatrial.formats.tally import Tally
-from seatrial.transcript import CustomMessage, ImageBlock, Note, Transcript, UserMessage, note_code, pointer
+from seatrial.transcript import CustomMessage, ImageBlock, Note, Notes, Transcript, UserMessage, note_code, pointer
 
 NAME = "agui"
 
@@ -74,8 +74,9 @@ def reading_of(events: list[Event], read_notes: list[Note], format: str, run_id:
         violation = result.violation
         message = f"{violation.message} ({violation.code})"
         notes.append(Note(EVENT_ORDER_VIOLATION, pointer(violation.index), message))
-    transcript = to_transcript(result.folded, notes)
-    return Reading(format, transcript, notes, id=run_id, events=events)
+    unfit = Notes()
+    transcript = to_transcript(result.folded, unfit)
+    return Reading(format, transcript, [*notes, *unfit], id=run_id, events=events)
 
 
 def _lost_calls(events: list[Event]) -> list[Note]:

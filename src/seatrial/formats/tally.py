@@ -3,42 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Self
 
 import msgspec
 
 from seatrial.formats.parts import At
-from seatrial.transcript import NOTE_CODES, Note, Weight, note_code, pointer
+from seatrial.transcript import NOTE_CODES, Note, Notes, Weight, pointer
+from seatrial.transcript.note import MAX_NOTES
 from seatrial.wire import Repair
-
-MAX_NOTES: Final = 1_000
-"""Notes of one reading that are kept; a record can be wrong in as many places as it has bytes."""
-NOTES_OMITTED = note_code(
-    "notes_omitted", "There is more to note about a record than is kept; serious when one of those notes is.", "look"
-)
-
-
-class _Notes(list[Note]):
-    """Notes up to a limit, and what is known of those beyond it."""
-
-    def __init__(self) -> None:
-        self.omitted = 0
-        self.serious = False
-
-    def append(self, note: Note) -> None:
-        if len(self) < MAX_NOTES:
-            super().append(note)
-        else:
-            self.omitted += 1
-            self.serious = self.serious or note.serious
-
-    def extend(self, notes: Iterable[Note]) -> None:
-        for note in notes:
-            self.append(note)
-
-    def __iadd__(self, notes: Iterable[Note]) -> Self:  # type: ignore[misc, override]
-        self.extend(notes)
-        return self
 
 
 class Tally:
@@ -47,8 +18,7 @@ class Tally:
     def __init__(self, size: int | None = None) -> None:
         """`size` is that of the record in bytes, where it is known; how much of it is read goes by it."""
         self.size = size
-        self._notes = _Notes()
-        self.notes: list[Note] = self._notes
+        self.notes: list[Note] = Notes()
         """What was found so far, in order; the counts are still missing."""
         self._repeats: dict[tuple[str, str], list[int]] = {}
         """Where in `notes` the first finding of a kind stands, and how often it came again."""
@@ -76,8 +46,4 @@ class Tally:
                 note = self.notes[index]
                 self.notes[index] = msgspec.structs.replace(note, message=f"{note.message} (and {more} more like it)")
         self._repeats.clear()
-        if self._notes.omitted:
-            text = f"{self._notes.omitted} more notes were left out"
-            weight: Weight = "serious" if self._notes.serious else "look"
-            return [*self.notes, Note(NOTES_OMITTED, "", text, weight)]
         return list(self.notes)

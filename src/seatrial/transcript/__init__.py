@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         assistant_content,
         text_content,
     )
-    from seatrial.transcript.note import NOTE_CODES, Note, NoteCode, Weight, note_code, pointer, repair_notes
+    from seatrial.transcript.note import NOTE_CODES, Note, NoteCode, Notes, Weight, note_code, pointer, repair_notes
     from seatrial.transcript.reasoning import (
         MissingSignatures,
         OpenRouterReasoningCodec,
@@ -78,6 +78,7 @@ __all__ = [
     "NormalizedIds",
     "Note",
     "NoteCode",
+    "Notes",
     "OpenRouterReasoningCodec",
     "ReasoningBlock",
     "ReasoningCodec",
@@ -167,6 +168,7 @@ __getattr__ = attach(
             "NOTE_CODES",
             "Note",
             "NoteCode",
+            "Notes",
             "Weight",
             "note_code",
             "pointer",

@@ -7,7 +7,7 @@ Every code is declared once, with what it means, next to the code that uses it. 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from typing import Final, Literal, Self, TypeAlias
 
 import msgspec
 
@@ -58,6 +58,38 @@ def note_code(code: str, meaning: str, weight: Weight) -> str:
     if NOTE_CODES.setdefault(code, declared) != declared:
         raise ValueError(f"note code {code!r} is declared twice with different meanings")
     return code
+
+
+MAX_NOTES: Final = 1_000
+"""Notes of one reading that are kept; a record can be wrong in as many places as it has bytes."""
+NOTES_OMITTED = note_code(
+    "notes_omitted", "There is more to note about a record than is kept; serious when one of those notes is.", "look"
+)
+
+
+class Notes(list[Note]):
+    """Notes up to a limit, and one at the end for all that are beyond it."""
+
+    def __init__(self) -> None:
+        self._omitted = 0
+        self._weight: Weight = "look"
+
+    def append(self, note: Note) -> None:
+        if len(self) < MAX_NOTES:
+            super().append(note)
+            return
+        self._omitted += 1
+        if note.serious:
+            self._weight = "serious"
+        self[MAX_NOTES:] = [Note(NOTES_OMITTED, "", f"{self._omitted} more notes were left out", self._weight)]
+
+    def extend(self, notes: Iterable[Note]) -> None:
+        for note in notes:
+            self.append(note)
+
+    def __iadd__(self, notes: Iterable[Note]) -> Self:  # type: ignore[misc, override]
+        self.extend(notes)
+        return self
 
 
 def pointer(*parts: str | int) -> str:

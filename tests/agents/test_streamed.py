@@ -1,0 +1,78 @@
+"""The events of a run, read in turns with everything else."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from seatrial.agents import off_loop, streamed
+from seatrial.agents.streamed import StreamedRun
+from seatrial.errors import SeatrialError
+from seatrial.events import Event, encode_event, encode_sse
+from seatrial.events.types import RunFinished, RunStarted, TextMessageChunk
+from seatrial.formats import agui
+
+START = encode_sse(encode_event(RunStarted(thread_id="t", run_id="r")))
+PIECE = encode_sse(encode_event(TextMessageChunk(message_id="m", delta="a")))
+END = encode_sse(encode_event(RunFinished(thread_id="t", run_id="r")))
+
+
+def test_others_have_their_turn_while_a_large_chunk_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(off_loop, "TURN_S", 0.0)
+    chunk = START + PIECE * 10_000 + END
+    turns = 0
+
+    async def look_on() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def play() -> list[Event]:
+        run = StreamedRun(lambda event: None, "agui")
+        onlooker = asyncio.create_task(look_on())
+        await run.feed(chunk)
+        onlooker.cancel()
+        return run.events
+
+    assert len(asyncio.run(play())) == 10_002
+    assert turns >= len(chunk) // streamed.SLICE_BYTES
+
+
+@pytest.mark.parametrize(("pieces", "beside"), [(1, False), (10_000, True)])
+def test_a_large_stream_is_read_beside_the_loop(monkeypatch: pytest.MonkeyPatch, pieces: int, beside: bool) -> None:
+    read_in: list[int] = []
+    emitted_in: set[int] = set()
+
+    def reading_of(*arguments: Any) -> Any:
+        read_in.append(threading.get_ident())
+        return agui.reading_of(*arguments)
+
+    monkeypatch.setattr(streamed, "reading_of", reading_of)
+
+    async def play() -> str | None:
+        run = StreamedRun(lambda event: emitted_in.add(threading.get_ident()), "agui")
+        await run.feed(START + PIECE * pieces + END)
+        reply = await run.reply(None)
+        assert reply.fault is None
+        assert reply.reading is not None
+        return reply.reading.transcript.final_text()
+
+    assert asyncio.run(play()) == "a" * pieces
+    assert (read_in != [threading.get_ident()]) == beside
+    assert emitted_in == {threading.get_ident()}
+
+
+def test_no_more_events_are_taken_than_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streamed, "MAX_EVENTS", 100)
+
+    async def play() -> None:
+        run = StreamedRun(lambda event: None, "agui")
+        with pytest.raises(SeatrialError, match="more than 100 events"):
+            await run.feed(START + b'data: {"type":"NO_SUCH"}\n\n' * 1_000)
+        assert len(run.events) == 100
+
+    asyncio.run(play())
