@@ -140,7 +140,7 @@ def test_rule_1_only_the_type_of_a_trace_event_is_required_and_its_time_is_kept_
     assert reading.trace == [
         TraceEvent("model_step"),
         TraceEvent("tool_call", "yesterday", "c1", "find", {"x": 1}),
-        TraceEvent("tool_result", 12.5, metadata={"k": 1}),
+        TraceEvent("tool_result", 12.5, metadata={"k": 1, "unknown": True}),
     ]
 
 

@@ -384,7 +384,7 @@ def test_an_error_event_that_names_a_call_makes_it_an_error() -> None:
         ]
     )
     assert (steps[0].status, steps[0].error) == ("error", "boom")
-    assert notes == []
+    assert [(note.code, note.pointer, note.weight) for note in notes] == [("tool_result_unpaired", "/2", "look")]
 
 
 def test_a_trace_call_without_a_name_is_dropped_and_bad_arguments_are_kept_each_with_a_note() -> None:

@@ -281,7 +281,7 @@ def _reading(answer: str, messages: list[Message], metadata: dict[str, Any], not
     if metadata:
         _lift(transcript, notes)
         for key, what in metadata.items():
-            if (type(what) is dict or type(what) is list) and (note := calls_in_metadata(key, what, "metadata")):
+            if note := calls_in_metadata(key, what, "metadata", messages=messages):
                 notes.append(note)
     return Reading(FORMAT, transcript, notes)
 
@@ -388,7 +388,9 @@ def note_unread(key: str, value: Any, tally: Tally) -> None:
     """Note a key beside the messages that nobody reads: serious when what stands under it looks like calls."""
     if value is None or value == [] or value == {}:
         return
-    weight: Weight = "serious" if may_hold_call(key, value) else "harmless"
+    # A trace is a list of what was done, whatever its entries look like.
+    is_trace = key == "trace" and type(value) in (dict, list)
+    weight: Weight = "serious" if is_trace or may_hold_call(key, value) else "harmless"
     tally.add(KEY_DROPPED, (key,), f"dropped the key {key[:100]!r}", weight=weight)
 
 

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from seatrial.formats.failure import FAILURE_KEYS, find_failure, read_status
+
 CallStatus = Literal["ok", "error", "timeout", "cancelled", "unknown"]
 ExecutedBy = Literal["agent", "provider", "user"]
 """`provider`: a tool that the model's provider runs itself (web search, MCP). `user`: a simulated user's own tool."""
@@ -13,7 +15,7 @@ ExecutedBy = Literal["agent", "provider", "user"]
 _STARTED = ("started_at", "startedAt", "start_time", "startTime", "timestamp")
 _ENDED = ("ended_at", "endedAt", "end_time", "endTime")
 _DURATION = ("duration_ms", "durationMs")
-FACT_KEYS = frozenset({*_STARTED, *_ENDED, *_DURATION, "status", "error"})
+FACT_KEYS = frozenset({*_STARTED, *_ENDED, *_DURATION, *FAILURE_KEYS})
 
 
 class CallFacts(msgspec.Struct, omit_defaults=True, gc=False):
@@ -31,9 +33,6 @@ def read_call_facts(value: dict[str, Any]) -> CallFacts | None:
     """The facts among the keys of a call, by the names that people give them; None when there are none."""
     if FACT_KEYS.isdisjoint(value):
         return None
-    # Here, because most calls have none of these keys.
-    from seatrial.formats.failure import find_failure, read_status
-
     duration = _first(value, _DURATION)
     failure = find_failure(value)
     facts = CallFacts(

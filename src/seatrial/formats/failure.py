@@ -6,12 +6,14 @@ Text is never read as an error: only what a record says beside its text counts.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from seatrial import wire
-from seatrial.formats.call_facts import CallStatus
+
+if TYPE_CHECKING:
+    from seatrial.formats.call_facts import CallStatus
 
 _FLAGS: Final = ("is_error", "isError")
 _WORDS: Final = ("status", "outcome", "state")

@@ -51,6 +51,7 @@ def _container(given: dict[str, Any], chat: Chat, run: Transcript, at: At) -> bo
         inside = given.get(key)
         if type(inside) is dict and type(inside.get("messages")) is list and "type" not in given:
             read_list(inside["messages"], chat, (*at, key, "messages"))
+            keep_rest(inside, frozenset({"messages"}), chat, run, (*at, key))
             keep_rest(given, frozenset({key}), chat, run, at)
             return True
     return False
@@ -91,6 +92,7 @@ def _messages(entry: Any, at: At, chat: Chat, run: Transcript) -> list[tuple[Any
     found: list[tuple[Any, At]] = []
     for key, update in updates.items():
         messages = update["messages"]
+        keep_rest(update, frozenset({"messages"}), chat, run, (*at, key))
         for index, message in enumerate(messages if type(messages) is list else [messages]):
             found.append((message, (*at, key, "messages", index)))
     return found

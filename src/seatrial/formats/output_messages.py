@@ -143,7 +143,7 @@ def read_object(body: dict[str, Any], notes: list[Note] | None = None, *, size: 
         cost_usd=_amount(rest, _COST, notes),
         duration_ms=_amount(rest, _DURATION, notes),
     )
-    transcript.metadata = _metadata(rest, notes)
+    transcript.metadata = _metadata(rest, messages, notes)
     if not transcript.final_text():
         notes.append(Note(ANSWER_MISSING, "", "there is no answer"))
     return Reading(
@@ -322,18 +322,20 @@ def _dropped(key: str, expected: str, value: Any) -> Note:
     return Note(VALUE_DROPPED, pointer(key), f"expected {expected}, got {json_kind(value)}")
 
 
-def _metadata(rest: dict[str, Any], notes: list[Note]) -> dict[str, Any]:
+def _metadata(rest: dict[str, Any], messages: list[Message], notes: list[Note]) -> dict[str, Any]:
     """Everything that has no field of its own, with the `metadata` object opened up."""
     given = rest.pop("metadata", None)
-    notes += filter(None, [calls_in_metadata(key, value) for key, value in rest.items()])
-    if type(given) is dict:
-        notes += filter(None, [calls_in_metadata(key, value, "metadata") for key, value in given.items()])
+    notes += filter(None, [calls_in_metadata(key, value, messages=messages) for key, value in rest.items()])
     notes += [Note(KEY_MISSPELLED, pointer(key), f"is {meant} meant?") for key, meant in _misspelled(rest)]
     if given is None:
         return rest
     if type(given) is not dict:
+        if note := calls_in_metadata("metadata", given, messages=messages):
+            notes.append(note)
         rest["metadata"] = given
         return rest
+    found = [calls_in_metadata(key, value, "metadata", messages=messages) for key, value in given.items()]
+    notes += filter(None, found)
     notes += [
         Note(KEY_REPEATED, pointer(key), "the metadata has this key as well, and it is used from there")
         for key in rest

@@ -12,9 +12,10 @@ import msgspec
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
-from seatrial.formats.keys import KEY_DROPPED
+from seatrial.formats.keys import KEY_DROPPED, KEYS_WITHOUT_CALLS, may_hold_call
 from seatrial.formats.parts import At
 from seatrial.formats.tally import Tally
+from seatrial.transcript import Weight
 from seatrial.transcript.salvage import VALUE_UNREADABLE
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -87,7 +88,14 @@ def drop_key(key: str, given: Any, tally: Tally, at: At) -> None:
     """Note that a key has no place in the transcript, unless its value (decoded, or as bytes) says nothing."""
     if not given or (isinstance(given, msgspec.Raw) and bytes(given) in _SAYS_NOTHING):
         return
-    tally.add(KEY_DROPPED, (*at, key), f"dropped the key {key[:100]!r}", each=key)
+    looked_at = given
+    if isinstance(given, msgspec.Raw):
+        looked_at = value(given, Tally(), ())
+    # What cannot be held comes as text, and nobody knows what is in it.
+    unknown = type(looked_at) is str and isinstance(given, msgspec.Raw) and not bytes(given).startswith(b'"')
+    suspect = key not in KEYS_WITHOUT_CALLS and (unknown or may_hold_call(key, looked_at))
+    weight: Weight = "serious" if suspect else "harmless"
+    tally.add(KEY_DROPPED, (*at, key), f"dropped the key {key[:100]!r}", each=f"{key} {weight}", weight=weight)
 
 
 def drop_keys(given: dict[str, Any], known: frozenset[str], tally: Tally, at: At) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, get_args
 
 import msgspec
 
-from seatrial.formats.keys import KEY_DROPPED, KEYS_WITHOUT_CALLS
+from seatrial.formats.call_facts import FACT_KEYS
+from seatrial.formats.keys import KEYS_WITHOUT_CALLS, may_hold_call
 from seatrial.formats.parts import At, json_kind
 from seatrial.formats.reading import TraceEvent, TraceType
 from seatrial.transcript import Note, Weight, note_code, pointer
@@ -22,6 +24,16 @@ TRACE_FIELD_DROPPED = note_code(
 TRACE_EVENT_DROPPED = note_code(
     "trace_event_dropped", "A trace event is not valid; it was dropped, the rest stays.", "serious"
 )
+TRACE_KEY_KEPT = note_code(
+    "trace_key_kept",
+    "A key that a trace event has no field for was kept in its metadata. Serious when it may hold a call.",
+    "harmless",
+)
+CALLS_INSIDE_TRACE_EVENT = note_code(
+    "calls_inside_trace_event",
+    "What a trace event holds looks like a tool call that has no event of its own; it was not read.",
+    "serious",
+)
 
 
 def read_trace(value: Any, notes: list[Note], *, at: At = ()) -> list[TraceEvent] | None:
@@ -33,15 +45,20 @@ def read_trace(value: Any, notes: list[Note], *, at: At = ()) -> list[TraceEvent
         notes.append(Note(TRACE_INVALID, pointer(*at), f"expected an array, got {json_kind(value)}"))
         return None
     events: list[TraceEvent] = []
+    known: dict[str, str] | None = None
     for index, entry in enumerate(value):
         try:
-            events.append(msgspec.convert(entry, TraceEvent))
-            _note_unread(entry, notes, (*at, index))
+            event: TraceEvent | None = msgspec.convert(entry, TraceEvent)
         except msgspec.ValidationError:
             event = _without_wrong_fields(entry, notes, (*at, index))
-            if event is not None:
-                events.append(event)
-                _note_unread(entry, notes, (*at, index))
+        if event is None:
+            continue
+        events.append(event)
+        if not _FIELDS.issuperset(entry):
+            _keep_others(event, entry, notes, (*at, index))
+        if _may_tell_of_others(event):
+            known = _calls_of(value) if known is None else known
+            _note_calls_inside(event, known, notes, (*at, index))
     if value and not events:
         notes.append(Note(TRACE_INVALID, pointer(*at), "none of the events is valid"))
         return None
@@ -72,14 +89,53 @@ def _without_wrong_fields(entry: Any, notes: list[Note], at: At) -> TraceEvent |
     return event
 
 
-def _note_unread(entry: dict[str, Any], notes: list[Note], at: At) -> None:
-    """Note keys that nobody reads and that may hold a call."""
-    notes += [
-        Note(KEY_DROPPED, pointer(*at, key), f"dropped the key {key[:100]!r}", "serious")
-        for key, value in entry.items()
-        if key not in _FIELDS and type(value) in (dict, list) and value and key not in KEYS_WITHOUT_CALLS
-    ]
+def _keep_others(event: TraceEvent, entry: dict[str, Any], notes: list[Note], at: At) -> None:
+    """Keep what the event has no field for in its metadata, where what it says of how a call went is found."""
+    others = {key: value for key, value in entry.items() if key not in _FIELDS}
+    if event.type == "tool_call" and "input" not in entry:
+        name = next((name for name in _ARGUMENTS if name in others), None)
+        if name is not None:
+            event.input = others.pop(name)
+    event.metadata = {**(event.metadata or {}), **others}
+    for key in others:
+        if key not in FACT_KEYS and key not in _PEOPLE:
+            # The arguments under two names: nobody knows which of them the tool was given.
+            twice = event.type == "tool_call" and key in _ARGUMENTS
+            nested = type(others[key]) in (dict, list) and others[key] and key not in KEYS_WITHOUT_CALLS
+            weight: Weight = "serious" if twice or nested else "harmless"
+            notes.append(Note(TRACE_KEY_KEPT, pointer(*at, key), f"kept the key {key[:100]!r} as metadata", weight))
 
 
-_FIELDS = frozenset(TraceEvent.__struct_encode_fields__)
+def _may_tell_of_others(event: TraceEvent) -> bool:
+    return bool(event.metadata) or (event.output is not None and event.type in _SPEAKING)
+
+
+def _note_calls_inside(event: TraceEvent, known: Mapping[str, str], notes: list[Note], at: At) -> None:
+    """Note what looks like calls inside an event, other than those that have an event of their own."""
+    inside = {key: value for key, value in (event.metadata or {}).items() if key not in KEYS_WITHOUT_CALLS}
+    if event.type in _SPEAKING:
+        # What a model was given is not its doing, and what a tool gave is not the agent's.
+        inside["output"] = event.output
+    for key, value in inside.items():
+        if may_hold_call(key, value, known):
+            text = f"what stands under {key[:100]!r} looks like a call that has no event of its own"
+            notes.append(Note(CALLS_INSIDE_TRACE_EVENT, pointer(*at), text))
+
+
+def _calls_of(entries: list[Any]) -> dict[str, str]:
+    """The names of the calls that have an event, by id."""
+    return {
+        entry["id"]: entry["name"]
+        for entry in entries
+        if type(entry) is dict
+        and entry.get("type") == "tool_call"
+        and type(entry.get("id")) is str
+        and type(entry.get("name")) is str
+    }
+
+
+_FIELDS = frozenset(TraceEvent.__struct_fields__)
+_ARGUMENTS = ("arguments", "args")
+_PEOPLE = frozenset({"actor", "parent"})
+_SPEAKING = frozenset({"model_step", "message"})
 _TYPES = frozenset(get_args(TraceType))

@@ -42,7 +42,9 @@ def read(data: bytes) -> Reading:
     """Read messages from an array, an object that holds one, a single message, or lines."""
     messages, notes = read_messages(data)
     run = _read_run(data, notes)
-    notes += filter(None, [calls_in_metadata(key, value, "metadata") for key, value in run.metadata.items()])
+    notes += filter(
+        None, [calls_in_metadata(key, value, "metadata", messages=messages) for key, value in run.metadata.items()]
+    )
     transcript = Transcript(messages, run.answer, run.identity, run.usage, run.cost_usd, run.duration_ms, run.metadata)
     return Reading(FORMAT, transcript, notes)
 

@@ -27,7 +27,8 @@ def note_unseen(data: bytes, reading: Reading) -> Reading:
 def note_calls_in_metadata(reading: Reading) -> Reading:
     """The reading, with a note for everything beside its messages that looks like calls."""
     if not any(note.code == CALLS_IN_METADATA for note in reading.notes):
-        found = [calls_in_metadata(key, value) for key, value in reading.transcript.metadata.items()]
+        run = reading.transcript
+        found = [calls_in_metadata(key, value, messages=run.messages) for key, value in run.metadata.items()]
         reading.notes += [note for note in found if note is not None]
     return reading
 

@@ -69,16 +69,18 @@ def _container(given: dict[str, Any], chat: Chat, run: Transcript, at: At) -> bo
     if "role" in given:
         return False
     response = given.get("response")
+    read = {"messages", "usage", "totalUsage"}
     if type(given.get("messages")) is list:
         read_list(given["messages"], chat, (*at, "messages"))
     elif type(response) is dict and type(response.get("messages")) is list:
         # What `generateText` gives.
         read_list(response["messages"], chat, (*at, "response", "messages"))
+        read.add("response")
     else:
         return False
     usage = given.get("totalUsage") or given.get("usage")
     counts = read_usage(usage) if type(usage) is dict else None
     if counts is not None and run.usage is None:
         run.usage = Usage(**counts)
-    keep_rest(given, frozenset({"messages", "response", "usage", "totalUsage"}), chat, run, at)
+    keep_rest(given, frozenset(read), chat, run, at)
     return True

@@ -21,7 +21,7 @@ from seatrial.formats.failure import find_failure
 from seatrial.formats.pairing import TOOL_RESULT_PAIRED_BY_ORDER, TOOL_RESULT_UNPAIRED
 from seatrial.formats.reading import TraceEvent
 from seatrial.trajectory.step import FAILED, Moment, Source, Status, Step, elapsed
-from seatrial.transcript import AssistantMessage, Message, Note, TextBlock, ToolCall, ToolResultMessage, pointer
+from seatrial.transcript import AssistantMessage, Message, Note, TextBlock, ToolCall, ToolResultMessage, Weight, pointer
 from seatrial.transcript.arguments import PARSE_ERROR_KEY, arguments_note, detect_unparsed, parse_arguments
 
 _NO_FACTS: dict[str, CallFacts] = {}
@@ -148,10 +148,10 @@ def steps_from_trace(events: Iterable[TraceEvent]) -> tuple[list[Step], list[Not
         elif event.type == "tool_result" or (event.type == "error" and event.id):
             found = calls.of_result(event)
             if found is None:
-                if event.type == "tool_result":
-                    notes.append(
-                        Note(TOOL_RESULT_UNPAIRED, pointer(index), "there is no call that this is the result of")
-                    )
+                # An error may be one of the run, which has an id of its own.
+                weight: Weight = "serious" if event.type == "tool_result" else "look"
+                text = "there is no call that this is the result of"
+                notes.append(Note(TOOL_RESULT_UNPAIRED, pointer(index), text, weight))
                 continue
             if not event.id:
                 text = f"gave a result that names no call to step {found.index}"

@@ -1,0 +1,174 @@
+"""A call that stands where nobody reads calls: the record is read with a serious note, so that nothing passes on it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from seatrial import formats
+from seatrial.formats.keys import may_hold_call
+from seatrial.formats.reading import Reading
+from seatrial.trajectory import extract
+
+ANSWER = {"role": "assistant", "content": "Done."}
+OPENAI_CALL = {"id": "c1", "type": "function", "function": {"name": "delete_account", "arguments": "{}"}}
+CALLING = {"role": "assistant", "content": None, "tool_calls": [OPENAI_CALL]}
+RESULT = {"role": "tool", "tool_call_id": "c1", "content": "ok"}
+AI = {"type": "ai", "content": "Done.", "id": "m1"}
+RESPONSE = {
+    "id": "r", "object": "response", "status": "completed",
+    "output": [{"type": "message", "role": "assistant", "status": "completed", "id": "m",
+                "content": [{"type": "output_text", "text": "Done."}]}],
+}  # fmt: skip
+CHOICE = {"index": 0, "message": ANSWER, "finish_reason": "stop"}
+COMPLETION = {"id": "x", "object": "chat.completion", "choices": [CHOICE]}
+TEXT = {"type": "text", "text": "Done."}
+ANTHROPIC = {"id": "m", "type": "message", "role": "assistant", "stop_reason": "end_turn", "content": [TEXT]}
+GEMINI = {"candidates": [{"content": {"role": "model", "parts": [{"text": "Done."}]}, "finishReason": "STOP"}]}
+
+
+def _read(document: Any, format: str | None = None) -> Reading:
+    return formats.read(json.dumps(document).encode(), format)
+
+
+def _level(document: Any, format: str | None = None) -> str:
+    return extract(_read(document, format)).completeness.level
+
+
+HIDDEN: dict[str, Any] = {
+    "provider response, tool_calls": {"text": "Done.", "output_messages": [ANSWER], "tool_calls": [OPENAI_CALL]},
+    "provider response, steps": {"text": "Done.", "output_messages": [ANSWER], "steps": [{"name": "d", "args": {}}]},
+    "provider response, raw": {
+        "text": "Done.",
+        "output_messages": [ANSWER],
+        "raw": {"choices": [{"message": CALLING}]},
+    },
+    "provider response, metadata": {
+        "text": "Done.",
+        "output_messages": [ANSWER],
+        "metadata": {"tool_calls": [OPENAI_CALL]},
+    },
+    "LangChain state, intermediate_steps": {
+        "messages": [AI],
+        "intermediate_steps": [[{"tool": "d", "tool_input": {}}, "ok"]],
+    },
+    "LangChain state, scratchpad": {
+        "messages": [AI],
+        "scratchpad": [{"type": "ai", "content": "", "tool_calls": [{"name": "d", "args": {}, "id": "1"}]}],
+    },
+    "LangChain values": {"values": {"messages": [AI], "intermediate_steps": [[{"tool": "d", "tool_input": {}}, "ok"]]}},
+    "completion, tool_calls": {**COMPLETION, "tool_calls": [OPENAI_CALL]},
+    "completion, choice": {**COMPLETION, "choices": [{**CHOICE, "tool_calls": [OPENAI_CALL]}]},
+    "Responses, tool_calls": {**RESPONSE, "tool_calls": [OPENAI_CALL]},
+    "Anthropic, tool_calls": {**ANTHROPIC, "tool_calls": [OPENAI_CALL]},
+    "Gemini, functionCalls": {**GEMINI, "functionCalls": [{"name": "delete_account", "args": {}}]},
+    "messages, steps": {"messages": [ANSWER], "steps": [{"name": "delete_account", "args": {"id": 7}}]},
+    "messages, events": {
+        "messages": [ANSWER],
+        "events": [{"type": "TOOL_CALL_START", "toolCallId": "1", "toolCallName": "d"}],
+    },
+}
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_calls_beside_the_messages_make_the_record_partial(name: str) -> None:
+    assert _level(HIDDEN[name]) == "partial"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"trace": [{"type": "tool_call", "name": "delete_account", "input": {"id": 7}}]},
+        {"trace": [{"what": "ever"}]},
+        {"steps": [{"name": "delete_account", "args": {}}]},
+        {"events": [{"type": "TOOL_CALL_START", "toolCallName": "delete_account"}]},
+        {"history": [{"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "d", "input": {}}]}]},
+        {"output": [{"type": "mcp_call", "id": "1"}]},
+        {"metadata": {"trace": [{"type": "tool_call", "name": "delete_account"}]}},
+        {"metadata": {"log": [{"tool": "delete_account"}]}},
+        {"metadata": {"steps": [{"function": "delete_account", "parameters": {"id": 7}}]}},
+    ],
+    ids=str,
+)
+def test_calls_beside_the_messages_of_an_agent_response_make_it_partial(more: dict[str, Any]) -> None:
+    assert _level({"final_response": "Done.", "messages": [ANSWER], **more}) == "partial"
+
+
+@pytest.mark.parametrize("metadata", [{"steps": [{"name": "delete_account", "args": {}}]}, {"raw": {"type": "tool-d"}}])
+def test_calls_in_the_metadata_of_a_message_make_the_record_partial(metadata: dict[str, Any]) -> None:
+    assert _level([{**ANSWER, "metadata": metadata}]) == "partial"
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {
+            "final_response": "Done.",
+            "messages": [ANSWER],
+            "metadata": {"model": {"name": "m", "parameters": {"top_p": 1}}},
+        },
+        {
+            "final_response": "Done.",
+            "messages": [ANSWER],
+            "metadata": {"customer": {"name": "Ann", "type": "phone_call"}},
+        },
+        {
+            "final_response": "Done.",
+            "messages": [ANSWER],
+            "metadata": {"usage": {"server_tool_use": {"web_search": 0}}},
+        },
+        {"final_response": "Done.", "messages": [{**ANSWER, "metadata": {"node": {"name": "agent"}}}]},
+        {
+            "messages": [ANSWER],
+            "model": "m",
+            "tools": [
+                {
+                    "type": "function",
+                    "function": {
+                        "name": "click",
+                        "description": "",
+                        "parameters": {"type": "object", "properties": {"action": {"type": "string"}}},
+                    },
+                }
+            ],
+            "tool_choice": {"type": "function", "function": {"name": "click"}},
+        },
+        {
+            "messages": [ANSWER],
+            "system": "Be kind.",
+            "tools": [
+                {"name": "click", "input_schema": {"type": "object", "properties": {"tool": {"type": "object"}}}}
+            ],
+        },
+        {**RESPONSE, "tools": [{"type": "function", "name": "d", "parameters": {"type": "object", "properties": {}}}]},
+        {
+            "contents": [{"role": "user", "parts": [{"text": "Hi"}]}, {"role": "model", "parts": [{"text": "Done."}]}],
+            "tools": [{"functionDeclarations": [{"name": "d", "description": "", "parameters": {"type": "OBJECT"}}]}],
+        },
+    ],
+    ids=str,
+)
+def test_settings_definitions_of_tools_and_plain_metadata_hold_no_call(document: Any) -> None:
+    assert _level(document) == "complete"
+
+
+def test_what_repeats_calls_that_were_read_adds_nothing() -> None:
+    raw = {"choices": [{"message": CALLING}]}
+    assert _level({"text": "Done.", "output_messages": [CALLING, RESULT, ANSWER], "raw": raw}) == "complete"
+    calls = [{"toolCallId": "c1", "toolName": "delete_account", "input": {}}]
+    assert (
+        _level({"messages": [CALLING, RESULT, ANSWER], "toolCalls": calls, "steps": [{"toolCalls": calls}]})
+        == "complete"
+    )
+
+
+def test_a_call_under_a_known_id_with_another_name_is_another_call() -> None:
+    other = {"toolCallId": "c1", "toolName": "drop_database", "input": {}}
+    assert _level({"messages": [CALLING, RESULT, ANSWER], "steps": [{"toolCalls": [other]}]}) == "partial"
+
+
+def test_more_than_can_be_looked_at_may_hold_a_call() -> None:
+    assert may_hold_call("documents", [{}] * 100_000)
+    assert not may_hold_call("documents", [{"text": "a"}] * 1_000)
