@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import ModuleType
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from seatrial import formats
 from seatrial.errors import SeatrialError
-from seatrial.formats import agent_response
+from seatrial.formats import agent_response, output_messages
 from seatrial.formats.chat import Chat
-from seatrial.formats.limits import LEAST_PIECES, RECORD_CUT
+from seatrial.formats.limits import _SLICE, LEAST_PIECES, MAX_NODES, MAX_VALUES, RECORD_CUT, excess
 from seatrial.formats.tally import Tally
 from seatrial.runs import Run, RunKey
 from seatrial.runs.conclusion import conclude
@@ -42,7 +46,7 @@ def test_an_answer_takes_no_more_memory_than_twenty_times_its_size(unit: bytes) 
     # In a process of its own, whose peak is nobody else's; the peak of making the body is not counted.
     program = f"""
 import resource, tracemalloc
-from seatrial.formats import agent_response
+from seatrial.formats import agent_response, output_messages
 unit = {unit!r}
 count = {MEGABYTES * 1024 * 1024} // (len(unit) + 1)
 data = b'{{"final_response":"Done.","messages":[' + (unit + b",") * count + unit + b"]}}"
@@ -80,7 +84,68 @@ def test_past_the_limits_one_note_says_that_the_record_was_cut() -> None:
     assert [note.code for note in tally.total()] == [RECORD_CUT]
 
 
-def test_a_file_with_too_much_in_it_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (b"[" + b",".join([b"{}"] * 600_000) + b"]", "200,000 values"),
+        (b"[" * 300_000 + b"{" * 300_000, "500,000 objects and arrays"),
+    ],
+)
+def test_a_file_with_too_much_in_it_is_refused_and_told_of_what(data: bytes, what: str) -> None:
     with pytest.raises(SeatrialError) as caught:
-        formats.read(b"[" + b",".join([b"{}"] * 600_000) + b"]")
+        formats.read(data)
     assert caught.value.code == "too_large"
+    assert what in caught.value.message
+
+
+SIGNS = '[{"a, b",\\' + '\\"' + "}]"
+
+
+@pytest.mark.parametrize("reader", [agent_response, output_messages])
+def test_brackets_and_commas_inside_a_text_are_no_objects_and_values(reader: ModuleType) -> None:
+    text = ",[{" * (MAX_NODES + 1) + SIGNS
+    key = "final_response" if reader is agent_response else "text"
+    reading = reader.read(msgspec.json.encode({key: text}))
+    assert reading.transcript.answer == text
+    assert RECORD_CUT not in [note.code for note in reading.notes]
+
+
+@given(st.lists(st.text(alphabet='\\",[{ab\n', max_size=12), max_size=20), st.integers(-8, 8))
+def test_only_what_is_outside_of_texts_counts_wherever_they_are_cut(texts: list[str], shift: int) -> None:
+    # The texts lie across the border of two slices.
+    before = '"' + "," * (_SLICE - 20 + shift) + '"'
+    most = before + "".join("," + msgspec.json.encode(text).decode() for text in texts)
+    values = MAX_VALUES - len(texts)
+    at_the_limit = "[" + most + ",1" * values + "]"
+    assert excess(at_the_limit.encode()) is None
+    assert excess(at_the_limit.encode() + b",1") is not None
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_text_that_lacks_its_end_hides_nothing_in_the_lines_behind_it(end: str) -> None:
+    assert excess(('{"a": "b' + end + "[" + "1," * (MAX_VALUES + 1) + '1, "c"]').encode()) is not None
+
+
+def test_of_a_provider_response_with_too_much_in_it_the_text_is_read_and_the_calls_are_unknown() -> None:
+    reading = output_messages.read(b'{"text":"Done.","output_messages":[' + b",".join([b"{}"] * 600_000) + b"]}")
+    assert reading.transcript.answer == "Done."
+    assert [(note.code, note.message) for note in reading.notes] == [
+        (RECORD_CUT, "there are more than 200,000 values, so nothing but the answer was read")
+    ]
+    run = Run(run_id="r", experiment_id="e", key=RunKey("a", "c", 0), status="completed")
+    conclude(run, reading)
+    assert run.completeness is not None
+    assert run.completeness.level == "partial"
+
+
+@pytest.mark.parametrize("text", [b"", b'"text":null,', b'"text":"",', b'"text":{"format":{}},'])
+def test_a_provider_response_with_too_much_in_it_and_no_text_is_refused(text: bytes) -> None:
+    with pytest.raises(SeatrialError) as caught:
+        output_messages.read(b"{" + text + b'"output":[' + b",".join([b"{}"] * 600_000) + b"]}")
+    assert caught.value.code == "too_large"
+
+
+def test_an_answer_that_is_a_huge_object_is_none_and_is_not_opened() -> None:
+    reading = agent_response.read(b'{"final_response":{' + b",".join(b'"%d":1' % n for n in range(300_000)) + b"}}")
+    assert not reading.transcript.answer
+    assert [note.code for note in reading.notes] == [RECORD_CUT, "final_response_missing"]

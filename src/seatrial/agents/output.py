@@ -7,6 +7,8 @@ import re
 import stat
 from collections.abc import Iterable
 
+import msgspec
+
 from seatrial import formats, wire
 from seatrial.errors import SeatrialError
 from seatrial.formats import output_messages
@@ -97,7 +99,7 @@ def read_part(path: str, offset: int, length: int) -> bytes:
 def _broken(data: bytes) -> SeatrialError | None:
     """Why data is not JSON; None when it is, or too deep to tell."""
     try:
-        wire.decode(data, repairs=[])
+        wire.decode(data, _CHECKED, repairs=[])
     except SeatrialError as error:
         return None if error.code == "too_deep" else error
     return None
@@ -114,3 +116,7 @@ def _read(path: str, offset: int, length: int) -> bytes:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise SeatrialError("unreadable_file", f"the file cannot be read: {reason}") from None
+
+
+_CHECKED = msgspec.json.Decoder(msgspec.Raw)
+"""Looks at all of it and keeps nothing: what was refused for its size must not be opened to say why."""

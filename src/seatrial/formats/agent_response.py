@@ -20,12 +20,12 @@ from seatrial.formats.chat import MESSAGES_INVALID, MESSAGES_MISSING, Chat, add_
 from seatrial.formats.chat_writing import written_arguments, written_message
 from seatrial.formats.decoding import decoded, decoded_messages
 from seatrial.formats.keys import KEY_DROPPED, calls_in_metadata, may_hold_call
-from seatrial.formats.limits import MAX_NODES, has_too_many_nodes, most_pieces, note_cut
+from seatrial.formats.limits import excess, most_pieces, note_answer_only
 from seatrial.formats.loss import losses
 from seatrial.formats.parts import json_kind, read_raw_thought
 from seatrial.formats.reading import Reading, Written
 from seatrial.formats.shape import members
-from seatrial.formats.sniffing import SURE, Members, Sample, Sniff
+from seatrial.formats.sniffing import SURE, Members, Sample, Sniff, first_byte
 from seatrial.formats.tally import Tally
 from seatrial.formats.weaving import visible
 from seatrial.transcript import (
@@ -147,8 +147,8 @@ def read(data: bytes) -> Reading:
     Raises `SeatrialError` when the body is not a JSON object; everything else is a reading with notes. Without a usable
     `final_response` there is the note `final_response_missing`, and what that means is the contract's to say.
     """
-    if has_too_many_nodes(data):
-        return _read_answer(data)
+    if (much := excess(data)) is not None:
+        return _read_answer(data, much)
     try:
         body = _BODY.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -370,14 +370,15 @@ def _answer(body: dict[str, Any], notes: list[Note]) -> str:
 class _Answer(msgspec.Struct):
     """What is read of a body that has more in it than is read."""
 
-    final_response: Any = None
+    final_response: msgspec.Raw = msgspec.Raw(b"null")
 
 
-def _read_answer(data: bytes) -> Reading:
+def _read_answer(data: bytes, much: str) -> Reading:
     tally = Tally()
-    note_cut(tally, ("messages",), MAX_NODES, "objects and arrays, so nothing but the answer")
-    found = wire.decode(data, _ANSWER, [])
-    answer = _answer({"final_response": found.final_response}, tally.notes)
+    note_answer_only(tally, much)
+    found = wire.decode(data, _ANSWER, []).final_response
+    text = decoded(found, tally, ("final_response",)) if first_byte(found) == b'"' else None
+    answer = _answer({"final_response": text}, tally.notes)
     messages: list[Message] = [AssistantMessage([TextBlock(answer)], _END_TURN)] if answer else []
     reading = _reading(answer, messages, {}, tally.total())
     reading.answer_only = True

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
+import msgspec
 from msgspec import UNSET
 
 from seatrial import wire
@@ -20,7 +21,7 @@ from seatrial.formats.chat import MESSAGES_INVALID, MESSAGES_MISSING, messages_f
 from seatrial.formats.chat_writing import written_arguments, written_message
 from seatrial.formats.decoding import decoded, decoded_messages
 from seatrial.formats.keys import calls_in_metadata
-from seatrial.formats.limits import MAX_NODES, has_too_many_nodes
+from seatrial.formats.limits import excess, note_answer_only
 from seatrial.formats.loss import losses
 from seatrial.formats.parts import json_kind, read_text
 from seatrial.formats.reading import Reading, Written
@@ -90,8 +91,8 @@ def read(data: bytes) -> Reading:
 
     Raises `SeatrialError` when it is not a JSON object, or one in which nothing is an answer, a message or a trace.
     """
-    if has_too_many_nodes(data):
-        raise SeatrialError("too_large", f"the record has more than {MAX_NODES:,} objects and arrays")
+    if (much := excess(data)) is not None:
+        return _read_answer(data, much)
     tally = Tally()
     given = members(data, tally, ())
     if given is None:
@@ -156,6 +157,28 @@ def read_object(body: dict[str, Any], notes: list[Note] | None = None, *, size: 
         calls=facts,
         answer_only=not listed,
     )
+
+
+class _Answer(msgspec.Struct):
+    """What is read of a response that has more in it than is read."""
+
+    text: msgspec.Raw = msgspec.Raw()
+
+
+def _read_answer(data: bytes, much: str) -> Reading:
+    tally = Tally()
+    try:
+        found = wire.decode(data, _ANSWER, []).text
+    except SeatrialError as error:
+        if error.code != "invalid_document":
+            raise
+        found = msgspec.Raw()
+    answer = decoded(found, tally, ("text",)) if first_byte(found) == b'"' else None
+    if not answer:
+        raise SeatrialError("too_large", f"the record has {much}, and no `text` that is the answer")
+    note_answer_only(tally, much)
+    transcript = Transcript([AssistantMessage([TextBlock(answer)], StopReason.END_TURN)], answer)
+    return Reading(FORMAT, transcript, tally.total(), answer_only=True)
 
 
 def read_text_output(data: bytes) -> Reading:
@@ -353,3 +376,6 @@ def _misspelled(rest: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
             for meant in difflib.get_close_matches(key, _KNOWN, n=1, cutoff=0.8):
                 yield key, meant
+
+
+_ANSWER = msgspec.json.Decoder(_Answer)

@@ -11,7 +11,7 @@ import msgspec
 from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.batch import BatchRecord
-from seatrial.formats.limits import MAX_NODES, has_too_many_nodes
+from seatrial.formats.limits import excess
 from seatrial.formats.reading import Reading, Written
 from seatrial.formats.sniffing import Sample, Sniff
 from seatrial.formats.unseen import note_unseen
@@ -70,8 +70,8 @@ _STREAMS = frozenset({"agui", "events"})
 
 def read(data: bytes, format: str | None = None) -> Reading:
     """Read one record. Its format is found out from its content, unless it is named."""
-    if has_too_many_nodes(data) and format not in _STREAMS:
-        raise SeatrialError("too_large", f"the record has more than {MAX_NODES:,} objects and arrays")
+    if format not in _STREAMS and (much := excess(data)) is not None:
+        raise SeatrialError("too_large", f"the record has {much}")
     name = _detected(data) if format is None else format
     try:
         return note_unseen(data, codec(name).read(data))
