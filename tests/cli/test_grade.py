@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +138,17 @@ def test_a_judge_without_a_model_is_told_before_anything_is_graded(capsys: pytes
     assert graded(capsys, "--skip-judges")[1]["outcomes"] == {"errored": 2}
     write_suite("s.yaml", SHARED, {**judge, "required": False})
     assert graded(capsys, "--suite", "s.yaml", "--skip-judges")[0] == 0
+
+
+@pytest.mark.parametrize("options", [(), ("--suite", "s.yaml")])
+def test_a_stored_case_that_is_damaged_costs_its_own_runs_and_no_others(
+    capsys: pytest.CaptureFixture[str], options: tuple[str, ...]
+) -> None:
+    with closing(sqlite3.connect("seatrial.db")) as connection, connection:
+        assert connection.execute("UPDATE cases SET data = x'00ff' WHERE case_id = 'bad'").rowcount == 1
+    code, done = graded(capsys, *options)
+    assert (code, done["outcomes"]) == (3, {"passed": 1, "errored": 1})
+    assert len(done["damaged"]) == 1
 
 
 def test_graders_that_wait_do_so_together(capsys: pytest.CaptureFixture[str]) -> None:

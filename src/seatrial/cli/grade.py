@@ -54,7 +54,8 @@ def run(args: argparse.Namespace) -> int:
         if args.suite is None:
             suite = stored_suite(experiment.suite)
             if grading == "all" and suite.judge is None:
-                _refuse_judges(suite, store.cases(experiment.experiment_id))
+                # Runs of a case that cannot be read any more are errored, and all others graded.
+                _refuse_judges(suite, store.cases(experiment.experiment_id, damaged=[]))
         else:
             suite = load_suite(args.suite, grading=grading)
             cases = read_cases(suite, variables=os.environ, grading=grading)

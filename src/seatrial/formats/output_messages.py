@@ -177,8 +177,7 @@ def _read_answer(data: bytes, much: str) -> Reading:
     if not answer:
         raise SeatrialError("too_large", f"the record has {much}, and no `text` that is the answer")
     note_answer_only(tally, much)
-    transcript = Transcript([AssistantMessage([TextBlock(answer)], StopReason.END_TURN)], answer)
-    return Reading(FORMAT, transcript, tally.total(), answer_only=True)
+    return _text_alone(answer, tally)
 
 
 def read_text_output(data: bytes) -> Reading:
@@ -190,10 +189,15 @@ def read_text_output(data: bytes) -> Reading:
     except UnicodeDecodeError:
         text, repairs = data.decode("utf-8-sig", "replace"), repair_notes(["invalid_utf8_replaced"])
     tally = Tally()
+    tally.notes += repairs
+    return _text_alone(text, tally)
+
+
+def _text_alone(text: str, tally: Tally) -> Reading:
+    """The reading of an answer beside which nothing is known."""
     blocks = unweave_part(text, tally, ())
     transcript = Transcript([AssistantMessage([*blocks], StopReason.END_TURN)], visible(text))
-    repairs = [*repairs, *tally.total()]
-    return Reading(FORMAT, transcript, repairs, answer_only=True)
+    return Reading(FORMAT, transcript, tally.total(), answer_only=True)
 
 
 def write(transcript: Transcript, record_id: str | None = None) -> Written:

@@ -1,0 +1,50 @@
+"""What a program gave as its answer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from seatrial.agents.output import read_output
+from seatrial.errors import SeatrialError
+
+VALUES = 3_000_000
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [b'{"output_messages":[', b'[{"role":"user"},', b'{"text":null,"a":[', b"[[["],
+    ids=["a response", "messages", "no text", "arrays"],
+)
+@pytest.mark.parametrize("end", [b"", b"]}"], ids=["cut", "ended"])
+def test_what_is_refused_for_its_size_is_not_opened_to_say_why(begin: bytes, end: bytes) -> None:
+    # In a process of its own, whose peak is nobody else's.
+    program = f"""
+import resource
+from seatrial.agents.output import read_output
+from seatrial.errors import SeatrialError
+data = {begin!r} + b"[1]," * {VALUES} + b"[1]" + {end!r}
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    print(read_output(data).answer_only)
+except SeatrialError as error:
+    print(error.code)
+used = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+assert used <= 8 * len(data), (used, len(data))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() in ("too_large", "not_json", "True")
+
+
+def test_a_huge_text_that_begins_with_a_bracket_is_the_answer() -> None:
+    text = "[a link](to it), " + "one, two, " * 300_000
+    assert read_output(text.encode()).transcript.answer == text
+
+
+def test_huge_json_is_refused_for_its_size() -> None:
+    with pytest.raises(SeatrialError) as caught:
+        read_output(b'{"output":[' + b"{}," * 600_000 + b"{}]}")
+    assert caught.value.code == "too_large"
