@@ -8,6 +8,7 @@ from base64 import b64encode, urlsafe_b64encode
 from urllib.parse import quote, quote_plus
 
 import pytest
+import yarl
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -129,6 +130,37 @@ def test_the_password_in_an_address_that_is_a_variable_is_a_secret_of_its_own() 
     secrets = secrets_of(HttpConfig(endpoint_url="${URL}"), {"URL": url})
     assert secrets.redact("pa/ss abc def abc%20def 2024") == "${URL} ${URL} ${URL} 2024"
     assert secrets.redact(url) == "${URL}"
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "url"),
+    [
+        ("${URL}", "https://hooks.example/services/T0/s3cr3t?x=1"),
+        ("${URL}", "https://hooks.example/services/T0/s3cr3t"),
+        ("${URL}/run", "https://hooks.example/services/T0/s3cr3t/"),
+        ("${URL}", "HTTPS://hooks.example/s3cr3t%20of mine"),
+        ("${URL}", "https://hooks.example/s3cr3t ü"),
+    ],
+)
+def test_the_path_of_an_address_that_is_a_variable_is_as_secret_as_the_address(endpoint: str, url: str) -> None:
+    secrets = secrets_of(HttpConfig(endpoint_url=endpoint), {"URL": url})
+    sent = yarl.URL(endpoint.replace("${URL}", url))
+    for told in (
+        sent.raw_path,
+        sent.path,
+        sent.raw_path_qs,
+        sent.path_qs,
+        str(sent),
+        sent.raw_path.replace("/", r"\/"),
+    ):
+        redacted = secrets.redact(f"POST {told} answered 404")
+        assert "s3cr3t" not in redacted
+        assert "${URL}" in redacted
+
+
+def test_a_path_that_is_a_mere_word_is_no_secret() -> None:
+    secrets = secrets_of(HttpConfig(endpoint_url="${URL}"), {"URL": "http://h/agent"})
+    assert secrets.redact("the agent said so") == "the agent said so"
 
 
 def test_what_is_in_a_basic_header_is_a_secret_too() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode, b64encode, urlsafe_b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from json import dumps
 from urllib.parse import quote, quote_plus, unquote_plus
@@ -16,11 +16,14 @@ MIN_SECRET_LENGTH = 4
 """Values shorter than this are not hidden: they guard nothing, and hiding them would shred every text."""
 MIN_BASE64_LENGTH = 8
 """The same for what can be told of a value that is somewhere in Base64: shorter text occurs by chance."""
+MIN_PATH_LENGTH = 8
+"""The same for the path of an address that a variable holds whole: `chat` or `agent` alone is a word."""
 JSON_IN_JSON = 3
 """How deep a value is looked for in JSON that is text in JSON, as the arguments of a tool call in an event are."""
 
 _HTML = re.compile(r"""\\"|[&'+<>`]""")
 _BASIC = re.compile(r"\s*Basic\s+([A-Za-z0-9+/_-]+={0,2})\s*", re.IGNORECASE)
+_SCHEMES = ("http://", "https://")
 _ESCAPE = re.compile(r"%[0-9A-F]{2}")
 
 
@@ -112,12 +115,12 @@ def _derived(text: str, named: list[Reference], variables: Mapping[str, str]) ->
             return
         yield of(pair)
         yield of(pair.partition(":")[2])
-    elif filled.lower().startswith(("http://", "https://")):
+    elif filled.lower().startswith(_SCHEMES):
         for secret, origin in _in_url(filled, [variables[reference.name] for reference in named]):
             yield of(secret, origin)
 
 
-def _in_url(address: str, values: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _in_url(address: str, values: Sequence[str]) -> Iterator[tuple[str, str]]:
     """What an address, and the values in it, are sent as; each with the text of the address that it is made of."""
     import yarl  # what sends the requests reads and writes URLs with it
 
@@ -139,6 +142,13 @@ def _in_url(address: str, values: Iterable[str]) -> Iterator[tuple[str, str]]:
     for value, one in written:
         yield one.raw_path[1:], value
         yield one.raw_query_string, value
+    for value in values:
+        if value.strip().lower().startswith(_SCHEMES):
+            # Servers, proxies and errors tell the path without the host, and a token may be in it.
+            whole = yarl.URL(value.strip())
+            for sent in (whole.raw_path, whole.path, whole.raw_path_qs, whole.path_qs):
+                if len(sent.strip("/")) >= MIN_PATH_LENGTH:
+                    yield sent.strip("/"), value
 
 
 def _forms(value: str) -> set[str]:
