@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from threading import Event, Thread
 
 import msgspec
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
-from seatrial.wire import Repair
+from seatrial.wire import _SLICE, Repair
 
 
 class Point(msgspec.Struct):
@@ -56,6 +57,28 @@ def test_repairs_are_made_and_told(data: bytes, value: object, repairs: list[Rep
     told: list[Repair] = []
     assert wire.decode(data, repairs=told) == value
     assert told == repairs
+
+
+@given(st.binary(max_size=30), st.integers(-12, 12))
+def test_bytes_are_repaired_alike_wherever_they_are_cut(data: bytes, shift: int) -> None:
+    data = b"a" * (_SLICE - 15 + shift) + data + "é€😀".encode()
+    assert wire.repaired_text(data) == data.decode("utf-8", "replace")
+
+
+def test_while_much_is_repaired_other_threads_go_on() -> None:
+    done = Event()
+    turns = 0
+
+    def repair() -> None:
+        wire.decode(b'"' + b"\xff" * (100 * _SLICE) + b'"', repairs=[])
+        done.set()
+
+    thread = Thread(target=repair)
+    thread.start()
+    while not done.wait(0.001):
+        turns += 1
+    thread.join()
+    assert turns > 5
 
 
 def test_without_a_place_to_tell_repairs_nothing_is_repaired() -> None:

@@ -6,6 +6,7 @@ What had to be repaired on the way is told as `Repair`s, which the readers turn 
 
 from __future__ import annotations
 
+import codecs
 import re
 from typing import Any, Literal, TypeVar, overload
 
@@ -23,6 +24,9 @@ _BOM = b"\xef\xbb\xbf"
 _ESCAPES = re.compile(
     rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
 )
+
+_SLICE = 64 * 1024
+_REPAIRING = codecs.getincrementaldecoder("utf-8")
 
 Repair = Literal["invalid_utf8_replaced", "lone_surrogate_replaced", "bom_removed"]
 
@@ -85,6 +89,14 @@ def without_surrogates(value: Any) -> Any:
     return value
 
 
+def repaired_text(data: bytes) -> str:
+    """The text of bytes in which not all is UTF-8, with U+FFFD for the rest."""
+    # Slice by slice: a repair is slow, and no other thread runs during a call.
+    decoder = _REPAIRING("replace")
+    pieces = [decoder.decode(data[start : start + _SLICE]) for start in range(0, len(data), _SLICE)]
+    return "".join([*pieces, decoder.decode(b"", final=True)])
+
+
 def not_json(error: Exception) -> SeatrialError:
     """The error for input that no repair makes JSON."""
     return SeatrialError("not_json", f"the input is not valid JSON: {error}")
@@ -108,7 +120,7 @@ def _mend(data: bytes, repairs: list[Repair]) -> bytes:
     try:
         data.decode()
     except UnicodeDecodeError:
-        data = data.decode("utf-8", "replace").encode()
+        data = repaired_text(data).encode()
         repairs.append("invalid_utf8_replaced")
     lone = 0
 

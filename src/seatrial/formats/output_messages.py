@@ -187,7 +187,7 @@ def read_text_output(data: bytes) -> Reading:
     try:
         text, repairs = data.decode("utf-8-sig"), []
     except UnicodeDecodeError:
-        text, repairs = data.decode("utf-8-sig", "replace"), repair_notes(["invalid_utf8_replaced"])
+        text, repairs = wire.repaired_text(data).removeprefix("\ufeff"), repair_notes(["invalid_utf8_replaced"])
     tally = Tally()
     tally.notes += repairs
     return _text_alone(text, tally)
