@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import cache
 from typing import TypeVar
 
 from seatrial.formats.limits import LARGE_BYTES
 
 T = TypeVar("T")
 
+READERS = 2
+"""How many large answers are worked on at once."""
 TURN_S = 0.02
 """How long the event loop may be kept without giving others a turn."""
 
 
 async def off_loop(size: int, work: Callable[[], T]) -> T:
     """What the work comes to: done here for an answer of usual size, in a thread for a large one."""
-    return work() if size < LARGE_BYTES else await asyncio.to_thread(work)
+    if size < LARGE_BYTES:
+        return work()
+    return await asyncio.get_running_loop().run_in_executor(_readers(), copy_context().run, work)
+
+
+@cache
+def _readers() -> ThreadPoolExecutor:
+    # Not those of the loop, which the store is reached with: answers that take long to read hold up only each other.
+    return ThreadPoolExecutor(READERS, "seatrial-read")
 
 
 class Turns:

@@ -24,7 +24,7 @@ from seatrial.formats.limits import most_pieces, note_cut
 from seatrial.formats.pairing import Pairing
 from seatrial.formats.parts import At, dropped_part, json_kind, read_part, read_text
 from seatrial.formats.tally import Tally
-from seatrial.formats.weaving import unweave, unweave_part
+from seatrial.formats.weaving import Spoken, unweave, unweave_part
 from seatrial.transcript import (
     AssistantBlock,
     AssistantMessage,
@@ -117,6 +117,8 @@ class Chat:
         """Results that came inside the items of that turn."""
         self._pieces_read = 0
         self._most_pieces = most_pieces(tally.size)
+        self._thoughts_left = self._most_pieces
+        """How many more pieces thinking tags may make of texts."""
         self._inside: dict[str, ToolResultMessage] = {}
         """Results that came inside their calls, by id."""
 
@@ -244,7 +246,7 @@ class Chat:
 
     def spoken(self, text: str, at: At) -> list[AssistantBlock]:
         """Text of the agent: what is visible, and the thoughts that its tags hide."""
-        return [*unweave(text, self.tally, at)]
+        return [*self._counted(unweave(text, self.tally, at, self._thoughts_left))]
 
     def pieces(self, content: Any, at: At, *, agent: bool, known_calls: frozenset[str] = frozenset()) -> list[Piece]:
         """What a content comes to: text, or parts of any dialect. Calls with one of the `known_calls` are left out."""
@@ -274,6 +276,10 @@ class Chat:
         note_cut(self.tally, at, self._most_pieces)
         return False
 
+    def _counted(self, blocks: list[Spoken]) -> list[Spoken]:
+        self._thoughts_left = max(0, self._thoughts_left - len(blocks) + 1)  # a text is a piece in any case
+        return blocks
+
     def part_pieces(
         self, part: Any, at: At, *, agent: bool, known_calls: frozenset[str] = frozenset()
     ) -> Iterable[Piece]:
@@ -285,7 +291,7 @@ class Chat:
         block = read_part(part)
         if type(block) is TextBlock and agent:
             self._note_part(part, at, agent=agent)
-            return unweave_part(block.text, self.tally, at)
+            return self._counted(unweave_part(block.text, self.tally, at, self._thoughts_left))
         if block is None or (agent and type(block) is ImageBlock):
             self.tally.notes.append(dropped_part(part, at))
             return ()

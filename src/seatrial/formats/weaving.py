@@ -5,22 +5,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from seatrial.formats.limits import MOST_PIECES
 from seatrial.formats.parts import At
 from seatrial.formats.tally import Tally
-from seatrial.transcript import TextBlock, ThinkingBlock
+from seatrial.transcript import TextBlock, ThinkingBlock, note_code
 from seatrial.transcript.thinking import UNCLOSED_THINKING_TAG, split_thinking, weave_thought
 
 Spoken: TypeAlias = TextBlock | ThinkingBlock
 
+_KINDS: tuple[type[TextBlock], type[ThinkingBlock]] = (TextBlock, ThinkingBlock)
 
-def unweave(text: str, tally: Tally, at: At) -> list[Spoken]:
-    """The visible text and the thoughts in it, in order; nothing for the empty string."""
+THOUGHTS_MERGED = note_code(
+    "thoughts_merged",
+    "A text has very many thinking tags; the thoughts past a limit are kept as one, and so is the text between them.",
+    "look",
+)
+
+
+def unweave(text: str, tally: Tally, at: At, most: int = MOST_PIECES) -> list[Spoken]:
+    """The visible text and the thoughts in it, in order; nothing for the empty string.
+
+    Those past `most` are two at most: all of that text, and all of those thoughts.
+    """
     if "<" not in text:
         return [TextBlock(text)] if text else []
     blocks, unclosed = split_thinking(text)
     if unclosed is not None:
         tally.add(UNCLOSED_THINKING_TAG, at, "the last thought has no closing tag; it is kept as thinking")
         blocks.append(ThinkingBlock(unclosed))
+    if len(blocks) > most + len(_KINDS):
+        rest = blocks[most:]
+        del blocks[most:]
+        text = f"more than {most:,} texts and thoughts; the others are one text and one thought"
+        tally.add(THOUGHTS_MERGED, at, text, each="")
+        for kind in _KINDS:
+            if texts := [block.text for block in rest if type(block) is kind]:
+                blocks.append(kind("".join(texts)))
     return blocks
 
 
@@ -34,9 +54,9 @@ def visible(text: str) -> str:
     return "".join([block.text for block in blocks if type(block) is TextBlock]).strip()
 
 
-def unweave_part(text: str, tally: Tally, at: At) -> list[Spoken]:
+def unweave_part(text: str, tally: Tally, at: At, most: int = MOST_PIECES) -> list[Spoken]:
     """The same for a text that is a part of its own: empty, it is still there."""
-    return unweave(text, tally, at) or [TextBlock("")]
+    return unweave(text, tally, at, most) or [TextBlock("")]
 
 
 def weave(blocks: Sequence[Spoken]) -> list[str]:

@@ -53,7 +53,10 @@ class ThinkingFilter:
                 position = self._next_tag(delta, start)
                 if position > start:
                     (self._thought if self._inside else visible).append(delta[start:position])
-                if position < end:
+                if (tag := self._plain_tag(delta, position)) is not None:
+                    position = tag.end()
+                    self._pass_tag(segments, visible)
+                elif position < end:
                     self._candidate = "<"
                     self._held.append("<")
                     position += 1
@@ -62,10 +65,7 @@ class ThinkingFilter:
             self._held.append(delta[start:position])
             if self._candidate[-1:] == ">":
                 self._clear_candidate()
-                if self._inside:
-                    _add_text(segments, visible)
-                    segments.append(ThinkingBlock(self._take_thought()))
-                self._inside = not self._inside
+                self._pass_tag(segments, visible)
             elif not self._candidate:
                 text = self._clear_candidate()
                 if self._inside:
@@ -115,6 +115,17 @@ class ThinkingFilter:
         if self._fences is not None and not self._inside:
             return self._fences.next_tag(text, position)
         return end_of(_NO_CLOSING_TAG if self._inside else _NO_OPENING_TAG, text, position)
+
+    def _plain_tag(self, text: str, position: int) -> re.Match[str] | None:
+        """The whole tag that stands there, written as it usually is; one letter at a time would take far longer."""
+        return (_PLAIN_CLOSING if self._inside else _PLAIN_OPENING).match(text, position)
+
+    def _pass_tag(self, segments: list[Segment], visible: list[str]) -> None:
+        """Go into a thought, or out of it."""
+        if self._inside:
+            _add_text(segments, visible)
+            segments.append(ThinkingBlock(self._take_thought()))
+        self._inside = not self._inside
 
     def _follow_candidate(self, text: str, position: int) -> int:
         """Read on until the candidate is complete, or is none (then it is empty), or the text ends."""
@@ -191,6 +202,8 @@ def _prefixes(lead: str) -> frozenset[str]:
 
 _OPENING = _prefixes("<")
 _CLOSING = _prefixes("</")
+_PLAIN_OPENING = re.compile(f"<(?:{'|'.join(TAGS)})>", re.IGNORECASE | re.ASCII)
+_PLAIN_CLOSING = re.compile(f"</(?:{'|'.join(TAGS)})>", re.IGNORECASE | re.ASCII)
 _BLANKS = re.compile(r"[ \t\n\f\r]*+")
 # Text up to the next `<` that may start a tag. What shows that one does not is text too, as it is in a candidate.
 _NO_OPENING_TAG = re.compile(r"[^<]*+(?:<[ \t\n\f\r]*+[^ \t\n\f\rtTrR][^<]*+)*+")
