@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -14,7 +15,9 @@ import pytest
 from strategies.unhurried import run_unhurried
 
 from seatrial.agents import process as process_module
+from seatrial.agents import supervisor
 from seatrial.agents.process import GRACE_S, MAX_LOG_BYTES, Process
+from seatrial.agents.program import RunFiles
 
 PYTHON = [sys.executable, "-I", "-S", "-c"]
 
@@ -211,7 +214,7 @@ def test_a_program_that_forks_is_ended_with_its_children() -> None:
 
 
 def test_a_child_that_leaves_the_group_is_ended_and_counted() -> None:
-    async def scenario(process: Process) -> tuple[int, int, int]:
+    async def scenario(process: Process) -> tuple[int, int, int | None]:
         output, code = await output_of(process)
         assert code == 0
         return int(output), process.ended_outside, process.left_outside
@@ -362,3 +365,77 @@ def test_many_programs_leave_no_descriptors_behind() -> None:
         return len(os.listdir("/proc/self/fd")) - before
 
     assert asyncio.run(play()) <= 0
+
+
+def test_signals_to_the_supervisor_end_neither_it_nor_the_program() -> None:
+    script = (
+        "import os, signal\n"
+        "for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):\n"
+        "    assert signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler), number\n"
+        "    os.kill(os.getppid(), number)\n"
+        "print('done')\n"
+    )
+
+    async def scenario(process: Process) -> tuple[tuple[bytes, int], int | None]:
+        return await output_of(process), process.left_outside
+
+    assert running(script, scenario) == ((b"done\n", 0), 0)
+
+
+async def stopped(process: Process) -> int:
+    """Do what a program can: stop its supervisor. The number of the program."""
+    pid = int(await process.read())
+    assert process._popen is not None
+    os.kill(process._popen.pid, signal.SIGSTOP)
+    return pid
+
+
+WAITING = "import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(600)"
+
+
+def test_a_program_whose_supervisor_is_stopped_is_ended_with_its_run() -> None:
+    async def scenario(process: Process) -> tuple[int, Process]:
+        return await stopped(process), process
+
+    pid, process = running(WAITING, scenario)
+    wait_until_dead(pid)
+    assert process.ended
+    assert process.left_outside == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system has no signal for that")
+def test_a_program_that_stops_its_supervisor_again_and_again_is_killed_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A supervisor that nothing wakes is one that is stopped again before it can do anything.
+    monkeypatch.setattr(Process, "_wake_supervisor", lambda self: None)
+    monkeypatch.setattr(supervisor, "SWEEP_S", 0.1)
+    turns = 0
+
+    async def play() -> tuple[int, Process]:
+        nonlocal turns
+        async with Process([*PYTHON, WAITING], cwd="/", env={}) as process:
+            pid = await stopped(process)
+            ending = asyncio.create_task(process.end(0.1))
+            while not ending.done():
+                turns += 1
+                await asyncio.sleep(0.01)
+            await ending
+        return pid, process
+
+    pid, process = run_unhurried(play())
+    wait_until_dead(pid)
+    assert process.ended
+    assert process.left_outside is None
+    assert turns > 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system has no signal for that")
+def test_what_a_program_left_is_not_known_when_it_killed_its_supervisor(tmp_path: Path) -> None:
+    async def scenario(process: Process) -> Process:
+        await output_of(process)
+        return process
+
+    script = "import os, signal, time\nos.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(600)"
+    process = running(script, scenario)
+    (note,) = RunFiles(tmp_path, process=process).notes
+    assert note.code == "processes_left"
+    assert "not known" in note.message

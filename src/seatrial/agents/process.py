@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -59,8 +60,8 @@ class Process:
         self._hang_up: asyncio.TimerHandle | None = None
         self.ended_outside = 0
         """Processes that had left the program's group, and were ended with it. Known when the program has ended."""
-        self.left_outside = 0
-        """Those that could not be ended."""
+        self.left_outside: int | None = 0
+        """Those that could not be ended; None when that is not known, because the supervisor was killed."""
 
     async def __aenter__(self) -> Self:
         """Start it. Raises `OSError` or `ValueError` when that cannot be done."""
@@ -103,14 +104,15 @@ class Process:
         try:
             await self.end()
         finally:
-            if self._popen is not None and not self._exit.done():
-                # Cancelled again while it was ending. It has been killed, so that this does not take long.
-                with suppress(subprocess.TimeoutExpired):
-                    self._popen.wait(GRACE_S)
-                    self._hear()
-            self._close_pipes()
-            if self._hang_up is not None:
-                self._hang_up.cancel()
+            try:
+                if self._popen is not None and not self._exit.done():
+                    # Cancelled again while it was ending. Everything is being killed, so that this does not take long.
+                    await asyncio.wait({self._exit}, timeout=GRACE_S)
+            finally:
+                self._kill_supervisor()
+                self._close_pipes()
+                if self._hang_up is not None:
+                    self._hang_up.cancel()
 
     @property
     def ended(self) -> bool:
@@ -137,6 +139,7 @@ class Process:
                 # Also when the wait is cancelled: nothing of a program outlives its run.
                 self._order(_KILL)
             await asyncio.wait({self._exit}, timeout=grace_s + supervisor.SWEEP_S)
+            self._kill_supervisor()
 
     def log_lines(self) -> str:
         """The last lines it wrote to standard error, and to standard output where that is no answer."""
@@ -159,8 +162,23 @@ class Process:
 
     def _order(self, letter: bytes) -> None:
         if self._control is not None and not self._exit.done():
+            self._wake_supervisor()
             with suppress(OSError):
                 self._control.send(letter)
+
+    def _wake_supervisor(self) -> None:
+        """A program can stop its supervisor, and thereby the orders to end it."""
+        if self._popen is not None:
+            with suppress(OSError):
+                self._popen.send_signal(signal.SIGCONT)
+
+    def _kill_supervisor(self) -> None:
+        """Kill one that did not do as it was told: the system then kills the program itself (Linux only)."""
+        if self._popen is not None and not self._exit.done():
+            self._popen.kill()
+            with suppress(subprocess.TimeoutExpired):
+                self._popen.wait(GRACE_S)  # a killed process is gone in a moment
+                self._hear()
 
     def _hear(self) -> None:
         """Take what the supervisor says; nothing more comes when it has ended."""
@@ -180,6 +198,8 @@ class Process:
         last = self._told.splitlines()[-1].split() if self._told else []
         if last[:1] == [b"exit"]:
             code, self.ended_outside, self.left_outside = map(int, last[1:])
+        elif last[:1] != [b"error"]:
+            self.left_outside = None
         self._exit.set_result(code)
         self._news.set()
         # Something that could not be ended may hold the pipes.

@@ -57,7 +57,10 @@ class RunFiles(msgspec.Struct):
             notes.append(Note(FILES_LEFT, "", f"files of the agent are left: {self.left}"))
         if self.process is not None and self.process.ended_outside:
             notes.append(Note(PROCESSES_ENDED, "", f"{self.process.ended_outside} outlived the program"))
-        if self.process is not None and self.process.left_outside:
+        if self.process is not None and self.process.left_outside is None:
+            text = "how many is not known: what ends them (the program's supervisor) was itself killed"
+            notes.append(Note(PROCESSES_LEFT, "", text))
+        elif self.process is not None and self.process.left_outside:
             notes.append(Note(PROCESSES_LEFT, "", f"{self.process.left_outside} could not be ended"))
         return notes
 

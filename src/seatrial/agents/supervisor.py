@@ -25,6 +25,8 @@ SWEEP_S = 5.0
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 _PAUSE_S = 0.005
+_NOT_FOR_US = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+"""A program may send these to its parent, or to all that it may reach. We end when it has ended."""
 
 
 def supervise(control: int, locale: str, command: list[str]) -> None:
@@ -36,6 +38,8 @@ def supervise(control: int, locale: str, command: list[str]) -> None:
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     os.set_blocking(woken, False)
+    for number in _NOT_FOR_US:
+        signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     os.set_inheritable(control, False)
@@ -68,7 +72,7 @@ def _started(control: int, command: list[str]) -> int:
             os.setsid()
             # Should something kill this process, the program at least does not outlive it.
             _ask_linux(_DEATH_SIGNAL, signal.SIGKILL)
-            for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD):
+            for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, *_NOT_FOR_US):
                 signal.signal(number, signal.SIG_DFL)
             os.execvp(command[0], command)  # noqa: S606 - running the suite's program is what this is for
         except OSError as error:
