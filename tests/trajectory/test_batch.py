@@ -35,7 +35,7 @@ def test_a_step_may_have_all_it_has() -> None:
         b'{"mode":"exact","expected":[{"tool":"a","status":"error","actor":"x","result":{"$any":true},'
         b'"max_duration_ms":5}],"actual":[{"index":9,"id":"1","name":"a","arguments":null,"status":"error","actor":"x",'
         b'"result":0,"started_at":"2026-01-01T00:00:00Z","ended_at":"2026-01-01T00:00:00.004Z","source":"observed",'
-        b'"mode":"simulated","more":1}]}'
+        b'"mode":"simulated"}]}'
     )
     assert decoded(line)["passed"]
 

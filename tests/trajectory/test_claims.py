@@ -215,7 +215,7 @@ def test_arguments_that_are_not_json_fit_no_expected_call_and_are_one_too_many()
     ("step", "judgement"),
     [
         ({"status": "ok"}, "passed"),
-        ({"status": "cancelled"}, "passed"),
+        ({"status": "cancelled"}, "failed"),
         ({"status": "error"}, "failed"),
         ({"status": "timeout"}, "failed"),
         ({}, "errored"),

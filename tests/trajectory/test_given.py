@@ -60,3 +60,20 @@ def test_what_is_no_step_is_an_error_that_says_where(steps: Any, pointer: str) -
     with pytest.raises(SeatrialError) as caught:
         steps_given(steps, ("at",))
     assert (caught.value.code, caught.value.pointer) == ("invalid_document", pointer)
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("args", "arguments"),
+        ("input", "arguments"),
+        ("is_error", "status"),
+        ("argumets", "arguments"),
+        ("output", "result"),
+    ],
+)
+def test_a_key_that_a_step_does_not_have_is_an_error_that_names_the_one_that_is_meant(key: str, meant: str) -> None:
+    with pytest.raises(SeatrialError) as caught:
+        steps_given([{"name": "a"}, {"name": "a", key: {"id": 7}}], ("actual",))
+    assert caught.value.pointer == f"/actual/1/{key}"
+    assert f"write `{meant}`" in caught.value.message

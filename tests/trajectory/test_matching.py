@@ -194,7 +194,7 @@ def test_items_that_name_a_tool_with_and_without_arguments_share_its_calls_optim
         ({"max_calls": 3}, []),
         ({"min_calls": 4}, [None]),
         ({"min_calls": 3}, []),
-        ({"no_errors": True}, [1, 2]),
+        ({"no_errors": True}, [0, 1, 2]),
         ({"no_errors": False}, []),
     ],
     ids=str,
@@ -226,7 +226,7 @@ FLAKY: list[dict[str, Any]] = [
     {"name": "b", "status": "timeout"},
     {"name": "a", "arguments": {"q": "1"}, "status": "ok"},
     {"name": "a", "arguments": {"q": "1"}, "status": "error"},
-    {"name": "c", "status": "cancelled"},
+    {"name": "c", "status": "ok"},
 ]
 
 

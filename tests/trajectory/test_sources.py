@@ -161,7 +161,7 @@ def test_facts_of_the_wrong_type_are_ignored() -> None:
         "end_time": None,
         "duration_ms": -1,
         "status": "great",
-        "error": 5,
+        "error": [],
     }
     assert only([assistant(call)]) == Step(0, "a", {}, None, "messages", "unknown")
 

@@ -31,7 +31,7 @@ def called(steps: list[Step]) -> list[tuple[Any, ...]]:
             step.name,
             str(step.arguments),
             step.arguments_text or "",
-            step.status in FAILED | {"cancelled"},
+            step.status in FAILED,
         )
         for step in steps
     )

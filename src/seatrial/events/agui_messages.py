@@ -129,7 +129,11 @@ def read_messages(values: Any, at: tuple[str | int, ...], notes: list[Note]) -> 
     return messages
 
 
-_FAILED_WORDS = frozenset({"error", "errored", "failed", "failure", "timeout", "timed_out", "denied", "rejected"})
+_FAILED_WORDS = frozenset(
+    {"error", "errored", "failed", "failure", "timeout", "timed_out", "denied", "rejected", "refused", "blocked",
+     "permission_denied", "forbidden", "unauthorized", "not_found", "killed", "terminated", "crashed", "aborted",
+     "interrupted", "cancelled", "canceled"}
+)  # fmt: skip
 
 
 def failure(result: dict[str, Any]) -> str | None:
@@ -140,7 +144,7 @@ def failure(result: dict[str, Any]) -> str | None:
             return key
     for key in ("status", "outcome"):
         value = result.get(key)
-        if type(value) is str and value.lower() in _FAILED_WORDS:
+        if type(value) is str and value.strip().lower() in _FAILED_WORDS:
             return key
     return "success" if result.get("success") is False else None
 
@@ -152,9 +156,11 @@ def failure_mark(metadata: dict[str, Any] | UnsetType) -> dict[str, Any]:
 
 
 def is_marked_failed(metadata: dict[str, Any]) -> bool:
-    """Whether metadata says, under our key, that a tool result is an error."""
+    """Whether metadata says, under our key or as libraries do, that a tool result is an error."""
     ours = metadata.get(KEY)
-    return type(ours) is dict and ours.get("is_error") is True
+    if type(ours) is dict and ours.get("is_error") is True:
+        return True
+    return metadata.get("is_error") is True or metadata.get("isError") is True
 
 
 def upgraded_parts(parts: list[Part], at: tuple[str | int, ...], notes: list[Note]) -> list[Part]:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from seatrial.formats.failure import FAILURE_KEYS, find_failure, read_status
+from seatrial.formats.failure import FAILURE_KEYS, find_failure, is_under_way, read_status
 
 CallStatus = Literal["ok", "error", "timeout", "cancelled", "unknown"]
 ExecutedBy = Literal["agent", "provider", "user"]
@@ -35,6 +35,8 @@ def read_call_facts(value: dict[str, Any]) -> CallFacts | None:
         return None
     duration = _first(value, _DURATION)
     failure = find_failure(value)
+    if failure is not None and failure.status == "unknown" and is_under_way(value.get("status")):
+        failure = None  # as it was when the call was made; its result says more
     facts = CallFacts(
         started_at=_first(value, _STARTED, text=True),
         ended_at=_first(value, _ENDED, text=True),

@@ -389,7 +389,7 @@ class Chat:
         failure = find_failure(said)
         if failure is None:
             return
-        message.is_error = True
+        message.is_error = message.is_error or failure.status != "unknown"
         if not message.content and failure.error is not None:
             message.content = [TextBlock(failure.error)]
         if message.tool_call_id:

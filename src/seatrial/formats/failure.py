@@ -18,60 +18,130 @@ if TYPE_CHECKING:
 _FLAGS: Final = ("is_error", "isError")
 _WORDS: Final = ("status", "outcome", "state")
 _EXIT_CODES: Final = ("exit_code", "exitCode", "returncode", "return_code")
+_ERRORS: Final = ("error", "errorText", "error_text", "errorMessage", "error_message", "exception")
 _STATUS_OF_WORD: Final[Mapping[str, CallStatus]] = {
     **dict.fromkeys(
         ("error", "errored", "failed", "failure", "fail", "denied", "rejected", "refused", "exception", "aborted",
          "incomplete", "interrupted", "output-error", "output-denied", "approval-denied", "crashed", "invalid",
-         "retried"),
+         "retried", "permission_denied", "forbidden", "unauthorized", "unauthenticated", "blocked", "killed",
+         "terminated", "not_found", "unavailable", "internal_error", "bad_request", "rate_limited", "skipped",
+         "tool_error"),
         "error",
     ),
     **dict.fromkeys(("timeout", "timed_out", "timedout", "deadline_exceeded", "expired"), "timeout"),
     **dict.fromkeys(("cancelled", "canceled"), "cancelled"),
-    **dict.fromkeys(("ok", "success", "succeeded", "completed", "complete", "done", "output-available"), "ok"),
+    **dict.fromkeys(
+        ("ok", "success", "successful", "succeeded", "completed", "complete", "done", "finished", "passed",
+         "output-available", "result", "final"),
+        "ok",
+    ),
 }  # fmt: skip
-FAILURE_KEYS: Final = frozenset({*_FLAGS, *_WORDS, *_EXIT_CODES, "error", "success"})
+_UNDER_WAY: Final = frozenset(
+    {"pending", "in_progress", "in-progress", "running", "queued", "started", "requested", "streaming", "searching",
+     "generating", "interpreting", "calling", "call", "partial-call", "input-available", "input-streaming"}
+)  # fmt: skip
+"""What is said of a call that has not ended."""
+_BESIDE: Final = ("metadata", "artifact", "additional_kwargs")
+"""Where libraries keep what their messages have no field for."""
+FAILURE_KEYS: Final = frozenset({*_FLAGS, *_WORDS, *_EXIT_CODES, *_ERRORS, "success"})
 """Keys of a result that this module looks at."""
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """How a result failed."""
+    """How a result failed, or that nobody knows whether it did."""
 
     status: CallStatus
-    """`error`, `timeout` or `cancelled`."""
+    """`error`, `timeout` or `cancelled`; `unknown` for a word that nobody uses for a status."""
     error: str | None
     """What the record says of it, in words."""
 
 
 def find_failure(result: Mapping[str, Any]) -> Failure | None:
     """How this result failed, by the keys that it has; None when nothing says that it did."""
-    if FAILURE_KEYS.isdisjoint(result):
+    if FAILURE_KEYS.isdisjoint(result) and not any(key in result for key in _BESIDE):
         return None
-    status: CallStatus | None = None
-    for key in _WORDS:
-        word = result.get(key)
-        if type(word) is str and (known := _STATUS_OF_WORD.get(word.lower(), "ok")) != "ok":
-            status = known
-    error = result.get("error")
-    text = _error_text(error)
-    if error is True or (error and type(error) in (str, dict, list)):
-        status = status or "error"
-    if any(_says_true(result.get(key)) for key in _FLAGS) or result.get("success") is False:
-        status = status or "error"
-    if any(type(code := result.get(key)) is int and code != 0 for key in _EXIT_CODES):
-        status = status or "error"
-    return None if status is None else Failure(status, text)
+    said = {status for key in _WORDS if (status := _status(result.get(key))) is not None}
+    failed = next((status for status in _BY_WEIGHT if status in said), None)
+    errors = [error for key in _ERRORS if _says_error(error := result.get(key))]
+    if failed is None or failed == "unknown":
+        exits = any(_says_not_zero(result.get(key)) for key in _EXIT_CODES)
+        beside = [more for key in _BESIDE if type(more := result.get(key)) is dict]
+        flags = any(_says_true(given.get(key)) for given in (result, *beside) for key in _FLAGS)
+        if errors or exits or flags or _says_false(result.get("success")):
+            failed = "error"
+    if failed is None:
+        return None
+    return Failure(failed, next((text for error in errors if (text := _error_text(error)) is not None), None))
+
+
+def says_failed(result: Mapping[str, Any]) -> bool:
+    """Whether the keys of a result say that it failed."""
+    failure = find_failure(result)
+    return failure is not None and failure.status != "unknown"
+
+
+def is_under_way(word: Any) -> bool:
+    """Whether a word says that a call has not ended."""
+    return type(word) is str and _plain(word) in _UNDER_WAY
 
 
 def read_status(word: Any) -> CallStatus | None:
     """The status that a word stands for; None for a word that nobody uses for one."""
-    return _STATUS_OF_WORD.get(word.lower()) if type(word) is str else None
+    return _STATUS_OF_WORD.get(_plain(word)) if type(word) is str else None
+
+
+_BY_WEIGHT: Final[tuple[CallStatus, ...]] = ("error", "timeout", "cancelled", "unknown")
+
+
+def _status(word: Any) -> CallStatus | None:
+    """What is said under a key that tells how a call ended; None for what says nothing."""
+    if type(word) is str:
+        plain = _plain(word)
+        if plain.isdecimal():
+            return _status(int(plain)) if len(plain) < 10 else "unknown"
+        return _STATUS_OF_WORD.get(plain, "unknown") if plain else None
+    if type(word) is bool:
+        return "ok" if word else "error"
+    if type(word) is int or type(word) is float:
+        # As HTTP has them; 0 is how programs say that all is well.
+        return "ok" if word == 0 or 200 <= word < 400 else "error"
+    return None
+
+
+def _plain(word: str) -> str:
+    return word.strip().lower()
 
 
 def _says_true(flag: Any) -> bool:
-    return flag is True or flag == 1 or (type(flag) is str and flag.lower() == "true")
+    return flag is True or flag == 1 or (type(flag) is str and _plain(flag) in ("true", "1", "yes"))
+
+
+def _says_false(flag: Any) -> bool:
+    return (
+        flag is False
+        or (type(flag) in (int, float) and flag == 0)
+        or (type(flag) is str and _plain(flag) in ("false", "0", "no"))
+    )
+
+
+def _says_not_zero(code: Any) -> bool:
+    if type(code) is str:
+        digits = code.strip().removeprefix("-")
+        return digits.isdecimal() and bool(digits.strip("0"))
+    return type(code) in (int, float) and code != 0
+
+
+def _says_error(error: Any) -> bool:
+    if type(error) is str:
+        return _plain(error) not in ("", "false", "none", "null")
+    return (
+        error is True or (type(error) in (int, float) and error != 0) or (bool(error) and type(error) in (dict, list))
+    )
 
 
 def _error_text(error: Any) -> str | None:
+    if type(error) is int or type(error) is float:
+        return str(error)
     if type(error) is str:
         return error or None
     if type(error) is dict and error:

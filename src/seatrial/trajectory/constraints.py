@@ -3,8 +3,8 @@
 All but `min_calls` say that something did not happen, so they hold only when all calls are known.
 
 `forbidden`: no step is such a call. `allowed`: every step is a call of one of these tools, any number of times, or of a
-tool that is expected. `max_calls`, `min_calls`: the number of steps. `no_errors`: no step has the status `error` or
-`timeout`. They look at the steps that count, so a failed call that is ignored violates nothing.
+tool that is expected. `max_calls`, `min_calls`: the number of steps. `no_errors`: no step has the status `error`,
+`timeout` or `cancelled`. They look at the steps that count, so a failed call that is ignored violates nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from seatrial.trajectory.item import Item, explain, fits_or_unknown, missing_fac
 from seatrial.trajectory.prose import calls, shown
 from seatrial.trajectory.result import Assertion, MatchResult, Undecided, Violation
 from seatrial.trajectory.step import FAILED, Step
+
+_HOW = {"timeout": "timed out", "cancelled": "was cancelled"}
 
 
 def check_constraints(
@@ -70,7 +72,7 @@ def _findings(
         for index in kept:
             step = steps[index]
             if step.status in FAILED:
-                status = "timed out" if step.status == "timeout" else "failed"
+                status = _HOW.get(step.status, "failed")
                 yield Violation("no_errors", f"{shown(step.name)} {status}", index)
             # A provider runs its tools itself, often gives no result, and says so when one failed.
             elif step.status == "unknown" and step.executed_by != "provider":

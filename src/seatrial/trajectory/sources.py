@@ -17,7 +17,7 @@ from seatrial.formats.calls import (
     GENERATED_ID_PREFIX,
     TOOL_CALL_DROPPED_NO_NAME,
 )
-from seatrial.formats.failure import find_failure
+from seatrial.formats.failure import says_failed
 from seatrial.formats.pairing import TOOL_RESULT_PAIRED_BY_ORDER, TOOL_RESULT_UNPAIRED
 from seatrial.formats.reading import TraceEvent
 from seatrial.trajectory.step import FAILED, Moment, Source, Status, Step, elapsed
@@ -34,6 +34,7 @@ def steps_from_transcript(messages: Iterable[Message], facts: Mapping[str, CallF
     """
     steps: list[Step] = []
     open_calls: dict[str, deque[Step]] = {}
+    in_doubt: list[Step] = []
     for message in messages:
         if type(message) is AssistantMessage:
             made = [block for block in message.content if type(block) is ToolCall]
@@ -48,11 +49,16 @@ def steps_from_transcript(messages: Iterable[Message], facts: Mapping[str, CallF
                 step.tokens, tokens = tokens, None
                 if call.id in facts:
                     _add_facts(step, facts[call.id])
+                    if facts[call.id].status == "unknown":
+                        in_doubt.append(step)
                 turn.setdefault(call.id, deque()).append(step)
                 steps.append(step)
             open_calls |= turn
         elif type(message) is ToolResultMessage and (calls := open_calls.get(message.tool_call_id)) is not None:
             _answer(_next_of(calls), _result(message), message.is_error, message.timestamp)
+    for step in in_doubt:
+        # The record says how the call ended in a word that nobody knows.
+        step.status = "unknown" if step.status == "ok" else step.status
     for step in steps:
         _add_duration(step)
     return steps
@@ -143,6 +149,8 @@ def steps_from_trace(events: Iterable[TraceEvent]) -> tuple[list[Step], list[Not
                 _add_metadata(step, event.metadata)
             if event.output is not None:
                 _answer(step, event.output, step.status in FAILED, None)
+                if event.metadata:
+                    _add_metadata(step, event.metadata)  # it may say that nobody knows how the call ended
             calls.add(step)
             steps.append(step)
         elif event.type == "tool_result" or (event.type == "error" and event.id):
@@ -156,7 +164,7 @@ def steps_from_trace(events: Iterable[TraceEvent]) -> tuple[list[Step], list[Not
             if not event.id:
                 text = f"gave a result that names no call to step {found.index}"
                 notes.append(Note(TOOL_RESULT_PAIRED_BY_ORDER, pointer(index), text))
-            failed = event.type == "error" or find_failure(event.metadata or {}) is not None
+            failed = event.type == "error" or says_failed(event.metadata or {})
             _answer(found, event.text if event.output is None else event.output, failed, event.timestamp)
             if event.metadata:
                 _add_metadata(found, event.metadata)

@@ -18,7 +18,7 @@ ProxyMode = Literal["simulated", "recorded", "stubbed", "injected", "passthrough
 Moment: TypeAlias = str | int | float
 """ISO 8601 text or milliseconds since the epoch, kept as given."""
 
-FAILED: frozenset[Status] = frozenset({"error", "timeout"})
+FAILED: frozenset[Status] = frozenset({"error", "timeout", "cancelled"})
 """The statuses of a call that did not do what it was made for."""
 
 
@@ -59,7 +59,7 @@ class Summary(msgspec.Struct):
     """Unless all calls are known, there may be more; null when none is known."""
     by_name: dict[str, int]
     errors: int | None
-    """Steps with the status `error` or `timeout`; as many at least, unless all calls are known."""
+    """Steps with the status `error`, `timeout` or `cancelled`; as many at least, unless all calls are known."""
     model_calls: int | None
     first_start: Moment | None
     last_end: Moment | None

@@ -125,10 +125,8 @@ def _read_result(said: dict[str, Any], chat: Chat, at: At, *, by_name: bool) -> 
     message.content = chat.result_blocks(said.get("content"), (*at, "content"))
     if (artifact := said.get("artifact")) is not None:
         message.details = artifact
-    chat.mark_failure(message, {"status": said.get("status")})
-    more = said.get("additional_kwargs")
-    if type(more) is dict:
-        chat.mark_failure(message, {"is_error": more.get("is_error")})
+    keys = ("status", "artifact", "additional_kwargs", "response_metadata")
+    chat.mark_failure(message, {key: said[key] for key in keys if key in said})
     chat.add_result(message, at)
 
 

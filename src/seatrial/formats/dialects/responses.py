@@ -22,7 +22,7 @@ from msgspec import UNSET
 from seatrial.formats.calls import Call, nameless_note, set_arguments
 from seatrial.formats.chat import Chat
 from seatrial.formats.dialects import openai
-from seatrial.formats.failure import Failure, find_failure, read_status
+from seatrial.formats.failure import Failure, find_failure, read_status, says_failed
 from seatrial.formats.parts import At, read_text
 from seatrial.formats.turn import ARGUMENTS_CUT
 from seatrial.transcript import ToolCall, ToolResultMessage, note_code, pointer
@@ -161,7 +161,7 @@ def _hosted(
 def _hosted_result(
     item: dict[str, Any], call: ToolCall, keys: tuple[str, ...], chat: Chat, at: At
 ) -> ToolResultMessage | None:
-    failure: Failure | None = find_failure(item)
+    failure: Failure | None = find_failure(item) if says_failed(item) else None
     output = next((item[key] for key in keys if item.get(key) is not None), None)
     if failure is None and output is None:
         # The provider keeps the result to itself, and says how the call ended.
