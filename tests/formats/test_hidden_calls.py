@@ -172,3 +172,69 @@ def test_a_call_under_a_known_id_with_another_name_is_another_call() -> None:
 def test_more_than_can_be_looked_at_may_hold_a_call() -> None:
     assert may_hold_call("documents", [{}] * 100_000)
     assert not may_hold_call("documents", [{"text": "a"}] * 1_000)
+
+
+TOOL_USE = {"type": "tool_use", "id": "t1", "name": "delete_account", "input": {}}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": [TEXT], "tool_calls": [OPENAI_CALL]},
+        {"content": [TEXT], "function_call": '{"name": "delete_account"}'},
+        {"content": [{**TEXT, "tool_calls": [OPENAI_CALL]}]},
+        {"content": [TEXT], "extra": {"anything": 1}},
+    ],
+    ids=str,
+)
+def test_a_transcript_whose_messages_have_other_keys_is_partial(message: dict[str, Any]) -> None:
+    said = {"role": "assistant", "stop_reason": "end_turn", **message}
+    assert _level([said], "transcript") == "partial"
+    assert _level({"messages": [said]}, "transcript") == "partial"
+    assert extract(formats.read(json.dumps(said).encode() + b"\n", "transcript")).completeness.level == "partial"
+
+
+def test_a_transcript_with_a_plain_key_that_is_not_its_own_is_complete_and_says_so() -> None:
+    reading = _read([{"role": "assistant", "stop_reason": "end_turn", "content": [TEXT], "model": "m"}], "transcript")
+    assert [(note.code, note.pointer, note.weight) for note in reading.notes] == [
+        ("key_dropped", "/0/model", "harmless")
+    ]
+
+
+def test_messages_with_a_stop_reason_and_tool_calls_are_read_with_their_calls() -> None:
+    document = [{"role": "assistant", "stop_reason": "end_turn", "content": [TEXT], "tool_calls": [OPENAI_CALL]}]
+    assert [step.name for step in extract(_read(document)).steps] == ["delete_account"]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        [{"role": "assistant", "content": TOOL_USE}],
+        [{"role": "assistant", "content": {"toolUse": {"toolUseId": "t1", "name": "delete_account", "input": {}}}}],
+        [{"type": "ai", "content": TOOL_USE, "id": "m"}],
+        {**ANTHROPIC, "content": TOOL_USE},
+    ],
+    ids=str,
+)
+def test_a_content_that_is_one_call_is_that_call(document: Any) -> None:
+    assert [step.name for step in extract(_read(document)).steps] == ["delete_account"]
+
+
+def test_a_content_object_that_is_no_part_but_holds_a_call_makes_the_record_partial() -> None:
+    content = {"parts": [{"functionCall": {"name": "delete_account", "args": {}}}]}
+    assert _level([{"role": "assistant", "content": content}], "openai") == "partial"
+
+
+def test_a_tool_use_block_in_a_message_of_the_user_counts_as_the_agents() -> None:
+    trajectory = extract(_read([{"role": "user", "content": [TOOL_USE]}, ANSWER], "anthropic"))
+    assert [(step.name, step.executed_by) for step in trajectory.steps] == [("delete_account", "agent")]
+
+
+def test_a_langchain_block_with_the_id_of_another_call_is_a_call_of_its_own() -> None:
+    listed = {"name": "search", "args": {}, "id": "t1", "type": "tool_call"}
+    names = [step.name for step in extract(_read([{**AI, "content": [TOOL_USE], "tool_calls": [listed]}])).steps]
+    assert sorted(names) == ["delete_account", "search"]
+    same = {**listed, "name": "delete_account"}
+    assert [step.name for step in extract(_read([{**AI, "content": [TOOL_USE], "tool_calls": [same]}])).steps] == [
+        "delete_account"
+    ]

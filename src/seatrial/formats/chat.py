@@ -9,7 +9,7 @@ What cannot be read gets a note. Dropping something that may be, or hold, a call
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
@@ -17,7 +17,7 @@ import msgspec
 
 from seatrial import wire
 from seatrial.formats.call_facts import CallFacts, ExecutedBy
-from seatrial.formats.calls import Call, generated_id, generated_id_note
+from seatrial.formats.calls import Call, generated_id, generated_id_note, read_call
 from seatrial.formats.failure import find_failure
 from seatrial.formats.keys import KEY_DROPPED, KEYS_WITHOUT_CALLS, may_hold_call
 from seatrial.formats.limits import most_pieces, note_cut
@@ -47,7 +47,7 @@ from seatrial.transcript import (
     pointer,
 )
 from seatrial.transcript.arguments import arguments_note
-from seatrial.transcript.salvage import MAX_TIMESTAMP, MESSAGE_DROPPED, VALUE_DROPPED
+from seatrial.transcript.salvage import CONTENT_RESHAPED, MAX_TIMESTAMP, MESSAGE_DROPPED, VALUE_DROPPED
 
 MESSAGES_MISSING = note_code(
     "messages_missing", "The source has no messages; one assistant message with the answer stands for them.", "harmless"
@@ -76,6 +76,7 @@ TOOL_RESULT_REPEATED = note_code(
 Piece: TypeAlias = AssistantBlock | ImageBlock | ToolResultMessage
 """What a part of a message's content comes to."""
 
+_NO_CALLS: Mapping[str, str] = {}
 _SAYS_NOTHING: tuple[Any, ...] = (None, "", [], {}, False, 0)
 
 
@@ -202,7 +203,7 @@ class Chat:
         self.add_user_pieces(self.pieces(content, at, agent=False), at, timestamp)
 
     def add_user_pieces(self, pieces: Iterable[Piece], at: At, timestamp: int | None = None) -> None:
-        """The same for content that is read already; calls in it are the user's own."""
+        """The same for content that is read already; calls in it count as the agent's."""
         blocks: list[UserBlock] = []
         others = 0
         for piece in pieces:
@@ -216,7 +217,7 @@ class Chat:
             if type(piece) is ToolResultMessage:
                 self.add(piece)
             elif type(piece) is ToolCall:
-                self.set_facts(piece.id, executed_by="user")
+                self.tally.add(CALLS_OUTSIDE_ASSISTANT, at, "a tool call in a message of the user", each="user")
                 self.add(AssistantMessage([piece], StopReason.TOOL_USE))
             else:
                 self.tally.notes.append(dropped_part({"type": "reasoning"}, at))
@@ -248,10 +249,16 @@ class Chat:
         """Text of the agent: what is visible, and the thoughts that its tags hide."""
         return [*self._counted(unweave(text, self.tally, at, self._thoughts_left))]
 
-    def pieces(self, content: Any, at: At, *, agent: bool, known_calls: frozenset[str] = frozenset()) -> list[Piece]:
-        """What a content comes to: text, or parts of any dialect. Calls with one of the `known_calls` are left out."""
+    def pieces(self, content: Any, at: At, *, agent: bool, known_calls: Mapping[str, str] = _NO_CALLS) -> list[Piece]:
+        """What a content comes to: text, or parts of any dialect.
+
+        What repeats one of the `known_calls` (names by id) is left out.
+        """
         if content is None:
             return []
+        if agent and type(content) is dict and self._is_part(content):
+            self.tally.add(CONTENT_RESHAPED, at, "the content is one part, not an array of them", each="")
+            return [*self.part_pieces(content, at, agent=True, known_calls=repeatable_calls(content, known_calls))]
         if type(content) is not list:
             text = read_text(content, at, self.tally.notes)
             if agent and may_hold_call("content", content):
@@ -261,7 +268,9 @@ class Chat:
         for index, part in enumerate(content):
             if not self.takes_piece((*at, index)):
                 break
-            for piece in self.part_pieces(part, (*at, index), agent=agent, known_calls=known_calls):
+            for piece in self.part_pieces(
+                part, (*at, index), agent=agent, known_calls=repeatable_calls(part, known_calls)
+            ):
                 if type(piece) is ReasoningDetailsBlock and pieces and type(pieces[-1]) is ReasoningDetailsBlock:
                     pieces[-1].details.extend(piece.details)
                 else:
@@ -297,6 +306,11 @@ class Chat:
             return ()
         self._note_part(part, at, agent=agent)
         return (block,)
+
+    def _is_part(self, content: dict[str, Any]) -> bool:
+        from seatrial.formats.dialects import find_part_reader
+
+        return find_part_reader(content) is not None or read_part(content) is not None
 
     def _note_part(self, part: Any, at: At, *, agent: bool) -> None:
         if type(part) is dict:
@@ -458,6 +472,14 @@ def add_block(blocks: list[AssistantBlock], block: AssistantBlock) -> None:
         last.details.extend(block.details)
     else:
         blocks.append(block)
+
+
+def repeatable_calls(part: Any, known_calls: Mapping[str, str]) -> frozenset[str]:
+    """The ids of the calls that a part may repeat: a call of another name is another call, whatever its id."""
+    call = read_call(part) if known_calls else None
+    if call is not None and call.id is not None and known_calls.get(call.id, call.name) != call.name:
+        return frozenset(known_calls) - {call.id}
+    return frozenset(known_calls)
 
 
 def _stop_reason(blocks: list[AssistantBlock]) -> StopReason:

@@ -31,6 +31,7 @@ _TRANSCRIPT_PARTS: Final = frozenset({"tool_call", "reasoning", "reasoning_detai
 _OPENAI_PARTS: Final = frozenset({"image_url", "input_audio", "file", "refusal"})
 _OPENAI_ROLES: Final = frozenset({"tool", "developer", "function"})
 _OPENAI_KEYS: Final = ("tool_calls", "tool_call_id", "function_call", "refusal")
+CALL_KEYS: Final = ("tool_calls", "toolCalls", "function_call")
 _BESIDES: Final = ("parts", "final_response", "output_messages")
 """Keys with which something is not a chat message or request of one of these formats."""
 
@@ -76,7 +77,7 @@ def _message(entry: Members) -> tuple[str, Sniff] | None:
         return "anthropic", Sniff(SURE, "a response of the type message")
     if role == "tool_result" or (role == "custom" and "kind" in entry):
         return "transcript", Sniff(SURE, f"a message of the role {role}")
-    if "stop_reason" in entry:
+    if "stop_reason" in entry and not any(says_something(entry.get(key)) for key in CALL_KEYS):
         return "transcript", Sniff(SURE, "a message with a stop_reason")
     for key in ("reasoning", "reasoning_details"):
         if says_something(entry.get(key)):

@@ -5,18 +5,24 @@ An object that holds messages and what else is known of the run (`Transcript` as
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, get_args
 
 import msgspec
 
 from seatrial import wire
-from seatrial.formats.chat_sniffing import sniff_chat
-from seatrial.formats.keys import calls_in_metadata
+from seatrial.errors import SeatrialError
+from seatrial.formats.chat import Chat
+from seatrial.formats.chat_sniffing import CALL_KEYS, sniff_chat
+from seatrial.formats.keys import calls_in_metadata, may_hold_call
 from seatrial.formats.loss import losses
+from seatrial.formats.parts import At
 from seatrial.formats.reading import Reading, Written
 from seatrial.formats.sniffing import Sample, Sniff
-from seatrial.transcript import AssistantMessage, Note, RunIdentity, Transcript, Usage
+from seatrial.formats.tally import Tally
+from seatrial.transcript import AssistantMessage, Message, Note, RunIdentity, Transcript, Usage
 from seatrial.transcript.document import encode_lines, encode_messages, read_messages
+from seatrial.transcript.messages import AssistantBlock, UserBlock
 from seatrial.transcript.salvage import VALUE_DROPPED
 
 FORMAT: Final = "transcript"
@@ -42,6 +48,7 @@ def read(data: bytes) -> Reading:
     """Read messages from an array, an object that holds one, a single message, or lines."""
     messages, notes = read_messages(data)
     run = _read_run(data, notes)
+    _note_unread_keys(data, notes)
     notes += filter(
         None, [calls_in_metadata(key, value, "metadata", messages=messages) for key, value in run.metadata.items()]
     )
@@ -75,6 +82,61 @@ def _read_run(data: bytes, notes: list[Note]) -> _Run:
     return _Run()
 
 
+def _note_unread_keys(data: bytes, notes: list[Note]) -> None:
+    """Note the keys of messages and blocks that the transcript does not have: a call may stand under one."""
+    chat = Chat(Tally())
+    for message, at in _entries(data):
+        role = message.get("role")
+        if type(role) is not str or role not in _MESSAGE_KEYS:
+            continue  # kept whole, with a note
+        _note_keys(message, _MESSAGE_KEYS[role], chat, at, agent=role == "assistant")
+        content = message.get("content")
+        for index, block in enumerate(content if type(content) is list else ()):
+            if type(block) is dict and type(kind := block.get("type")) is str and kind in _BLOCK_KEYS:
+                _note_keys(block, _BLOCK_KEYS[kind], chat, (*at, "content", index), agent=role == "assistant")
+    notes += chat.tally.total()
+
+
+def _note_keys(item: dict[str, Any], known: frozenset[str], chat: Chat, at: At, *, agent: bool) -> None:
+    for key in item.keys() - known:
+        # A call is one also where it is written as text.
+        value = [item[key]] if key in CALL_KEYS and item[key] else item[key]
+        chat.drop_key(key, value, at, agent=agent or may_hold_call(key, value))
+
+
+def _entries(data: bytes) -> Iterator[tuple[dict[str, Any], At]]:
+    """The messages in the bytes, as they are, and where they stand."""
+    try:
+        document = wire.decode(data, repairs=[])
+    except SeatrialError:
+        for number, line in enumerate(data.split(b"\n")):
+            try:
+                document = wire.decode(line, repairs=[])
+            except SeatrialError:
+                continue  # noted where the messages are read
+            if type(document) is dict:
+                yield document, (number,)
+        return
+    at: At = ()
+    if type(document) is dict:
+        if "role" in document:
+            yield document, ()
+            return
+        document, at = document.get("messages"), ("messages",)
+    for index, entry in enumerate(document if type(document) is list else ()):
+        if type(entry) is dict:
+            yield entry, (*at, index)
+
+
+def _keys(structs: Iterable[type[msgspec.Struct]]) -> dict[str, frozenset[str]]:
+    """The keys that each of these structs has, by its tag."""
+    configs = [(struct, struct.__struct_config__) for struct in structs]
+    return {
+        str(config.tag): frozenset({str(config.tag_field), *struct.__struct_encode_fields__})
+        for struct, config in configs
+    }
+
+
 def _losses(transcript: Transcript) -> list[Note]:
     """What the run knows and its messages do not say."""
     said = Transcript(transcript.messages)
@@ -92,6 +154,8 @@ def _usage_of_messages(transcript: Transcript) -> Usage | None:
     return Usage(*[sum([getattr(usage, field) for usage in given]) for field in Usage.__struct_fields__])
 
 
+_MESSAGE_KEYS = _keys(get_args(Message))
+_BLOCK_KEYS = _keys({*get_args(AssistantBlock), *get_args(UserBlock)})
 _READ = frozenset({"messages", *_Run.__struct_encode_fields__})
 _RUN = msgspec.json.Decoder(_Run)
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])

@@ -18,12 +18,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from seatrial import wire
 from seatrial.formats.calls import Call, nameless_note, read_call, set_arguments
-from seatrial.formats.chat import TOOL_CALLS_INVALID, Chat, Piece
+from seatrial.formats.chat import TOOL_CALLS_INVALID, Chat, Piece, repeatable_calls
 from seatrial.formats.dialects import anthropic, bedrock, gemini, openai, responses
 from seatrial.formats.dialects.responses import ITEM_WITHOUT_CALL
 from seatrial.formats.keys import may_hold_call
@@ -133,7 +133,7 @@ def _read_result(said: dict[str, Any], chat: Chat, at: At, *, by_name: bool) -> 
 def _read_ai(said: dict[str, Any], chat: Chat, at: At) -> None:
     chat.close_turn()
     listed = [*_listed(said, chat, at, "tool_calls"), *_listed(said, chat, at, "invalid_tool_calls")]
-    known = frozenset(call.id for call, _ in listed if call.id is not None)
+    known = {call.id: call.name for call, _ in listed if call.id is not None}
     message = chat.extend_turn([], at)
     _read_kwargs_before(said, chat, at)
     _read_content(said.get("content"), known, chat, (*at, "content"))
@@ -163,15 +163,17 @@ def _listed(said: dict[str, Any], chat: Chat, at: At, key: str) -> list[tuple[Ca
     return found
 
 
-def _read_content(content: Any, known: frozenset[str], chat: Chat, at: At) -> None:
+def _read_content(content: Any, known: Mapping[str, str], chat: Chat, at: At) -> None:
     if type(content) is not list:
-        chat.extend_turn(chat.pieces(content, at, agent=True), at)
+        chat.extend_turn(chat.pieces(content, at, agent=True, known_calls=known), at)
         return
     for index, part in enumerate(content):
         where = (*at, index)
         if not _is_responses_item(part):
-            chat.extend_turn(chat.part_pieces(part, where, agent=True, known_calls=known), where)
-        elif type(call_id := part.get("call_id")) is not str or call_id not in known:
+            chat.extend_turn(
+                chat.part_pieces(part, where, agent=True, known_calls=repeatable_calls(part, known)), where
+            )
+        elif type(call_id := part.get("call_id")) is not str or call_id not in repeatable_calls(part, known):
             responses.read(part, chat, where)
 
 

@@ -153,7 +153,7 @@ def _are_requested_by_user(item: dict[str, Any]) -> bool:
 def _read_assistant(item: dict[str, Any], chat: Chat, at: At, timestamp: int | None) -> None:
     pieces: list[Piece] = [*_reasoning(item, chat, at), *_thinking(item.get("thinking"), chat, (*at, "thinking"))]
     calls = _calls(item, chat, at)
-    known_calls = frozenset([piece.id for piece in calls if type(piece) is ToolCall])
+    known_calls = {piece.id: piece.name for piece in calls if type(piece) is ToolCall}
     content = item.get("content")
     pieces += chat.pieces("" if content is None else content, (*at, "content"), agent=True, known_calls=known_calls)
     if refusal := item.get("refusal"):
