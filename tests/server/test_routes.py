@@ -532,20 +532,21 @@ def test_a_browser_whose_connection_broke_gets_the_rest_and_terminal_once(store:
     with_server(store, scenario)
 
 
-def test_the_id_of_terminal_is_answered_for_its_own_run_and_only_once_that_has_ended(store: Store) -> None:
+@pytest.mark.parametrize("view", ["stream", "ag-ui"])
+def test_the_id_of_terminal_is_answered_for_its_own_run_and_only_once_that_has_ended(store: Store, view: str) -> None:
     async def scenario(client: aiohttp.ClientSession) -> None:
         run, running = await created(client), await created(client, agent="sleeper")
         await ended(client, run["runId"])
 
         async def status(of: str, last: str) -> int:
-            async with client.get(f"/v1/runs/{of}/stream", headers={"Last-Event-ID": last}) as response:
+            async with client.get(f"/v1/runs/{of}/{view}", headers={"Last-Event-ID": last}) as response:
                 return response.status
 
         assert await status(run["runId"], f"{run['runId']}:end") == 204
         assert await status(run["runId"], f"{running['runId']}:end") == 400
         assert await status(running["runId"], f"{running['runId']}:end") == 400
         assert await status("nobody", "nobody:end") == 404
-        async with client.get(f"/v1/runs/{run['runId']}/stream?after={run['runId']}:end") as response:
+        async with client.get(f"/v1/runs/{run['runId']}/{view}?after={run['runId']}:end") as response:
             assert (response.status, await response.read()) == (204, b"")
         # An answer without content must not be taken for one that can be kept.
         assert response.headers["cache-control"] == "no-store"

@@ -47,6 +47,10 @@ Name = TypeVar("Name", bound=str)
 _MAX_SEQUENCE = 2**63 - 1
 _STATUSES: tuple[TaskStatus, ...] = ("pending", "running", "input_required", "completed", "failed", "cancelled")
 
+_HAS_TERMINAL = {
+    204: "The client has TERMINAL, as its Last-Event-ID says: there is nothing more, and it need not come back"
+}
+
 _CREATE_RUN = msgspec.json.Decoder(CreateRun)
 _PUSH_EVENTS = msgspec.json.Decoder(PushEvents)
 
@@ -141,9 +145,7 @@ async def cancel_run(run_id: RunId, service: Service) -> ServedRun:
             SSE: "One frame for each envelope, `id:` its cursor; KEEPALIVE has none, and TERMINAL `<runId>:end`",
             NDJSON: "One envelope, KEEPALIVE or TERMINAL in each line",
         },
-        also={
-            204: "The client has TERMINAL, as its Last-Event-ID says: there is nothing more, and it need not come back"
-        },
+        also=_HAS_TERMINAL,
         problems=("not_found", "cursor_ahead", "cursor_expired"),
         refusals={406: "Neither form is accepted"},
     ).opt,
@@ -170,7 +172,7 @@ async def stream_run(
     id of TERMINAL it is answered 204, and stops. Works for every run of the store, those of experiments too.
     """
     form = chosen_form(request.headers.get("accept"))
-    if terminal_text(run_id) in (last_event_id, after) and (await feeds.head(run_id)).closed:
+    if await _has_terminal(run_id, after, last_event_id, feeds):
         return no_more
     position = _position(run_id, after, last_event_id)
     if start == "tail" and position is not None:
@@ -223,6 +225,7 @@ async def push_events(run_id: RunId, body: RawBody, service: Service) -> PushRes
     opt=Contract(
         streams={SSE: "One bare AG-UI event in each frame; keepalives are comments"},
         bare=True,
+        also=_HAS_TERMINAL,
         problems=("not_found", "cursor_ahead", "cursor_expired"),
     ).opt,
 )
@@ -232,8 +235,10 @@ async def join_agui(
     """A run for an AG-UI client that joins late, or comes back.
 
     RUN_STARTED, what the client lacks (snapshots; without a cursor), a new START of what is open, and then the events.
-    The stream ends behind the run's terminal event.
+    The stream ends behind the run's terminal event. A client that has TERMINAL of the native stream is answered 204.
     """
+    if await _has_terminal(run_id, after, last_event_id, feeds):
+        return no_more
     return await agui_stream(feeds, store, run_id, after=_position(run_id, after, last_event_id))
 
 
@@ -283,6 +288,11 @@ OPERATIONS = [
     get_thread,
 ]
 """Everything under /v1."""
+
+
+async def _has_terminal(run_id: str, after: str | None, last_event_id: str | None, feeds: Feeds) -> bool:
+    """Whether the client has all of a run that has ended, as its cursor says."""
+    return terminal_text(run_id) in (last_event_id, after) and (await feeds.head(run_id)).closed
 
 
 def _position(run_id: str, after: str | None, last_event_id: str | None) -> int | None:
