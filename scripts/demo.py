@@ -20,41 +20,56 @@ from seatrial.client import SyncClient
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = Path(".cache/demo")
 TOUR: list[tuple[str, str, int]] = [
-    ("An agent's answer, with what was wrong in it", "seatrial lint samples/agent-response-flawed.json", 0),
+    ("An agent's answer, and everything that is wrong with it", "seatrial lint samples/agent-response-flawed.json", 0),
     (
-        "The same answer, held to a promise that it breaks",
+        "An answer that lacks the messages its agent promised",
         "seatrial lint samples/agent-response-thin.json --response-mode rich --strictness strict",
         1,
     ),
     (
-        "One record, another format; what did not fit is reported",
+        "Convert a record to another format; what does not fit is reported",
         "seatrial convert samples/openrouter-request.json --to anthropic",
         0,
     ),
-    ("The tool trajectory of a recorded OpenAI stream", "seatrial steps samples/openai-stream.sse", 0),
-    ("An event stream that is in order, folded", "seatrial events samples/agui-run.sse", 0),
-    ("And one that is not", "seatrial events samples/events-violation.ndjson", 1),
-    ("Trajectories against expectations", "seatrial match samples/match.jsonl --text", 1),
+    ("The tool calls of a LangChain conversation, read as it is", "seatrial steps samples/langchain-messages.json", 0),
+    ("A format that Seatrial does not read is refused by name", "seatrial steps samples/atif-unread.json", 3),
+    ("A valid event stream, folded into messages", "seatrial events samples/agui-run.sse", 0),
+    ("And an invalid one", "seatrial events samples/events-violation.ndjson", 1),
+    ("Tool calls compared with what was expected", "seatrial match samples/match.jsonl --text", 1),
+]
+UNKNOWN_CALLS: list[tuple[str, str, int]] = [
+    (
+        "Did it make a refund? This agent returns only text, so nobody knows: errored, not passed",
+        "seatrial run examples/calls.suite.yaml --quiet --name unknown --agent text-only",
+        3,
+    ),
+    (
+        "The remedy: the same agent returns its messages, and its refund is found; the other one is declared to have "
+        "no tools (tool_access: none), and passes",
+        "seatrial run examples/calls.suite.yaml --quiet --name known --agent with-messages --agent no-tools",
+        1,
+    ),
 ]
 SUITE = "seatrial run examples/shop.suite.yaml --quiet --skip-judges"
 
 
 def main() -> int:
     """Run the tour; 0 when every command ended as it should."""
-    surprises = sum([not ran_as_expected(*stop) for stop in TOUR])
     shutil.rmtree(ROOT / OUTPUT, ignore_errors=True)
     store = {"SEATRIAL_STORE": str(OUTPUT / "runs.db"), "SHOP_PYTHON": sys.executable}
+    surprises = sum([not ran_as_expected(*stop) for stop in TOUR])
+    surprises += sum([not ran_as_expected(*stop, store) for stop in UNKNOWN_CALLS])
     with listening("shop.stream_agent") as stream:
         with listening("shop.http_agent") as http:
             surprises += not ran_as_expected(
-                "Four agents of four kinds on one suite, and why each run failed that did",
+                "One suite, four kinds of agents, and why each failed run failed",
                 f"{SUITE} --name before --html {OUTPUT}/report.html",
                 1,
                 {**store, "SHOP_HTTP_URL": http, "SHOP_STREAM_URL": stream},
             )
         with listening("shop.http_agent", "--careful") as http:
             surprises += not ran_as_expected(
-                "The HTTP agent, after it learned to look before it refunds",
+                "The HTTP agent again, now fixed: it looks the order up before it refunds",
                 f"{SUITE} --name after --agent http",
                 0,
                 {**store, "SHOP_HTTP_URL": http, "SHOP_STREAM_URL": stream},
@@ -69,8 +84,8 @@ def main() -> int:
 
 
 def survives_a_killed_server(store: Mapping[str, str]) -> bool:
-    """Follow a run whose server is killed in the middle of it, and say whether all of it came."""
-    show("A run is followed while its server is killed and started again: nothing is missing, nothing comes twice")
+    """Follow a run whose server is killed in the middle of it, and say whether all of it arrived."""
+    show("Follow a run while its server is killed and restarted: nothing is lost, nothing comes twice")
     with serving(store) as url:
         with SyncClient(url) as client:
             run_id = client.create_run("storyteller", push=True).run_id
@@ -80,7 +95,7 @@ def survives_a_killed_server(store: Mapping[str, str]) -> bool:
         tell(url, run_id, "Out of the harbour, ", "round the lighthouse, ")
         wait_for_delivery(url, of=4)
         time.sleep(1)  # for it to be seen
-    print("  (the server is killed, and started again)", flush=True)
+    print("  (the server is killed and restarted)", flush=True)
     with serving(store, port=url.rpartition(":")[2]):
         tell(url, run_id, "and back.")
         with SyncClient(url) as client:
@@ -104,7 +119,7 @@ def tell(url: str, run_id: str, *words: str) -> None:
 
 
 def wait_for_delivery(url: str, *, of: int) -> None:
-    """Wait until whoever follows has been given so many events: on a busy machine a program takes long to start."""
+    """Wait until the follower has received so many events: on a busy machine a program takes long to start."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
         with urlopen(f"{url}/metrics") as answer:  # noqa: S310 (our own server)

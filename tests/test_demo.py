@@ -21,8 +21,14 @@ def test_the_demo_ends_as_expected_with_passes_and_failures() -> None:
     assert ran.returncode == 0, ran.stderr + ran.stdout
     # runs, passed, failed, errored
     rows = ("cli 7 5 2 0", "http 7 4 3 0", "python 7 7 0 0", "stream 7 6 1 0")
-    told = [" ".join(line.split()) for line in ran.stdout.splitlines()]
-    assert all(any(line.startswith(row) for line in told) for row in rows)
+    lines = [" ".join(line.split()) for line in ran.stdout.splitlines()]
+    assert all(any(line.startswith(row) for line in lines) for row in rows)
+    for row in ("text-only 2 0 0 2", "with-messages 2 1 1 0", "no-tools 2 2 0 0"):
+        assert any(line.startswith(row) for line in lines), row
+    text = " ".join(lines)
+    assert "the agent returned an answer and nothing that lists its calls (calls_not_listed)" in text
+    assert "To do: return the messages or a trace with the answer" in text
+    assert "this is an ATIF trajectory" in ran.stderr
     page = Path(ran.stdout.split("The report: ")[1].splitlines()[0])
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert "3 became better, 0 worse" in ran.stdout

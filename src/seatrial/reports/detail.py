@@ -148,7 +148,9 @@ def _message(run: Run) -> str:
     telling.sort(key=lambda verdict: not verdict.required)
     if telling:
         # All of them: that it was negated, what a score had to reach, or what a judge thought, comes last.
-        return f"{grader_name(telling[0].grader, telling[0].basis)}: {'; '.join(telling[0].reasons)}"
+        reasons = "; ".join(telling[0].reasons)
+        basis = None if "(basis: " in reasons else telling[0].basis
+        return f"{grader_name(telling[0].grader, basis)}: {reasons}"
     if run.grade is not None and run.grade.reasons:
         return run.grade.reasons[0]
     return f"the run is {run.status}" if run.status != "completed" else "the run was not graded"

@@ -15,7 +15,7 @@ from seatrial.reports.rows import Cell, RunRow, matrix
 from seatrial.reports.terminal import agents_table, graders_table
 
 MAX_LISTED = 50
-MAX_REASON = 300
+MAX_REASON = 800
 MAX_NOTES = 5
 
 # A character reference is always text, never structure; and inside <code> nothing is a link or a mention.

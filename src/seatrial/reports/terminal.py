@@ -9,7 +9,7 @@ from textwrap import wrap
 from seatrial.printable import coloured, one_line
 from seatrial.reports import figures
 from seatrial.reports.left_out import left_out_columns, left_out_sentences
-from seatrial.reports.notes import calls_text, note_text, notes_table, notes_text, remarks, without_run
+from seatrial.reports.notes import calls_reason, calls_text, note_text, notes_table, notes_text, remarks, without_run
 from seatrial.reports.report import ERRORED_NOTE, Report, not_judged, reason
 from seatrial.reports.rows import RunRow
 from seatrial.reports.summary import AgentSummary
@@ -17,7 +17,7 @@ from seatrial.reports.table import table
 
 MAX_LISTED = 10
 MAX_APART = 3
-MAX_REASON = 400
+MAX_REASON = 800
 WIDTH = 110
 
 _INDENT = " " * 10
@@ -202,7 +202,7 @@ def _told(row: RunRow) -> Iterator[str]:
     """Why a run did not pass, and the last line of what a fault left: a log ends with what matters."""
     why = reason(row)
     yield why
-    if row.calls_incomplete:
+    if row.calls_incomplete and calls_reason(row) not in why:
         yield calls_text(row)
     if noted := notes_text(row):
         yield noted

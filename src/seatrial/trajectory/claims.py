@@ -84,7 +84,7 @@ def known_calls(completeness: Completeness | None, source: str | None = None) ->
 
 def what_is_missing(known: Completeness) -> str:
     """Why not all calls are known, with the first reasons: code, pointer, sentence."""
-    head = "the agent's calls are not known" if known.level == "none" else "not all of the agent's calls are known"
+    head = "the agent's calls are unknown" if known.level == "none" else "not all of the agent's calls are known"
     shown = known.reasons[:SHOWN_REASONS]
     reasons = [f"{note.message} ({note.code}{f' at {note.pointer}' if note.pointer else ''})" for note in shown]
     left = len(known.reasons) - len(shown) + known.omitted

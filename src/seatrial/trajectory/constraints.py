@@ -55,7 +55,7 @@ def _findings(
                 continue
             name = shown(steps[index].name)
             if fit:
-                yield Violation("forbidden", f"{name} must not be called so", index)
+                yield Violation("forbidden", f"{name} is a forbidden call", index)
             else:
                 lacking = _lacking(item, steps[index])
                 text = f"whether step {index} ({name}) is a forbidden call: the record does not have its {lacking}"

@@ -36,7 +36,7 @@ def paragraph(
     happened = "The agent made just these." if as_expected else _happened(called, kept, result)
     sentences = [_expected(expectation), happened]
     if result.errored is not None:
-        return " ".join([*sentences, f"There is no verdict: {result.errored}."])
+        return " ".join([*sentences, f"No verdict: {result.errored}."])
     checked = result.assertions
     if expectation.mode != "any_order":
         if not as_expected:

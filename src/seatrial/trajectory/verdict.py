@@ -110,7 +110,7 @@ def give_up(result: MatchResult, known: Completeness) -> None:
         result.errored = f"it is not known {questions}"
         result.hint = "record the results of all calls, with their status and times"
     else:
-        result.errored = f"{what_is_missing(known)}. So it is not known {questions}"
+        result.errored = f"{what_is_missing(known)}. So it is unknown {questions}"
         result.hint = what_to_do(known)
 
 
