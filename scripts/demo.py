@@ -32,7 +32,7 @@ TOUR: list[tuple[str, str, int]] = [
         0,
     ),
     ("The tool calls of a LangChain conversation, read as it is", "seatrial steps samples/langchain-messages.json", 0),
-    ("A format that Seatrial does not read is refused by name", "seatrial steps samples/atif-unread.json", 3),
+    ("A format that Seatrial does not read is refused by name", "seatrial steps examples/atif-trajectory.json", 3),
     ("A valid event stream, folded into messages", "seatrial events samples/agui-run.sse", 0),
     ("And an invalid one", "seatrial events samples/events-violation.ndjson", 1),
     ("Tool calls compared with what was expected", "seatrial match samples/match.jsonl --text", 1),

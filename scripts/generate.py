@@ -1,4 +1,4 @@
-"""Write what is generated: schemas/, docs/notes.md, docs/errors.md, docs/faults.md, docs/cli.md.
+"""Write what is generated: schemas/, docs/notes.md, docs/errors.md, docs/faults.md, docs/cli.md, and parts of others.
 
 `python scripts/generate.py` writes; `generated()` gives the texts, and a test holds the files to them.
 """
@@ -9,11 +9,15 @@ import argparse
 import importlib
 import json
 import pkgutil
+import textwrap
 from pathlib import Path
 
 import seatrial
 from seatrial.cli.main import COMMANDS
 from seatrial.errors import ERROR_CODES
+from seatrial.formats import limits
+from seatrial.formats.foreign import REFUSED
+from seatrial.formats.keys import KEYS_WITHOUT_CALLS
 from seatrial.runs import FAULT_CLASSES
 from seatrial.schemas import SCHEMAS, schema_text
 from seatrial.server.app import document
@@ -101,7 +105,43 @@ def generated() -> dict[str, str]:
     files["docs/cli.md"] = _cli()
     for page in ("docs/suites.md", "docs/graders.md"):
         files[page] = with_reference((ROOT / page).read_text(encoding="utf-8"))
+    for page, parts in (
+        ("docs/verdicts.md", {"keys without calls": _keys_without_calls()}),
+        ("docs/formats.md", {"formats that are refused": _refused_formats(), "limits": _limits()}),
+    ):
+        text = (ROOT / page).read_text(encoding="utf-8")
+        for name, part in parts.items():
+            text = _with_part(text, name, part)
+        files[page] = text
     return files
+
+
+def _with_part(page: str, name: str, part: str) -> str:
+    """A page with one generated part brought up to date."""
+    head, tail = f"<!-- generated: {name} -->\n", "<!-- end -->"
+    before, found, rest = page.partition(head)
+    if not found or tail not in rest:
+        raise ValueError(f"the page has no part {head.strip()} ... {tail}")
+    return f"{before}{head}{part}{tail}{rest.partition(tail)[2]}"
+
+
+def _keys_without_calls() -> str:
+    return textwrap.fill(", ".join(f"`{key}`" for key in sorted(KEYS_WITHOUT_CALLS, key=str.lower)), 150) + "\n"
+
+
+def _refused_formats() -> str:
+    return "".join(f"- {name}\n" for name in REFUSED)
+
+
+def _limits() -> str:
+    rows = [
+        ("messages, items or events of one list", limits.MAX_MESSAGES),
+        ("content parts, calls and results together", limits.MAX_PIECES),
+        ("objects and arrays", limits.MAX_NODES),
+        ("values", limits.MAX_VALUES),
+    ]
+    head = "| of one record | at most |\n| --- | --- |\n"
+    return head + "".join(f"| {what} | {most:,} |\n" for what, most in rows)
 
 
 def _notes() -> str:

@@ -200,7 +200,7 @@ def test_every_sample_is_detected_and_read(name: str, format: str) -> None:
 
 
 def test_every_sample_is_listed_here() -> None:
-    assert {path.name for path in SAMPLES.iterdir()} == {*SAMPLE_FORMATS, "match.jsonl", "atif-unread.json"}
+    assert {path.name for path in SAMPLES.iterdir()} == {*SAMPLE_FORMATS, "match.jsonl"}
 
 
 def test_every_format_has_a_sample() -> None:

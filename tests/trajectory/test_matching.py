@@ -141,7 +141,7 @@ def test_a_partial_order_past_its_budget_is_errored_and_says_so() -> None:
     assert result.errored is not None
     assert not result.passed
     assert result.score == 0
-    assert "no verdict" in result.prose
+    assert "No verdict" in result.prose
 
 
 def test_an_item_may_name_alternatives_and_globs() -> None:

@@ -201,5 +201,7 @@ _FORMATS: Final[dict[str, Callable[[Members], Sniff | None]]] = {
     "a tau2 task file": _has("user_scenario", "evaluation_criteria"),
     "a tau2 result": _has("simulations", "tasks"),
 }
+REFUSED: Final = tuple(_FORMATS)
+"""What is recognised and refused, each with its article."""
 _LOOKED_AT: Final = frozenset({"schema_version", "type", "context", "attributes", "events", "testCases", "test_cases"})
 _PRESENT: Final = msgspec.Raw(b"true")
