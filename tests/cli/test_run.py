@@ -431,7 +431,7 @@ def test_resume_takes_no_option_that_would_change_the_experiment(
         ["--name", "x"],
     ):
         assert main(["run", "s.suite.yaml", "--store", "runs.db", "--resume", "latest", *options]) == 2
-        assert f"{options[0]} has no use there [usage]" in capsys.readouterr().err
+        assert f"{options[0]} cannot be used with it [usage]" in capsys.readouterr().err
 
 
 def test_a_killed_run_is_resumed_with_nothing_lost_and_nothing_twice(harbour: Path) -> None:
@@ -474,10 +474,10 @@ def test_a_signal_finishes_what_runs_and_says_how_to_resume(harbour: Path, numbe
     stdout, stderr = process.communicate(timeout=90)
     begun = len(asked())
     assert process.returncode == 128 + number
-    assert f"stopped: {reason}; go on with" in stdout
+    assert f"stopped: {reason}; continue with" in stdout
     assert "finishing what is running, for 60 s at most; once more to stop at once" in stderr
     assert outcomes() == {"passed": begun}
-    found = re.search(r"go on with\n  seatrial (run .*)\n", stdout)
+    found = re.search(r"continue with\n  seatrial (run .*)\n", stdout)
     assert found is not None
     resumed = subprocess.run([*SEATRIAL, *found[1].split()], capture_output=True, text=True, timeout=180, check=False)
     assert resumed.returncode == 0, resumed.stderr

@@ -172,7 +172,7 @@ def test_sigterm_ends_a_run_whatever_hangs_and_loses_nothing_that_had_finished(w
     assert process.returncode == 128 + signal.SIGTERM, stderr
     assert "Traceback" not in stderr
     assert stored() == ("stopped", {"first": "passed"})
-    assert "go on with\n  seatrial run s.suite.yaml --resume" in stdout + stderr
+    assert "continue with\n  seatrial run s.suite.yaml --resume" in stdout + stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -203,7 +203,7 @@ def test_what_finishes_within_the_grace_is_kept(harbour: Path) -> None:
     Path("hang").unlink()
     stdout, _ = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM
-    assert "stopped: terminated; go on with" in stdout
+    assert "stopped: terminated; continue with" in stdout
     assert stored() == ("stopped", {"first": "passed", "hangs": "passed"})
 
 

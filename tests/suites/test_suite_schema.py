@@ -44,7 +44,7 @@ def test_every_key_is_described() -> None:
 
 def test_descriptions_reach_the_editor() -> None:
     properties = SCHEMA["$defs"]["SuiteFile"]["properties"]
-    assert properties["trials"]["description"] == "How often each agent is put to each case."
+    assert properties["trials"]["description"] == "How often each agent runs each case."
     assert SCHEMA["$defs"]["Equals"]["properties"]["value"]["description"] == "What the answer must be."
     assert (
         SCHEMA["$defs"]["Equals"]["properties"]["weight"]["description"] == "Its share in the weighted score of a case."

@@ -382,7 +382,7 @@ def test_prose_says_what_was_expected_what_happened_and_where_they_part() -> Non
         "Failed with a score of 0.5 (2 of 4)."
     )
     assert match_trajectory("exact", items("a", "b"), steps("a", "b")).prose == (
-        "Expected exactly 2 calls in this order: a, b. The agent made just these. Passed with a score of 1 (2 of 2)."
+        "Expected exactly 2 calls in this order: a, b. The agent made exactly these. Passed with a score of 1 (2 of 2)."
     )
 
 

@@ -105,7 +105,7 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
     try:
         return inspect.signature(function)
     except ValueError as error:
-        raise SeatrialError("invalid_config", f"the target's parameters cannot be told: {error}") from None
+        raise SeatrialError("invalid_config", f"the target's parameters cannot be inspected: {error}") from None
 
 
 def _unfillable(name: str) -> SeatrialError:

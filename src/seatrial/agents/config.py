@@ -53,7 +53,7 @@ class AgentFields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit
     """The keys that agents of every kind have."""
 
     concurrency: Annotated[int, Meta(ge=1, le=10_000)] | None = None
-    """How many runs of this agent may go on at once; the suite's `concurrency` when absent."""
+    """How many runs of this agent may be active at once; the suite's `concurrency` when absent."""
     timeout_s: Seconds | None = None
     """How long one attempt may go without an answer; the suite's `timeouts.read_s` when absent."""
     run_timeout_s: Seconds | None = None
@@ -77,7 +77,7 @@ class HttpConfig(AgentFields, tag_field="kind", tag="http"):
     auth_credential_value: str | None = None
     """The header's whole value, with `Bearer ` if that is wanted. Names a variable: `Bearer ${TOKEN}`."""
     headers: dict[HeaderName, str] = {}
-    """Further headers. One whose name tells of a secret (`X-Api-Key`) names a variable too."""
+    """Further headers. One whose name suggests a secret (`X-Api-Key`) must name a variable too."""
     connect_timeout_s: Seconds | None = None
     """How long connecting may take; the suite's `timeouts.connect_s` when absent."""
     response_mode: Literal["thin", "rich"] = "thin"
@@ -104,7 +104,7 @@ class CliConfig(AgentFields, tag_field="kind", tag="cli"):
     cwd: str | None = None
     """The directory it starts in; the suite file's when absent."""
     env: dict[str, str] = {}
-    """Variables it gets besides ours. One whose name tells of a secret (`API_KEY`) is written `${NAME}`."""
+    """Variables it gets besides ours. One whose name suggests a secret (`API_KEY`) must be written `${NAME}`."""
     input: Literal["prompt_file", "stdin", "arg"] | None = None
     """How it gets the instruction; when absent, by the placeholder that `command` has, else on standard input."""
     batch: bool = False
@@ -131,7 +131,7 @@ class StreamConfig(AgentFields, tag_field="kind", tag="stream"):
     url: str
     """Where the input is posted to."""
     headers: dict[HeaderName, str] = {}
-    """Headers of the request. One whose name tells of a secret (`Authorization`) names a variable."""
+    """Headers of the request. One whose name suggests a secret (`Authorization`) must name a variable."""
     connect_timeout_s: Seconds | None = None
     """How long connecting may take; the suite's `timeouts.connect_s` when absent."""
     format: Literal["agui", "native"] = "agui"

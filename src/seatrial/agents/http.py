@@ -69,7 +69,7 @@ class HttpAgent:
 
     async def run(self, request: RunRequest, emit: Emit) -> Reply:
         if self._proxy is None:
-            return Reply(fault=Fault("proxy_misconfigured", "there is no tool proxy to name to the agent"))
+            return Reply(fault=Fault("proxy_misconfigured", "there is no tool proxy whose address the agent could get"))
         limit = time_limit(request)
         reached = Reached()
         grant = self._proxy.open_run(request.run_id, emit)

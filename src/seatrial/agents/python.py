@@ -144,7 +144,7 @@ class PythonAgent:
         except SeatrialError as error:
             if error.code == "too_large":
                 return Fault("response_too_large", f"the function yielded too much: {error.message}")
-            return Fault("agent_bad_response", f"the function yielded what is no event: {error}")
+            return Fault("agent_bad_response", f"the function yielded something that is not an event: {error}")
         return None
 
     async def _take_in_thread(self, items: Iterator[Any], stream: StreamedRun, pieces: _Pieces) -> None:

@@ -19,13 +19,15 @@ from seatrial.formats.reading import Reading, Written
 def configure(parser: argparse.ArgumentParser) -> None:
     names = sorted(formats.FORMATS)
     parser.add_argument("file", metavar="FILE", help="the record, or lines of records, or - for standard input")
-    parser.add_argument("--to", required=True, choices=names, metavar="FORMAT", help=f"one of {', '.join(names)}")
+    parser.add_argument(
+        "--to", required=True, choices=names, metavar="FORMAT", help=f"one of {', '.join(formats.writable())}"
+    )
     parser.add_argument(
         "--from",
         dest="source",
         choices=names,
         metavar="FORMAT",
-        help="what FILE is (default: found out by content)",
+        help="the format of FILE (default: recognised by content)",
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="where the result goes (default: standard output)")
     parser.add_argument(

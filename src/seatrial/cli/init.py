@@ -100,7 +100,14 @@ def answer(instruction: str) -> dict:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("directory", metavar="DIR", nargs="?", default=".", type=Path, help="where to (default: here)")
+    parser.add_argument(
+        "directory",
+        metavar="DIR",
+        nargs="?",
+        default=".",
+        type=Path,
+        help="the directory to write to (default: this one)",
+    )
     parser.add_argument("--force", action="store_true", help="replace what is there already")
     parser.add_argument("--json", action="store_true", help="what was written, and what to do next, as JSON")
     parser.epilog = f"Writes {SUITE} and {AGENT}."

@@ -17,20 +17,20 @@ from seatrial.errors import SeatrialError, lacking
 from seatrial.garbage import rare_collections
 
 COMMANDS: dict[str, str] = {
-    "init": "write a first suite and agent, which run as they are",
-    "run": "run a suite: every agent on every case, graded, kept, reported",
+    "init": "write a first suite and agent, ready to run",
+    "run": "run a suite: every agent on every case, graded, stored, reported",
     "grade": "grade stored runs again, without running them",
     "doctor": "check a suite, and whether its agents can be reached",
-    "lint": "check an agent response against response_mode x strictness",
+    "lint": "check an agent response against response_mode and strictness",
     "convert": "read a record in one format, write it in another",
-    "events": "verify a run's event stream and fold it to messages and state",
-    "steps": "take the tool trajectory out of a record",
-    "match": "match trajectories with expectations, one JSON line each",
-    "report": "show what came of an experiment, and write it to files",
+    "events": "verify an event stream and fold it into messages and state",
+    "steps": "extract the tool calls of a record",
+    "match": "compare tool calls with what was expected, one JSON line each",
+    "report": "show the results of an experiment, and write them to files",
     "compare": "compare two experiments or agents, case by case",
-    "serve": "run agents over HTTP, with streams that can be left and resumed",
-    "tail": "follow a run of a server to its end, over connections that break",
-    "keys": "make, show and revoke the keys of a server",
+    "serve": "serve agents over HTTP, with streams that can be resumed",
+    "tail": "follow a run of a server to its end, across broken connections",
+    "keys": "create, list and revoke the keys of a server",
     "schema": "print the JSON Schema of a Seatrial type",
 }
 """Every command and what it does; `seatrial.cli.<command>` is its module."""
@@ -121,8 +121,8 @@ def _without_command(arguments: list[str]) -> int:
         prog="seatrial",
         usage="seatrial COMMAND [options]",
         description="Sea trials for AI agents. Whatever the agent speaks, one record.",
-        epilog=f"commands:\n{listing}\n\n`seatrial COMMAND --help` tells more. FILE may be - for standard input.\n"
-        "exit codes: 0 passed, 1 failed, 2 usage, 3 could not run.",
+        epilog=f"commands:\n{listing}\n\n`seatrial COMMAND --help` says more. FILE may be - for standard input.\n"
+        "exit codes: 0 passed, 1 failed, 2 usage, 3 could not be run or judged.",
         formatter_class=_Help,
     )
     parser.add_argument("--version", action="version", version=f"seatrial {__version__}")
@@ -134,7 +134,7 @@ def _without_command(arguments: list[str]) -> int:
         near = get_close_matches(unknown[0], COMMANDS, n=1)
         raise SeatrialError(
             "usage",
-            f"there is no command {unknown[0]!r}",
+            f"unknown command {unknown[0]!r}",
             hint=f"did you mean `{near[0]}`?" if near else "`seatrial --help` lists the commands",
         )
     parser.print_help()

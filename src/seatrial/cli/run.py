@@ -34,13 +34,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trials", type=int, metavar="N", help="how often each case is run, instead of the suite's")
     parser.add_argument("--concurrency", type=int, metavar="N", help="runs at once, instead of the suite's")
     parser.add_argument("--agent", action="append", metavar="NAME", help="only this agent; may be repeated")
-    parser.add_argument("--case", action="append", metavar="GLOB", help="only cases whose id fits; may be repeated")
+    parser.add_argument("--case", action="append", metavar="GLOB", help="only cases whose id matches; may be repeated")
     parser.add_argument("--tag", action="append", metavar="TAG", help="only cases with this tag; may be repeated")
-    parser.add_argument("--resume", metavar="EXPERIMENT", help="go on with it: run only what is missing")
+    parser.add_argument("--resume", metavar="EXPERIMENT", help="continue it: run only what is missing")
     parser.add_argument(
         "--only",
         choices=("failed", "errored"),
-        help="a new experiment of the cases that came out so in an earlier one (--of)",
+        help="a new experiment with the cases that failed or errored in an earlier one (--of)",
     )
     parser.add_argument("--of", metavar="EXPERIMENT", help="the earlier experiment for --only (default: latest)")
     add_grading_options(parser)
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
                 if stop.abandon is not None:
                     stop.abandon(REASONS[number])
                     store.close()
-                print(f"go on with\n  {_resume_command(args, experiment)}", file=sys.stderr)
+                print(f"continue with\n  {_resume_command(args, experiment)}", file=sys.stderr)
 
             with StopSignals(grace_s=grace_of(args), last_words=last_words) as signals:
                 try:
@@ -97,13 +97,13 @@ def run(args: argparse.Namespace) -> int:
                 except (SeatrialError, KeyboardInterrupt) as error:
                     if isinstance(error, SeatrialError) and error.code == "conflict":
                         raise  # another process runs it
-                    print(f"go on with\n  {_resume_command(args, experiment)}", file=sys.stderr)
+                    print(f"continue with\n  {_resume_command(args, experiment)}", file=sys.stderr)
                     raise
         report = stored_report(store, experiment.experiment_id)
         show_report(args, report)
         told = sys.stderr if args.json else sys.stdout
         if tally.stop_reason is not None:
-            print(f"stopped: {tally.stop_reason}; go on with\n  {_resume_command(args, experiment)}", file=told)
+            print(f"stopped: {tally.stop_reason}; continue with\n  {_resume_command(args, experiment)}", file=told)
         # Last, because a file that cannot be written must not hide what came of the runs.
         for form, path in report_targets(args).items():
             write_reports(report, {form: path})
@@ -142,11 +142,11 @@ def _experiment(args: argparse.Namespace, suite: Suite, whole: Suite, store: Sto
     if args.resume is not None:
         for option in ("agent", "case", "tag", "only", "of", "trials", "name"):
             if getattr(args, option) is not None:
-                raise SeatrialError("usage", f"--resume runs what is missing: --{option} has no use there")
+                raise SeatrialError("usage", f"--resume runs what is missing: --{option} cannot be used with it")
         return resumable(store, args.resume, suite, os.environ)
     selected: dict[str, Collection[str]] | None = None
     if args.of is not None and args.only is None:
-        raise SeatrialError("usage", "--of names the experiment for --only, and has no use without it")
+        raise SeatrialError("usage", "--of names the experiment for --only, and cannot be used without it")
     if args.only is not None:
         earlier = store.resolve_experiment(args.of or "latest")
         found = cases_that(store, earlier.experiment_id, args.only)

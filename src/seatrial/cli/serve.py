@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=30.0,
         metavar="S",
-        help="how long running runs may go on after a stop was asked for (default: %(default)g)",
+        help="how long active runs get to finish when the server is stopped (default: %(default)g)",
     )
     parser.add_argument(
         "--keepalive-s",
@@ -75,7 +75,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="a name that requests may call the server by, besides localhost and addresses; may be repeated",
+        help="a Host name that requests may use, besides localhost and addresses; may be repeated",
     )
     parser.add_argument(
         "--allow-origin",

@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         dest="source",
         choices=names,
         metavar="FORMAT",
-        help="what FILE is (default: found out by content)",
+        help="the format of FILE (default: recognised by content)",
     )
     parser.add_argument(
         "--prefer",

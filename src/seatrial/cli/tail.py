@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--url", help=f"where `seatrial serve` listens (default: ${URL_VARIABLE}, else its default on this machine)"
     )
-    parser.add_argument("--after", type=int, metavar="N", help="only events behind this sequence (default: all)")
+    parser.add_argument("--after", type=int, metavar="N", help="only events after this sequence number (default: all)")
     parser.add_argument("--types", metavar="A,B", help="only events of these types")
     parser.add_argument("--json", action="store_true", help="print envelopes, one JSON line each")
     parser.add_argument(
@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = (
         f"A key is taken from the variable {KEY_VARIABLE}: a command line can be seen by others.\n"
-        "Ctrl-C leaves the run, which goes on, and says how to follow it further.\n"
+        "Ctrl-C disconnects; the run continues, and you are shown how to follow it again.\n"
         "exit codes: 0 the run completed, 1 it failed, was cancelled or waits for input, 3 it could not be followed."
     )
 

@@ -102,6 +102,11 @@ def read(data: bytes) -> Reading:
         from seatrial.formats import responses
 
         return note_calls_in_metadata(responses.read(data))
+    if "stopReason" in given and bytes(given.get("output", b"")).startswith(b"{"):
+        # So does Bedrock Converse, for an object with one message.
+        from seatrial.formats import bedrock
+
+        return note_calls_in_metadata(bedrock.read(data))
     body = {key: (decoded_messages if key in _MESSAGES else decoded)(given[key], tally, (key,)) for key in given}
     return read_object(body, tally.total(), size=len(data))
 

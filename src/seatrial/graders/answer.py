@@ -37,7 +37,7 @@ class Equals(Grader):
     def prepare(self) -> Check:
         if not isinstance(self.value, str | None) and (self.ignore_case or not self.trim):
             raise SeatrialError(
-                "invalid_config", "`ignore_case` and `trim` are for text, and `value` is none", pointer="/value"
+                "invalid_config", "`ignore_case` and `trim` are for text, and `value` is not text", pointer="/value"
             )
         return _answer_check(self._find, expected=self.value is None)
 
@@ -208,7 +208,7 @@ class Regex(Grader):
             if found is None:
                 how = "cover" if self.whole else "occur in"
                 return _told(False, f"the pattern {quoted(self.pattern)} does not {how} the answer {quoted(answer)}")
-            return _told(True, f"the pattern {quoted(self.pattern)} fits {quoted(found)}")
+            return _told(True, f"the pattern {quoted(self.pattern)} matches {quoted(found)}")
 
         return _answer_check(find)
 

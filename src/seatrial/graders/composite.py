@@ -66,12 +66,12 @@ class Composite(Grader):
             raise SeatrialError("invalid_config", f"the rule `{self.rule}` needs `threshold`")
         if not weighs and self.threshold is not None:
             raise SeatrialError(
-                "invalid_config", f"the rule `{self.rule}` has no use for `threshold`", pointer="/threshold"
+                "invalid_config", f"the rule `{self.rule}` does not take `threshold`", pointer="/threshold"
             )
         for index, config in enumerate(self.graders):
             for key in ("required",) if weighs else ("required", "weight"):
                 if key in config:
-                    message = f"the rule `{self.rule}` has no use for `{key}`"
+                    message = f"the rule `{self.rule}` does not take `{key}`"
                     raise SeatrialError("invalid_config", message, pointer=f"/graders/{index}/{key}")
         if weighs and not any(config.get("weight", 1) for config in self.graders):
             raise SeatrialError("invalid_config", "none of the graders weighs anything", pointer="/graders")

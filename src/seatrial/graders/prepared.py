@@ -209,7 +209,7 @@ def _too_long(limit_s: float) -> Finding:
 def _unusable(found: Finding) -> str | None:
     """What is wrong with a finding, which may be made by code that is not ours; None when nothing is."""
     if found.judgement not in get_args(Judgement):
-        return f"the grader gave {str(found.judgement)[:60]!r}, which is no judgement"
+        return f"the grader gave {str(found.judgement)[:60]!r}, which is not a judgement"
     # Written so that NaN is refused too.
     if found.score is not None and not (isinstance(found.score, int | float) and 0 <= found.score <= 1):
         return f"the grader gave a score of {found.score}, which is not from 0 to 1"

@@ -97,7 +97,7 @@ FAULT_CLASSES: dict[str, FaultClass] = {
         transient=True,
     ),
     "agent_not_started": _outside(
-        "The agent's program could not be started: there is none, or it is not allowed.", transient=False
+        "The agent's program could not be started: it does not exist, or is not executable.", transient=False
     ),
     "deadline_in_retry": _outside(
         "The deadline of the run came after its first attempt: faults that were not the agent's, and the waits after "
@@ -112,7 +112,7 @@ FAULT_CLASSES: dict[str, FaultClass] = {
     "proxy_misconfigured": _ours("The tool proxy's address is missing or malformed."),
     "recording_failed": _ours("The run could not be recorded (disk full, store gone)."),
     "record_damaged": _ours("What the store has of the run cannot be read any more; everything else in it can."),
-    "server_restarted": _ours("The server that carried out the run is gone."),
+    "server_restarted": _ours("The server that ran it is gone."),
     "server_stopped": _ours("The server was stopped before the run had ended."),
     "internal_error": _ours("A fault of Seatrial itself."),
     # Of stores that older versions wrote

@@ -92,7 +92,7 @@ def _check_query(request: Request[object, object, State], known: frozenset[str])
         if name not in known:
             near = get_close_matches(name, known, n=1)
             hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(sorted(known)) or 'none'}"
-            raise SeatrialError("invalid_request", f"there is no parameter {name[:80]!r} here", hint=hint)
+            raise SeatrialError("invalid_request", f"unknown parameter {name[:80]!r}", hint=hint)
     if len(set(names)) < len(names):
         raise SeatrialError("invalid_request", "a parameter is given more than once")
     if any("\0" in value for _, value in request.query_params.multi_items()):

@@ -28,7 +28,7 @@ def listening_at(host: str, port: int) -> Iterator[socket.socket]:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
-        raise SeatrialError("cannot_listen", f"{host!r} is no address: {error.strerror}") from None
+        raise SeatrialError("cannot_listen", f"{host!r} is not an address: {error.strerror}") from None
     family, kind, protocol, _, address = found[0]
     with socket.socket(family, kind, protocol) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

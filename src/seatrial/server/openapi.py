@@ -24,7 +24,7 @@ from seatrial.server.problems import MEDIA_TYPE, STATUSES
 Document: TypeAlias = dict[str, Any]
 
 DESCRIPTION = (
-    "Runs of agents: they go on when their caller leaves, and their events are followed from anywhere, with no gap "
+    "Runs of agents: they continue when their client disconnects; events are followed from anywhere, with no gap "
     "and no duplicate, by a cursor.\n\nErrors are `application/problem+json` with a `code` to match on."
 )
 COMMON = ("invalid_request", "unauthorized", "forbidden", "rate_limited", "internal_error", "store_unavailable")

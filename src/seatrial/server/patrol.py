@@ -110,7 +110,7 @@ class Patrol:
                 drive.halt("cancelled")
 
     def _of_the_dead(self, survey: Survey) -> list[tuple[ServedRun, Fault]]:
-        fault = Fault("server_restarted", "the server that carried out the run is gone")
+        fault = Fault("server_restarted", "the server that ran it is gone")
         return [(run, fault) for run in survey.runs if run.server_id in survey.dead]
 
     def _unattended_ones(self, survey: Survey) -> list[tuple[ServedRun, Fault]]:

@@ -195,7 +195,7 @@ class Pushes:
             if not run.pushed:
                 raise SeatrialError(
                     "conflict",
-                    f"run {run_id} is carried out by a server, which records what its agent says",
+                    f"run {run_id} is run by a server, which records what its agent says",
                     hint="ask for a run with `push` to post its events yourself",
                 )
             known = self._known.setdefault(run_id, PushedRun(run))

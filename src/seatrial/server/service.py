@@ -200,7 +200,7 @@ class RunService:
         if self._asked_of[agent] >= limits.concurrency + limits.waiting:
             raise SeatrialError(
                 "agent_busy",
-                f"{limits.concurrency} runs of agent {agent!r} go on, and {limits.waiting} wait",
+                f"{limits.concurrency} runs of agent {agent!r} are running, and {limits.waiting} are waiting",
                 hint="ask again when some of them have ended",
             )
         self._asked_of[agent] += 1

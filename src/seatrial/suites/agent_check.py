@@ -60,7 +60,7 @@ def check_agent(
         _check_url(config.url, ("url",), variables, problems, only_https=public)
         _check_headers(config.headers, variables, problems)
         if config.resume_method != "get" and not config.resume:
-            problems.add(("resume_method",), "`resume_method` has no use without `resume: true`")
+            problems.add(("resume_method",), "`resume_method` does nothing without `resume: true`")
     elif isinstance(config, CliConfig):
         _check_cli(config, directory, variables, problems)
     elif isinstance(config, ReplayConfig):
@@ -124,7 +124,7 @@ def _check_secret(text: str | None, path: KeyPath, problems: Problems) -> None:
         problems.add(
             path,
             f"`{path[-1]}` holds a secret, and a suite is stored and shown",
-            "write `${NAME}` and set the variable; `${NAME:-text}` if it is no secret",
+            "write `${NAME}` and set the variable; `${NAME:-text}` if it is not a secret",
         )
 
 
@@ -181,7 +181,7 @@ def _check_cli(config: CliConfig, directory: Path, variables: Mapping[str, str],
     if config.healthcheck is not None:
         _check_command(config.healthcheck, "healthcheck", problems)
     if config.batch and config.concurrency is not None:
-        problems.add(("concurrency",), "`concurrency` has no use with `batch: true`: one program takes all cases")
+        problems.add(("concurrency",), "`concurrency` does nothing with `batch: true`: one program takes all cases")
     if config.batch and config.timeout_s is not None and config.run_timeout_s is not None:
         problems.add(("run_timeout_s",), "of a batch, either `timeout_s` or `run_timeout_s` counts", "keep one of them")
     found = _check_command(config.command, "command", problems)
@@ -191,18 +191,18 @@ def _check_cli(config: CliConfig, directory: Path, variables: Mapping[str, str],
     if wanted is not None and wanted not in found:
         problems.add(("input",), f"`input: {config.input}` needs `{{{wanted}}}` in `command`")
     for name in sorted(found & ONE_CASE if config.batch else ()):
-        told = f"`{{{name}}}` is of one case, and a batch is of all"
+        told = f"`{{{name}}}` is about one case, and a batch has all of them"
         problems.add(("command",), told, "`{PROMPT_FILE}` has a JSON line for each case")
 
 
 def _check_idle_http(config: HttpConfig, problems: Problems) -> None:
     """Tell keys that nothing acts on."""
     if config.auth_header_name != "Authorization" and config.auth_credential_value is None:
-        problems.add(("auth_header_name",), "`auth_header_name` has no use without `auth_credential_value`")
+        problems.add(("auth_header_name",), "`auth_header_name` does nothing without `auth_credential_value`")
     if config.strictness == "strict" and config.response_mode == "thin":
         hint = "write `response_mode: rich`, or leave `strictness` out"
         problems.add(
-            ("strictness",), "`strictness` has no use with `response_mode: thin`, which promises no more", hint
+            ("strictness",), "`strictness` does nothing with `response_mode: thin`, which promises no more", hint
         )
     for index, entry in enumerate(config.sub_agents):
         for key in ("tools", "talks_to") if isinstance(entry, SubAgent) else ():
@@ -257,7 +257,7 @@ def _check_replay(config: ReplayConfig, directory: Path, variables: Mapping[str,
         if config.agent is not None:
             problems.add(("agent",), "`agent` chooses among the runs of an `experiment`, and here is a `path`")
     if config.timeout_s is not None:
-        problems.add(("timeout_s",), "`timeout_s` has no use in a replay", "`run_timeout_s` is the deadline of a run")
+        problems.add(("timeout_s",), "`timeout_s` does nothing in a replay", "`run_timeout_s` is the deadline of a run")
     if config.format is not None and config.experiment is not None:
         problems.add(("format",), "`format` is for the records of a `path`, and here is an `experiment`")
     elif config.format is not None:

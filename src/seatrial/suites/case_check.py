@@ -123,7 +123,7 @@ class CaseCheck:
             for key in sorted(FOR_GRADERS - reads):
                 if getattr(case, key) not in (None, "completion"):
                     message = f"`{key}` of the case `{case.id}` is read by no grader"
-                    self._tell_once(source, (key,), message, "add a grader that goes by it, or leave it out", problems)
+                    self._tell_once(source, (key,), message, "add a grader that uses it, or leave it out", problems)
         if self._grading not in ("all", "without_judges"):
             return
         for each in graders:

@@ -71,9 +71,9 @@ class SuiteKeys(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_d
     threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
     """The weighted score that a case needs, besides its required graders passing."""
     trials: Annotated[int, Meta(ge=1, le=10_000)] = 1
-    """How often each agent is put to each case."""
+    """How often each agent runs each case."""
     concurrency: Annotated[int, Meta(ge=1, le=10_000)] = 16
-    """How many runs may go on at once."""
+    """How many runs may be active at once."""
     timeouts: Timeouts = Timeouts()
     """How long things may take."""
     retry: Retry = Retry()

@@ -32,7 +32,7 @@ def choice(value: Any, known: Iterable[str], what: str, at: Path) -> str:
     """One of the known words."""
     known = tuple(known)
     if not isinstance(value, str) or value not in known:
-        refuse(f"{what} is {short(value)}, which is none of {', '.join(known)}", at, hint=nearest(value, known))
+        refuse(f"{what} is {short(value)}, which is not one of {', '.join(known)}", at, hint=nearest(value, known))
     return value
 
 

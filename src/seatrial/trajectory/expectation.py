@@ -125,7 +125,7 @@ def _compile(given: Mapping[str, Any]) -> Expectation:
     for key in _ASSIGNING_KEYS if mode == "any_order" else _COUNTING_KEYS:
         if key in given:
             wanted = "minimums" if mode == "any_order" else "expected"
-            config.refuse(f"{mode} has no use for {key!r}", (key,), hint=f"{mode} takes {wanted!r}")
+            config.refuse(f"{mode} does not take {key!r}", (key,), hint=f"{mode} takes {wanted!r}")
     items: list[Item] = []
     bounds: list[Bounds] = []
     if mode == "any_order":
@@ -178,7 +178,7 @@ def _expected(given: Mapping[str, Any], mode: Mode) -> list[Item]:
     for index, item in enumerate(items):
         if item.after and mode != "partial_order":
             config.refuse(
-                f"{mode} has no use for 'after'", ("expected", index, "after"), hint="the mode may be partial_order"
+                f"{mode} does not take 'after'", ("expected", index, "after"), hint="the mode may be partial_order"
             )
     return items
 

@@ -35,7 +35,7 @@ PREFERRED_SOURCE_ABSENT = note_code(
 )
 TRACE_REF_NOT_READ = note_code(
     "trace_ref_not_read",
-    "The file that trace_ref names was not read, or is no trace; the next source counts.",
+    "The file that trace_ref names was not read, or is not a trace; the next source is used.",
     "serious",
 )
 

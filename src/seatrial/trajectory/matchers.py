@@ -65,7 +65,7 @@ def _compile_matcher(given: Mapping[str, Any], at: config.Path) -> Matcher:
         if name not in _KINDS:
             config.refuse(f"there is no matcher {config.short(name)}", at, config.nearest(name, _KINDS))
     if len(kinds) > 1 and not _BOUNDS.keys() >= set(kinds):
-        config.refuse(f"{' and '.join(kinds)} cannot stand in one matcher; only bounds can", at)
+        config.refuse(f"{' and '.join(kinds)} cannot be combined in one matcher; only bounds can", at)
     allowed = _TOLERANCES if kinds == ["$approx"] else ()
     for name in given:
         if name not in kinds and name not in allowed:

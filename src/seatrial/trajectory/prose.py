@@ -1,4 +1,4 @@
-"""One paragraph on a match: what was expected, what happened, where they part."""
+"""One paragraph on a match: what was expected, what happened, where they diverge."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def paragraph(
     """The whole of it. The assertions so far are those of the mode and the durations; `called` are all steps' names."""
     complete = result.level == "complete"
     as_expected = complete and len(result.matched) == len(expectation.tools) == len(called) > 0
-    happened = "The agent made just these." if as_expected else _happened(called, kept, result)
+    happened = "The agent made exactly these." if as_expected else _happened(called, kept, result)
     sentences = [_expected(expectation), happened]
     if result.errored is not None:
         return " ".join([*sentences, f"No verdict: {result.errored}."])
@@ -43,7 +43,7 @@ def paragraph(
             sentences += _parted(expectation, called, result)
         checked = checked[1:]
     if checked and (failed := [found.text for found in checked if not (found.passed or found.skipped)]):
-        sentences.append(f"Not so: {'; '.join(failed[:MAX_NAMES])}{_more(len(failed))}.")
+        sentences.append(f"Not met: {'; '.join(failed[:MAX_NAMES])}{_more(len(failed))}.")
     if result.violations:
         first = result.violations[0]
         at = "" if first.actual is None else f" (step {first.actual})"

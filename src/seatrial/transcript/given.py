@@ -25,7 +25,7 @@ from seatrial.transcript.transcript import Transcript
 
 GIVEN_BY_ORDER = note_code(
     "given_by_order",
-    "The agent returned the messages that it was given in other words; they were told from its own by their order.",
+    "The agent returned the messages that it was given in other words; their order tells them apart from its own.",
     "look",
 )
 
