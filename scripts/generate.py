@@ -134,14 +134,15 @@ def _refused_formats() -> str:
 
 
 def _limits() -> str:
+    least = f"{limits.LEAST_PIECES:,}, or one for every {limits.BYTES_A_PIECE} bytes"
+    pieces = f"{limits.MOST_PIECES:,}; of small records {least}"
     rows = [
-        ("messages, items or events of one list", limits.MAX_MESSAGES),
-        ("content parts, calls and results together", limits.MAX_PIECES),
-        ("objects and arrays", limits.MAX_NODES),
-        ("values", limits.MAX_VALUES),
+        ("messages, parts, calls and results together", pieces),
+        ("objects and arrays", f"{limits.MAX_NODES:,}"),
+        ("values", f"{limits.MAX_VALUES:,}"),
     ]
     head = "| of one record | at most |\n| --- | --- |\n"
-    return head + "".join(f"| {what} | {most:,} |\n" for what, most in rows)
+    return head + "".join(f"| {what} | {most} |\n" for what, most in rows)
 
 
 def _notes() -> str:

@@ -95,6 +95,14 @@ def test_calls_of_a_list_of_messages_are_steps() -> None:
     assert [(step.name, step.arguments) for step in extract(reply.reading).steps] == [("book", {"n": 2})]
 
 
+def test_a_whole_response_of_bedrock_converse_is_read_with_its_calls() -> None:
+    call = {"toolUse": {"toolUseId": "1", "name": "delete_account", "input": {}}}
+    output = {"message": {"role": "assistant", "content": [call]}}
+    reply = read_returned({"output": output, "stopReason": "tool_use", "usage": {"inputTokens": 1, "outputTokens": 1}})
+    assert reply.reading is not None
+    assert [step.name for step in extract(reply.reading).steps] == ["delete_account"]
+
+
 def test_an_object_nested_too_deeply_is_a_bad_response() -> None:
     deep: dict[str, Any] = {}
     for _ in range(100_000):
