@@ -188,10 +188,13 @@ class Folding:
         named: list[str] | UnsetType = UNSET
         if isinstance(self._terminal, t.RunFinished) and isinstance(self._terminal.outcome, t.SuccessOutcome):
             named = self._terminal.outcome.pending_tool_call_ids
+        messages = [draft.finish() for draft in drafts]
+        # A result that only a snapshot brought is one, too.
+        shown = {message.tool_call_id for message in messages if isinstance(message, agui.ToolMessage)}
         return Folded(
-            messages=[draft.finish() for draft in drafts],
+            messages=messages,
             state=self._state,
-            pending=list(named) if named else [call for call in self._run_calls if call not in self._answered],
+            pending=list(named) if named else [call for call in self._run_calls if call not in self._answered | shown],
             pending_interrupts=self._interrupts,
             notes=self.notes,
             origins=[draft.origin for draft in drafts],
