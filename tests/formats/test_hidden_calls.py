@@ -238,3 +238,81 @@ def test_a_langchain_block_with_the_id_of_another_call_is_a_call_of_its_own() ->
     assert [step.name for step in extract(_read([{**AI, "content": [TOOL_USE], "tool_calls": [same]}])).steps] == [
         "delete_account"
     ]
+
+
+def _steps(message: dict[str, Any]) -> list[tuple[str, Any]]:
+    found = [
+        [(step.name, step.arguments) for step in extract(_read(document)).steps]
+        for document in ([{**ANSWER, **message}], {"final_response": "Done.", "messages": [{**ANSWER, **message}]})
+    ]
+    assert found[0] == found[1]
+    return found[0]
+
+
+def test_a_function_call_in_json_text_is_a_call_of_that_function() -> None:
+    assert _steps({"function_call": '{"name": "delete_account", "arguments": {"id": 7}}'}) == [
+        ("delete_account", {"id": 7})
+    ]
+    assert _level([{**ANSWER, "function_call": '{"name": "delete_acc'}]) == "partial"
+
+
+def test_the_function_names_a_call_and_not_a_label_beside_it() -> None:
+    call = {"id": "1", "name": "tool", "function": {"name": "delete_account", "arguments": {"id": 7}}}
+    assert _steps({"tool_calls": [call]}) == [("delete_account", {"id": 7})]
+
+
+def test_arguments_that_were_encoded_twice_are_decoded() -> None:
+    twice = json.dumps(json.dumps({"id": 7}))
+    message = {"tool_calls": [{"id": "1", "type": "function", "function": {"name": "d", "arguments": twice}}]}
+    assert _steps(message) == [("d", {"id": 7})]
+    assert [(note.code, note.weight) for note in _read([{**ANSWER, **message}]).notes] == [
+        ("arguments_encoded_twice", "look")
+    ]
+    plain = {"tool_calls": [{"id": "1", "type": "function", "function": {"name": "d", "arguments": '"a text"'}}]}
+    assert _steps(plain) == [("d", "a text")]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"thinking": [TOOL_USE]},
+        {"reasoning_details": [TOOL_USE]},
+        {"reasoning": TOOL_USE},
+        {"refusal": TOOL_USE},
+        {"source": {"tool_calls": [OPENAI_CALL]}},
+        {"model": [TOOL_USE]},
+        {"cost": {"steps": [{"name": "delete_account", "args": {}}]}},
+        {"audio": {"tool_calls": [OPENAI_CALL]}},
+        {"tool_calls": [{"id": "1", "name": "search", "internal": {"calls": [TOOL_USE]}}]},
+    ],
+    ids=str,
+)
+def test_a_call_under_a_key_for_something_else_makes_the_record_partial(more: dict[str, Any]) -> None:
+    assert _level([{**ANSWER, **more}], "openai") == "partial"
+    assert _level({"final_response": "Done.", "messages": [{**ANSWER, **more}]}) == "partial"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"thinking": [{"type": "thinking", "thinking": "hm", "signature": "s"}]},
+        {"reasoning_details": [{"type": "reasoning.text", "text": "hm", "format": "x", "index": 0}]},
+        {"model": "m", "cost": 0.1, "source": "llm", "id": "m1"},
+        {"audio": {"id": "a", "data": "", "transcript": "Done.", "expires_at": 1}},
+    ],
+    ids=str,
+)
+def test_what_belongs_under_a_key_leaves_the_record_complete(more: dict[str, Any]) -> None:
+    assert _level([{**ANSWER, **more}], "openai") == "complete"
+
+
+def test_a_call_in_the_message_that_starts_an_anthropic_stream_makes_it_partial() -> None:
+    message = {"id": "m", "type": "message", "role": "assistant", "content": [TOOL_USE], "usage": {}}
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": message},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "Done."}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {}},
+        {"type": "message_stop"},
+    ]
+    assert _level(events, "anthropic") == "partial"

@@ -15,7 +15,7 @@ from msgspec import UNSET
 from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.call_facts import CallFacts
-from seatrial.formats.calls import generated_id, generated_id_note, nameless_note
+from seatrial.formats.calls import encoded_twice_note, generated_id, generated_id_note, inside_text, nameless_note
 from seatrial.formats.chat import MESSAGES_INVALID, MESSAGES_MISSING, Chat, add_block
 from seatrial.formats.chat_writing import written_arguments, written_message
 from seatrial.formats.decoding import decoded, decoded_messages
@@ -34,6 +34,7 @@ from seatrial.transcript import (
     CustomMessage,
     Message,
     Note,
+    ReasoningDetailsBlock,
     StopReason,
     SystemMessage,
     TextBlock,
@@ -235,6 +236,12 @@ def _add_thinking(blocks: list[AssistantBlock], thinking: list[msgspec.Raw]) -> 
         block = read_raw_thought(raw)
         if block is None:
             return False
+        if type(block) is ReasoningDetailsBlock:
+            try:
+                if may_hold_call("", [*map(_decode, block.details)]):
+                    return False
+            except (msgspec.DecodeError, UnicodeError, RecursionError):
+                pass  # a number that nothing can hold: kept as it was sent
         add_block(blocks, block)
     return True
 
@@ -246,17 +253,22 @@ def _add_calls(
     before = len(blocks)
     for index, call in enumerate(calls):
         name, arguments = call.name, call.arguments
-        if name:
-            if arguments is UNSET:
-                arguments = call.input
-        elif call.function is not None:
-            name, arguments = call.function.name, call.function.arguments
+        if arguments is UNSET:
+            arguments = call.input
+        if call.function is not None and (call.function.name or not name):
+            name = call.function.name
+            if call.function.arguments is not UNSET:
+                arguments = call.function.arguments
         if not name:
             notes.append(nameless_note(f"/messages/{message}/tool_calls/{index}"))
             continue
         if type(arguments) is str:
             try:
                 arguments = _decode(arguments)
+                if type(arguments) is str:
+                    arguments = inside_text(arguments)
+                    if type(arguments) is dict:
+                        notes.append(encoded_twice_note(f"/messages/{message}/tool_calls/{index}", name))
             except (msgspec.DecodeError, UnicodeError, RecursionError):
                 arguments, not_json = parse_arguments(arguments)
                 if not_json:

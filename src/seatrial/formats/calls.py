@@ -26,6 +26,9 @@ from seatrial.transcript.salvage import TOOL_CALL_ID_GENERATED as TOOL_CALL_ID_G
 TOOL_CALL_DROPPED_NO_NAME = note_code(
     "tool_call_dropped_no_name", "A tool call has no usable name; it was dropped, the rest stays.", "serious"
 )
+ARGUMENTS_ENCODED_TWICE = note_code(
+    "arguments_encoded_twice", "The arguments of a tool call are JSON inside a JSON text; they were decoded.", "look"
+)
 
 
 class Call(msgspec.Struct, gc=False):
@@ -37,6 +40,8 @@ class Call(msgspec.Struct, gc=False):
     id: str | None = None
     not_json: bool = False
     """Whether the arguments were text that is not JSON."""
+    encoded_twice: bool = False
+    """Whether the arguments were JSON inside a JSON text."""
     output: Any = msgspec.UNSET
     """The result, where the shape carries it inside the call."""
 
@@ -47,11 +52,13 @@ def read_call(value: Any) -> Call | None:
         return None
     get = value.get
     name = get("name")
-    if type(name) is str and name:
-        arguments = _first(value, ("arguments", "input", "args"))
-    elif type(function := get("function")) is dict:
+    function = get("function")
+    if type(function) is dict and (function.get("name") or not name):
+        # A name beside the function is some label; the function is what was called.
         name = function.get("name")
-        arguments = function.get("arguments", msgspec.UNSET)
+        arguments = function["arguments"] if "arguments" in function else _first(value, ("arguments", "input", "args"))
+    elif type(name) is str and name:
+        arguments = _first(value, ("arguments", "input", "args"))
     elif type(function) is str:  # Inspect
         name, arguments = function, get("arguments", msgspec.UNSET)
     else:
@@ -71,8 +78,17 @@ def set_arguments(call: Call, arguments: Any) -> None:
     """Give a call its arguments: JSON text is parsed, none at all is `{}`."""
     if type(arguments) is str:
         call.arguments, call.not_json = parse_arguments(arguments)
+        if type(call.arguments) is str:
+            call.arguments = inside_text(call.arguments)
+            call.encoded_twice = type(call.arguments) is dict
     else:
         call.arguments = {} if arguments is msgspec.UNSET else arguments
+
+
+def inside_text(text: str) -> Any:
+    """The object that a text holds as JSON, where arguments were encoded twice; any other text is itself."""
+    arguments, not_json = parse_arguments(text)
+    return arguments if type(arguments) is dict and not not_json and text.strip() else text
 
 
 def _first(value: dict[str, Any], keys: tuple[str, ...]) -> Any:
@@ -87,6 +103,11 @@ def generated_id(at: tuple[str | int, ...]) -> str:
 def nameless_note(at: str) -> Note:
     """The note for a call that was dropped because nothing names its tool."""
     return Note(TOOL_CALL_DROPPED_NO_NAME, at, "dropped a tool call without a name")
+
+
+def encoded_twice_note(at: str, name: str) -> Note:
+    """The note for a call whose arguments were JSON in a JSON text."""
+    return Note(ARGUMENTS_ENCODED_TWICE, at, f"the arguments for {name[:40]!r} are JSON in a JSON text")
 
 
 def generated_id_note(at: str, name: str, call_id: str) -> Note:

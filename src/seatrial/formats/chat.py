@@ -17,7 +17,7 @@ import msgspec
 
 from seatrial import wire
 from seatrial.formats.call_facts import CallFacts, ExecutedBy
-from seatrial.formats.calls import Call, generated_id, generated_id_note, read_call
+from seatrial.formats.calls import Call, encoded_twice_note, generated_id, generated_id_note, read_call
 from seatrial.formats.failure import find_failure
 from seatrial.formats.keys import KEY_DROPPED, KEYS_WITHOUT_CALLS, may_hold_call
 from seatrial.formats.limits import most_pieces, note_cut
@@ -329,6 +329,8 @@ class Chat:
         """The block for a call, which results find from now on; `answered` where it brings its own."""
         if call.not_json:
             self.tally.notes.append(arguments_note(call.arguments, pointer(*at), call.name))
+        if call.encoded_twice:
+            self.tally.notes.append(encoded_twice_note(pointer(*at), call.name))
         call_id = call.id
         if call_id is None:
             call_id = generated_id(at)
@@ -426,6 +428,12 @@ class Chat:
         if key == "metadata" and not may_hold_call(key, value):
             weight = "harmless"  # anybody writes anything there, so it is looked at
         self.tally.add(KEY_DROPPED, (*at, key), f"dropped the key {key[:100]!r}", each=f"{key} {weight}", weight=weight)
+
+    def note_calls_in(self, key: str, value: Any, at: At) -> None:
+        """Note what looks like calls under a key that was read as something else."""
+        if may_hold_call(key, value):
+            text = f"what stands under {key[:100]!r} looks like calls, and was not read as such"
+            self.tally.add(KEY_DROPPED, (*at, key), text, each=f"{key} calls", weight="serious")
 
     def timestamp(self, value: Any, at: At) -> int | None:
         """Milliseconds since the epoch, out of those or out of ISO 8601."""

@@ -28,6 +28,8 @@ from seatrial.formats.calls import Call, nameless_note, read_call
 from seatrial.formats.chat import CALLS_OUTSIDE_ASSISTANT, ROLE_READ_AS, TOOL_CALLS_INVALID, Chat, Piece
 from seatrial.formats.failure import FAILURE_KEYS
 from seatrial.formats.parts import At, Thought, json_kind, read_prompt, read_text, read_thought
+from seatrial.formats.shape import value
+from seatrial.formats.tally import Tally
 from seatrial.transcript import (
     AssistantMessage,
     ReasoningBlock,
@@ -39,6 +41,7 @@ from seatrial.transcript import (
     note_code,
     pointer,
 )
+from seatrial.transcript.arguments import parse_arguments
 from seatrial.transcript.salvage import ROLE_UNKNOWN
 
 REFUSAL_READ_AS_TEXT = note_code(
@@ -89,8 +92,12 @@ _KNOWN: Final[Mapping[str, frozenset[str]]] = {
 _CALL_KEYS = frozenset(
     {"id", "call_id", "type", "index", "function", "custom", "name", "arguments", "args", "input", "tool", "output",
      "status", "error", "started_at", "startedAt", "start_time", "startTime", "timestamp", "ended_at", "endedAt",
-     "end_time", "endTime", "duration_ms", "durationMs", "requestor", "view", "parse_error", "internal"}
+     "end_time", "endTime", "duration_ms", "durationMs", "requestor", "view", "parse_error", "internal",
+     *FAILURE_KEYS}
 )  # fmt: skip
+_PLAIN = (_ANY | {"audio", "cost", "finish_reason", "stop_reason"}) - {"role", "content"}
+"""Keys of an assistant message under which there is no call, unless somebody writes one there."""
+_PLAIN_IN_CALL = _CALL_KEYS - {"function", "custom", "arguments", "args", "input", "output", "error", "view"}
 _FUNCTION_KEYS = frozenset({"name", "arguments", "parsed_arguments", "description"})
 
 
@@ -159,9 +166,12 @@ def _read_assistant(item: dict[str, Any], chat: Chat, at: At, timestamp: int | N
     if refusal := item.get("refusal"):
         chat.tally.add(REFUSAL_READ_AS_TEXT, (*at, "refusal"), "kept a refusal as visible text", each="")
         pieces.append(TextBlock(read_text(refusal, (*at, "refusal"), chat.tally.notes)))
+        chat.note_calls_in("refusal", refusal, at)
     pieces += _audio(item.get("audio"), chat, (*at, "audio"))
     message = chat.add_assistant([*pieces, *calls], at, timestamp)
     chat.note_keys(item, _KNOWN["assistant"], at, agent=True)
+    for key in _PLAIN.intersection(item):
+        chat.note_calls_in(key, item[key], at)
     chat.add_usage(message, item.get("usage"), (*at, "usage"))
 
 
@@ -171,15 +181,22 @@ def _reasoning(item: dict[str, Any], chat: Chat, at: At) -> list[Piece]:
     key = "reasoning" if item.get("reasoning") else "reasoning_content"
     if given := item.get(key):
         pieces.append(ReasoningBlock(read_text(given, (*at, key), chat.tally.notes)))
+        chat.note_calls_in(key, given, at)
         if key == "reasoning" and (more := item.get("reasoning_content")) != given:
             chat.drop_key("reasoning_content", more, at, agent=False)
     details = item.get("reasoning_details")
     if type(details) is list:
         if details:
-            pieces.append(ReasoningDetailsBlock([entry if type(entry) is Raw else _raw(entry) for entry in details]))
+            block = ReasoningDetailsBlock([entry if type(entry) is Raw else _raw(entry) for entry in details])
+            chat.note_calls_in("reasoning_details", _values(block.details), at)
+            pieces.append(block)
     else:
         chat.drop_key("reasoning_details", details, at, agent=True)
     return pieces
+
+
+def _values(details: list[Raw]) -> list[Any]:
+    return [value(raw, Tally(), ()) for raw in details]
 
 
 def _raw(value: Any) -> Raw:
@@ -195,6 +212,8 @@ def _thinking(entries: Any, chat: Chat, at: At) -> list[Piece]:
     for index, entry in enumerate(entries if type(entries) is list else [entries]):
         block = entry if isinstance(entry, Thought) else read_thought(entry)
         if block is not None:
+            if type(block) is ReasoningDetailsBlock:
+                chat.note_calls_in("thinking", _values(block.details), at[:-1])
             pieces.append(block)
             continue
         text = f"a thinking entry is {json_kind(entry)}, not an object"
@@ -226,9 +245,16 @@ def _calls(item: dict[str, Any], chat: Chat, at: At) -> list[Piece]:
             if not chat.takes_piece((*at, key, index)):
                 break
             found += read_call_entry(entry, chat, (*at, key, index))
-    if (function := item.get("function_call")) and not _is_among(function, found):
+    if (function := _legacy_function(item.get("function_call"))) and not _is_among(function, found):
         found += read_call_entry({"function": function}, chat, (*at, "function_call"))
     return found
+
+
+def _legacy_function(function: Any) -> Any:
+    """The object of a legacy call, which some write as JSON text."""
+    if type(function) is str and function.lstrip().startswith("{"):
+        return parse_arguments(function)[0]  # without a name, it is noted as a call that has none
+    return function
 
 
 def _is_among(function: Any, found: list[Piece]) -> bool:
@@ -248,6 +274,8 @@ def read_call_entry(entry: Any, chat: Chat, at: At) -> list[Piece]:
     chat.note_keys(entry, _CALL_KEYS, at, agent=True)
     if type(function := entry.get("function")) is dict:
         chat.note_keys(function, _FUNCTION_KEYS, (*at, "function"), agent=True)
+    for key in _PLAIN_IN_CALL.intersection(entry):
+        chat.note_calls_in(key, entry[key], at)
     answered = call.output is not UNSET
     block = chat.call(call, at, answered=answered)
     facts = read_call_facts(entry)
