@@ -418,6 +418,12 @@ def test_pending_calls_are_those_that_the_run_names_or_has_no_result_for() -> No
     assert pending(FINISHED, STARTED) == []
 
 
+def test_a_call_whose_result_only_a_snapshot_brought_is_not_pending() -> None:
+    called = t.ToolCallStart(tool_call_id="c", tool_call_name="f", parent_message_id="a")
+    snapshot = t.MessagesSnapshot(messages=[assistant("a", "c"), tool("r", "c")])
+    assert fold([STARTED, called, t.ToolCallEnd(tool_call_id="c"), snapshot, FINISHED]).pending == []
+
+
 def test_interrupts_are_pending_until_the_next_run_ends() -> None:
     interrupt = t.Interrupt("i", "confirmation")
     asked = t.RunFinished(thread_id="t", run_id="r", outcome=t.InterruptOutcome([interrupt]))

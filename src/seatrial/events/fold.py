@@ -190,11 +190,12 @@ class Folding:
             named = self._terminal.outcome.pending_tool_call_ids
         messages = [draft.finish() for draft in drafts]
         # A result that only a snapshot brought is one, too.
-        shown = {message.tool_call_id for message in messages if isinstance(message, agui.ToolMessage)}
+        answered = {message.tool_call_id for message in messages if isinstance(message, agui.ToolMessage)}
+        answered |= self._answered
         return Folded(
             messages=messages,
             state=self._state,
-            pending=list(named) if named else [call for call in self._run_calls if call not in self._answered | shown],
+            pending=list(named) if named else [call for call in self._run_calls if call not in answered],
             pending_interrupts=self._interrupts,
             notes=self.notes,
             origins=[draft.origin for draft in drafts],
