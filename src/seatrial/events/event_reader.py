@@ -399,7 +399,8 @@ class EventReader:
 
     def _note_unknown(self, kind: type[t.Event], fields: dict[str, Any]) -> None:
         """Note the properties that events of this type do not have, and take them out."""
-        for key in fields.keys() - _names(kind) - {"type"}:
+        # In the order of the fields: the order of a set is another in every process.
+        for key in [key for key in fields if key not in _names(kind) and key != "type"]:
             value = fields.pop(key)
             noted = (self._name, key)
             if key in self._used or noted in self._properties_noted:
