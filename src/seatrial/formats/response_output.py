@@ -1,7 +1,7 @@
 """The output of a streamed response: the items that began, those that were done, and the list that ends the stream.
 
 An item stands in several events. What was done is never lost because the last event leaves it out, and what began and
-is nowhere in the end is told, since it may have been a call.
+never turns up again is noted, since it may have been a call.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def call_of_event(kind: str) -> str | None:
 
 
 def tells_no_call(kind: str) -> bool:
-    """Whether events of this type hold pieces of text, or tell that the response goes on."""
+    """Whether events of this type carry pieces of text, or report that the response is in progress."""
     return _OTHER_EVENT.fullmatch(kind) is not None
 
 
