@@ -95,6 +95,14 @@ class _Call(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     type: str | None = None
 
 
+class _SignedThought(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """The usual entry of `thinking`: nothing but texts, so that no call can be in it."""
+
+    type: str
+    text: str
+    signature: str
+
+
 class _Text(msgspec.Struct, tag_field="type", tag="text", gc=False, forbid_unknown_fields=True):
     text: str
 
@@ -233,7 +241,14 @@ def _converted(body: _Body, most: int) -> Reading | None:
 
 def _add_thinking(blocks: list[AssistantBlock], thinking: list[msgspec.Raw]) -> bool:
     for raw in thinking:
-        block = read_raw_thought(raw)
+        try:
+            _SIGNED_THOUGHT.decode(raw)
+        except (msgspec.DecodeError, UnicodeError):
+            block = read_raw_thought(raw)
+        else:
+            # A copy, because a raw value keeps the whole input that it was cut from.
+            add_block(blocks, ReasoningDetailsBlock([raw.copy()]))
+            continue
         if block is None:
             return False
         if type(block) is ReasoningDetailsBlock:
@@ -425,6 +440,7 @@ def _written_metadata(transcript: Transcript) -> dict[str, Any]:
 
 
 _BODY = msgspec.json.Decoder(_Body)
+_SIGNED_THOUGHT = msgspec.json.Decoder(_SignedThought)
 _ANSWER = msgspec.json.Decoder(_Answer)
 _decode = msgspec.json.Decoder().decode
 # Looking a member up in its enumeration takes as long as making the message that it is for.
