@@ -57,6 +57,35 @@ def test_a_call_that_nobody_waits_for_any_more_does_not_block_others() -> None:
     asyncio.run(play())
 
 
+def test_a_call_that_is_given_up_before_its_thread_gets_going_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on = threading.Event()
+    made = []
+
+    class Late(threading.Thread):
+        def run(self) -> None:
+            go_on.wait(60)
+            super().run()
+
+    monkeypatch.setattr("seatrial.threads.threading.Thread", Late)
+
+    async def play() -> None:
+        threads = Threads()
+        calling = asyncio.ensure_future(threads.call(lambda: made.append("called"), interrupts=True))
+        await asyncio.sleep(0)
+        calling.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await calling
+        threads.close()
+
+    before = set(threading.enumerate())
+    asyncio.run(play())
+    (late,) = set(threading.enumerate()) - before
+    go_on.set()
+    late.join(60)
+    assert not late.is_alive()
+    assert made == []
+
+
 def test_a_call_that_ends_after_the_loop_is_closed_harms_nobody() -> None:
     before = set(threading.enumerate())
     release = threading.Event()

@@ -31,15 +31,18 @@ def interrupt(thread_id: int) -> None:
 class _Call:
     """A function, and the thread that runs it while it does."""
 
-    __slots__ = ("_function", "_lock", "_thread_id")
+    __slots__ = ("_function", "_given_up", "_lock", "_thread_id")
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self._function = function
         self._lock = threading.Lock()
         self._thread_id: int | None = None
+        self._given_up = False
 
     def __call__(self) -> Any:
         with self._lock:
+            if self._given_up:  # while the thread was starting, which takes a while on a busy machine
+                raise InterruptedCallError
             self._thread_id = threading.get_ident()
         try:
             return self._function()
@@ -49,6 +52,7 @@ class _Call:
 
     def interrupt(self) -> None:
         with self._lock:
+            self._given_up = True
             if self._thread_id is not None:
                 interrupt(self._thread_id)
 

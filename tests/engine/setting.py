@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self, TypeAlias
+
+from strategies.unhurried import run_unhurried
 
 from seatrial.agents.agent import Agent, BatchAgent, Emit, Reply, RunRequest
 from seatrial.agents.config import PythonConfig, Retry
 from seatrial.agents.returned import read_returned
-from seatrial.engine.clock import Clock
+from seatrial.engine.clock import Clock, SystemClock
 from seatrial.engine.experiment import ExperimentRunner, Tally
 from seatrial.engine.launch import create_experiment
 from seatrial.engine.stop import Stop
@@ -95,6 +98,19 @@ class TestClock:
         return self.passed_s
 
 
+class LoopClock(SystemClock):
+    """Durations by the clock of the event loop, on which a busy machine loses no time."""
+
+    def __init__(self) -> None:
+        self.latest_s = 0.0
+        """When somebody looked at it last."""
+
+    def monotonic_s(self) -> float:
+        with suppress(RuntimeError):  # no loop runs yet
+            self.latest_s = asyncio.get_running_loop().time()
+        return self.latest_s
+
+
 async def say_ok(request: RunRequest, emit: Emit) -> Reply:
     """The answer of an agent that has nothing to hide."""
     return read_returned("ok")
@@ -150,7 +166,7 @@ def run_suite(
         clock=clock,
         observer=observer,
     )
-    return experiment, asyncio.run(runner.run())
+    return experiment, run_unhurried(runner.run())
 
 
 def runs_of(store: Store, experiment: Experiment) -> list[Run]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+
+from strategies.unhurried import run_unhurried
 
 from seatrial.formats.reading import Reading, TraceEvent
 from seatrial.graders import ChatModel, GradingPlan, Subject, Surroundings
@@ -84,8 +85,9 @@ def grade(
     directory: Path | None = None,
     model: ChatModel | None = None,
     earlier: dict[str, Verdict] | None = None,
+    begun: Callable[[], bool] | None = None,
 ) -> tuple[list[Verdict], Grade]:
-    """All verdicts and the grade; runs a loop where a grader waits."""
+    """All verdicts and the grade; no time limit of a grader passes before `begun` is true."""
     plan = GradingPlan(graders, threshold=threshold)
     surroundings = Surroundings(directory=directory or Path(), model=model)
 
@@ -97,7 +99,7 @@ def grade(
         found = plan.grade(subject, surroundings, earlier)
         return found if isinstance(found, tuple) else await settled(found)
 
-    return asyncio.run(graded())
+    return run_unhurried(graded(), begun)
 
 
 def verdict(subject: Subject, grader: dict[str, Any], **options: Any) -> Verdict:

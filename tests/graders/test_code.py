@@ -90,15 +90,22 @@ def test_a_hanging_command_is_ended_with_what_it_started(tmp_path: Path) -> None
         "    print(os.getpid(), child, file=open('pids', 'w'), flush=True)\n"
         "time.sleep(600)\n"
     )
+    written = tmp_path / "pids"
     begun = time.monotonic()
-    found = verdict(subject(), {**program(tmp_path, text), "timeout_s": 3}, directory=tmp_path)
+    found = verdict(
+        subject(), {**program(tmp_path, text), "timeout_s": 0.2}, directory=tmp_path, begun=lambda: _has_line(written)
+    )
     assert time.monotonic() - begun < 120
     assert found.judgement == "errored"
-    assert "took longer than 3 s" in found.reasons[0]
-    pids = (tmp_path / "pids").read_text().split()
+    assert "took longer than 0.2 s" in found.reasons[0]
+    pids = written.read_text().split()
     assert len(pids) == 2
     for pid in pids:
         wait_until_dead(int(pid))
+
+
+def _has_line(path: Path) -> bool:
+    return path.exists() and path.read_text().endswith("\n")
 
 
 def test_a_command_that_prints_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,10 @@ def judged(folder: Path, body: str, answer: str = "42", **keys: Any) -> Verdict:
     return verdict(subject(answer, expected="42"), grader, directory=folder)
 
 
+def _module(name: str) -> object:
+    return sys.modules.get(name)
+
+
 @pytest.mark.parametrize(
     ("body", "judgement", "score"),
     [
@@ -99,7 +103,7 @@ def test_a_function_that_never_returns_is_not_waited_for(tmp_path: Path) -> None
     body = "import threading\nrelease = threading.Event()\nleft = []\n"
     (tmp_path / "endless_check.py").write_text(body + "def check(subject): left.append(release.wait(20))", "utf-8")
     grader = {"kind": "python", "target": "endless_check:check", "timeout_s": 0.05}
-    found = verdict(subject(), grader, directory=tmp_path)
+    found = verdict(subject(), grader, directory=tmp_path, begun=lambda: hasattr(_module("endless_check"), "check"))
     assert "longer than 0.05 s" in found.reasons[0]
     checks = sys.modules["endless_check"]
     assert checks.left == []  # it is still there, and nobody is
@@ -127,7 +131,8 @@ def test_a_loop_that_nobody_waits_for_is_ended(tmp_path: Path) -> None:
     body = "import threading\ndef check(subject):\n    global thread\n    thread = threading.current_thread()\n"
     (tmp_path / "spinning_check.py").write_text(body + "    while True: pass\n", "utf-8")
     grader = {"kind": "python", "target": "spinning_check:check", "timeout_s": 0.2}
-    assert verdict(subject(), grader, directory=tmp_path).judgement == "errored"
+    found = verdict(subject(), grader, directory=tmp_path, begun=lambda: hasattr(_module("spinning_check"), "thread"))
+    assert found.judgement == "errored"
     thread = sys.modules["spinning_check"].thread
     thread.join(60)
     assert not thread.is_alive()
@@ -141,12 +146,15 @@ def test_an_async_function_that_keeps_its_loop_is_ended_and_others_in_it_go_on(t
         "async def blocks(subject):\n"
         "    while free is None: await asyncio.sleep(0.01)\n"
         "    asyncio.get_running_loop().call_later(0.01, free.set)\n"
+        "    global spinning\n    spinning = True\n"
         "    while True: pass\n",
         "utf-8",
     )
     blocks = {"kind": "python", "target": "shared_loop_checks:blocks", "timeout_s": 0.3}
     waits = {"kind": "python", "target": "shared_loop_checks:waits", "timeout_s": 60}
-    (blocked, waited), _ = grade(subject(), blocks, waits, directory=tmp_path)
+    (blocked, waited), _ = grade(
+        subject(), blocks, waits, directory=tmp_path, begun=lambda: hasattr(_module("shared_loop_checks"), "spinning")
+    )
     assert (blocked.judgement, waited.judgement) == ("errored", "passed")
 
 
