@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 # Also for the build backend, which pip installs out of sight.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# The tests start hundreds of Python processes: with this set, each would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test check tests soak bench schemas node clean
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -25,6 +26,12 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="fault tests at their full size, as `make soak` does")
+
+
+def pytest_configure() -> None:
+    # A shell that starts the tests in the background has them ignore Ctrl-C, which programs inherit.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ import os
 import random
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -56,9 +57,10 @@ async def large(instruction):
 
 
 @pytest.fixture
-def harbour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory with an agent in it, where commands are run."""
+def harbour(tmp_path: Path, empty_store: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with an agent and an empty store in it, where commands are run."""
     (tmp_path / "crew.py").write_text(AGENT)
+    shutil.copy(empty_store, tmp_path / "runs.db")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

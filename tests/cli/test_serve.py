@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import socket
 import subprocess
@@ -48,7 +49,8 @@ cases:
 
 
 @pytest.fixture
-def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def suite(tmp_path: Path, empty_store: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copy(empty_store, tmp_path / "runs.db")
     (tmp_path / "agents.py").write_text(AGENTS)
     (tmp_path / "a.suite.yaml").write_text(SUITE)
     monkeypatch.setenv("WORD", "the-secret-word")

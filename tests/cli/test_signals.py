@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -112,7 +113,8 @@ HANGING: dict[str, tuple[str, list[dict[str, Any]]]] = {
 
 
 @pytest.fixture(autouse=True)
-def harbour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def harbour(tmp_path: Path, empty_store: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    shutil.copy(empty_store, tmp_path / "runs.db")
     (tmp_path / "crew.py").write_text(CREW)
     (tmp_path / "check.sh").write_text(CHECK)
     (tmp_path / "hang").touch()
@@ -171,7 +173,7 @@ def test_sigterm_ends_a_run_whatever_hangs_and_loses_nothing_that_had_finished(w
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM, stderr
     assert "Traceback" not in stderr
-    assert stored() == ("stopped", {"first": "passed"})
+    assert stored() == ("stopped", {"first": "passed"}), stderr
     assert "continue with\n  seatrial run s.suite.yaml --resume" in stdout + stderr
 
 
@@ -226,7 +228,13 @@ def test_sigterm_ends_grading_again_and_the_same_command_grades_the_rest(what: s
 
 
 def test_a_grader_that_hangs_costs_its_own_run_and_the_command_ends() -> None:
-    write_suite("plain", [{"kind": "python", "target": "crew:check", "timeout_s": 0.5}])
+    # The other case has no time limit that a busy machine could reach.
+    hanging = {
+        "id": "hangs",
+        "instruction": "x",
+        "graders": [{**HANGING["a function that grades"][1][0], "timeout_s": 0.5}],
+    }
+    write_suite("plain", [], cases=[{"id": "first", "instruction": "x"}, hanging])
     process = start("run", "s.suite.yaml")
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 3, stderr
@@ -236,7 +244,10 @@ def test_a_grader_that_hangs_costs_its_own_run_and_the_command_ends() -> None:
 
 @pytest.mark.parametrize("target", ["in_thread", "in_the_loops_executor", "in_an_executor_of_its_own"])
 def test_threads_that_an_agent_leaves_behind_do_not_keep_the_command(target: str) -> None:
-    write_suite(target, [], agents={"crew": {"kind": "python", "target": f"crew:{target}", "run_timeout_s": 1}})
+    # The other case has no time limit that a busy machine could reach.
+    write_suite(
+        target, [], cases=[{"id": "first", "instruction": "x"}, {"id": "hangs", "instruction": "x", "timeout_s": 0.5}]
+    )
     process = start("run", "s.suite.yaml")
     _, stderr = process.communicate(timeout=60)
     assert process.returncode in (1, 3), stderr
