@@ -86,9 +86,10 @@ def run(args: argparse.Namespace) -> int:
             stop = Stop()
 
             def last_words(number: signal.Signals) -> None:
-                if stop.abandon is not None:
-                    stop.abandon(REASONS[number])
-                    store.close()
+                abandon = stop.abandon  # once: the event loop may still end by itself, and takes it away then
+                if abandon is not None:
+                    abandon(REASONS[number])
+                store.close()  # also when it was abandoned before: it may not be written yet
                 print(f"continue with\n  {_resume_command(args, experiment)}", file=sys.stderr)
 
             with StopSignals(grace_s=grace_of(args), last_words=last_words) as signals:
