@@ -6,7 +6,9 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from strategies.databases import database
@@ -24,32 +26,34 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-@pytest.fixture
-def pair(tmp_path: Path, postgres_server: str) -> Iterator[tuple[Server, Server]]:
+@contextmanager
+def two_servers(directory: Path, postgres_server: str, **second: Any) -> Iterator[tuple[Server, Server]]:
+    """Two servers on a database of their own; `second` is what is special about the second."""
     for name in ("one", "two"):
-        (tmp_path / name).mkdir()
+        (directory / name).mkdir()
     with (
         database(postgres_server) as url,
-        Server(tmp_path / "one", url) as one,
-        Server(tmp_path / "two", url) as two,
+        Server(directory / "one", url) as one,
+        Server(directory / "two", url, **second) as two,
     ):
         yield one, two
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory, postgres_server: str) -> Iterator[tuple[Server, Server]]:
+    """Two servers for the tests that leave them as they are."""
+    with two_servers(tmp_path_factory.mktemp("pair"), postgres_server) as pair:
+        yield pair
 
 
 def test_a_subscriber_on_the_other_server_sees_the_run_as_it_happens(tmp_path: Path, postgres_server: str) -> None:
     """It is woken by notifications: the server that it is at would look again for itself in an hour only."""
     deaf = tmp_path / "deaf.py"
     deaf.write_text(DEAF)
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-    program = [sys.executable, str(deaf)]
+    special: Any = {"program": [sys.executable, str(deaf)], "options": ["--keepalive-s", "1"]}
     sequences: list[int] = []
     quiet = 0
-    with (
-        database(postgres_server) as url,
-        Server(tmp_path / "one", url) as one,
-        Server(tmp_path / "two", url, program=program, options=["--keepalive-s", "1"]) as two,
-    ):
+    with two_servers(tmp_path, postgres_server, **special) as (one, two):
         run_id = one.begin_talk(150, 0.01)
         with two.connect(f"/v1/runs/{run_id}/stream") as connection:
             for sequence, frame in frames(connection):
@@ -87,17 +91,17 @@ def test_a_thread_has_one_active_run_on_all_servers_together(pair: tuple[Server,
     assert (status, problem["code"], problem["runId"]) == (409, "thread_busy", run_id)
 
 
-def test_the_runs_of_a_server_that_died_are_ended_by_the_other_one(pair: tuple[Server, Server]) -> None:
-    one, two = pair
-    run_id = one.begin_talk(100_000, 0.01)
-    mine = two.begin_talk(100_000, 0.01)
-    time.sleep(0.3)
-    with two.connect(f"/v1/runs/{run_id}/stream") as connection:
-        one.kill()
-        last = [frame for _, frame in frames(connection)][-2:]
-    assert last[0]["event"]["code"] == "server_restarted"
-    assert last[1] == {"type": "TERMINAL", "runId": run_id, "status": "failed"}
-    assert two.ask("GET", f"/v1/runs/{mine}")[1]["status"] == "running"
+def test_the_runs_of_a_server_that_died_are_ended_by_the_other_one(tmp_path: Path, postgres_server: str) -> None:
+    with two_servers(tmp_path, postgres_server) as (one, two):
+        run_id = one.begin_talk(100_000, 0.01)
+        mine = two.begin_talk(100_000, 0.01)
+        time.sleep(0.3)
+        with two.connect(f"/v1/runs/{run_id}/stream") as connection:
+            one.kill()
+            last = [frame for _, frame in frames(connection)][-2:]
+        assert last[0]["event"]["code"] == "server_restarted"
+        assert last[1] == {"type": "TERMINAL", "runId": run_id, "status": "failed"}
+        assert two.ask("GET", f"/v1/runs/{mine}")[1]["status"] == "running"
 
 
 def test_events_are_pushed_to_both_servers_in_turn(pair: tuple[Server, Server]) -> None:
