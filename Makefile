@@ -39,8 +39,9 @@ check: $(BIN)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --cache-dir .cache/import-linter
 
+# Three at once keep two cores busy: some tests wait for programs and time limits.
 tests: $(BIN)/.dev node
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 soak: $(BIN)/.dev
 	$(BIN)/python -m pytest tests/faults --soak -v

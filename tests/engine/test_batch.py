@@ -13,6 +13,7 @@ from strategies.unhurried import run_unhurried
 
 from engine.setting import (
     NO_WAIT,
+    LoopClock,
     Scripted,
     ScriptedBatch,
     a_suite,
@@ -65,7 +66,8 @@ class Batch:
     ) -> Tally:
         if experiment is None:
             experiment = create_experiment(store, self.suite, variables={})
-        return run_unhurried(launch(experiment, self.suite, store, variables={}, stop=stop), begun)
+        launched = launch(experiment, self.suite, store, variables={}, stop=stop, clock=LoopClock())
+        return run_unhurried(launched, begun)
 
     def starts(self) -> list[list[str]]:
         """The cases that each process was given."""
@@ -234,7 +236,7 @@ if len(cases) > 2:
 
 
 @pytest.mark.parametrize(
-    ("budget", "reason"), [(Budget(wall_time_s=1.5), "time budget"), (Budget(cost_usd=0.2), "cost budget")]
+    ("budget", "reason"), [(Budget(wall_time_s=0.5), "time budget"), (Budget(cost_usd=0.2), "cost budget")]
 )
 def test_a_budget_ends_a_batch_that_says_nothing_more(
     store: Store, tmp_path: Path, budget: Budget, reason: str

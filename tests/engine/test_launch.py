@@ -5,8 +5,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from strategies.unhurried import run_unhurried
 
-from engine.setting import Scripted, a_suite, run_suite, runs_of, say_ok
+from engine.setting import LoopClock, Scripted, a_suite, run_suite, runs_of, say_ok
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.config import CliConfig, HttpConfig, PythonConfig, ReplayConfig, Retry
 from seatrial.agents.returned import read_returned
@@ -116,7 +117,7 @@ def test_launching_a_finished_experiment_starts_nothing(store: Store) -> None:
 def carry_out(store: Store, suite: Suite, variables: dict[str, str] | None = None) -> list[str]:
     """The error classes, or the judgements, of the runs in order."""
     experiment = create_experiment(store, suite, variables=variables or {})
-    asyncio.run(launch(experiment, suite, store, variables=variables or {}))
+    run_unhurried(launch(experiment, suite, store, variables=variables or {}, clock=LoopClock()))
     runs = runs_of(store, experiment)
     return [run.fault.error_class if run.fault else run.grade.judgement for run in runs if run.grade]
 
@@ -126,7 +127,7 @@ HANGS = "import sys, time; time.sleep(30)"
 
 def test_the_deadline_of_a_run_and_the_timeout_of_an_agent_are_told_apart(store: Store) -> None:
     hangs = ["python3", "-c", HANGS]
-    suite = a_suite(1, retry=Retry(attempts=1), timeouts=Timeouts(run_s=2))
+    suite = a_suite(1, retry=Retry(attempts=1), timeouts=Timeouts(run_s=0.6))
     suite.agents = {"deadline": CliConfig(command=hangs), "timeout": CliConfig(command=hangs, timeout_s=0.2)}
     assert carry_out(store, suite) == ["deadline_exceeded", "agent_timeout"]
 
