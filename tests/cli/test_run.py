@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import random
@@ -17,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -613,17 +615,22 @@ def test_progress_is_shown_while_no_run_ends_too(
 ) -> None:
     monkeypatch.setattr("seatrial.cli.watch.PLAIN_INTERVAL_S", 0.0)
     monkeypatch.setattr("seatrial.cli.watch.PLAIN_IDLE_S", 0.01)
+    microseconds = itertools.count()
+    clock = SimpleNamespace(monotonic=lambda: next(microseconds) / 1e6)
+    monkeypatch.setattr("seatrial.cli.watch.time", clock)
+    lines: list[str] = []
 
     async def scene() -> None:
         with Watcher(experiment(), 10, quiet=False) as watcher:
             showing = asyncio.create_task(watcher.keep_showing())
-            await asyncio.sleep(0.2)
+            async with asyncio.timeout(60):
+                while len(lines) < 3:
+                    await asyncio.sleep(0.01)
+                    lines.extend(capsys.readouterr().err.splitlines())
             showing.cancel()
 
     asyncio.run(scene())
-    first, *lines = capsys.readouterr().err.splitlines()
-    assert first == "experiment exp-1: 10 runs"
-    assert lines[:2] == ["0/10 runs (0 s)"] * 2
+    assert lines[:3] == ["experiment exp-1: 10 runs", *["0/10 runs (0 s)"] * 2]
 
 
 def test_a_single_run_is_told_as_one(capsys: pytest.CaptureFixture[str]) -> None:
