@@ -16,6 +16,7 @@ from seatrial.errors import SeatrialError
 from seatrial.events.remainder import KEY
 from seatrial.events.violation import quoted
 from seatrial.transcript import Note, note_code, pointer
+from seatrial.transcript.failure import Failure, find_failure
 
 AGUI_MESSAGE_DROPPED = note_code(
     "agui_message_dropped",
@@ -120,39 +121,26 @@ def read_messages(values: Any, at: tuple[str | int, ...], notes: list[Note]) -> 
         message = _typed(value) or _repaired(value, here, notes)
         if message is not None:
             _note_unknown(message, value, here, notes)
-            if isinstance(message, ToolMessage) and not message.error and failure(value) is not None:
-                metadata = {} if message.metadata is UNSET else message.metadata
-                message.metadata = {**metadata, **failure_mark(metadata)}
+            if isinstance(message, ToolMessage) and not message.error and (failure := find_failure(value)) is not None:
+                message.metadata = mark_result(message.metadata, failure)
             if isinstance(message, UserMessage | ToolMessage) and type(message.content) is list:
                 message.content = upgraded_parts(message.content, (*here, "content"), notes)
             messages.append(message)
     return messages
 
 
-_FAILED_WORDS = frozenset(
-    {"error", "errored", "failed", "failure", "timeout", "timed_out", "denied", "rejected", "refused", "blocked",
-     "permission_denied", "forbidden", "unauthorized", "not_found", "killed", "terminated", "crashed", "aborted",
-     "interrupted", "cancelled", "canceled"}
-)  # fmt: skip
+def mark_result(metadata: dict[str, Any] | UnsetType, failure: Failure) -> dict[str, Any]:
+    """The metadata that says, under our key, how a tool result ended; what else is there stays."""
+    known = {} if metadata is UNSET else metadata
+    ours = known.get(KEY)
+    mark = {"in_doubt" if failure.status == "unknown" else "is_error": True}
+    return {**known, KEY: {**(ours if type(ours) is dict else {}), **mark}}
 
 
-def failure(result: dict[str, Any]) -> str | None:
-    """The property of a tool result, an event's or a message's, that says that the tool failed; None when none does."""
-    for key in ("error", "isError", "is_error"):
-        value = result.get(key)
-        if value is True or (value and type(value) in (str, dict, list)):
-            return key
-    for key in ("status", "outcome"):
-        value = result.get(key)
-        if type(value) is str and value.strip().lower() in _FAILED_WORDS:
-            return key
-    return "success" if result.get("success") is False else None
-
-
-def failure_mark(metadata: dict[str, Any] | UnsetType) -> dict[str, Any]:
-    """The metadata that says, under our key, that a tool result is an error; what else is there stays."""
+def is_marked_in_doubt(metadata: dict[str, Any] | UnsetType) -> bool:
+    """Whether metadata says, under our key, that nobody knows how a tool result ended."""
     ours = None if metadata is UNSET else metadata.get(KEY)
-    return {KEY: {**(ours if type(ours) is dict else {}), "is_error": True}}
+    return type(ours) is dict and ours.get("in_doubt") is True
 
 
 def is_marked_failed(metadata: dict[str, Any]) -> bool:

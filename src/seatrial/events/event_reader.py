@@ -31,9 +31,9 @@ from seatrial.events.codec import (
     keep_sent,
     to_native,
 )
-from seatrial.events.remainder import KEY
 from seatrial.events.violation import quoted
 from seatrial.transcript import Note, Notes, Weight, note_code, pointer, repair_notes
+from seatrial.transcript.failure import FAILURE_KEYS, find_failure
 
 LEGACY_EVENT = note_code(
     "legacy_event", "An event of a THINKING_* type, which AG-UI 1.0 has no more, became REASONING_*.", "harmless"
@@ -388,14 +388,17 @@ class EventReader:
         return f"seatrial-{what}-{self._made_up}"
 
     def _mark_failed(self, fields: dict[str, Any]) -> None:
-        """Say that a tool result is an error, where the event says so in a way that AG-UI has no field for."""
-        metadata = fields.get("metadata", {})
-        if type(metadata) is not dict or (field := agui.failure(fields)) is None:
+        """Say how a tool's call ended, where the event says so in a way that AG-UI has no field for."""
+        metadata = fields.get("metadata", UNSET)
+        failure = find_failure(fields)
+        if failure is None or not (metadata is UNSET or type(metadata) is dict):
             return
-        self._used.add(field)
-        known = metadata.get(KEY)
-        fields["metadata"] = {**metadata, KEY: {**(known if type(known) is dict else {}), "is_error": True}}
-        self._note(EVENT_FIELD_MAPPED, field, "the result is an error")
+        said = [key for key in fields if key in FAILURE_KEYS]
+        self._used.update(said)
+        fields["metadata"] = agui.mark_result(metadata, failure)
+        unknown = failure.status == "unknown"
+        text = "how the call ended is not known: nobody uses this word" if unknown else "the result is an error"
+        self._note(EVENT_FIELD_MAPPED, said[0] if said else "metadata", text, "look" if unknown else None)
 
     def _note_unknown(self, kind: type[t.Event], fields: dict[str, Any]) -> None:
         """Note the properties that events of this type do not have, and take them out."""

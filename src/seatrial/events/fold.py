@@ -17,6 +17,7 @@ from seatrial.events.run_input import version_note
 from seatrial.events.violation import quoted
 from seatrial.transcript import Note, Notes, note_code, pointer
 from seatrial.transcript.arguments import parse_arguments
+from seatrial.transcript.failure import Failure
 
 UNKNOWN_MESSAGE = note_code(
     "unknown_message", "An event names a message that does not exist; it changes nothing.", "serious"
@@ -398,7 +399,7 @@ class Folding:
         if event.metadata is not UNSET:
             _merge(message, event.metadata)
         if event.status in ("failed", "cancelled"):
-            _merge(message, agui.failure_mark(message.metadata))
+            _merge(message, agui.mark_result(message.metadata, Failure("error", None)))
         self._note_failure(message)
         self.drafts.append_result(Draft(message, Origin(index, _moment(event))), event.tool_call_id)
 

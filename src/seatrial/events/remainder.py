@@ -51,6 +51,8 @@ class ToolRemainder(MessageRemainder, omit_defaults=True, kw_only=True):
     tool_call_id: str | None = None
     tool_name: str | None = None
     is_error: bool = False
+    in_doubt: bool = False
+    """Whether the record says how the call ended in a word that nobody knows."""
     narration: str | None = None
     details: Any = None
     position: int | None = None

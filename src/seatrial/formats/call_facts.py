@@ -6,9 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from seatrial.formats.failure import FAILURE_KEYS, find_failure, is_under_way, read_status
+from seatrial.transcript.failure import FAILURE_KEYS, CallStatus, find_failure, is_under_way, read_status
 
-CallStatus = Literal["ok", "error", "timeout", "cancelled", "unknown"]
 ExecutedBy = Literal["agent", "provider", "user"]
 """`provider`: a tool that the model's provider runs itself (web search, MCP). `user`: a simulated user's own tool."""
 

@@ -18,7 +18,7 @@ import msgspec
 from seatrial import wire
 from seatrial.formats.call_facts import CallFacts, ExecutedBy
 from seatrial.formats.calls import Call, encoded_twice_note, generated_id, generated_id_note, read_call
-from seatrial.formats.failure import find_failure
+from seatrial.transcript.failure import find_failure
 from seatrial.formats.keys import KEY_DROPPED, KEYS_WITHOUT_CALLS, may_hold_call
 from seatrial.formats.limits import most_pieces, note_cut
 from seatrial.formats.pairing import Pairing

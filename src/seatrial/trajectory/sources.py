@@ -17,7 +17,7 @@ from seatrial.formats.calls import (
     GENERATED_ID_PREFIX,
     TOOL_CALL_DROPPED_NO_NAME,
 )
-from seatrial.formats.failure import says_failed
+from seatrial.transcript.failure import says_failed
 from seatrial.formats.pairing import TOOL_RESULT_PAIRED_BY_ORDER, TOOL_RESULT_UNPAIRED
 from seatrial.formats.reading import TraceEvent
 from seatrial.trajectory.step import FAILED, Moment, Source, Status, Step, elapsed
@@ -249,6 +249,8 @@ class _StreamedCalls:
         """The arguments of each call, in pieces."""
         self._results: dict[str, _StreamedResult] = {}
         self._failed: set[str] = set()
+        self._in_doubt: set[str] = set()
+        """Calls of which it is said in a word that nobody knows how they ended."""
         self._given: set[str] = set()
         self._last: dict[str, str] = {}
         """By id: the last of the calls that a snapshot has under it, which results belong to."""
@@ -279,6 +281,8 @@ class _StreamedCalls:
         marked = event.metadata is not UNSET and agui.is_marked_failed(event.metadata)
         result = _StreamedResult(_content(event.content), marked or event.status == "failed", moment=_moment(event))
         result.cancelled = event.status == "cancelled"
+        if agui.is_marked_in_doubt(event.metadata) or not (event.status is UNSET or event.status in t.TERMINAL_STATUSES):
+            self._in_doubt.add(event.tool_call_id)
         self._take_result(event.tool_call_id, result)
 
     def take_snapshot(self, messages: list[dict[str, Any]]) -> None:
@@ -288,6 +292,8 @@ class _StreamedCalls:
             if isinstance(message, agui.ToolMessage):
                 marked = message.metadata is not UNSET and agui.is_marked_failed(message.metadata)
                 failed = marked or bool(message.error)
+                if agui.is_marked_in_doubt(message.metadata):
+                    self._in_doubt.add(message.tool_call_id)
                 content = _content(message.content) or (message.error if message.error else message.content)
                 self._take_result(message.tool_call_id, _StreamedResult(content, failed))
             elif isinstance(message, agui.AssistantMessage) and message.tool_calls is not UNSET:
@@ -314,6 +320,8 @@ class _StreamedCalls:
                 _answer(step, result.content, step.id in self._failed, result.moment)
                 if result.cancelled:
                     step.status = "cancelled"
+                elif step.status == "ok" and step.id in self._in_doubt:
+                    step.status = "unknown"
             _add_duration(step)
         return list(self._steps.values())
 

@@ -6,14 +6,13 @@ Text is never read as an error: only what a record says beside its text counts.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from seatrial import wire
 
-if TYPE_CHECKING:
-    from seatrial.formats.call_facts import CallStatus
+CallStatus: TypeAlias = Literal["ok", "error", "timeout", "cancelled", "unknown"]
 
 _FLAGS: Final = ("is_error", "isError")
 _WORDS: Final = ("status", "outcome", "state")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from seatrial.formats.failure import find_failure
+from seatrial.transcript.failure import find_failure
 from seatrial.trajectory.sources import steps_from_objects
 
 FAILED = [
