@@ -58,7 +58,7 @@ def test_items_of_the_responses_api_in_a_content_are_calls() -> None:
 def test_fragments_of_a_streamed_call_are_a_serious_note() -> None:
     chunk = {"type": "AIMessageChunk", "content": "", "tool_call_chunks": [{"name": None, "args": '{"id', "id": None}]}
     reading = langchain.read(json.dumps([chunk]).encode())
-    assert [note.code for note in reading.notes if note.serious] == ["arguments_cut"]
+    assert [note.code for note in reading.notes if note.serious] == ["tool_call_dropped_no_name"]
 
 
 def test_cached_tokens_are_taken_out_of_the_input() -> None:

@@ -15,15 +15,13 @@ from seatrial.events import Event, LogReader, cursor_text, parse_cursor
 from seatrial.events.codec import stands_in
 from seatrial.events.deltas import Deltas
 from seatrial.events.envelope import RunStreamTerminal
-from seatrial.events.log import Frame, FrameReader
+from seatrial.events.log import MAX_EVENTS, Frame, FrameReader
 from seatrial.events.types import CancelledOutcome, RunError, RunFinished, RunStarted
 from seatrial.formats.agui import reading_of
 from seatrial.formats.reading import Reading
 from seatrial.runs import Fault
 from seatrial.world.grant import RunGrant, token_removed
 
-MAX_EVENTS = 200_000
-"""Of one run: an event of twenty bytes takes five hundred in memory."""
 SLICE_BYTES = 64 * 1024
 """How much of what came is read at once."""
 

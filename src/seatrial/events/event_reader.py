@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -390,7 +390,8 @@ class EventReader:
     def _mark_failed(self, fields: dict[str, Any]) -> None:
         """Say how a tool's call ended, where the event says so in a way that AG-UI has no field for."""
         metadata = fields.get("metadata", UNSET)
-        failure = find_failure(fields)
+        own = fields.get("status") in _TASK_STATUSES  # a field of the event, which says it by itself
+        failure = find_failure({key: value for key, value in fields.items() if key != "status"} if own else fields)
         if failure is None or not (metadata is UNSET or type(metadata) is dict):
             return
         said = [key for key in fields if key in FAILURE_KEYS]
@@ -548,6 +549,7 @@ _OPENERS = {
     for name, (field, what, opens) in _IDS.items()
     if opens
 }
+_TASK_STATUSES = get_args(t.TaskStatus)
 _DOUBTFUL = frozenset({t.CustomEvent, t.RawEvent, t.RunFinished})
 
 

@@ -7,9 +7,9 @@ they came.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -42,8 +42,14 @@ EVENT_REFUSED = note_code(
 SEQUENCE_GAP = note_code("sequence_gap", "Sequences are missing, at the start or between two events.", "serious")
 SEQUENCE_REPEATED = note_code("sequence_repeated", "A sequence is not higher than the one before it.", "look")
 RUN_CHANGED = note_code("run_changed", "An envelope names another run or thread than the one before it.", "look")
+EVENTS_CUT = note_code(
+    "events_cut", "A stream has more events than are read; those beyond that were dropped.", "serious"
+)
 AFTER_TERMINAL = note_code("after_terminal", "An event comes after the TERMINAL frame.", "serious")
 
+MAX_EVENTS: Final = 200_000
+"""Of one run: an event of twenty bytes takes five hundred in memory."""
+_SLICE_BYTES: Final = 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -78,16 +84,23 @@ class Frame(NamedTuple):
 def read_log(data: bytes, *, check: bool = False) -> EventLog:
     """Read a recorded stream. A frame larger than 10 MiB is an error, as is input without any frame.
 
+    Of more than `MAX_EVENTS` the rest is dropped, but for what says how the run ended.
+
     With `check`, every event is also held against what clients of AG-UI accept, in so far as it is about one event;
     events in envelopes as if they had come without.
     """
     reader = LogReader(check=check)
     events: list[t.Event] = []
     sequences: list[int] = []
+    ending: t.Event | None = None
     start = data.removeprefix(_BOM).lstrip()[:1]
     if check and start not in (b"[", b"{") and b"\r" in data:
         reader.refuse("lines end in CR; clients know LF alone, and take the whole for one frame")
     for frame in _frames(data, start):
+        if len(events) >= MAX_EVENTS:
+            if reader.cuts(frame) and isinstance(event := reader.take(frame), t.RunFinished | t.RunError):
+                ending = event
+            continue
         event = reader.take(frame)
         if event is not None:
             events.append(event)
@@ -96,6 +109,8 @@ def read_log(data: bytes, *, check: bool = False) -> EventLog:
     if not reader.frames:
         raise SeatrialError("empty_input", "there is no event in the input")
     reader.finish()
+    if ending is not None:
+        events.append(ending)
     complete = len(sequences) == len(events)
     return EventLog(
         events,
@@ -155,6 +170,7 @@ class LogReader:
         self.frames = 0
         """How many frames have come, those without an event too."""
         self._index = 0
+        self._cut = False
         self._framing = FrameReader()
         self._enveloped = False
         """Whether the last event came in an envelope; the next one is then tried as one first."""
@@ -200,6 +216,13 @@ class LogReader:
             self.run_ended = False
         self._index += 1
         return event
+
+    def cuts(self, frame: Frame) -> bool:
+        """Note, once, that no more events are read. True for a frame that may say how the run ended."""
+        if not self._cut:
+            self._cut = True
+            self._note(EVENTS_CUT, f"read no more than {MAX_EVENTS:,} events")
+        return b"RUN_" in frame.data or b"TERMINAL" in frame.data
 
     def refuse(self, why: str, at: str = "") -> None:
         """Say that a client would have ended the stream at the event that comes next."""
@@ -342,9 +365,13 @@ class _EnvelopeHead(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 def _frames(data: bytes, start: bytes) -> Iterable[Frame]:
     if start == b"[":
         return [Frame(bytes(item)) for item in wire.decode(data, _ARRAY, [])]
-    parser = NdjsonParser() if start == b"{" else SseParser()
-    frames = _as_frames(parser.feed(data))
-    return [*frames, *_as_frames(parser.close(), closed=False)]
+    return _parsed(data, NdjsonParser() if start == b"{" else SseParser())
+
+
+def _parsed(data: bytes, parser: NdjsonParser | SseParser) -> Iterator[Frame]:
+    for at in range(0, len(data), _SLICE_BYTES):
+        yield from _as_frames(parser.feed(data[at : at + _SLICE_BYTES]))
+    yield from _as_frames(parser.close(), closed=False)
 
 
 def _as_frames(frames: list[bytes] | list[SseFrame], *, closed: bool = True) -> list[Frame]:

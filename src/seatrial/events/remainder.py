@@ -96,6 +96,8 @@ class RunRemainder(msgspec.Struct, omit_defaults=True):
     cost_usd: float | None = None
     duration_ms: float | None = None
     metadata: dict[str, Any] | None = None
+    given: list[int] | None = None
+    """Indices of the given messages, where these do not stand at the head."""
 
 
 R = TypeVar("R", bound=msgspec.Struct)

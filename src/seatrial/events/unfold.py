@@ -11,6 +11,7 @@ left travels in `metadata.seatrial` (see `remainder`, and `layout` for blocks an
 | custom messages | ACTIVITY_SNAPSHOT with the kind as its type |
 | a last message that ended in an error, or was aborted | RUN_ERROR, or RUN_FINISHED with outcome `cancelled` |
 | answer, usage | `result` and `usage` of RUN_FINISHED |
+| given messages at the head | `input.messages` of RUN_STARTED; the indices of others in metadata |
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.events import agui_messages as agui
 from seatrial.events import types as t
+from seatrial.events.fold import fold
 from seatrial.events.layout import AssistantParts, assistant_layout, user_text
 from seatrial.events.projection import (
     default_stop_reason,
@@ -86,10 +88,21 @@ def unfold(transcript: Transcript, *, thread_id: str, run_id: str, timestamp: in
         timestamp=timestamp,
     )
     unfolding = _Unfolding(transcript, run_id, timestamp)
+    head = _given_head(transcript)
+    if head:
+        unfolding.give(transcript.messages[:head])
+        given = msgspec.to_builtins(fold(unfolding.events).messages)
+        started.input = {"threadId": thread_id, "runId": run_id, "messages": given}
+        unfolding.events = []
     unfolding.events.append(started)
-    unfolding.take(transcript.messages)
-    unfolding.events.append(_end(transcript, started))
+    unfolding.take(transcript.messages[head:], head)
+    unfolding.events.append(_end(transcript, started, head))
     return unfolding.events
+
+
+def _given_head(transcript: Transcript) -> int:
+    """How many messages at the head of a transcript were given."""
+    return next((at for at, index in enumerate(transcript.given) if at != index), len(transcript.given))
 
 
 class _Unfolding:
@@ -105,12 +118,19 @@ class _Unfolding:
         """By id in the transcript, in order; those that have their result leave when a younger one needs its own."""
         self._used: set[str] = set()
         self._generated = 0
+        self._giving = False
+        """Whether the messages at hand are given ones, for which there are no events."""
         self._head = ""
         """Id of the last message that is no tool result: only behind that one does the next result come last."""
 
-    def take(self, messages: list[Message]) -> None:
-        prefix, last = self._prefix, len(messages) - 1
-        for position, message in enumerate(messages):
+    def give(self, messages: list[Message]) -> None:
+        self._giving = True
+        self.take(messages)
+        self._giving = False
+
+    def take(self, messages: list[Message], start: int = 0) -> None:
+        prefix, last = self._prefix, len(self._messages) - 1
+        for position, message in enumerate(messages, start):
             message_id = f"{prefix}-m{position}"
             if type(message) is AssistantMessage:
                 self._assistant(message, message_id, is_last=position == last)
@@ -136,7 +156,7 @@ class _Unfolding:
         now = begun = self._now
         if message.timestamp is not None:
             rest = MessageRemainder() if rest is None else rest
-            begun = _timestamp(message, rest, now)
+            begun = _timestamp(message, rest, now, self._giving)
         metadata = UNSET if rest is None else as_metadata(rest)
         self._head = message_id
         events = self.events
@@ -242,7 +262,7 @@ class _Unfolding:
                 message_id=message_id,
                 tool_call_id=wire_id,
                 content=_result_content(message.content),
-                timestamp=_timestamp(message, rest, self._now),
+                timestamp=_timestamp(message, rest, self._now, self._giving),
                 metadata=as_metadata(rest),
             )
         )
@@ -255,7 +275,7 @@ class _Unfolding:
                 message_id=message_id,
                 activity_type=message.kind,
                 content={"value": message.payload} if rest.wrapped else message.payload,
-                timestamp=_timestamp(message, rest, self._now),
+                timestamp=_timestamp(message, rest, self._now, self._giving),
                 metadata=as_metadata(rest),
             )
         )
@@ -269,9 +289,11 @@ class _Call(msgspec.Struct):
     answered: bool = False
 
 
-def _end(transcript: Transcript, started: t.RunStarted) -> t.RunFinished | t.RunError:
+def _end(transcript: Transcript, started: t.RunStarted, head: int) -> t.RunFinished | t.RunError:
     """The event that ends the run, with all that is to be said of the whole of it."""
     rest = RunRemainder(cost_usd=transcript.cost_usd, duration_ms=transcript.duration_ms)
+    if len(transcript.given) > head:
+        rest.given = transcript.given
     if transcript.metadata:
         rest.metadata = transcript.metadata
     identity = transcript.identity
@@ -315,11 +337,11 @@ def _aborted(message: AssistantMessage) -> bool:
     return message.error_message is None and message.stop_reason is _ABORTED
 
 
-def _timestamp(message: Message, rest: MessageRemainder, now: int | UnsetType) -> int | UnsetType:
-    """The timestamp of the event; one that an event cannot have goes into the remainder."""
+def _timestamp(message: Message, rest: MessageRemainder, now: int | UnsetType, given: bool) -> int | UnsetType:
+    """The timestamp of the event; one that an event cannot have, or of a given message, goes into the remainder."""
     if message.timestamp is None:
         return now
-    if message.timestamp <= _MAX_SAFE:
+    if message.timestamp <= _MAX_SAFE and not given:
         return message.timestamp
     rest.timestamp = message.timestamp
     return now

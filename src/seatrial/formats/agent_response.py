@@ -48,7 +48,7 @@ from seatrial.transcript import (
     note_code,
     pointer,
 )
-from seatrial.transcript.arguments import arguments_note, parse_arguments
+from seatrial.transcript.arguments import arguments_note, key_twice, parse_arguments
 
 FINAL_RESPONSE_MISSING = note_code("final_response_missing", "There is no final_response, or it is empty.", "look")
 FINAL_RESPONSE_TRUNCATED = note_code(
@@ -279,7 +279,10 @@ def _add_calls(
             continue
         if type(arguments) is str:
             try:
-                arguments = _decode(arguments)
+                decoded = _decode(arguments)
+                if type(decoded) is dict and arguments.count(":") != len(decoded) and key_twice(arguments) is not None:
+                    raise msgspec.DecodeError
+                arguments = decoded
                 if type(arguments) is str:
                     arguments = inside_text(arguments)
                     if type(arguments) is dict:

@@ -17,6 +17,7 @@ from seatrial.formats.calls import TOOL_CALL_DROPPED_NO_NAME
 from seatrial.formats.reading import Reading, Written
 from seatrial.formats.sniffing import SURE, Members, Sample, Sniff, text_of
 from seatrial.formats.tally import Tally
+from seatrial.formats.unseen import calls_in_events
 from seatrial.transcript import CustomMessage, ImageBlock, Note, Notes, Transcript, UserMessage, note_code, pointer
 
 NAME = "agui"
@@ -76,7 +77,8 @@ def reading_of(events: list[Event], read_notes: list[Note], format: str, run_id:
         notes.append(Note(EVENT_ORDER_VIOLATION, pointer(violation.index), message))
     unfit = Notes()
     transcript = to_transcript(result.folded, unfit)
-    return Reading(format, transcript, [*notes, *unfit], id=run_id, events=events)
+    unseen = calls_in_events(events, transcript)
+    return Reading(format, transcript, [*notes, *unfit, *unseen], id=run_id, events=events)
 
 
 def _lost_calls(events: list[Event]) -> list[Note]:

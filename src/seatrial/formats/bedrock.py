@@ -1,11 +1,14 @@
-"""Bedrock Converse: messages, requests and responses; messages of Strands agents. Read, not written."""
+"""Bedrock Converse: messages, requests, responses and streams; messages of Strands agents. Read, not written.
+
+A stream is read as the messages that its events add up to, among whatever messages stand between them.
+"""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 from seatrial.formats.chat import Chat
-from seatrial.formats.chat_document import keep_rest, read_chat_document, read_list, sniff_messages
+from seatrial.formats.chat_document import keep_rest, read_chat_document, read_entries, read_list, sniff_messages
 from seatrial.formats.dialects.anthropic import STOP_REASONS
 from seatrial.formats.dialects.bedrock import MEMBERS, read_system
 from seatrial.formats.parts import At
@@ -15,6 +18,13 @@ from seatrial.formats.turn import Ending, end_turn
 from seatrial.transcript import StopReason, Transcript
 
 FORMAT: Final = "bedrock"
+_EXCEPTIONS: Final = frozenset(
+    {"internalServerException", "modelStreamErrorException", "validationException", "throttlingException",
+     "serviceUnavailableException"}
+)  # fmt: skip
+_EVENTS: Final = frozenset(
+    {"messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop", "metadata"}
+) | _EXCEPTIONS  # fmt: skip
 _REASONS: Final = {
     **STOP_REASONS,
     "guardrail_intervened": StopReason.OTHER,
@@ -29,7 +39,14 @@ def sniff(sample: Sample) -> Sniff | None:
     document = sample.document
     if document is not None and "stopReason" in document and "message" in (members(document.get("output")) or {}):
         return Sniff(SURE + 5, "a response with output and stopReason")
-    return sniff_messages(sample, _sniff_message)
+    return sample.surest(_sniff_event) or sniff_messages(sample, _sniff_message)
+
+
+def _sniff_event(entry: Members) -> Sniff | None:
+    kind = next(iter(entry), None) if len(entry) == 1 else None
+    if kind in _EVENTS and members(entry[kind]) is not None:
+        return Sniff(SURE + 5, f"an event {kind} of ConverseStream")
+    return None
 
 
 def _sniff_message(entry: Members) -> Sniff | None:
@@ -43,9 +60,106 @@ def _sniff_message(entry: Members) -> Sniff | None:
 
 
 def read(data: bytes) -> Reading:
-    """Read messages, a request with `messages`, or a response with `output`."""
+    """Read messages, a request with `messages`, a response with `output`, or the events of a stream."""
     expected = "a request with `messages`, or a response with `output.message`"
-    return read_chat_document(data, FORMAT, _container, expected)
+    return read_chat_document(data, FORMAT, _container, expected, _read_entries)
+
+
+def _read_entries(found: list[Any], chat: Chat, run: Transcript) -> None:
+    if not any(_event(entry) for entry in found):
+        read_entries(found, _container, chat, run)
+        return
+    turn: _StreamedTurn | None = None
+    for index, entry in enumerate(found):
+        kind = _event(entry)
+        if kind is None:
+            if turn is not None:
+                turn.end(chat, run)
+                turn = None
+            read_entries([entry], _container, chat, run)
+            continue
+        if turn is None or kind == "messageStart":
+            if turn is not None:
+                turn.end(chat, run)
+            turn = _StreamedTurn(index)
+        turn.take(kind, entry[kind], chat, (index, kind))
+    if turn is not None:
+        turn.end(chat, run)
+
+
+def _event(entry: Any) -> str | None:
+    kind = next(iter(entry)) if type(entry) is dict and len(entry) == 1 else None
+    return kind if kind in _EVENTS and type(entry[kind]) is dict else None
+
+
+class _StreamedTurn:
+    """A message that arrives in events."""
+
+    def __init__(self, index: int) -> None:
+        self._index = index
+        self._role: Any = "assistant"
+        self._blocks: dict[Any, dict[str, Any]] = {}
+        self._fragments: dict[Any, list[str]] = {}
+        """The text, or the arguments, of each block."""
+        self._stop_reason: Any = None
+        self._usage: Any = None
+        self._error: Any = None
+
+    def take(self, kind: str, said: dict[str, Any], chat: Chat, at: At) -> None:
+        """Take one event; a delta that nobody knows is noted."""
+        place = said.get("contentBlockIndex")
+        if kind == "messageStart":
+            self._role = said.get("role")
+        elif kind == "contentBlockStart":
+            start = said.get("start")
+            self._blocks[place] = dict(start) if type(start) is dict else {}
+        elif kind == "contentBlockDelta":
+            delta = said.get("delta")
+            for key, more in delta.items() if type(delta) is dict else ():
+                self._add(place, key, more, chat, (*at, "delta"))
+        elif kind == "messageStop":
+            self._stop_reason = said.get("stopReason")
+        elif kind == "metadata":
+            self._usage = said.get("usage")
+        elif kind in _EXCEPTIONS:
+            self._error = said
+
+    def _add(self, place: Any, key: str, more: Any, chat: Chat, at: At) -> None:
+        block = self._blocks.setdefault(place, {})
+        if key == "text" and type(more) is str:
+            block.setdefault("text", "")
+            self._fragments.setdefault(place, []).append(more)
+        elif key == "toolUse" and type(more) is dict and type(more.get("input")) is str:
+            block.setdefault("toolUse", {})
+            self._fragments.setdefault(place, []).append(more["input"])
+        elif key == "reasoningContent" and type(more) is dict:
+            thought = block.setdefault("reasoningContent", {"reasoningText": {"text": ""}})
+            if type(text := more.get("text")) is str:
+                thought["reasoningText"]["text"] += text
+            elif "signature" in more:
+                thought["reasoningText"]["signature"] = more["signature"]
+            elif "redactedContent" in more:
+                block["reasoningContent"] = {"redactedContent": more["redactedContent"]}
+        else:
+            chat.drop_key(key, more, at, agent=True)
+
+    def end(self, chat: Chat, run: Transcript) -> None:
+        """Read the message."""
+        at = (self._index,)
+        for place, block in self._blocks.items():
+            text = "".join(self._fragments.get(place, ()))
+            if type(use := block.get("toolUse")) is dict:
+                use["input"] = text
+            elif "text" in block:
+                block["text"] = text
+        blocks = [*self._blocks.values()]
+        if self._role == "user":
+            chat.add_user(blocks, at)
+            return
+        message = chat.add_assistant(chat.pieces(blocks, at, agent=True), at)
+        ending = Ending(self._stop_reason, self._error, cut_off=self._stop_reason is None)
+        end_turn(message, ending, _REASONS, run, chat.tally, at)
+        chat.add_usage(message, self._usage, at)
 
 
 def _container(given: dict[str, Any], chat: Chat, run: Transcript, at: At) -> bool:

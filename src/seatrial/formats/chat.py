@@ -425,7 +425,7 @@ class Chat:
             return
         nested = type(value) is dict or type(value) is list
         weight: Weight = "serious" if agent and nested and key not in KEYS_WITHOUT_CALLS else "harmless"
-        if key == "metadata" and not may_hold_call(key, value):
+        if key in ("metadata", "metrics") and not may_hold_call(key, value):
             weight = "harmless"  # anybody writes anything there, so it is looked at
         self.tally.add(KEY_DROPPED, (*at, key), f"dropped the key {key[:100]!r}", each=f"{key} {weight}", weight=weight)
 

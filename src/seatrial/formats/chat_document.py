@@ -74,8 +74,19 @@ def sniff_messages(
 
 
 def read_entries(found: Iterable[Any], container: Container, chat: Chat, run: Transcript) -> None:
-    """Read the entries of a list, each a message or an object that holds some."""
+    """Read the entries of a list, each a message or an object that holds some.
+
+    Objects of which each holds all messages so far, as states of a graph do, are one conversation.
+    """
+    before: list[Any] = []
     for index, entry in enumerate(found):
+        if type(entry) is dict and type(messages := entry.get("messages")) is list:
+            if before and "role" not in entry and messages[: len(before)] == before:
+                chat.read_all(messages[len(before) :], (index, "messages"))
+                keep_rest(entry, frozenset({"messages"}), chat, run, (index,))
+                before = messages
+                continue
+            before = messages
         if type(entry) is not dict or not container(entry, chat, run, (index,)):
             chat.read(entry, (index,))
 

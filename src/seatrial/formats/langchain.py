@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from seatrial.formats.chat import Chat
 from seatrial.formats.chat_document import keep_rest, read_chat_document, read_list, sniff_messages
-from seatrial.formats.dialects.langchain import KINDS
+from seatrial.formats.dialects.langchain import KINDS, merged_chunks
 from seatrial.formats.parts import At
 from seatrial.formats.reading import Reading
 from seatrial.formats.sniffing import SURE, Members, Sample, Sniff, members, objects, surest, text_of
@@ -60,13 +60,19 @@ def _container(given: dict[str, Any], chat: Chat, run: Transcript, at: At) -> bo
 def _read_entries(found: list[Any], chat: Chat, run: Transcript) -> None:
     """Messages; or states, of which each repeats the one before, and updates, which a node of the graph adds.
 
-    A message that came before, by its id and by what it says, is the same one. One that differs stands beside the
+    A message that came before, by its id and by what it says, or at the head of the state before, is the same one. One that differs stands beside the
     first: what was done stays done, also when a graph rewrites it.
     """
     items: list[tuple[Any, At]] = []
     places: dict[str, int] = {}
-    for index, entry in enumerate(found):
-        for item, at in _messages(entry, (index,), chat, run):
+    before: list[Any] = []
+    for index, entry in enumerate(merged_chunks(found)):
+        messages = _messages(entry, (index,), chat, run)
+        if type(entry) is dict and type(state := entry.get("messages")) is list and "type" not in entry:
+            if before and state[: len(before)] == before:
+                del messages[: len(before)]  # they need no ids to be the same
+            before = state
+        for item, at in messages:
             message_id = _id(item)
             known = places.get(message_id) if message_id is not None else None
             if known is not None and items[known][0] == item:

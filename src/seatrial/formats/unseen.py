@@ -1,20 +1,34 @@
-"""What a reader did not see: calls that may stand among the metadata, and keys that occur twice in an object.
+"""What a reader did not see: calls among the metadata, or in events that are for other things; keys that occur twice.
 
-Both are looked for once a record is read, whatever its format. Of a key that occurs twice, readers keep the last, and
+All are looked for once a record is read, whatever its format. Of a key that occurs twice, readers keep the last, and
 what stood under the first is lost; the decoder does not say so, so the bytes are looked at again.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from seatrial.formats.keys import CALLS_IN_METADATA, calls_in_metadata
+from msgspec import UNSET
+
+from seatrial.events import types as t
+from seatrial.events.codec import stands_in
+from seatrial.events.remainder import KEY
+from seatrial.formats.keys import CALLS_IN_METADATA, KnownCalls, calls_in_metadata, may_hold_call
 from seatrial.formats.reading import Reading
+from seatrial.formats.tally import Tally
+from seatrial.transcript.messages import AssistantMessage, Message, ToolCall
 from seatrial.transcript.note import Note, note_code
+from seatrial.transcript.transcript import Transcript
 
 KEY_TWICE_IN_OBJECT = note_code(
     "key_twice_in_object", "An object of the record has a key twice; the last one counts, the first is lost.", "serious"
+)
+CALLS_IN_EVENT = note_code(
+    "calls_in_event",
+    "An event that is not for calls (RAW, CUSTOM, a state, an activity) describes one that no other event has.",
+    "serious",
 )
 _SHOWN: Final = 3
 
@@ -31,6 +45,64 @@ def note_calls_in_metadata(reading: Reading) -> Reading:
         found = [calls_in_metadata(key, value, messages=run.messages) for key, value in run.metadata.items()]
         reading.notes += [note for note in found if note is not None]
     return reading
+
+
+def calls_in_events(events: Iterable[t.Event], transcript: Transcript) -> list[Note]:
+    """Notes on events that describe calls other than those of the transcript, which the events add up to.
+
+    Many integrations send what their framework says beside what AG-UI has events for. To repeat a call, by its id or by
+    its name and arguments, is to add nothing.
+    """
+    names = {call.id: call.name for call in _calls(transcript.messages)}
+    known = KnownCalls(names, _calls(transcript.done()))
+    tally = Tally()
+    for index, event in enumerate(events):
+        for field, key, value in _payloads(event):
+            if may_hold_call(key, value, known):
+                kind = str(type(event).__struct_config__.tag)
+                text = f"what {kind} has under {field!r} looks like a call that no other event has"
+                tally.add(CALLS_IN_EVENT, (index, field), text, each=f"{kind} {field}")
+    return tally.total()
+
+
+def _payloads(event: t.Event) -> Iterator[tuple[str, str, Any]]:
+    """What an event has in which anything may stand: the field, the key that names it, and the value."""
+    kind = type(event)
+    if event.raw_event is not UNSET:
+        yield "rawEvent", "", event.raw_event
+    if event.metadata is not UNSET:
+        yield "metadata", "", {key: value for key, value in event.metadata.items() if key != KEY}
+    if kind is t.RawEvent:
+        if not stands_in(event):  # which is noted as what it is
+            yield "event", "", event.event  # type: ignore[union-attr]
+    elif kind is t.CustomEvent:
+        if not _is_forecast(event):
+            yield "value", event.name, event.value  # type: ignore[union-attr]
+    elif kind is t.StateSnapshot:
+        yield "snapshot", "", event.snapshot  # type: ignore[union-attr]
+    elif kind is t.StateDelta:
+        yield from (("delta", _last(operation), operation.get("value")) for operation in event.delta)  # type: ignore[union-attr]
+    elif kind is t.ActivitySnapshot:
+        yield "content", event.activity_type, event.content  # type: ignore[union-attr]
+    elif kind is t.ActivityDelta:
+        yield from (("patch", _last(operation), operation.get("value")) for operation in event.patch)  # type: ignore[union-attr]
+
+
+def _is_forecast(event: t.Event) -> bool:
+    """Whether this says which argument of which tool will become which part of the state, as integrations send it."""
+    value = event.value if isinstance(event, t.CustomEvent) and event.name == "PredictState" else None
+    return type(value) is list and all(type(item) is dict and _FORECAST.issuperset(item) for item in value)
+
+
+def _last(operation: dict[str, Any]) -> str:
+    """The key that an operation writes to; that of the list, where it adds to one."""
+    path = operation.get("path")
+    parts = [part for part in (path.split("/") if type(path) is str else []) if not part.isdecimal() and part != "-"]
+    return parts[-1] if parts else ""
+
+
+def _calls(messages: Iterable[Message]) -> list[ToolCall]:
+    return [call for message in messages if type(message) is AssistantMessage for call in message.tool_calls()]
 
 
 def note_repeated_keys(data: bytes, reading: Reading) -> Reading:
@@ -64,3 +136,6 @@ def _look(data: bytes, repeated: dict[str, None]) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
+
+
+_FORECAST: Final = frozenset({"state_key", "stateKey", "tool", "tool_argument", "toolArgument"})

@@ -16,6 +16,7 @@ from seatrial.formats.reading import Reading
 from seatrial.formats.shape import members, value
 from seatrial.formats.sniffing import LIKELY, SURE, Members, Sample, Sniff, objects, text_of
 from seatrial.formats.tally import Tally
+from seatrial.formats.vercel_lines import feed_lines, is_lines, sniff_lines
 from seatrial.formats.vercel_stream import CHUNK_TYPES, VercelStream
 from seatrial.transcript import Transcript, Usage
 
@@ -24,7 +25,7 @@ FORMAT: Final = VercelStream.format
 
 def sniff(sample: Sample) -> Sniff | None:
     """Typed parts, tool invocations, content parts of ModelMessages, or the chunks of a stream."""
-    return sniff_messages(sample, _sniff_message)
+    return sniff_lines(sample) or sniff_messages(sample, _sniff_message)
 
 
 def _sniff_message(entry: Members) -> Sniff | None:
@@ -42,6 +43,10 @@ def _sniff_message(entry: Members) -> Sniff | None:
 
 def read(data: bytes) -> Reading:
     """Read messages, an object with `messages`, or a UI message stream as SSE, as lines or as an array of chunks."""
+    if is_lines(data):
+        recording = VercelStream()
+        feed_lines(data, recording)
+        return recording.finish()
     document = open_document(data, Tally())
     if document is None:
         recording = VercelStream()

@@ -109,6 +109,9 @@ class VercelStream(StreamReader):
 
     def _take_text(self, kind: str, what: str, chunk: dict[str, Any]) -> None:
         key = (kind, _text(chunk, "id"))
+        if what == "end":
+            self._open.pop(key, None)
+            return
         if what == "start" or key not in self._open:
             self._open[key] = {"type": kind, "text": []}
             self._parts.append(self._open[key])
@@ -117,8 +120,6 @@ class VercelStream(StreamReader):
             part["text"].append(_text(chunk, "delta"))
         if kind == "reasoning" and (metadata := chunk.get("providerMetadata")):
             part["providerMetadata"] = metadata
-        if what == "end":
-            del self._open[key]
 
     def _take_tool(self, kind: str, chunk: dict[str, Any]) -> None:
         call_id = chunk.get("toolCallId")

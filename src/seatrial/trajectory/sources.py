@@ -118,6 +118,8 @@ def _steps_from_usual(messages: list[Any]) -> list[Step] | None:
         if GENERATED_ID_PREFIX in "".join(places):
             return None
         values = list(map(_ARGUMENTS.decode, arguments))
+        if sum(map(len, values)) != "".join(arguments).count(":"):
+            return None  # a key may occur twice in one of them
     except (KeyError, TypeError, AttributeError, msgspec.DecodeError, UnicodeError, RecursionError):
         return None
     if len(places) != len(names) or not ({*map(type, values)} <= {dict} and all(names) and all(places)):

@@ -6,6 +6,7 @@ complaint travel as an object with two reserved keys. Writers turn it back into 
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
@@ -16,7 +17,8 @@ from seatrial.transcript.note import Note, note_code
 
 ARGUMENTS_NOT_JSON = note_code(
     "arguments_not_json",
-    "The arguments of a tool call are text that is not JSON; the text is kept as sent. Serious where it was cut.",
+    "The arguments of a tool call are text that is not JSON, or has a key twice; the text is kept as sent. Serious "
+    "where it was cut, or has a key twice.",
     "look",
 )
 
@@ -43,18 +45,27 @@ def detect_unparsed(arguments: Any) -> tuple[str, str] | None:
 def parse_arguments(text: str) -> tuple[Any, bool]:
     """The JSON value of argument text and False; or the sentinel that keeps the text, and True.
 
-    Blank text means no arguments: several providers send it for a call without parameters.
+    Blank text means no arguments: several providers send it for a call without parameters. Of a key that occurs twice,
+    nobody knows which value the tool was given, so such text is kept, too.
     """
     if not text or text.isspace():
         return {}, False
     try:
-        return _ARGUMENTS.decode(text), False
+        arguments = _ARGUMENTS.decode(text)
+        # As many colons as keys: each occurs once. That is so for most, and the others are looked at.
+        if type(arguments) is dict and text.count(":") != len(arguments) and (key := key_twice(text)) is not None:
+            return unparsed_arguments(f"the key {key[:40]!r} {_TWICE}", text), True
+        return arguments, False
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         problem = str(error)
     # Only these can be mended: lone surrogates, as characters or as escapes, and a byte order mark.
     if "\\u" in text or not text.isascii():
         try:
-            return wire.decode(wire.without_surrogates(text).encode(), repairs=[]), False
+            repaired = wire.without_surrogates(text)
+            arguments = wire.decode(repaired.encode(), repairs=[])
+            if (key := key_twice(repaired.removeprefix("\ufeff"))) is not None:
+                return unparsed_arguments(f"the key {key[:40]!r} {_TWICE}", text), True
+            return arguments, False
         except SeatrialError as error:
             problem = error.message
     return unparsed_arguments(problem, text), True
@@ -66,9 +77,31 @@ def arguments_note(arguments: Any, at: str, name: str) -> Note:
     if unparsed is not None and unparsed[0].endswith(_CUT):
         text = f"the arguments for {name[:40]!r} end in the middle of their JSON"
         return Note(ARGUMENTS_NOT_JSON, at, text, "serious")
+    if unparsed is not None and unparsed[0].endswith(_TWICE):
+        text = f"the arguments for {name[:40]!r} have a key twice, and which value counted is not known"
+        return Note(ARGUMENTS_NOT_JSON, at, text, "serious")
     return Note(ARGUMENTS_NOT_JSON, at, f"the arguments for {name[:40]!r} are text that is not JSON")
 
 
+def key_twice(text: str) -> str | None:
+    """The first key that occurs twice in one object of a JSON text."""
+    repeated: list[str] = []
+
+    def look(members: list[tuple[str, Any]]) -> None:
+        seen: set[str] = set()
+        for key, _ in members:
+            if key in seen:
+                repeated.append(key)
+            seen.add(key)
+
+    try:
+        json.loads(text, object_pairs_hook=look)
+    except (ValueError, RecursionError):
+        return None
+    return repeated[0] if repeated else None
+
+
+_TWICE = "occurs twice in one object"
 _CUT = "Input data was truncated"
 """What msgspec says of JSON that ends too early."""
 _ARGUMENTS: msgspec.json.Decoder[Any] = msgspec.json.Decoder()

@@ -120,6 +120,84 @@ def _unwrapped(item: dict[str, Any]) -> tuple[str, dict[str, Any], str] | None:
     return known, item, ""
 
 
+def merged_chunks(found: list[Any]) -> list[Any]:
+    """The entries of a list, with the chunks of one message, which follow each other, as that message."""
+    entries: list[Any] = []
+    for entry in found:
+        last = entries[-1] if entries else None
+        if _is_chunk(entry) and _is_chunk(last) and entry.get("id") == last.get("id"):
+            entries[-1] = _merged(last, entry)
+        else:
+            entries.append(entry)
+    return [_whole(entry) if _is_chunk(entry) else entry for entry in entries]
+
+
+def _is_chunk(entry: Any) -> bool:
+    return type(entry) is dict and entry.get("type") == "AIMessageChunk" and type(entry.get("content")) in (str, list)
+
+
+def _merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Two chunks as one. What is said twice is kept twice, so that nothing is lost."""
+    merged = dict(one)
+    for key, value in other.items():
+        known = one.get(key)
+        if key == "content" and type(known) is not type(value):
+            merged[key] = [
+                part for part in (*_content_parts(known), *_content_parts(value)) if part != {"type": "text", "text": ""}
+            ]
+        elif (type(known) is str and type(value) is str and key == "content") or (
+            type(known) is list and type(value) is list
+        ):
+            merged[key] = known + value
+        elif type(known) is dict and type(value) is dict and key != "usage_metadata":
+            merged[key] = _merged(known, value)
+        elif value is not None:
+            merged[key] = value
+    return merged
+
+
+def _content_parts(content: Any) -> list[Any]:
+    return [{"type": "text", "text": content}] if type(content) is str else content
+
+
+def _whole(chunk: dict[str, Any]) -> dict[str, Any]:
+    """A message out of chunks, with its calls put together out of their fragments."""
+    fragments = chunk.get("tool_call_chunks")
+    if type(fragments) is not list or not fragments or any(type(piece) is not dict for piece in fragments):
+        return chunk
+    calls: dict[Any, dict[str, Any]] = {}
+    for piece in fragments:
+        known = calls.get(piece.get("index"))
+        if known is None or (piece.get("id") and known["id"] and piece["id"] != known["id"]):
+            # Some providers number all calls alike: a new id is a new call.
+            known = calls[piece.get("index")] = {"name": None, "args": "", "id": None, "type": "tool_call"}
+            calls[len(calls), "kept"] = known
+        known["name"] = known["name"] or piece.get("name")
+        known["id"] = known["id"] or piece.get("id")
+        if type(text := piece.get("args")) is str:
+            known["args"] += text
+    whole = [call for key, call in calls.items() if type(key) is tuple]
+    ids = {call["id"] for call in whole}
+    merged = {**chunk, "tool_call_chunks": []}
+    # The calls of single chunks are guesses at what their fragments will be.
+    for key in ("tool_calls", "invalid_tool_calls"):
+        merged[key] = _not_among(ids, chunk.get(key))
+    if type(more := chunk.get("additional_kwargs")) is dict and "tool_calls" in more:
+        merged["additional_kwargs"] = {**more, "tool_calls": _not_among(ids, more["tool_calls"])}
+    merged["tool_calls"] = [*whole, *merged["tool_calls"]]
+    return merged
+
+
+def _not_among(ids: set[Any], entries: Any) -> list[Any]:
+    """The calls of a list that are not those of the ids, nor fragments without a name."""
+    found = entries if type(entries) is list else [] if entries is None else [entries]
+    return [
+        entry
+        for entry in found
+        if type(entry) is not dict or (entry.get("id") not in ids and (entry.get("id") or read_call(entry) is not None))
+    ]
+
+
 def _read_result(said: dict[str, Any], chat: Chat, at: At, *, by_name: bool) -> None:
     message = chat.result(said.get("tool_call_id"), said.get("name"), at, by_name=by_name)
     message.content = chat.result_blocks(said.get("content"), (*at, "content"))

@@ -1,0 +1,132 @@
+"""Calls that an agent writes into its text, for a program that looks for them there.
+
+Agents without an API for tools prompt their model to write commands (a block of bash, `Action:`), and models that are
+served without a parser write the marks that they were trained on (`<tool_call>`). Nobody but that program knows which
+of it was run, so such text is never read as calls; but it must not pass for a run without any.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+from seatrial.formats.keys import KnownCalls
+from seatrial.transcript.arguments import parse_arguments
+from seatrial.transcript.messages import AssistantMessage, Message, TextBlock, ToolCall, UserMessage
+from seatrial.transcript.note import Note, note_code, pointer
+
+CALLS_IN_TEXT = note_code(
+    "calls_in_text",
+    "The agent wrote what looks like a call, or was answered as if it had, in plain text; that was not read as a call.",
+    "serious",
+)
+
+_MARKS: Final = re.compile(
+    r"<tool_call>|<tool_use>|<tool_code>|<function_calls?>|<invoke name=|<function=|<\|python_tag\|>|<\|tool_call"
+    r"|<\|plugin\|>|<\|action_start\|>|<｜tool▁call|\[TOOL_CALLS\]|✿FUNCTION✿|<execute_\w+>|<end_code>"
+    r"|<\|channel\|>commentary to=|```tool_(?:code|call)\b"
+    r"|\b(?:FunctionCall|FunctionExecutionResult|ToolUseBlock|ToolCall\w*|ChatCompletionMessageToolCall)\(\w+="
+    r"|^[ \t]*\**Action(?:\s+\d+)?:.*\n\s*\**Action Input",
+    re.MULTILINE,
+)
+"""What models write around a call (Hermes and Qwen, Anthropic, Llama, DeepSeek, Mistral, gpt-oss, ReAct, smolagents), and
+what Python makes of the object of one that somebody turned into text."""
+_ANSWERED: Final = re.compile(
+    r"\s*(?:<returncode>|<tool_response>|<function_results?>|<tool_result>|\[TOOL_RESULTS\]|Observation(?:\s+\d+)?:"
+    r"|OBSERVATION:|exitcode: -?\d+|<output>|EXECUTION RESULT|\[Tool (?:result|output)|Tool (?:result|output)\b)",
+)
+"""What programs answer with, in the user's name."""
+_LIKELY: Final = ("<", "Action", "[TOOL", "✿", "```tool", "{", "Call", "(id=")
+_WRITTEN: Final = (
+    ("name", ("arguments", "parameters", "args")),
+    ("function", ("arguments", "parameters", "args")),
+    ("tool", ("tool_input", "arguments", "parameters", "args", "input")),
+    ("tool_name", ("tool_input", "arguments", "parameters", "args", "input")),
+    ("action", ("action_input",)),
+)
+_LISTS: Final = ("tool_calls", "toolCalls", "tool_uses")
+_TYPES: Final = frozenset({"tool_use", "tool_call", "tool-call", "toolCall", "function_call", "mcp_tool_use"})
+_LONGEST: Final = 100_000
+"""How much of a text is looked at as JSON."""
+
+
+def calls_in_text(messages: Iterable[Message]) -> list[Note]:
+    """A note on the first message that was written, or answered, as if text in it were a call; else none."""
+    messages = list(messages)
+    known: KnownCalls | None = None
+    spoken = False
+    for index, message in enumerate(messages):
+        if type(message) is AssistantMessage:
+            spoken = True
+            for block in message.content:
+                if type(block) is not TextBlock or not any(mark in block.text for mark in _LIKELY):
+                    continue
+                known = known or _known(messages)
+                if _is_written(block.text, known):
+                    return [_note(index, "the text holds what looks like a call")]
+        elif type(message) is UserMessage and spoken:
+            text = message.content if type(message.content) is str else _first_text(message.content)
+            if _ANSWERED.match(text):
+                return [_note(index, "a message in the user's name looks like the result of a call")]
+    return []
+
+
+def _is_written(text: str, known: KnownCalls) -> bool:
+    """Whether text holds a call, other than those that the record lists as well."""
+    if _MARKS.search(text) is not None:
+        before, *marked = text.split("<tool_call>")
+        pieces = [piece.partition("</tool_call>") for piece in marked]
+        if _MARKS.search(before) or any(_MARKS.search(after) for _, _, after in pieces):
+            return True
+        return not all(_is_listed(written, known) for written, _, _ in pieces)
+    stripped = text.strip()
+    if stripped.startswith("```") and stripped.endswith("```"):
+        stripped = stripped.removeprefix("```").removeprefix("json").removesuffix("```").strip()
+    if not stripped.startswith(("{", "[")) or len(stripped) > _LONGEST:
+        return False
+    return _as_call(stripped) is not None and not _is_listed(stripped, known)
+
+
+def _is_listed(written: str, known: KnownCalls) -> bool:
+    call = _as_call(written)
+    return call is not None and known.has_made(*call)
+
+
+def _as_call(text: str) -> tuple[str, dict[str, Any]] | None:
+    """The name and the arguments of a call that a text is, as JSON."""
+    value, not_json = parse_arguments(text)
+    if not_json:
+        return None
+    if type(value) is list and value:
+        value = value[0]
+    if type(value) is not dict:
+        return None
+    for key in _LISTS:
+        if type(listed := value.get(key)) is list and listed and type(listed[0]) is dict:
+            value = listed[0]
+    if type(inside := value.get("function")) is dict or type(inside := value.get("function_call")) is dict:
+        value = inside
+    if value.get("type") in _TYPES and type(name := value.get("name", value.get("toolName"))) is str:
+        return name, value
+    for name, arguments in _WRITTEN:
+        found = next((key for key in arguments if key in value), None)
+        if found is not None and type(value.get(name)) is str and type(value[found]) in (dict, str):
+            return value[name], {"arguments": value[found]}
+    return None
+
+
+def _known(messages: list[Message]) -> KnownCalls:
+    made: list[ToolCall] = []
+    for message in messages:
+        if type(message) is AssistantMessage:
+            made += message.tool_calls()
+    return KnownCalls({}, made)
+
+
+def _first_text(content: list[Any]) -> str:
+    return next((block.text for block in content if type(block) is TextBlock), "")
+
+
+def _note(index: int, text: str) -> Note:
+    return Note(CALLS_IN_TEXT, pointer("messages", index), text)
