@@ -8,11 +8,13 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
 from strategies.events import as_json, events
 from strategies.messages import json_objects, json_values, texts
 
 from seatrial.events import EventReader, encode_event, read_event, replay, to_native
 from seatrial.events import types as t
+from seatrial.events.agui_messages import is_marked_in_doubt
 from seatrial.events.codec import EVENT_TYPES, keep_sent
 from seatrial.events.types import Event
 from seatrial.transcript import Note
@@ -258,3 +260,20 @@ def test_of_very_many_notes_the_first_are_kept_and_the_others_counted(data: byte
     assert reader.notes[-1].code == NOTES_OMITTED
     assert reader.notes[-1].weight == weight
     assert int(reader.notes[-1].message.split()[0]) >= 5_000 - MAX_NOTES
+
+
+@pytest.mark.parametrize("key", ["status", "outcome"])
+def test_a_result_that_ended_in_a_word_that_nobody_knows_is_in_doubt(key: str) -> None:
+    value = {"type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "c", "content": "x", key: "weird"}
+    reader = EventReader()
+    event = reader.read_value(value)
+    assert is_marked_in_doubt(event.metadata)
+    assert [
+        note.weight for note in reader.notes if note.pointer == f"/{key}" and note.code == "event_field_mapped"
+    ] == ["look"]
+
+
+@pytest.mark.parametrize("word", ["pending", "running", "completed", "success", "ok"])
+def test_a_result_that_ended_in_a_known_word_is_not_marked(word: str) -> None:
+    value = {"type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "c", "content": "x", "status": word}
+    assert EventReader().read_value(value).metadata is UNSET

@@ -30,6 +30,7 @@ from seatrial.events import (
     read_log,
     to_native,
 )
+from seatrial.events import log as log_module
 from seatrial.events import types as t
 from seatrial.events.types import Event
 from seatrial.transcript import Note
@@ -343,3 +344,18 @@ def test_an_envelope_is_repeated_for_its_own_run_alone(check: bool) -> None:
     ]
     log = read_log(b"".join(lines), check=check)
     assert len(log.events) == 2
+
+
+def test_of_more_events_than_are_read_the_end_of_the_run_still_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_module, "MAX_EVENTS", 5)
+    started, *_, finished = RUN
+    text = t.TextMessageContent(message_id="m", delta="RUN_AWAY")
+    log = read_log(ndjson(bare([started, *[text] * 20, finished])))
+    assert log.events == [started, *[text] * 4, finished]
+    assert [note.code for note in log.notes if note.serious] == ["events_cut"]
+    assert not log.truncated
+
+
+def test_as_many_events_as_are_read_are_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_module, "MAX_EVENTS", len(RUN))
+    assert codes(read_log(ndjson(bare(RUN))).notes) == []

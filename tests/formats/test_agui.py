@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
@@ -10,12 +11,14 @@ from hypothesis import given, settings
 from strategies.messages import transcripts
 from strategies.mutations import mutations
 
+from seatrial import formats
 from seatrial.errors import SeatrialError
 from seatrial.events import cursor_text, encode_event, encode_sse, verify
 from seatrial.events import types as t
 from seatrial.events.types import Event
 from seatrial.formats import agui
 from seatrial.formats.reading import Reading
+from seatrial.trajectory import extract
 from seatrial.transcript import (
     AssistantMessage,
     CustomMessage,
@@ -24,6 +27,7 @@ from seatrial.transcript import (
     ReasoningBlock,
     RunIdentity,
     StopReason,
+    SystemMessage,
     TextBlock,
     ThinkingBlock,
     ToolCall,
@@ -261,3 +265,55 @@ def test_calls_in_chunks_have_their_name_once() -> None:
         t.RunFinished(thread_id="t", run_id="r"),
     ]
     assert [note for note in agui.reading_of(events, [], "agui", "r").notes if note.serious] == []
+
+
+def test_a_call_that_only_a_raw_event_has_is_a_serious_note_once_for_all_of_its_kind() -> None:
+    raw = {"type": "RAW", "event": {"event": "on_tool_start", "name": "delete", "data": {"input": {}}}}
+    run = {"threadId": "t", "runId": "r"}
+    events = [{"type": "RUN_STARTED", **run}, raw, raw, {"type": "RUN_FINISHED", **run}]
+    reading = agui.read(json.dumps(events).encode())
+    assert [(note.code, note.pointer) for note in reading.notes if note.serious] == [("calls_in_event", "/1/event")]
+
+
+def test_the_recorded_stream_of_a_graph_repeats_its_calls_and_stays_complete() -> None:
+    call = {"name": "find", "args": {"a": 1}, "id": "c"}
+    run, made = {"threadId": "t", "runId": "r"}, {"toolCallId": "c"}
+    events = [
+        {"type": "RUN_STARTED", **run},
+        {"type": "TOOL_CALL_START", **made, "toolCallName": "find", "rawEvent": {"tool_call_chunks": [call]}},
+        {"type": "TOOL_CALL_ARGS", **made, "delta": '{"a": 1}', "rawEvent": {"tool_calls": [{**call, "id": None}]}},
+        {"type": "TOOL_CALL_END", **made},
+        {"type": "STATE_SNAPSHOT", "snapshot": {"messages": [{"type": "ai", "content": "", "tool_calls": [call]}]}},
+        {"type": "RUN_FINISHED", **run},
+    ]
+    assert [note for note in agui.read(json.dumps(events).encode()).notes if note.serious] == []
+
+
+@pytest.mark.parametrize("format", ["agui", "events"])
+def test_what_was_given_is_still_given_when_it_is_read_back(format: str) -> None:
+    given: list[Message] = [
+        SystemMessage("Be brief."),
+        UserMessage("Delete the old one.", 5),
+        AssistantMessage([TextBlock("Yes."), ToolCall("a", "delete", {"id": 1})], StopReason.TOOL_USE, timestamp=6),
+        ToolResultMessage("a", "delete", [TextBlock("no")], is_error=True, timestamp=7),
+        UserMessage("And now?"),
+    ]
+    done: list[Message] = [
+        AssistantMessage([ToolCall("b", "find", {})], StopReason.TOOL_USE),
+        ToolResultMessage("b", "find", [TextBlock("ok")]),
+        AssistantMessage([TextBlock("Done.")], StopReason.END_TURN),
+    ]
+    transcript = Transcript([*given, *done], given=[0, 1, 2, 3, 4])
+    reading = formats.read(formats.write(transcript, format).data, format)
+    assert reading.transcript.messages == transcript.messages
+    assert reading.transcript.given == transcript.given
+    assert [step.name for step in extract(reading).steps] == ["find"]
+    assert [note for note in reading.notes if note.serious] == []
+
+
+def test_given_messages_that_do_not_stand_at_the_head_keep_their_mark() -> None:
+    transcript = Transcript(
+        [UserMessage("a"), AssistantMessage([TextBlock("b")], StopReason.END_TURN), UserMessage("c")], given=[0, 2]
+    )
+    reading = formats.read(formats.write(transcript, "events").data, "events")
+    assert (reading.transcript.messages, reading.transcript.given) == (transcript.messages, [0, 2])

@@ -5,9 +5,18 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from seatrial import formats
 from seatrial.formats import bedrock
 from seatrial.formats.reading import Reading
-from seatrial.transcript import AssistantMessage, ReasoningDetailsBlock, StopReason, SystemMessage, TextBlock, Usage
+from seatrial.transcript import (
+    AssistantMessage,
+    ReasoningDetailsBlock,
+    StopReason,
+    SystemMessage,
+    TextBlock,
+    ToolCall,
+    Usage,
+)
 from seatrial.transcript.reasoning import as_items
 
 
@@ -61,3 +70,40 @@ def test_a_call_that_the_provider_threw_away_is_a_serious_note() -> None:
 def test_a_block_that_nobody_knows_is_a_serious_note() -> None:
     reading = answered([{"text": "x", "futureUse": {"name": "delete_account"}}, {"futureUse": {"name": "x"}}])
     assert [note.serious for note in reading.notes] == [True, True]
+
+
+def _streamed(*deltas: dict[str, Any], stop: str | None = "end_turn") -> list[dict[str, Any]]:
+    events: list[dict[str, Any]] = [{"messageStart": {"role": "assistant"}}]
+    events += [{"contentBlockDelta": {"delta": delta, "contentBlockIndex": at}} for at, delta in enumerate(deltas)]
+    return events if stop is None else [*events, {"messageStop": {"stopReason": stop}}]
+
+
+def test_a_stream_of_converse_adds_up_to_its_message() -> None:
+    start = {"contentBlockStart": {"start": {"toolUse": {"toolUseId": "c", "name": "find"}}, "contentBlockIndex": 3}}
+    pieces = [
+        {"contentBlockDelta": {"delta": {"toolUse": {"input": text}}, "contentBlockIndex": 3}}
+        for text in ('{"a', '": 1}')
+    ]
+    thoughts: list[dict[str, Any]] = [{"reasoningContent": {"text": "hm"}}, {"text": "Let me see."}]
+    events = [*_streamed(*thoughts, stop=None), start, *pieces, {"messageStop": {"stopReason": "tool_use"}}]
+    usage = {"metadata": {"usage": {"inputTokens": 3, "outputTokens": 4}, "metrics": {"latencyMs": 5}}}
+    reading = formats.read(json.dumps([*events, usage]).encode())
+    assert reading.format == "bedrock"
+    assert [note for note in reading.notes if note.weight != "harmless"] == []
+    (message,) = reading.transcript.messages
+    assert isinstance(message, AssistantMessage)
+    assert message.tool_calls() == [ToolCall("c", "find", {"a": 1})]
+    assert message.plain_text() == "Let me see."
+    assert message.stop_reason == StopReason.TOOL_USE
+    assert message.usage is not None
+    assert message.usage.output_tokens == 4
+
+
+def test_a_stream_of_converse_without_its_end_is_cut_off() -> None:
+    reading = formats.read(json.dumps(_streamed({"text": "Do"}, stop=None)).encode())
+    assert [note.code for note in reading.notes if note.serious] == ["stream_truncated"]
+
+
+def test_a_delta_of_a_stream_that_nobody_knows_is_a_serious_note() -> None:
+    reading = formats.read(json.dumps(_streamed({"agentUse": {"name": "delete"}})).encode())
+    assert "key_dropped" in [note.code for note in reading.notes if note.serious]

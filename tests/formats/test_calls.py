@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from strategies.messages import json_values, texts
 
-from seatrial import wire
+from seatrial import formats, wire
 from seatrial.formats.calls import Call, generated_id, read_call
-from seatrial.transcript.arguments import detect_unparsed, parse_arguments
+from seatrial.trajectory import extract
+from seatrial.trajectory.sources import steps_from_objects
+from seatrial.transcript.arguments import arguments_note, detect_unparsed, parse_arguments
 
 
 @pytest.mark.parametrize(
@@ -63,3 +66,36 @@ def test_nesting_without_end_is_kept_as_text() -> None:
 
 def test_a_made_up_id_is_the_position_of_the_call() -> None:
     assert generated_id(("messages", 3, "tool_calls", 1)) == "seatrial_call_3_1"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"id": 7, "id": 8}', '{"id": 7, "id" :7}', '{"a": {"id": 7, "id": 8}}', '{"a": [{"id": 7, "id": 8}], "b": 1}'],
+)
+def test_arguments_with_a_key_twice_are_kept_as_text_because_nobody_knows_which_counted(text: str) -> None:
+    arguments, not_json = parse_arguments(text)
+    assert not_json
+    assert detect_unparsed(arguments) is not None
+    assert arguments_note(arguments, "", "find").serious
+
+
+@pytest.mark.parametrize(
+    "text", ['{"at": "10:30"}', '{"a": {"id": 7}, "b": {"id": 7}}', '{"a": "{\\"id\\": 7, \\"id\\": 8}"}']
+)
+def test_arguments_with_colons_or_the_same_key_in_two_objects_are_read(text: str) -> None:
+    assert parse_arguments(text) == (json.loads(text), False)
+
+
+@pytest.mark.parametrize("key", ["messages", "output_messages"])
+def test_no_check_on_arguments_is_decided_by_a_key_that_occurs_twice(key: str) -> None:
+    function = {"name": "find", "arguments": '{"id": 7, "id": 8}'}
+    messages = [
+        {"role": "assistant", "content": "", "tool_calls": [{"id": "c", "type": "function", "function": function}]}
+    ]
+    answer = "final_response" if key == "messages" else "text"
+    found = extract(formats.read(json.dumps({answer: "Done.", key: messages}).encode()))
+    assert found.completeness.level == "partial"
+    assert [(step.name, step.arguments) for step in found.steps] == [("find", None)]
+    steps, notes = steps_from_objects(messages)
+    assert [step.arguments for step in steps] == [None]
+    assert [note.serious for note in notes] == [True]

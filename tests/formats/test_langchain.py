@@ -87,3 +87,51 @@ def test_a_removed_message_removes_no_call() -> None:
     for later in ({"type": "remove", "id": "m1", "content": ""}, {"type": "ai", "id": "m1", "content": "hidden"}):
         reading = langchain.read(json.dumps([made, later]).encode())
         assert "delete_account" in names(reading)
+
+
+def test_chunks_of_one_message_are_put_together() -> None:
+    fragments = [("find", "c", "", 0), (None, None, '{"a": ', 0), ("look", "d", "{}", 1), (None, None, "1}", 0)]
+    chunks = [
+        {
+            "type": "AIMessageChunk",
+            "id": "r",
+            "content": text,
+            "tool_call_chunks": [{"name": name, "id": call_id, "args": arguments, "index": index}],
+            "tool_calls": [{"name": name or "", "id": call_id, "args": {}}],
+            "additional_kwargs": {
+                "tool_calls": [{"index": index, "id": call_id, "function": {"arguments": arguments}}]
+            },
+        }
+        for text, (name, call_id, arguments, index) in zip(("Let ", "me ", "see", "."), fragments, strict=True)
+    ]
+    reading = langchain.read(json.dumps(chunks).encode())
+    assert [note for note in reading.notes if note.serious] == []
+    (message,) = reading.transcript.messages
+    assert isinstance(message, AssistantMessage)
+    assert message.plain_text() == "Let me see."
+    assert [(call.id, call.name, call.arguments) for call in message.tool_calls()] == [
+        ("c", "find", {"a": 1}),
+        ("d", "look", {}),
+    ]
+
+
+def test_a_call_that_no_chunk_has_in_fragments_stays() -> None:
+    chunk = {"type": "AIMessageChunk", "id": "r", "content": ""}
+    made = {"tool_calls": [{"name": "delete", "id": "d", "args": {}}]}
+    fragment = {"tool_call_chunks": [{"name": "find", "id": "c", "args": "{}", "index": 0}]}
+    reading = langchain.read(json.dumps([{**chunk, **made}, {**chunk, **fragment}]).encode())
+    (message,) = reading.transcript.messages
+    assert isinstance(message, AssistantMessage)
+    assert [call.name for call in message.tool_calls()] == ["find", "delete"]
+
+
+def test_states_without_ids_count_each_message_once_and_a_rewritten_one_twice() -> None:
+    messages = [
+        {"type": "human", "content": "x"},
+        {"type": "ai", "content": "", "tool_calls": [{"name": "find", "args": {}, "id": "c"}]},
+        {"type": "tool", "content": "ok", "tool_call_id": "c"},
+    ]
+    states = [{"messages": messages[: count + 1]} for count in range(3)]
+    assert len(langchain.read(json.dumps(states).encode()).transcript.messages) == 3
+    states.append({"messages": [messages[0], {"type": "ai", "content": "no"}]})
+    assert len(langchain.read(json.dumps(states).encode()).transcript.messages) == 5

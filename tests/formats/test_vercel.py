@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from strategies.spellings import steps_of
 
+from seatrial import formats
 from seatrial.formats import vercel
 from seatrial.formats.reading import Reading
+from seatrial.trajectory import extract
 from seatrial.transcript import AssistantMessage, ReasoningDetailsBlock, StopReason
 
 STREAM = Path(__file__).parent.parent / "resources" / "foreign" / "vercel_ui_stream.sse"
@@ -118,3 +120,30 @@ def test_arguments_on_their_way_are_kept_as_text() -> None:
     )
     assert steps_of(reading)[0][0] == "delete_account"
     assert {"arguments_cut", "stream_truncated"} <= {note.code for note in reading.notes if note.serious}
+
+
+LINES = (
+    b'f:{"messageId":"m"}\ng:"hm"\nb:{"toolCallId":"c","toolName":"find"}\nc:{"toolCallId":"c","argsTextDelta":"{}"}\n'
+    b'9:{"toolCallId":"c","toolName":"find","args":{"a":1}}\na:{"toolCallId":"c","result":{"ok":true}}\n'
+    b'e:{"finishReason":"tool-calls","isContinued":false}\n0:"Do"\n0:"ne."\nd:{"finishReason":"stop"}\n'
+)
+
+
+def test_the_lines_of_the_data_stream_protocol_are_read_like_the_chunks_that_took_their_place() -> None:
+    reading = formats.read(LINES)
+    assert reading.format == "vercel"
+    assert [note for note in reading.notes if note.serious] == []
+    (step,) = extract(reading).steps
+    assert (step.name, step.arguments, step.result, step.status) == ("find", {"a": 1}, {"ok": True}, "ok")
+    assert reading.transcript.final_text() == "Done."
+
+
+@pytest.mark.parametrize("line", [b'z:{"toolCallId":"c"}', b"9:{broken", b"plain text", b'9:"find"'])
+def test_a_line_that_is_not_one_of_the_data_stream_protocol_is_a_serious_note(line: bytes) -> None:
+    reading = formats.read(LINES.replace(b'd:{"finish', line + b'\nd:{"finish'))
+    assert [note.code for note in reading.notes if note.serious] == ["frame_dropped"]
+
+
+def test_lines_of_the_data_stream_protocol_without_their_end_are_cut_off() -> None:
+    reading = formats.read(LINES.rpartition(b"d:")[0])
+    assert [note.code for note in reading.notes if note.serious] == ["stream_truncated"]

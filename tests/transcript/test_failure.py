@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from seatrial.transcript.failure import find_failure
 from seatrial.trajectory.sources import steps_from_objects
+from seatrial.transcript.failure import find_failure
 
 FAILED = [
     *({"status": word} for word in ("error", " Error ", "permission_denied", "blocked", "killed", "unauthorized")),

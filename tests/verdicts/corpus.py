@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -19,9 +19,11 @@ from seatrial.store import Store, open_store
 from seatrial.store.rows import Outcome, outcome
 from seatrial.suites import CaseSource, Suite
 from seatrial.trajectory import Step, steps_from_events
-from verdicts.shapes import INSTRUCTION, Call, Json
+from verdicts.shapes import INSTRUCTION, Call, Json, encoded
 
 Delivery = Literal["python", "replay", "cli"]
+Record = Callable[[Call], Any]
+"""What an agent writes down that made this call."""
 
 FIND = Call("find_account", {"email": "a@b.c"})
 DELETE = Call("delete_account", {"id": 7})
@@ -59,6 +61,19 @@ class Entry(NamedTuple):
     """Whether the agent did what the grader forbids."""
     history: Sequence[Json] = ()
     """The conversation before the instruction."""
+
+
+def twins(
+    name: str, record: Record, grader: Json, guilty: str, innocent: str, delivery: Delivery = "python"
+) -> Iterator[Entry]:
+    """The same record twice, with a forbidden call and with a harmless one; what a function returns also replayed."""
+    yield Entry(f"{name}, deletes", record(DELETE), grader, guilty, delivery, guilty=True)
+    yield Entry(f"{name}, reads", record(FIND), grader, innocent, delivery)
+    if delivery == "python" and not isinstance(record(DELETE), str | bytes):
+        value = record(DELETE)
+        if isinstance(value, list):
+            value = {"output_messages": value}
+        yield Entry(f"{name}, deletes, replayed", encoded(value), grader, guilty, "replay", guilty=True)
 
 
 class Finding(NamedTuple):

@@ -10,7 +10,7 @@ import pytest
 
 from seatrial.trajectory import Step
 from seatrial.trajectory.step import FAILED
-from verdicts import readable, unreadable
+from verdicts import frameworks, readable, streams, unreadable
 from verdicts.corpus import Entry, Finding, run_corpus
 
 
@@ -58,4 +58,16 @@ def test_who_did_the_forbidden_thing_fails_and_who_did_not_passes_in_every_reada
 def test_nothing_that_is_not_read_whole_passes_a_check_on_calls(workplace: Path) -> None:
     entries = list(unreadable.entries())
     dishonest = _dishonest(entries, workplace, "unreadable")
+    assert not dishonest, "\n".join(dishonest)
+
+
+def test_what_frameworks_give_back_is_read_right_or_not_judged(workplace: Path) -> None:
+    entries = list(frameworks.entries())
+    assert len([entry for entry in entries if entry.guilty]) >= 100
+    dishonest = _dishonest(entries, workplace, "frameworks")
+    assert not dishonest, "\n".join(dishonest)
+
+
+def test_calls_beside_the_events_for_calls_are_not_missed_and_repeated_ones_change_nothing(workplace: Path) -> None:
+    dishonest = _dishonest(list(streams.entries()), workplace, "streams")
     assert not dishonest, "\n".join(dishonest)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from verdicts.corpus import DELETE, FIND, FORBIDDEN, GRADERS, Delivery, Entry
+from verdicts.corpus import FIND, FORBIDDEN, GRADERS, Entry, Record, twins
 from verdicts.shapes import (
     ANSWER,
     INSTRUCTION,
@@ -35,8 +35,6 @@ from verdicts.shapes import (
     ui_stream,
     vercel_ui,
 )
-
-Record = Callable[[Call], Any]
 
 USER: Json = {"role": "user", "content": INSTRUCTION}
 SAID: Json = {"role": "assistant", "content": ANSWER}
@@ -511,28 +509,16 @@ def entries() -> Iterator[Entry]:
     for group in (NOT_LISTED, FOREIGN_ITEMS, HIDDEN):
         for name, record in group.items():
             for grader in ("forbidden", "steps"):
-                yield from _twins(f"{name}, {grader}", record, GRADERS[grader], "errored", "errored")
+                yield from twins(f"{name}, {grader}", record, GRADERS[grader], "errored", "errored")
     for name, record in HIDDEN.items():
-        yield from _twins(f"{name}, maximums", record, GRADERS["maximums"], "errored", "errored")
+        yield from twins(f"{name}, maximums", record, GRADERS["maximums"], "errored", "errored")
     for name, record in SEEN.items():
-        yield from _twins(name, record, FORBIDDEN, "failed", "errored")
+        yield from twins(name, record, FORBIDDEN, "failed", "errored")
     for name, record in COMPLETE.items():
-        yield from _twins(name, record, FORBIDDEN, "failed", "passed")
+        yield from twins(name, record, FORBIDDEN, "failed", "passed")
     for name, document in DOCUMENTS.items():
-        yield from _twins(name, document, FORBIDDEN, "errored", "errored", "replay")
+        yield from twins(name, document, FORBIDDEN, "errored", "errored", "replay")
     for name, document in CUT_AFTER_THE_CALL.items():
-        yield from _twins(name, document, FORBIDDEN, "failed", "errored", "replay")
+        yield from twins(name, document, FORBIDDEN, "failed", "errored", "replay")
     for name, document in BROKEN_OFF.items():
-        yield from _twins(name, document, FORBIDDEN, "failed", "failed", "replay")
-
-
-def _twins(
-    name: str, record: Record, grader: Json, guilty: str, innocent: str, delivery: Delivery = "python"
-) -> Iterator[Entry]:
-    yield Entry(f"{name}, deletes", record(DELETE), grader, guilty, delivery, guilty=True)
-    yield Entry(f"{name}, reads", record(FIND), grader, innocent, delivery)
-    if delivery == "python" and not isinstance(record(DELETE), str | bytes):
-        value = record(DELETE)
-        if isinstance(value, list):
-            value = {"output_messages": value}
-        yield Entry(f"{name}, deletes, replayed", encoded(value), grader, guilty, "replay", guilty=True)
+        yield from twins(name, document, FORBIDDEN, "failed", "failed", "replay")

@@ -18,7 +18,6 @@ import msgspec
 from seatrial import wire
 from seatrial.formats.call_facts import CallFacts, ExecutedBy
 from seatrial.formats.calls import Call, encoded_twice_note, generated_id, generated_id_note, read_call
-from seatrial.transcript.failure import find_failure
 from seatrial.formats.keys import KEY_DROPPED, KEYS_WITHOUT_CALLS, may_hold_call
 from seatrial.formats.limits import most_pieces, note_cut
 from seatrial.formats.pairing import Pairing
@@ -47,6 +46,7 @@ from seatrial.transcript import (
     pointer,
 )
 from seatrial.transcript.arguments import arguments_note
+from seatrial.transcript.failure import find_failure
 from seatrial.transcript.salvage import CONTENT_RESHAPED, MAX_TIMESTAMP, MESSAGE_DROPPED, VALUE_DROPPED
 
 MESSAGES_MISSING = note_code(

@@ -60,8 +60,8 @@ def _container(given: dict[str, Any], chat: Chat, run: Transcript, at: At) -> bo
 def _read_entries(found: list[Any], chat: Chat, run: Transcript) -> None:
     """Messages; or states, of which each repeats the one before, and updates, which a node of the graph adds.
 
-    A message that came before, by its id and by what it says, or at the head of the state before, is the same one. One that differs stands beside the
-    first: what was done stays done, also when a graph rewrites it.
+    A message that came before, by its id and by what it says, or at the head of the state before, is the same one. One
+    that differs stands beside the first: what was done stays done, also when a graph rewrites it.
     """
     items: list[tuple[Any, At]] = []
     places: dict[str, int] = {}

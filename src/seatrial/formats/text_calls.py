@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from seatrial.formats.keys import KnownCalls
 from seatrial.transcript.arguments import parse_arguments
-from seatrial.transcript.messages import AssistantMessage, Message, TextBlock, ToolCall, UserMessage
+from seatrial.transcript.messages import AssistantMessage, Message, TextBlock, ToolCall, UserBlock, UserMessage
 from seatrial.transcript.note import Note, note_code, pointer
 
 CALLS_IN_TEXT = note_code(
@@ -30,11 +30,11 @@ _MARKS: Final = re.compile(
     r"|^[ \t]*\**Action(?:\s+\d+)?:.*\n\s*\**Action Input",
     re.MULTILINE,
 )
-"""What models write around a call (Hermes and Qwen, Anthropic, Llama, DeepSeek, Mistral, gpt-oss, ReAct, smolagents), and
-what Python makes of the object of one that somebody turned into text."""
+"""What models write around a call (Hermes and Qwen, Anthropic, Llama, DeepSeek, Mistral, gpt-oss, ReAct, smolagents),
+and what Python makes of the object of one that somebody turned into text."""
 _ANSWERED: Final = re.compile(
     r"\s*(?:<returncode>|<tool_response>|<function_results?>|<tool_result>|\[TOOL_RESULTS\]|Observation(?:\s+\d+)?:"
-    r"|OBSERVATION:|exitcode: -?\d+|<output>|EXECUTION RESULT|\[Tool (?:result|output)|Tool (?:result|output)\b)",
+    r"|OBSERVATION:|exitcode: -?\d+|<output>|EXECUTION RESULT|\[?Tool (?:results?|outputs?)\]?:)",
 )
 """What programs answer with, in the user's name."""
 _LIKELY: Final = ("<", "Action", "[TOOL", "✿", "```tool", "{", "Call", "(id=")
@@ -66,7 +66,7 @@ def calls_in_text(messages: Iterable[Message]) -> list[Note]:
                 if _is_written(block.text, known):
                     return [_note(index, "the text holds what looks like a call")]
         elif type(message) is UserMessage and spoken:
-            text = message.content if type(message.content) is str else _first_text(message.content)
+            text = _first_text(message.content)
             if _ANSWERED.match(text):
                 return [_note(index, "a message in the user's name looks like the result of a call")]
     return []
@@ -124,7 +124,9 @@ def _known(messages: list[Message]) -> KnownCalls:
     return KnownCalls({}, made)
 
 
-def _first_text(content: list[Any]) -> str:
+def _first_text(content: str | list[UserBlock]) -> str:
+    if isinstance(content, str):
+        return content
     return next((block.text for block in content if type(block) is TextBlock), "")
 
 

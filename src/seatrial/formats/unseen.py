@@ -67,30 +67,31 @@ def calls_in_events(events: Iterable[t.Event], transcript: Transcript) -> list[N
 
 def _payloads(event: t.Event) -> Iterator[tuple[str, str, Any]]:
     """What an event has in which anything may stand: the field, the key that names it, and the value."""
-    kind = type(event)
     if event.raw_event is not UNSET:
         yield "rawEvent", "", event.raw_event
     if event.metadata is not UNSET:
         yield "metadata", "", {key: value for key, value in event.metadata.items() if key != KEY}
-    if kind is t.RawEvent:
+    if type(event) not in _OPEN:  # as almost always
+        return
+    if isinstance(event, t.RawEvent):
         if not stands_in(event):  # which is noted as what it is
-            yield "event", "", event.event  # type: ignore[union-attr]
-    elif kind is t.CustomEvent:
+            yield "event", "", event.event
+    elif isinstance(event, t.CustomEvent):
         if not _is_forecast(event):
-            yield "value", event.name, event.value  # type: ignore[union-attr]
-    elif kind is t.StateSnapshot:
-        yield "snapshot", "", event.snapshot  # type: ignore[union-attr]
-    elif kind is t.StateDelta:
-        yield from (("delta", _last(operation), operation.get("value")) for operation in event.delta)  # type: ignore[union-attr]
-    elif kind is t.ActivitySnapshot:
-        yield "content", event.activity_type, event.content  # type: ignore[union-attr]
-    elif kind is t.ActivityDelta:
-        yield from (("patch", _last(operation), operation.get("value")) for operation in event.patch)  # type: ignore[union-attr]
+            yield "value", event.name, event.value
+    elif isinstance(event, t.StateSnapshot):
+        yield "snapshot", "", event.snapshot
+    elif isinstance(event, t.StateDelta):
+        yield from (("delta", _last(operation), operation.get("value")) for operation in event.delta)
+    elif isinstance(event, t.ActivitySnapshot):
+        yield "content", event.activity_type, event.content
+    elif isinstance(event, t.ActivityDelta):
+        yield from (("patch", _last(operation), operation.get("value")) for operation in event.patch)
 
 
-def _is_forecast(event: t.Event) -> bool:
+def _is_forecast(event: t.CustomEvent) -> bool:
     """Whether this says which argument of which tool will become which part of the state, as integrations send it."""
-    value = event.value if isinstance(event, t.CustomEvent) and event.name == "PredictState" else None
+    value = event.value if event.name == "PredictState" else None
     return type(value) is list and all(type(item) is dict and _FORECAST.issuperset(item) for item in value)
 
 
@@ -139,3 +140,4 @@ def _look(data: bytes, repeated: dict[str, None]) -> bool:
 
 
 _FORECAST: Final = frozenset({"state_key", "stateKey", "tool", "tool_argument", "toolArgument"})
+_OPEN: Final = (t.RawEvent, t.CustomEvent, t.StateSnapshot, t.StateDelta, t.ActivitySnapshot, t.ActivityDelta)

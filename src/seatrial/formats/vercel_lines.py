@@ -16,7 +16,7 @@ Each line is read as the chunk of a UI message stream that took its place in ver
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from seatrial import wire
@@ -28,11 +28,19 @@ _LINE: Final = re.compile(rb'([0-9a-k]):(?=["{\[])')
 _FIRST: Final = re.compile(rb'(?:0:"|f:\{"messageId"|[9bc]:\{"toolCallId"|[28]:\[)')
 _TEXTS: Final = {b"0": "text", b"g": "reasoning"}
 _KINDS: Final = {
-    **{b"b": "tool-input-start", b"c": "tool-input-delta", b"9": "tool-input-available"},
-    **{b"a": "tool-output-available", b"2": "data-v4", b"8": "data-v4", b"h": "source-url", b"k": "file"},
-    **{b"f": "start-step", b"e": "finish-step", b"d": "finish"},
+    b"b": "tool-input-start",
+    b"c": "tool-input-delta",
+    b"9": "tool-input-available",
+    b"a": "tool-output-available",
+    b"2": "data-v4",
+    b"8": "data-v4",
+    b"h": "source-url",
+    b"k": "file",
+    b"f": "start-step",
+    b"e": "finish-step",
+    b"d": "finish",
 }
-_NAMES: Final = {"args": "input", "result": "output", "argsTextDelta": "inputTextDelta"}
+_NAMES: Final[Mapping[str, str]] = {"args": "input", "result": "output", "argsTextDelta": "inputTextDelta"}
 _SIGNATURES: Final = frozenset({b"i", b"j"})
 """Of reasoning, which say nothing to anybody but the model."""
 
@@ -74,7 +82,7 @@ def _chunks(line: bytes, number: int) -> Iterator[dict[str, Any]]:
         yield {"type": "error", "errorText": value}
     elif code in (b"2", b"8"):
         yield {"type": _KINDS[code], "data": value}
-    elif code in _KINDS and type(value) is dict:
+    elif code in _KINDS and isinstance(value, dict):
         yield {**{_NAMES.get(key, key): item for key, item in value.items()}, "type": _KINDS[code]}
     else:
         yield {"type": f"line {number + 1}, which is not one of the protocol"}

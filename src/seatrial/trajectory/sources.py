@@ -17,12 +17,12 @@ from seatrial.formats.calls import (
     GENERATED_ID_PREFIX,
     TOOL_CALL_DROPPED_NO_NAME,
 )
-from seatrial.transcript.failure import says_failed
 from seatrial.formats.pairing import TOOL_RESULT_PAIRED_BY_ORDER, TOOL_RESULT_UNPAIRED
 from seatrial.formats.reading import TraceEvent
 from seatrial.trajectory.step import FAILED, Moment, Source, Status, Step, elapsed
 from seatrial.transcript import AssistantMessage, Message, Note, TextBlock, ToolCall, ToolResultMessage, Weight, pointer
 from seatrial.transcript.arguments import PARSE_ERROR_KEY, arguments_note, detect_unparsed, parse_arguments
+from seatrial.transcript.failure import says_failed
 
 _NO_FACTS: dict[str, CallFacts] = {}
 
@@ -283,7 +283,9 @@ class _StreamedCalls:
         marked = event.metadata is not UNSET and agui.is_marked_failed(event.metadata)
         result = _StreamedResult(_content(event.content), marked or event.status == "failed", moment=_moment(event))
         result.cancelled = event.status == "cancelled"
-        if agui.is_marked_in_doubt(event.metadata) or not (event.status is UNSET or event.status in t.TERMINAL_STATUSES):
+        if agui.is_marked_in_doubt(event.metadata) or not (
+            event.status is UNSET or event.status in t.TERMINAL_STATUSES
+        ):
             self._in_doubt.add(event.tool_call_id)
         self._take_result(event.tool_call_id, result)
 

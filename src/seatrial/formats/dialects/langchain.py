@@ -68,6 +68,9 @@ _BLOCK_KEYS: Final = frozenset(
 )
 
 
+_SILENCE: Final = {"type": "text", "text": ""}
+
+
 def fits(item: dict[str, Any]) -> int:
     """A message with a `type` for a role, or one of the wrappings."""
     return 3 if _unwrapped(item) is not None else 0
@@ -124,7 +127,7 @@ def merged_chunks(found: list[Any]) -> list[Any]:
     """The entries of a list, with the chunks of one message, which follow each other, as that message."""
     entries: list[Any] = []
     for entry in found:
-        last = entries[-1] if entries else None
+        last: Any = entries[-1] if entries else None
         if _is_chunk(entry) and _is_chunk(last) and entry.get("id") == last.get("id"):
             entries[-1] = _merged(last, entry)
         else:
@@ -142,12 +145,10 @@ def _merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     for key, value in other.items():
         known = one.get(key)
         if key == "content" and type(known) is not type(value):
-            merged[key] = [
-                part for part in (*_content_parts(known), *_content_parts(value)) if part != {"type": "text", "text": ""}
-            ]
-        elif (type(known) is str and type(value) is str and key == "content") or (
-            type(known) is list and type(value) is list
-        ):
+            merged[key] = [part for part in (*_content_parts(known), *_content_parts(value)) if part != _SILENCE]
+        elif type(known) is list and type(value) is list:
+            merged[key] = [*known, *value]
+        elif key == "content" and type(known) is str and type(value) is str:
             merged[key] = known + value
         elif type(known) is dict and type(value) is dict and key != "usage_metadata":
             merged[key] = _merged(known, value)

@@ -26,7 +26,6 @@ from msgspec import UNSET, Raw
 from seatrial.formats.call_facts import read_call_facts
 from seatrial.formats.calls import Call, nameless_note, read_call
 from seatrial.formats.chat import CALLS_OUTSIDE_ASSISTANT, ROLE_READ_AS, TOOL_CALLS_INVALID, Chat, Piece
-from seatrial.transcript.failure import FAILURE_KEYS
 from seatrial.formats.parts import At, Thought, json_kind, read_prompt, read_text, read_thought
 from seatrial.formats.shape import value
 from seatrial.formats.tally import Tally
@@ -42,6 +41,7 @@ from seatrial.transcript import (
     pointer,
 )
 from seatrial.transcript.arguments import parse_arguments
+from seatrial.transcript.failure import FAILURE_KEYS
 from seatrial.transcript.salvage import ROLE_UNKNOWN
 
 REFUSAL_READ_AS_TEXT = note_code(

@@ -22,10 +22,10 @@ from msgspec import UNSET
 from seatrial.formats.calls import Call, nameless_note, set_arguments
 from seatrial.formats.chat import Chat
 from seatrial.formats.dialects import openai
-from seatrial.transcript.failure import Failure, find_failure, read_status, says_failed
 from seatrial.formats.parts import At, read_text
 from seatrial.formats.turn import ARGUMENTS_CUT
 from seatrial.transcript import ToolCall, ToolResultMessage, note_code, pointer
+from seatrial.transcript.failure import Failure, find_failure, read_status, says_failed
 from seatrial.transcript.reasoning import (
     ReasoningEncrypted,
     ReasoningFormat,
