@@ -178,3 +178,12 @@ def test_items_of_any_shape_are_read_with_a_note(item: Any) -> None:
 def test_an_output_that_is_no_array_is_a_serious_finding() -> None:
     body = {"object": "response", "status": "completed", "input": "Hi", "output": CALL}
     assert serious(responses.read(json.dumps(body).encode())) == ["message_dropped"]
+
+
+@pytest.mark.parametrize("more", [{"previous_response_id": "resp_1"}, {"conversation": {"id": "conv_1"}}])
+def test_a_response_that_continues_what_the_provider_keeps_does_not_say_all(more: dict[str, Any]) -> None:
+    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Done."}]}
+    body = {"object": "response", "id": "resp_2", "status": "completed", "output": [said]}
+    assert [note for note in responses.read(json.dumps(body).encode()).notes if note.serious] == []
+    reading = responses.read(json.dumps({**body, **more}).encode())
+    assert [note.code for note in reading.notes if note.serious] == ["earlier_turns_missing"]

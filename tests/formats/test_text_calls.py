@@ -7,9 +7,19 @@ import time
 
 import pytest
 
-from seatrial.formats.text_calls import calls_in_text
+from seatrial.formats.text_calls import unlisted_calls
 from seatrial.trajectory import extract
-from seatrial.transcript import AssistantMessage, Message, StopReason, TextBlock, ToolCall, UserMessage
+from seatrial.transcript import (
+    AssistantMessage,
+    CustomMessage,
+    Message,
+    Note,
+    StopReason,
+    TextBlock,
+    ToolCall,
+    Transcript,
+    UserMessage,
+)
 
 END = StopReason.END_TURN
 
@@ -18,26 +28,52 @@ def said(text: str, *calls: ToolCall) -> AssistantMessage:
     return AssistantMessage([TextBlock(text), *calls], END)
 
 
+def unlisted(*messages: Message, given: int = 0) -> list[Note]:
+    return unlisted_calls(Transcript([*messages], given=[*range(given)]))
+
+
 def test_a_block_of_bash_that_was_answered_with_a_return_code_is_a_call_that_nobody_read() -> None:
-    messages: list[Message] = [said("```bash\nls\n```"), UserMessage("<returncode>0</returncode>\n<output></output>")]
-    assert [(note.code, note.pointer, note.serious) for note in calls_in_text(messages)] == [
-        ("calls_in_text", "/messages/1", True)
-    ]
+    (note,) = unlisted(UserMessage("Go."), said("```bash\nls\n```"), UserMessage("<returncode>0</returncode>"), given=1)
+    assert (note.code, note.pointer, note.serious) == ("calls_in_text", "/messages/2", True)
 
 
 def test_a_block_of_bash_that_nobody_answered_is_an_answer() -> None:
-    assert calls_in_text([said("Run this:\n```bash\nls\n```"), UserMessage("Thank you.")]) == []
+    assert unlisted(said("Run this:\n```bash\nls\n```"), UserMessage("Thank you.")) == []
 
 
 def test_what_a_user_says_first_is_no_result() -> None:
-    assert calls_in_text([UserMessage("Observation: my screen is black."), said("Turn it on.")]) == []
+    assert unlisted(UserMessage("Observation: my screen is black."), said("Turn it on.")) == []
+
+
+def test_a_result_in_the_users_name_right_behind_what_was_given_is_one() -> None:
+    assert unlisted(UserMessage("Go."), UserMessage("<tool_response>ok</tool_response>"), said("Done."), given=1) != []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{'name': 'delete', 'arguments': {'id': 7}}", "[{'type': 'tool_use', 'name': 'delete', 'input': {}}]"],
+)
+def test_a_call_that_python_wrote_as_text_is_one(text: str) -> None:
+    assert unlisted(said(text)) != []
+
+
+@pytest.mark.parametrize("text", ["{'status': 'closed'}", "{'name': 'Ada'}", "[{'", "{'a': " * 2_000])
+def test_other_values_that_python_wrote_as_text_are_an_answer(text: str) -> None:
+    assert unlisted(said(text)) == []
+
+
+def test_a_message_of_an_applications_own_kind_may_hold_a_call() -> None:
+    made = CustomMessage("step", {"name": "delete", "arguments": {"id": 7}})
+    assert [note.code for note in unlisted(made)] == ["calls_in_custom_message"]
+    assert unlisted(made, AssistantMessage([ToolCall("c", "delete", {"id": 7})], StopReason.TOOL_USE)) == []
+    assert unlisted(CustomMessage("plan", {"steps": [{"title": "look"}]})) == []
 
 
 def test_a_tagged_call_that_the_message_lists_as_well_is_known() -> None:
     tagged = '<tool_call>{"name": "find", "arguments": {"a": 1, "b": 2}}</tool_call>'
-    assert calls_in_text([said(tagged, ToolCall("c", "find", {"b": 2, "a": 1}))]) == []
-    assert calls_in_text([said(tagged, ToolCall("c", "find", {"b": 2, "a": 3}))]) != []
-    assert calls_in_text([said(tagged + "<function=delete>", ToolCall("c", "find", {"b": 2, "a": 1}))]) != []
+    assert unlisted(said(tagged, ToolCall("c", "find", {"b": 2, "a": 1}))) == []
+    assert unlisted(said(tagged, ToolCall("c", "find", {"b": 2, "a": 3}))) != []
+    assert unlisted(said(tagged + "<function=delete>", ToolCall("c", "find", {"b": 2, "a": 1}))) != []
 
 
 @pytest.mark.parametrize(
@@ -52,7 +88,7 @@ def test_a_tagged_call_that_the_message_lists_as_well_is_known() -> None:
 )
 def test_looking_takes_no_longer_than_the_text_is_long(text: str) -> None:
     begun = time.process_time()
-    calls_in_text([said(text)])
+    unlisted(said(text))
     assert time.process_time() - begun < 5
 
 

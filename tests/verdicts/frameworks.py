@@ -259,6 +259,18 @@ NOT_READ: dict[str, Any] = {
         ],
         "tools": [{"name": "NAME", "parameters": {"id": 7}}],
     },
+    "a message of the application's own kind": [
+        USER,
+        {"role": "custom", "kind": "step", "payload": {"name": "NAME", "arguments": {"id": 7}}},
+        SAID,
+    ],
+    "the last response of a conversation that OpenAI keeps": {
+        "object": "response",
+        "id": "resp_2",
+        "status": "completed",
+        "previous_response_id": "resp_1",
+        "output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Done."}]}],
+    },
     "Strands metrics alone": {
         "messages": [USER, SAID],
         "metrics": {"tool_metrics": {"NAME": {"tool": {"name": "NAME", "toolUseId": "c", "input": {"id": 7}}}}},
@@ -287,6 +299,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "Qwen's marks": ('✿FUNCTION✿: NAME\n✿ARGS✿: {"id":7}', "ok"),
     "content blocks as text": ('[{"type": "tool_use", "id": "c", "name": "NAME", "input": {}}]', "ok"),
     "tool_calls as text": ('{"tool_calls": [{"name": "NAME", "arguments": {}}]}', "ok"),
+    "Python's text of a dict": ("{'name': 'NAME', 'arguments': {'id': 7}}", "ok"),
     "Python's text of a call": ("[FunctionCall(id='c', arguments='{}', name='NAME')]", "ok"),
 }
 """What the agent wrote, and what it was answered in the user's name: no call, but no run without calls either."""

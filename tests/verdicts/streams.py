@@ -139,6 +139,10 @@ def entries() -> Iterator[Entry]:
         yield Entry(f"{name}, yielded", lambda more=more: iter(_with([FIND], more)), FORBIDDEN, "passed")
     for name, more in HARMLESS.items():
         yield Entry(f"{name}, without a call", sse(_with([], more)), FORBIDDEN, "passed", "replay")
+    told = agui_events([FIND])
+    told[-1]["result"] = {"tool_calls": [_NESTED]}
+    yield Entry("the result of the run, yielded", lambda: iter(told), FORBIDDEN, "errored", guilty=True)
+    yield Entry("the result of the run", sse(told), FORBIDDEN, "errored", "replay", guilty=True)
     yield from _endings()
 
 

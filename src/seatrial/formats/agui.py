@@ -17,7 +17,7 @@ from seatrial.formats.calls import TOOL_CALL_DROPPED_NO_NAME
 from seatrial.formats.reading import Reading, Written
 from seatrial.formats.sniffing import SURE, Members, Sample, Sniff, text_of
 from seatrial.formats.tally import Tally
-from seatrial.formats.unseen import calls_in_events
+from seatrial.formats.unseen import calls_in_events, note_calls_in_metadata
 from seatrial.transcript import CustomMessage, ImageBlock, Note, Notes, Transcript, UserMessage, note_code, pointer
 
 NAME = "agui"
@@ -78,7 +78,8 @@ def reading_of(events: list[Event], read_notes: list[Note], format: str, run_id:
     unfit = Notes()
     transcript = to_transcript(result.folded, unfit)
     unseen = calls_in_events(events, transcript)
-    return Reading(format, transcript, [*notes, *unfit, *unseen], id=run_id, events=events)
+    reading = Reading(format, transcript, [*notes, *unfit, *unseen], id=run_id, events=events)
+    return note_calls_in_metadata(reading)
 
 
 def _lost_calls(events: list[Event]) -> list[Note]:

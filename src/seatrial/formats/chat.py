@@ -109,6 +109,8 @@ class Chat:
         self.tally = tally
         self.facts: dict[str, CallFacts] = {}
         """What is known of calls beyond the transcript's fields, by call id."""
+        self.turns: set[str] = set()
+        """Ids of the turns so far, where a dialect has them."""
         self.prompt: str | None = None
         """The latest prompt, where a dialect repeats it in every request."""
         self._pairing = Pairing()

@@ -25,10 +25,16 @@ from seatrial.formats.tally import Tally
 from seatrial.formats.turn import STREAM_TRUNCATED, end_turn, note_cut_arguments
 from seatrial.formats.turn import Ending as TurnEnding
 from seatrial.formats.usage import read_usage
-from seatrial.transcript import AssistantMessage, StopReason, Transcript
+from seatrial.transcript import AssistantMessage, StopReason, Transcript, note_code
 from seatrial.transcript.salvage import MESSAGE_DROPPED, VALUE_DROPPED
 
 FORMAT: Final = "responses"
+
+EARLIER_TURNS_MISSING = note_code(
+    "earlier_turns_missing",
+    "A response continues a conversation that the provider keeps; the turns before it, and their calls, are not known.",
+    "serious",
+)
 
 _SAYS_NOTHING: Final = frozenset({"keepalive", "ping"})
 _LAST: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
@@ -104,6 +110,10 @@ def read_response(body: dict[str, Any], chat: Chat, run: Transcript, at: At = ()
         chat.add_user(given, (*at, "input"))
     elif type(given) is list:
         chat.read_all(given, (*at, "input"))
+    previous = body.get("previous_response_id")
+    if (type(previous) is str and previous not in chat.turns) or body.get("conversation"):
+        text = "it continues a conversation that the provider keeps, and the turns before it are not here"
+        tally.add(EARLIER_TURNS_MISSING, at, text, each="")
     before = len(chat.messages)
     output = body.get("output")
     if type(output) is list:
@@ -124,7 +134,10 @@ def read_response(body: dict[str, Any], chat: Chat, run: Transcript, at: At = ()
     else:
         run.usage = counts
     record_id = body.get("id")
-    return record_id if type(record_id) is str else None
+    if type(record_id) is not str:
+        return None
+    chat.turns.add(record_id)
+    return record_id
 
 
 def _end(turn: AssistantMessage, body: dict[str, Any], run: Transcript, tally: Tally, at: At) -> None:

@@ -1,4 +1,4 @@
-"""Calls that an agent writes into its text, for a program that looks for them there.
+"""Calls that an agent writes into its text, or into messages of its own kind, for a program that looks for them there.
 
 Agents without an API for tools prompt their model to write commands (a block of bash, `Action:`), and models that are
 served without a parser write the marks that they were trained on (`<tool_call>`). Nobody but that program knows which
@@ -7,19 +7,31 @@ of it was run, so such text is never read as calls; but it must not pass for a r
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Iterable
 from typing import Any, Final
 
-from seatrial.formats.keys import KnownCalls
+from seatrial.formats.keys import KnownCalls, may_hold_call
 from seatrial.transcript.arguments import parse_arguments
-from seatrial.transcript.messages import AssistantMessage, Message, TextBlock, ToolCall, UserBlock, UserMessage
+from seatrial.transcript.messages import (
+    AssistantMessage,
+    CustomMessage,
+    Message,
+    TextBlock,
+    ToolCall,
+    UserBlock,
+    UserMessage,
+)
 from seatrial.transcript.note import Note, note_code, pointer
+from seatrial.transcript.transcript import Transcript
 
 CALLS_IN_TEXT = note_code(
     "calls_in_text",
     "The agent wrote what looks like a call, or was answered as if it had, in plain text; that was not read as a call.",
     "serious",
+)
+CALLS_IN_CUSTOM_MESSAGE = note_code(
+    "calls_in_custom_message", "A message of an application's own kind looks like a call; it was not read.", "serious"
 )
 
 _MARKS: Final = re.compile(
@@ -49,26 +61,31 @@ _LISTS: Final = ("tool_calls", "toolCalls", "tool_uses")
 _TYPES: Final = frozenset({"tool_use", "tool_call", "tool-call", "toolCall", "function_call", "mcp_tool_use"})
 _LONGEST: Final = 100_000
 """How much of a text is looked at as JSON."""
+_LONGEST_LITERAL: Final = 10_000
 
 
-def calls_in_text(messages: Iterable[Message]) -> list[Note]:
-    """A note on the first message that was written, or answered, as if text in it were a call; else none."""
-    messages = list(messages)
+def unlisted_calls(transcript: Transcript) -> list[Note]:
+    """A note on the first message that was written, or answered, as if there were a call in it that nobody read."""
+    messages = transcript.done()
     known: KnownCalls | None = None
-    spoken = False
     for index, message in enumerate(messages):
         if type(message) is AssistantMessage:
-            spoken = True
             for block in message.content:
                 if type(block) is not TextBlock or not any(mark in block.text for mark in _LIKELY):
                     continue
                 known = known or _known(messages)
                 if _is_written(block.text, known):
-                    return [_note(index, "the text holds what looks like a call")]
-        elif type(message) is UserMessage and spoken:
-            text = _first_text(message.content)
-            if _ANSWERED.match(text):
-                return [_note(index, "a message in the user's name looks like the result of a call")]
+                    return [_note(CALLS_IN_TEXT, message, "the text holds what looks like a call", transcript)]
+        elif type(message) is UserMessage:
+            # What a user says first is what the agent is asked to do.
+            if (index or transcript.given) and _ANSWERED.match(_first_text(message.content)):
+                text = "a message in the user's name looks like the result of a call"
+                return [_note(CALLS_IN_TEXT, message, text, transcript)]
+        elif type(message) is CustomMessage and may_hold_call(message.kind, message.payload):
+            known = known or _known(messages)
+            if may_hold_call(message.kind, message.payload, known):
+                text = f"a message of the kind {message.kind[:40]!r} looks like a call"
+                return [_note(CALLS_IN_CUSTOM_MESSAGE, message, text, transcript)]
     return []
 
 
@@ -97,7 +114,7 @@ def _as_call(text: str) -> tuple[str, dict[str, Any]] | None:
     """The name and the arguments of a call that a text is, as JSON."""
     value, not_json = parse_arguments(text)
     if not_json:
-        return None
+        value = _literal(text)
     if type(value) is list and value:
         value = value[0]
     if type(value) is not dict:
@@ -116,12 +133,22 @@ def _as_call(text: str) -> tuple[str, dict[str, Any]] | None:
     return None
 
 
+def _literal(text: str) -> Any:
+    """The value of a dict or a list that Python wrote as text; None for anything else."""
+    if len(text) > _LONGEST_LITERAL or not text.startswith(("{'", "[{'")):
+        return None
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
 def _known(messages: list[Message]) -> KnownCalls:
     made: list[ToolCall] = []
     for message in messages:
         if type(message) is AssistantMessage:
             made += message.tool_calls()
-    return KnownCalls({}, made)
+    return KnownCalls({call.id: call.name for call in made}, made)
 
 
 def _first_text(content: str | list[UserBlock]) -> str:
@@ -130,5 +157,6 @@ def _first_text(content: str | list[UserBlock]) -> str:
     return next((block.text for block in content if type(block) is TextBlock), "")
 
 
-def _note(index: int, text: str) -> Note:
-    return Note(CALLS_IN_TEXT, pointer("messages", index), text)
+def _note(code: str, found: Message, text: str, transcript: Transcript) -> Note:
+    index = next(index for index, message in enumerate(transcript.messages) if message is found)
+    return Note(code, pointer("messages", index), text)

@@ -11,7 +11,7 @@ import msgspec
 from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading, TraceEvent
-from seatrial.formats.text_calls import calls_in_text
+from seatrial.formats.text_calls import unlisted_calls
 from seatrial.formats.trace import read_trace
 from seatrial.trajectory.completeness import Completeness, ToolAccess, assess
 from seatrial.trajectory.keys import keys
@@ -121,7 +121,7 @@ def find_steps(
     done = reading.transcript.done()
     said = steps_from_transcript(done, reading.calls)
     if not reading.answer_only:
-        notes += calls_in_text(done)
+        notes += unlisted_calls(reading.transcript)
     if not found and prefer is None:
         counts: Source = "messages" if said or reading.events is None else "events"
         return FoundSteps(counts, said, notes, found, trace, sources)  # as almost always
