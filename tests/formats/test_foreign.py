@@ -28,6 +28,13 @@ DOCUMENTS: list[tuple[str, Any]] = [
     ("DeepEval", {"input": "a", "actual_output": "b", "tools_called": [{"name": "f"}]}),
     ("SWE-agent", {"trajectory": [], "history": [], "info": {}}),
     ("mini-swe-agent", {"info": {}, "messages": [{"role": "user", "content": "a"}], "trajectory_format": "1.1"}),
+    ("AutoGen", {"messages": [{"source": "a", "models_usage": None, "type": "TextMessage"}], "stop_reason": "s"}),
+    ("AutoGen", [{"source": "a", "models_usage": None, "type": "ToolCallRequestEvent", "content": [{"name": "f"}]}]),
+    ("LlamaIndex", {"role": "assistant", "additional_kwargs": {}, "blocks": [{"block_type": "tool_call"}]}),
+    ("Semantic Kernel", {"role": "assistant", "content_type": "message", "items": [{"content_type": "function_call"}]}),
+    ("Letta", [{"id": "m", "message_type": "tool_call_message", "tool_call": {"name": "f"}}]),
+    ("smolagents", [{"step_number": 1, "tool_calls": [{"id": "c"}], "observations": "ok"}]),
+    ("CrewAI", {"raw": "Done.", "tasks_output": [{"raw": "Done."}], "token_usage": {}}),
     ("LangSmith", [{"id": "r", "run_type": "llm", "trace_id": "t", "dotted_order": "d", "inputs": {}}]),
 ]
 

@@ -168,6 +168,13 @@ def _langsmith(entry: Members) -> Sniff | None:
     return None
 
 
+def _autogen(entry: Members) -> Sniff | None:
+    first = objects(entry.get("messages"))[:1] if "stop_reason" in entry else [entry]
+    if first and "source" in first[0] and "models_usage" in first[0]:
+        return Sniff(CERTAIN, "messages with source and models_usage")
+    return None
+
+
 _STREAM_JSON: Final = frozenset({"system", "assistant", "user", "result", "stream_event", "control_request"})
 _ROLLOUT: Final = frozenset(
     {"session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state", "token_usage_record"}
@@ -198,6 +205,12 @@ _FORMATS: Final[dict[str, Callable[[Members], Sniff | None]]] = {
     "a SWE-agent trajectory": _swe_agent,
     "a DeepEval result": _deepeval,
     "a LangSmith run": _langsmith,
+    "an AutoGen message or result": _autogen,
+    "a LlamaIndex message": _has("blocks", "additional_kwargs"),
+    "a Semantic Kernel message": _has("content_type", "items"),
+    "a Letta message": _has("message_type", "id"),
+    "a smolagents step": _has("step_number", "observations"),
+    "a CrewAI output": _has("tasks_output", "raw"),
     "a tau2 task file": _has("user_scenario", "evaluation_criteria"),
     "a tau2 result": _has("simulations", "tasks"),
 }
