@@ -107,3 +107,13 @@ def test_a_stream_of_converse_without_its_end_is_cut_off() -> None:
 def test_a_delta_of_a_stream_that_nobody_knows_is_a_serious_note() -> None:
     reading = formats.read(json.dumps(_streamed({"agentUse": {"name": "delete"}})).encode())
     assert "key_dropped" in [note.code for note in reading.notes if note.serious]
+
+
+def test_a_stream_of_converse_that_ends_in_an_error_or_names_its_blocks_oddly_is_read_and_cut_off() -> None:
+    odd = {"contentBlockStart": {"start": {"toolUse": {"toolUseId": "c", "name": "find"}}, "contentBlockIndex": [1]}}
+    failed = {"modelStreamErrorException": {"message": "no"}}
+    reading = formats.read(json.dumps([{"messageStart": {"role": "assistant"}}, odd, failed]).encode())
+    (message,) = reading.transcript.messages
+    assert isinstance(message, AssistantMessage)
+    assert [call.name for call in message.tool_calls()] == ["find"]
+    assert "stream_truncated" in [note.code for note in reading.notes if note.serious]

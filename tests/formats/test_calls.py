@@ -86,9 +86,11 @@ def test_arguments_with_colons_or_the_same_key_in_two_objects_are_read(text: str
     assert parse_arguments(text) == (json.loads(text), False)
 
 
+@pytest.mark.parametrize("encoded", [False, True])
 @pytest.mark.parametrize("key", ["messages", "output_messages"])
-def test_no_check_on_arguments_is_decided_by_a_key_that_occurs_twice(key: str) -> None:
-    function = {"name": "find", "arguments": '{"id": 7, "id": 8}'}
+def test_no_check_on_arguments_is_decided_by_a_key_that_occurs_twice(key: str, encoded: bool) -> None:
+    text = '{"id": 7, "id": 8}'
+    function = {"name": "find", "arguments": json.dumps(text) if encoded else text}
     messages = [
         {"role": "assistant", "content": "", "tool_calls": [{"id": "c", "type": "function", "function": function}]}
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from strategies.spellings import steps_of
 
 from seatrial.formats import langchain
@@ -135,3 +136,18 @@ def test_states_without_ids_count_each_message_once_and_a_rewritten_one_twice() 
     assert len(langchain.read(json.dumps(states).encode()).transcript.messages) == 3
     states.append({"messages": [messages[0], {"type": "ai", "content": "no"}]})
     assert len(langchain.read(json.dumps(states).encode()).transcript.messages) == 5
+
+
+@pytest.mark.parametrize("wrong", [["c"], {"a": 1}, 7, None])
+@pytest.mark.parametrize("key", ["index", "id", "name", "args"])
+def test_chunks_with_any_value_anywhere_are_read_or_noted(key: str, wrong: Any) -> None:
+    fragment = {"name": "find", "id": "c", "args": "{}", "index": 0, key: wrong}
+    chunk = {
+        "type": "AIMessageChunk",
+        "id": "r",
+        "content": "",
+        "tool_call_chunks": [fragment],
+        "tool_calls": [fragment],
+    }
+    reading = langchain.read(json.dumps([chunk, chunk]).encode())
+    assert steps_of(reading) or any(note.serious for note in reading.notes)

@@ -57,7 +57,17 @@ def test_a_call_that_python_wrote_as_text_is_one(text: str) -> None:
     assert unlisted(said(text)) != []
 
 
-@pytest.mark.parametrize("text", ["{'status': 'closed'}", "{'name': 'Ada'}", "[{'", "{'a': " * 2_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{'status': 'closed'}",
+        '{"type": ["tool_use"], "name": [1]}',
+        '{"tool_calls": 7, "function": []}',
+        "{'name': 'Ada'}",
+        "[{'",
+        "{'a': " * 2_000,
+    ],
+)
 def test_other_values_that_python_wrote_as_text_are_an_answer(text: str) -> None:
     assert unlisted(said(text)) == []
 

@@ -286,7 +286,7 @@ def _add_calls(
                 if type(arguments) is str:
                     arguments = inside_text(arguments)
                     if type(arguments) is dict:
-                        notes.append(encoded_twice_note(f"/messages/{message}/tool_calls/{index}", name))
+                        notes.append(encoded_twice_note(f"/messages/{message}/tool_calls/{index}", name, arguments))
             except (msgspec.DecodeError, UnicodeError, RecursionError):
                 arguments, not_json = parse_arguments(arguments)
                 if not_json:

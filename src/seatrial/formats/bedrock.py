@@ -14,7 +14,7 @@ from seatrial.formats.dialects.bedrock import MEMBERS, read_system
 from seatrial.formats.parts import At
 from seatrial.formats.reading import Reading
 from seatrial.formats.sniffing import SURE, Members, Sample, Sniff, members, objects
-from seatrial.formats.turn import Ending, end_turn
+from seatrial.formats.turn import STREAM_TRUNCATED, Ending, end_turn
 from seatrial.transcript import StopReason, Transcript
 
 FORMAT: Final = "bedrock"
@@ -108,6 +108,7 @@ class _StreamedTurn:
     def take(self, kind: str, said: dict[str, Any], chat: Chat, at: At) -> None:
         """Take one event; a delta that nobody knows is noted."""
         place = said.get("contentBlockIndex")
+        place = place if type(place) is int else None
         if kind == "messageStart":
             self._role = said.get("role")
         elif kind == "contentBlockStart":
@@ -159,6 +160,8 @@ class _StreamedTurn:
         message = chat.add_assistant(chat.pieces(blocks, at, agent=True), at)
         ending = Ending(self._stop_reason, self._error, cut_off=self._stop_reason is None)
         end_turn(message, ending, _REASONS, run, chat.tally, at)
+        if self._error is not None and ending.cut_off:
+            chat.tally.add(STREAM_TRUNCATED, at, "the stream ended in an error")
         chat.add_usage(message, self._usage, at)
 
 

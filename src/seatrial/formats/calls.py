@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from seatrial.transcript.arguments import parse_arguments
+from seatrial.transcript.arguments import arguments_note, detect_unparsed, key_twice, parse_arguments
 from seatrial.transcript.note import Note, note_code
 from seatrial.transcript.salvage import GENERATED_ID_PREFIX as GENERATED_ID_PREFIX
 from seatrial.transcript.salvage import TOOL_CALL_ID_GENERATED as TOOL_CALL_ID_GENERATED
@@ -80,15 +80,21 @@ def set_arguments(call: Call, arguments: Any) -> None:
         call.arguments, call.not_json = parse_arguments(arguments)
         if type(call.arguments) is str:
             call.arguments = inside_text(call.arguments)
-            call.encoded_twice = type(call.arguments) is dict
+            call.not_json = detect_unparsed(call.arguments) is not None
+            call.encoded_twice = type(call.arguments) is dict and not call.not_json
     else:
         call.arguments = {} if arguments is msgspec.UNSET else arguments
 
 
 def inside_text(text: str) -> Any:
-    """The object that a text holds as JSON, where arguments were encoded twice; any other text is itself."""
+    """The object that a text holds as JSON, where arguments were encoded twice; any other text is itself.
+
+    An object that has a key twice is kept by `unparsed_arguments`.
+    """
     arguments, not_json = parse_arguments(text)
-    return arguments if type(arguments) is dict and not not_json and text.strip() else text
+    if not_json and key_twice(text) is None:
+        return text
+    return arguments if type(arguments) is dict and text.strip() else text
 
 
 def _first(value: dict[str, Any], keys: tuple[str, ...]) -> Any:
@@ -105,8 +111,10 @@ def nameless_note(at: str) -> Note:
     return Note(TOOL_CALL_DROPPED_NO_NAME, at, "dropped a tool call without a name")
 
 
-def encoded_twice_note(at: str, name: str) -> Note:
+def encoded_twice_note(at: str, name: str, arguments: Any = None) -> Note:
     """The note for a call whose arguments were JSON in a JSON text."""
+    if detect_unparsed(arguments) is not None:
+        return arguments_note(arguments, at, name)
     return Note(ARGUMENTS_ENCODED_TWICE, at, f"the arguments for {name[:40]!r} are JSON in a JSON text")
 
 

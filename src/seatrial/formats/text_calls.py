@@ -137,7 +137,11 @@ def _as_call(text: str) -> tuple[str, dict[str, Any]] | None:
             value = listed[0]
     if type(inside := value.get("function")) is dict or type(inside := value.get("function_call")) is dict:
         value = inside
-    if value.get("type") in _TYPES and type(name := value.get("name", value.get("toolName"))) is str:
+    if (
+        type(kind := value.get("type")) is str
+        and kind in _TYPES
+        and type(name := value.get("name", value.get("toolName"))) is str
+    ):
         return name, value
     for name, arguments in _WRITTEN:
         found = next((key for key in arguments if key in value), None)

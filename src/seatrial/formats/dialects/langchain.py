@@ -166,18 +166,21 @@ def _whole(chunk: dict[str, Any]) -> dict[str, Any]:
     fragments = chunk.get("tool_call_chunks")
     if type(fragments) is not list or not fragments or any(type(piece) is not dict for piece in fragments):
         return chunk
-    calls: dict[Any, dict[str, Any]] = {}
+    whole: list[dict[str, Any]] = []
+    growing: dict[int | str | None, dict[str, Any]] = {}
     for piece in fragments:
-        known = calls.get(piece.get("index"))
-        if known is None or (piece.get("id") and known["id"] and piece["id"] != known["id"]):
+        index, call_id = piece.get("index"), piece.get("id")
+        index = index if type(index) is int or type(index) is str else None
+        call_id = call_id if type(call_id) is str and call_id else None
+        call = growing.get(index)
+        if call is None or (call_id and call["id"] and call_id != call["id"]):
             # Some providers number all calls alike: a new id is a new call.
-            known = calls[piece.get("index")] = {"name": None, "args": "", "id": None, "type": "tool_call"}
-            calls[len(calls), "kept"] = known
-        known["name"] = known["name"] or piece.get("name")
-        known["id"] = known["id"] or piece.get("id")
+            call = growing[index] = {"name": None, "args": "", "id": None, "type": "tool_call"}
+            whole.append(call)
+        call["name"] = call["name"] or piece.get("name")
+        call["id"] = call["id"] or call_id
         if type(text := piece.get("args")) is str:
-            known["args"] += text
-    whole = [call for key, call in calls.items() if type(key) is tuple]
+            call["args"] += text
     ids = {call["id"] for call in whole}
     merged = {**chunk, "tool_call_chunks": []}
     # The calls of single chunks are guesses at what their fragments will be.
@@ -195,7 +198,9 @@ def _not_among(ids: set[Any], entries: Any) -> list[Any]:
     return [
         entry
         for entry in found
-        if type(entry) is not dict or (entry.get("id") not in ids and (entry.get("id") or read_call(entry) is not None))
+        if type(entry) is not dict
+        or type(call_id := entry.get("id")) not in (str, type(None))
+        or (call_id not in ids and (call_id or read_call(entry) is not None))
     ]
 
 
