@@ -6,9 +6,11 @@ import msgspec
 import pytest
 
 from seatrial.events import types as t
+from seatrial.formats.call_facts import CallFacts
 from seatrial.formats.output_messages import read_object
 from seatrial.formats.reading import Reading, TraceEvent
 from seatrial.trajectory import Step, Trajectory, extract, resolve_trace_ref
+from seatrial.trajectory.extraction import MAX_DIFFERENCES
 from seatrial.transcript import AssistantMessage, Note, StopReason, ToolCall, Transcript
 
 
@@ -48,10 +50,84 @@ def test_an_empty_trace_wins_too() -> None:
     assert codes(trajectory) == ["trace_and_messages_both_given", "trace_disagrees_with_messages"]
 
 
-def test_observed_calls_count_before_all_when_at_least_one_went_through_the_proxy() -> None:
-    assert called(extract(reading("a", trace=["a"]), observed=OBSERVED, had_proxy=True)) == ("observed", ["a"])
-    assert called(extract(reading("a", trace=["b"]), observed=[], had_proxy=True)) == ("trace", ["b"])
-    assert called(extract(reading("a"), observed=None, had_proxy=True)) == ("messages", ["a"])
+def test_of_an_agent_that_has_only_the_tools_of_the_world_the_observed_calls_are_the_steps() -> None:
+    for observed in (OBSERVED, []):
+        trajectory = extract(reading("a", "b", trace=["b"]), observed=observed, tool_access="world")
+        assert called(trajectory) == ("observed", [step.name for step in observed])
+        known = trajectory.completeness
+        assert (known.level, known.basis, known.sources) == ("complete", "observed", ["observed", "trace", "messages"])
+    assert called(extract(reading("a"), observed=None, tool_access="world")) == ("messages", ["a"])
+
+
+OWN: list[tuple[list[str], list[str], list[str]]] = [
+    # reported, observed, steps (o: observed)
+    (["a"], ["a"], ["o:a"]),
+    (["a", "x", "b"], ["a", "b"], ["o:a", "x", "o:b"]),
+    (["a", "x", "b"], ["b", "a"], ["o:b", "x", "o:a"]),
+    (["x", "y"], ["a"], ["x", "y", "o:a"]),
+    (["a", "x"], ["z", "a"], ["o:z", "o:a", "x"]),
+    (["a", "a"], ["a"], ["o:a", "a"]),
+    (["a"], ["a", "a"], ["o:a", "o:a"]),
+    ([], ["a"], ["o:a"]),
+    (["a"], [], ["a"]),
+]
+
+
+@pytest.mark.parametrize(("reported", "observed", "steps"), OWN)
+def test_of_an_agent_with_tools_of_its_own_no_call_vanishes_and_none_counts_twice(
+    reported: list[str], observed: list[str], steps: list[str]
+) -> None:
+    seen = [Step(index, name, {}, source="observed") for index, name in enumerate(observed)]
+    for access in ("own", "none"):
+        trajectory = extract(reading(*reported), observed=seen, tool_access=access)
+        found = [("o:" if step.source == "observed" else "") + step.name for step in trajectory.steps]
+        assert found == steps
+        assert [step.index for step in trajectory.steps] == [*range(len(steps))]
+
+
+def test_a_reported_call_is_the_observed_one_only_with_the_same_arguments_or_the_same_id() -> None:
+    record = reading("a")
+    other = [Step(0, "a", {"id": 8}, source="observed")]
+    assert [step.arguments for step in extract(record, observed=other).steps] == [{}, {"id": 8}]
+    same_id = [Step(0, "a", {"id": 8}, "a", source="observed")]
+    assert [step.arguments for step in extract(record, observed=same_id).steps] == [{"id": 8}]
+    assert codes(extract(record, observed=same_id)) == ["reported_call_differs"]
+    other_tool = [Step(0, "b", {}, "a", source="observed")]
+    assert [step.name for step in extract(record, observed=other_tool).steps] == ["a", "b"]
+
+
+def test_a_call_of_the_users_own_tool_is_no_report_of_the_agents_call() -> None:
+    record = reading("a")
+    record.calls = {"a": CallFacts(executed_by="user")}
+    steps = extract(record, observed=OBSERVED).steps
+    assert [(step.executed_by, step.source) for step in steps] == [("user", "messages"), ("agent", "observed")]
+
+
+def test_an_answer_and_observed_calls_of_an_agent_with_tools_of_its_own_are_not_complete() -> None:
+    answer = Reading("agent-response", Transcript([AssistantMessage([], StopReason.END_TURN)]), [], answer_only=True)
+    known = extract(answer, observed=OBSERVED).completeness
+    assert (known.level, known.basis, [note.code for note in known.reasons]) == (
+        "partial",
+        "observed",
+        ["calls_not_listed"],
+    )
+    assert extract(answer, observed=[]).completeness.level == "none"
+    assert extract(answer, observed=[], tool_access="world").completeness.level == "complete"
+    assert extract(answer, observed=[], tool_access="none").completeness.level == "complete"
+
+
+def test_what_an_agent_reports_makes_its_calls_as_complete_as_its_report() -> None:
+    known = extract(reading("a", "b"), observed=OBSERVED).completeness
+    assert (known.level, known.source, known.basis, known.sources) == (
+        "complete",
+        "messages",
+        "reported",
+        ["observed", "messages"],
+    )
+    dropped = reading("a")
+    dropped.notes.append(Note("made_up", "/messages/1", "a message was dropped", weight="serious"))
+    assert extract(dropped, observed=OBSERVED).completeness.level == "partial"
+    assert extract(dropped, observed=OBSERVED, tool_access="world").completeness.level == "complete"
 
 
 def test_events_count_before_the_messages_that_were_made_of_them() -> None:
@@ -64,12 +140,9 @@ def test_events_count_before_the_messages_that_were_made_of_them() -> None:
 
 def test_a_suite_may_name_another_source() -> None:
     record = reading("m", trace=["t"])
-    trajectory = extract(record, observed=OBSERVED, prefer="messages")
+    trajectory = extract(record, prefer="messages")
     assert called(trajectory) == ("messages", ["m"])
-    assert {source: [step.name for step in steps] for source, steps in trajectory.others.items()} == {
-        "observed": ["a"],
-        "trace": ["t"],
-    }
+    assert {source: [step.name for step in steps] for source, steps in trajectory.others.items()} == {"trace": ["t"]}
 
 
 def test_a_named_source_that_does_not_exist_is_a_note_and_another_counts() -> None:
@@ -81,6 +154,7 @@ def test_a_named_source_that_does_not_exist_is_a_note_and_another_counts() -> No
 def test_all_sources_that_exist_are_kept() -> None:
     trajectory = extract(reading("m", trace=["t"]), observed=OBSERVED)
     assert [*trajectory.others] == ["trace", "messages"]
+    assert [step.name for step in trajectory.steps] == ["t", "a"]
 
 
 def test_notes_on_trace_events_point_into_the_trace() -> None:
@@ -173,11 +247,18 @@ def test_calls_in_another_order_disagree() -> None:
 def test_a_call_that_was_reported_but_not_made_is_a_note_that_points_at_it() -> None:
     trajectory = extract(reading("a", "b", "a"), observed=OBSERVED)
     assert [(note.code, note.pointer) for note in trajectory.notes] == [
-        ("reported_call_not_observed", "/others/messages/1"),
-        ("reported_call_not_observed", "/others/messages/2"),
+        ("reported_call_not_observed", "/steps/1"),
+        ("reported_call_not_observed", "/steps/2"),
     ]
-    silent = extract(reading("a"), observed=[], had_proxy=True)
-    assert [(note.code, note.pointer) for note in silent.notes] == [("reported_call_not_observed", "/steps/0")]
+    silent = extract(reading("a"), observed=[], tool_access="world")
+    assert [(note.code, note.pointer) for note in silent.notes] == [
+        ("reported_call_not_observed", "/others/messages/0")
+    ]
+
+
+def test_of_many_differences_the_first_are_notes() -> None:
+    many = reading(*[f"t{index}" for index in range(MAX_DIFFERENCES + 5)])
+    assert len(extract(many, observed=OBSERVED).notes) == MAX_DIFFERENCES + 1
 
 
 def test_a_call_that_was_made_but_not_reported_is_a_note_that_points_at_it() -> None:
@@ -191,8 +272,9 @@ def test_observed_and_reported_calls_may_come_in_another_order() -> None:
     assert codes(extract(reading("a", "b"), observed=observed)) == []
 
 
-def test_without_a_proxy_nothing_is_said_about_honesty() -> None:
+def test_nothing_is_said_about_honesty_when_no_call_of_an_agent_with_tools_of_its_own_was_observed() -> None:
     assert codes(extract(reading("a"), observed=[])) == []
+    assert codes(extract(reading("a"))) == []
 
 
 # The summary, and the whole as JSON

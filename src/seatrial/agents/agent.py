@@ -12,6 +12,7 @@ from seatrial.events.run_input import RunAgentInput
 from seatrial.events.types import Event
 from seatrial.formats.reading import Reading
 from seatrial.runs import Case, Fault
+from seatrial.trajectory.observed import ObservedCalls
 from seatrial.transcript import Note
 
 Emit: TypeAlias = Callable[[Event], None]
@@ -32,6 +33,8 @@ class RunRequest(msgspec.Struct, kw_only=True):
     suite_file: Path | None = None
     run_input: RunAgentInput | None = None
     """What was asked of the run service, with the whole conversation; None when the case is all there is."""
+    observed: ObservedCalls = msgspec.field(default_factory=ObservedCalls)
+    """Where the agent's calls of the tool proxy are written: they count however the agent ends."""
 
 
 class Reply(msgspec.Struct, kw_only=True):

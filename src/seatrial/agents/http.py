@@ -72,7 +72,7 @@ class HttpAgent:
             return Reply(fault=Fault("proxy_misconfigured", "there is no tool proxy whose address the agent could get"))
         limit = time_limit(request)
         reached = Reached()
-        grant = self._proxy.open_run(request.run_id, emit)
+        grant = self._proxy.open_run(request.run_id, emit, request.observed)
         try:
             with self._timer.timeout(limit.seconds):
                 return await self._dispatch(request, grant, reached)

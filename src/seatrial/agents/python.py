@@ -70,7 +70,7 @@ class PythonAgent:
     async def run(self, request: RunRequest, emit: Emit) -> Reply:
         if self._proxy is None:
             return await self._run(request, emit, None)
-        grant = self._proxy.open_run(request.run_id, emit)
+        grant = self._proxy.open_run(request.run_id, emit, request.observed)
         try:
             return await self._run(request, emit, grant)
         finally:

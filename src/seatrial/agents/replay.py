@@ -87,6 +87,7 @@ class ReplayAgent:
             except SeatrialError as error:
                 return Reply(fault=Fault("record_unreadable", f"the stored run cannot be read: {error}"))
             if run is not None:
+                request.observed.steps = run.observed if run.reported is not None else run.observed or None
                 return Reply(body=run.body, reading=run.reading, fault=_stored_fault(run))
             return Reply(fault=self._missing(request))
         records = self._records.by_case.get(case_id, [])

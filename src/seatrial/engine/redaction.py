@@ -14,8 +14,9 @@ from seatrial.agents.agent import Reply
 from seatrial.agents.excerpt import MAX_DETAIL
 from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading
-from seatrial.runs import Fault, Grade, Verdict
+from seatrial.runs import Fault, Grade, Run, Verdict
 from seatrial.suites import Secrets
+from seatrial.trajectory.observed import ObservedCalls
 from seatrial.trajectory.result import MatchResult
 from seatrial.trajectory.step import Step
 from seatrial.transcript import Note, note_code
@@ -134,6 +135,18 @@ class Redaction:
         redacted = self.document(written)
         clean: list[Step] = steps if redacted == written else wire.decode(redacted, _decoder(list[Step]))
         return clean
+
+    def observed(self, calls: ObservedCalls | None) -> ObservedCalls | None:
+        """Observed calls without secrets, before anything is said of them in a note."""
+        if self._secrets is None or calls is None or not calls.steps:
+            return calls
+        return msgspec.structs.replace(calls, steps=self.steps(calls.steps))
+
+    def concluded(self, run: Run) -> None:
+        """Take the secrets out of what the conclusion put together."""
+        run.steps = self.steps(run.steps)
+        if run.reported is not None:
+            run.reported = self.steps(run.reported)
 
     def graded(self, verdicts: list[Verdict], grade: Grade) -> tuple[list[Verdict], Grade]:
         """Verdicts and their grade without secrets in what graders wrote; keys and names stay what they are."""

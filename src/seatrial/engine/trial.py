@@ -23,6 +23,7 @@ from seatrial.runs.conclusion import conclude, given_messages
 from seatrial.store import Receipt, Store, address
 from seatrial.suites import Retry
 from seatrial.trajectory.completeness import ToolAccess
+from seatrial.trajectory.observed import ObservedCalls
 
 GRACE_S = 10.0
 """Agents end by themselves at the deadline, and bring what there is; one that does not is cut off so much later."""
@@ -107,7 +108,7 @@ class TrialRunner:
             end = None if trial.deadline_s is None else begun + trial.deadline_s
             while True:
                 number = len(attempts) + 1
-                reply, attempt = await self._attempt(trial, ticket, number, end, recorder)
+                reply, attempt, observed = await self._attempt(trial, ticket, number, end, recorder)
                 attempts.append(attempt)
                 fault = reply.fault
                 if fault is None or not fault.retryable or number >= self.retry.attempts:
@@ -130,7 +131,7 @@ class TrialRunner:
             recorder.hold()
             run = await off_loop(
                 len(reply.body or b""),
-                lambda: concluded(trial, trial.case, reply, attempts, recorder, self._redaction),
+                lambda: concluded(trial, trial.case, reply, attempts, recorder, self._redaction, observed),
             )
             run.started_at = started_at
             run.duration_ms = (clock.monotonic_s() - begun) * 1000
@@ -159,7 +160,7 @@ class TrialRunner:
 
     async def _attempt(
         self, trial: Trial, ticket: int, number: int, end: float | None, recorder: Recorder
-    ) -> tuple[Reply, Attempt]:
+    ) -> tuple[Reply, Attempt, ObservedCalls]:
         clock = self._clock
         started_at, begun = clock.now_ms(), clock.monotonic_s()
         request = RunRequest(
@@ -186,15 +187,17 @@ class TrialRunner:
                 refused=fault is not None and fault.http_status in TOO_MUCH,
                 retry_after_s=None if fault is None else fault.retry_after_s,
             )
-        return reply, Attempt(
+        attempt = Attempt(
             number=number,
             started_at=started_at,
             duration_ms=(clock.monotonic_s() - begun) * 1000,
             fault=fault,
+            observed_calls=len(request.observed.steps or ()),
             http_status=reply.http_status,
             body_hash=None if reply.body is None else address(reply.body),
             body_bytes=None if reply.body is None else len(reply.body),
         )
+        return reply, attempt, request.observed
 
     async def _reply(self, request: RunRequest, trial: Trial, recorder: Recorder) -> Reply:
         left_s = request.timeout_s
@@ -246,16 +249,23 @@ class LiveEvents:
 
 
 def concluded(
-    place: Place, case: Case, reply: Reply, attempts: list[Attempt], recorder: Recorder, redaction: Redaction
+    place: Place,
+    case: Case,
+    reply: Reply,
+    attempts: list[Attempt],
+    recorder: Recorder,
+    redaction: Redaction,
+    observed: ObservedCalls | None = None,
 ) -> Run:
     """The record of a run that has ended, ungraded; its last event is recorded."""
+    seen = redaction.observed(observed)
     try:
-        run = _run(place, case, reply, attempts, redaction)
+        run = _run(place, case, reply, attempts, redaction, seen)
         _record_end(recorder, reply)
     except Exception as error:  # noqa: BLE001 (what an agent sent must not end the experiment, whatever it is)
         reply = Reply(body=reply.body, fault=internal_fault(error, redaction))
         attempts[-1].fault = reply.fault
-        run = _run(place, case, reply, attempts, redaction)
+        run = _run(place, case, reply, attempts, redaction, seen)
         _record_end(recorder, reply)
     return run
 
@@ -272,7 +282,14 @@ def internal_fault(error: BaseException, redaction: Redaction) -> Fault:
     return redaction.fault(Fault("internal_error", f"{type(error).__name__}: {error}"[:MAX_MESSAGE], detail=detail))
 
 
-def _run(place: Place, case: Case, reply: Reply, attempts: list[Attempt], redaction: Redaction) -> Run:
+def _run(
+    place: Place,
+    case: Case,
+    reply: Reply,
+    attempts: list[Attempt],
+    redaction: Redaction,
+    observed: ObservedCalls | None,
+) -> Run:
     run = Run(
         run_id=place.run_id,
         experiment_id=place.experiment_id,
@@ -282,10 +299,16 @@ def _run(place: Place, case: Case, reply: Reply, attempts: list[Attempt], redact
         attempts=attempts,
         fault=reply.fault,
     )
-    if reply.reading is not None:
-        given = given_messages(case)
-        conclude(run, reply.reading, given, trace_file=reply.trace_file, tool_access=place.tool_access)
-        run.steps = redaction.steps(run.steps)
+    given = given_messages(case) if reply.reading is not None else []
+    conclude(
+        run,
+        reply.reading,
+        given,
+        observed=observed,
+        trace_file=reply.trace_file,
+        tool_access=place.tool_access,
+    )
+    redaction.concluded(run)
     return run
 
 

@@ -6,13 +6,15 @@ from typing import Literal, TypeAlias
 
 from seatrial.graders.grader import Finding, Subject
 from seatrial.trajectory.claims import known_calls, what_is_missing, what_to_do
-from seatrial.trajectory.completeness import Completeness
+from seatrial.trajectory.completeness import CALLS_NOT_LISTED, Basis, Completeness
 from seatrial.trajectory.step import Step
+from seatrial.transcript import Note
 
 BasisWanted: TypeAlias = Literal["any", "observed"]
 """`observed`: calls that only the agent reports are not enough."""
 
 _OBSERVE = "run the agent behind the tool proxy or the model proxy"
+_ONLY_OBSERVED = f"{_OBSERVE}, and declare `tool_access: world` if it has no other tools than those of the world"
 
 
 def known_of(subject: Subject) -> Completeness:
@@ -25,23 +27,56 @@ def agent_calls(subject: Subject) -> list[Step]:
     return [step for step in subject.run.steps if step.executed_by != "user"]
 
 
-def based(reason: str, known: Completeness) -> str:
+def report_is_complete(subject: Subject) -> bool:
+    """Whether all that the agent reports was read. Its calls may all be known without that, where they were observed."""
+    reading = subject.run.reading
+    return known_of(subject).level == "complete" and not (
+        reading is not None and any(note.serious for note in reading.notes)
+    )
+
+
+def observed_alone(subject: Subject) -> list[Step] | None:
+    """The observed calls of a run whose calls are known from the agent's report too; None when there are none."""
+    return (subject.run.observed or None) if known_of(subject).basis == "reported" else None
+
+
+OBSERVED_ALONE = Completeness(
+    "partial",
+    "observed",
+    ["observed"],
+    [Note(CALLS_NOT_LISTED, "", "the agent may have tools of its own, whose calls only it reports")],
+)
+"""What is known when only the observed calls of an agent count that may have tools of its own."""
+
+
+def based(reason: str, basis: Basis) -> str:
     """A reason that says what it rests on."""
-    return f"{reason} (basis: {known.basis})"
+    return f"{reason} (basis: {basis})"
 
 
 def calls_unknown(reason: str, known: Completeness) -> Finding:
     """The finding of a grader that knows too little of the calls to say either way."""
-    reasons = [based(f"{reason}: {what_is_missing(known)}", known), to_do(what_to_do(known))]
+    reasons = [based(f"{reason}: {what_is_missing(known)}", known.basis), to_do(what_to_do(known))]
     return Finding(judgement="errored", reasons=reasons, basis=known.basis)
 
 
-def not_observed(known: Completeness, wanted: BasisWanted) -> Finding | None:
+def not_observed(subject: Subject, wanted: BasisWanted) -> Finding | None:
     """The finding of a grader that asks for observed calls, of a run that has none."""
-    if wanted == "any" or known.basis == "observed":
+    known = known_of(subject)
+    if wanted == "any" or known.basis == "observed" or subject.run.observed:
         return None
-    reason = based("the grader asks for observed calls, and only the agent reports calls of this run", known)
+    reason = based("the grader asks for observed calls, and only the agent reports calls of this run", known.basis)
     return Finding(judgement="errored", reasons=[reason, to_do(_OBSERVE)], basis=known.basis)
+
+
+def passed_by_report(found: Finding, wanted: BasisWanted) -> Finding:
+    """A finding, unless it passed by what only the agent reports and the grader asks for observed calls."""
+    if wanted == "any" or found.basis == "observed" or found.judgement != "passed":
+        return found
+    reason = "the grader asks for observed calls, and it passes only by what the agent reports"
+    return Finding(
+        judgement="errored", reasons=[*found.reasons, reason, to_do(_ONLY_OBSERVED)], details=found.details, basis="reported"
+    )
 
 
 def to_do(hint: str) -> str:

@@ -93,6 +93,7 @@ def subject_json(subject: Subject) -> dict[str, Any]:
         "answer": subject.answer,
         "messages": [] if transcript is None else transcript.messages,
         "steps": run.steps,
+        "reported": run.reported,
         "notes": [] if run.reading is None else run.reading.notes,
     }
 

@@ -38,6 +38,8 @@ def content_digest(subject: Subject) -> bytes | None:
     content = [
         [run.status, run.fault, run.steps, run.steps_source, run.completeness, run.duration_ms, run.metadata, body],
         [attempt.duration_ms for attempt in run.attempts],
+        # Only where there is one: the keys of verdicts that are stored stay what they are.
+        *([] if run.reported is None else [run.reported]),
         None if reading is None else [reading.format, reading.notes, reading.trace],
         reading.transcript if reading is not None and body is None else None,
         _what_the_case_says(subject.case),

@@ -13,9 +13,20 @@ import msgspec
 from msgspec import Meta
 
 from seatrial.errors import SeatrialError
-from seatrial.graders.calls import BasisWanted, agent_calls, based, calls_unknown, known_of, not_observed
+from seatrial.graders.calls import (
+    BasisWanted,
+    agent_calls,
+    based,
+    calls_unknown,
+    known_of,
+    not_observed,
+    observed_alone,
+    passed_by_report,
+    report_is_complete,
+)
 from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings, errored, passed_if
 from seatrial.trajectory.claims import all_of, at_least, at_most
+from seatrial.trajectory.completeness import Basis
 from seatrial.transcript.messages import AssistantMessage
 
 Amount = Annotated[float, Meta(ge=0)]
@@ -57,7 +68,7 @@ class MetricGrader(Grader):
             found = self._finding(subject, least, most)
             if found.judgement == "errored" and self.when_unknown == "skip":
                 found.judgement = "skipped"
-            return found
+            return self._accepted(found)
 
         return Check(find)
 
@@ -80,6 +91,10 @@ class MetricGrader(Grader):
     def _refused(self, subject: Subject) -> Finding | None:
         """Why the run is not measured at all."""
         return None
+
+    def _accepted(self, found: Finding) -> Finding:
+        """A finding, unless it rests on too little."""
+        return found
 
     def _unknown(self, reason: str, subject: Subject) -> Finding:
         """The finding when more may have been used, and that would decide."""
@@ -168,7 +183,7 @@ class Tokens(CountGrader):
         else:
             said = [message for message in reading.transcript.done() if type(message) is AssistantMessage]
             usages = [message.usage for message in said if message.usage is not None]
-            exact = len(usages) == len(said) and known_of(subject).level == "complete"
+            exact = len(usages) == len(said) and report_is_complete(subject)
         if not usages:
             return None
         read = sum(usage.input_tokens for usage in usages)
@@ -179,15 +194,18 @@ class Tokens(CountGrader):
 class CallCountGrader(CountGrader):
     """What graders of a count of calls have in common."""
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     def _finding(self, subject: Subject, least: float | None, most: float | None) -> Finding:
         found = super()._finding(subject, least, most)
         if found.judgement != "errored":
-            known = known_of(subject)
-            found.basis = known.basis
-            found.reasons = [based(reason, known) for reason in found.reasons]
+            found.basis = self._basis(subject, found.judgement == "passed", least, most)
+            found.reasons = [based(reason, found.basis) for reason in found.reasons]
         return found
+
+    @abstractmethod
+    def _basis(self, subject: Subject, passed: bool, least: float | None, most: float | None) -> Basis:
+        """What a finding rests on."""
 
     def _unknown(self, reason: str, subject: Subject) -> Finding:
         return calls_unknown(reason, known_of(subject))
@@ -200,10 +218,21 @@ class Steps(CallCountGrader):
     figure: ClassVar[str] = "steps"
 
     basis: BasisWanted = "any"
-    """`observed`: errored when only the agent reports calls, and none went through the tool proxy or model proxy."""
+    """`observed`: errored when it would pass only by calls that the agent reports, and that our proxies did not see."""
 
     def _refused(self, subject: Subject) -> Finding | None:
-        return not_observed(known_of(subject), self.basis)
+        return not_observed(subject, self.basis)
+
+    def _accepted(self, found: Finding) -> Finding:
+        return passed_by_report(found, self.basis)
+
+    def _basis(self, subject: Subject, passed: bool, least: float | None, most: float | None) -> Basis:
+        if (observed := observed_alone(subject)) is None:
+            return known_of(subject).basis
+        # What the observed calls decide by themselves does not rest on the agent's word.
+        count = len(observed)
+        decided = all_of([at_most(count, most, False), at_least(count, least, False)])
+        return "observed" if decided is passed else "reported"
 
     def _measure(self, subject: Subject) -> Figure | None:
         return Figure(len(agent_calls(subject)), known_of(subject).level == "complete")
@@ -223,7 +252,10 @@ class ModelCalls(CallCountGrader):
         if not count and not reading.answer_only:
             count = sum(type(message) is AssistantMessage for message in reading.transcript.done())
         # An answer without a single message says nothing of how it came about.
-        return Figure(count, known_of(subject).level == "complete") if count else None
+        return Figure(count, report_is_complete(subject)) if count else None
+
+    def _basis(self, subject: Subject, passed: bool, least: float | None, most: float | None) -> Basis:
+        return "reported"
 
 
 def _exactly(value: float | None) -> Figure | None:

@@ -6,10 +6,18 @@ from typing import Any, ClassVar, Literal
 
 from msgspec import UNSET, UnsetType
 
-from seatrial.graders.calls import BasisWanted, based, known_of, not_observed, to_do
+from seatrial.graders.calls import (
+    OBSERVED_ALONE,
+    BasisWanted,
+    based,
+    known_of,
+    not_observed,
+    observed_alone,
+    passed_by_report,
+    to_do,
+)
 from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings
-from seatrial.trajectory.claims import COMPLETE
-from seatrial.trajectory.completeness import Completeness
+from seatrial.trajectory.completeness import Basis
 from seatrial.trajectory.expectation import CONFIG_KEYS, Mode, compile_expectation
 from seatrial.trajectory.matching import match
 from seatrial.trajectory.result import MatchResult
@@ -22,7 +30,7 @@ class ToolTrajectory(Grader):
     depends on calls that are not known."""
 
     kind: ClassVar[str] = "tool_trajectory"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
 
     mode: Mode
     """How calls and expectation are compared."""
@@ -51,7 +59,7 @@ class ToolTrajectory(Grader):
     retries: Literal["count", "collapse"] | UnsetType = UNSET
     """Whether a failed call is one with the equal call that follows it."""
     basis: BasisWanted = "any"
-    """`observed`: errored when only the agent reports calls, and none went through the tool proxy or model proxy."""
+    """`observed`: errored when it would pass only by calls that the agent reports, and that our proxies did not see."""
 
     def prepare(self) -> Check:
         values = {name: getattr(self, name) for name in CONFIG_KEYS}
@@ -60,31 +68,37 @@ class ToolTrajectory(Grader):
         )
 
         def find(subject: Subject, surroundings: Surroundings) -> Finding:
-            known = known_of(subject)
-            if (refused := not_observed(known, self.basis)) is not None:
+            if (refused := not_observed(subject, self.basis)) is not None:
                 return refused
-            return finding_of(match(expectation, subject.run.steps, known), known)
+            known = known_of(subject)
+            result = match(expectation, subject.run.steps, known)
+            basis = known.basis
+            if result.judgement != "errored" and (observed := observed_alone(subject)) is not None:
+                # What the observed calls decide by themselves does not rest on the agent's word.
+                if match(expectation, observed, OBSERVED_ALONE).judgement == result.judgement:
+                    basis = "observed"
+            return passed_by_report(finding_of(result, basis), self.basis)
 
         return Check(find)
 
 
-def finding_of(result: MatchResult, known: Completeness = COMPLETE) -> Finding:
+def finding_of(result: MatchResult, basis: Basis = "reported") -> Finding:
     """A match as a finding."""
-    result.basis = known.basis
-    reasons = [based(result.prose, known)]
+    result.basis = basis
+    reasons = [based(result.prose, basis)]
     if result.errored is not None:
         if result.hint is not None:
             reasons.append(to_do(result.hint))
         doubtful = [undecided.actual for undecided in result.undecided if undecided.actual is not None]
         evidence = [f"/steps/{index}" for index in sorted({*doubtful})[:MAX_EVIDENCE]]
-        return Finding(judgement="errored", reasons=reasons, evidence=evidence, details=result, basis=known.basis)
+        return Finding(judgement="errored", reasons=reasons, evidence=evidence, details=result, basis=basis)
     return Finding(
         judgement="passed" if result.passed else "failed",
         score=result.score,
         reasons=reasons,
         evidence=[f"/steps/{index}" for index in _telling(result)],
         details=result,
-        basis=known.basis,
+        basis=basis,
     )
 
 

@@ -8,10 +8,21 @@ from seatrial.formats.chat import messages_from_objects
 from seatrial.formats.reading import Reading
 from seatrial.runs.case import Case
 from seatrial.runs.run import Run
-from seatrial.trajectory.completeness import CALL_WITHOUT_TOOLS, ToolAccess, assess
-from seatrial.trajectory.extraction import find_steps
+from seatrial.trajectory.claims import NO_ANSWER_TO_READ
+from seatrial.trajectory.completeness import CALL_WITHOUT_TOOLS, Completeness, ToolAccess, assess
+from seatrial.trajectory.extraction import (
+    OBSERVED_CALL_NOT_REPORTED,
+    REPORTED_CALL_DIFFERS,
+    REPORTED_CALL_NOT_OBSERVED,
+    find_steps,
+)
+from seatrial.trajectory.observed import CALLS_IN_EARLIER_ATTEMPT, ObservedCalls
 from seatrial.transcript import Message, Note, UserMessage
 from seatrial.transcript.given import mark_given
+
+_FOUND_HERE = frozenset(
+    {CALL_WITHOUT_TOOLS, OBSERVED_CALL_NOT_REPORTED, REPORTED_CALL_DIFFERS, REPORTED_CALL_NOT_OBSERVED}
+)
 
 
 def given_messages(case: Case) -> list[Message]:
@@ -24,22 +35,46 @@ def given_messages(case: Case) -> list[Message]:
 
 def conclude(
     run: Run,
-    reading: Reading,
+    reading: Reading | None,
     given: Sequence[Message] = (),
     *,
+    observed: ObservedCalls | None = None,
     trace_file: bytes | Note | None = None,
     tool_access: ToolAccess = "own",
 ) -> None:
-    """Give a run its reading, and what follows from that."""
-    notes = list(reading.notes)
+    """Give a run its reading, and what follows from that; and what our tool proxy observed, also without a reading."""
+    seen = observed or ObservedCalls()
+    unrecorded = [] if seen.note is None else [seen.note]
+    if earlier := sum(attempt.observed_calls for attempt in run.attempts[:-1]):
+        text = f"{earlier:,} calls through the tool proxy were made in attempts before the last one"
+        unrecorded.append(Note(CALLS_IN_EARLIER_ATTEMPT, "", text))
+    if reading is None:
+        _conclude_unanswered(run, seen, unrecorded, tool_access)
+        return
+    # A run that is concluded again, as a replay, has those of the first time.
+    notes = [note for note in reading.notes if note.code not in _FOUND_HERE]
     mark_given(reading.transcript, given, notes)
-    found = find_steps(reading, trace_file=trace_file)
+    found = find_steps(reading, observed=seen.steps, trace_file=trace_file, tool_access=tool_access)
     notes += found.notes
+    notes += unrecorded
     if tool_access == "none" and found.steps:
         text = f"the suite says that the agent has no tools, but it called {found.steps[0].name[:60]!r}"
         notes.append(Note(CALL_WITHOUT_TOOLS, "/steps/0", text))
     reading.notes = notes
     run.reading = reading
     run.steps = found.steps
+    run.reported = found.reported
     run.completeness = assess(reading, found, notes, tool_access)
     run.steps_source = found.source
+
+
+def _conclude_unanswered(run: Run, seen: ObservedCalls, unrecorded: list[Note], tool_access: ToolAccess) -> None:
+    """What is known of a run without an answer: the calls that were observed, if there was a proxy."""
+    if not seen.steps and (seen.steps is None or tool_access != "world"):
+        return
+    run.steps = seen.steps or []
+    run.steps_source = "observed"
+    missing = list(unrecorded)
+    if tool_access != "world":
+        missing.append(Note(NO_ANSWER_TO_READ, "", "the run has no answer, so only its observed calls are known"))
+    run.completeness = Completeness("partial" if missing else "complete", "observed", ["observed"], missing)

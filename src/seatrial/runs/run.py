@@ -36,6 +36,8 @@ class Attempt(msgspec.Struct, omit_defaults=True, kw_only=True):
     duration_ms: float
     """By the monotonic clock, so that it is never negative."""
     fault: Fault | None = None
+    observed_calls: int = 0
+    """Calls that went through the tool proxy."""
     http_status: int | None = None
     body_hash: str | None = None
     """Content address of what the agent sent, verbatim."""
@@ -54,7 +56,11 @@ class Run(msgspec.Struct, omit_defaults=True, kw_only=True):
     body: bytes | None = None
     """What the agent sent, verbatim, in the last attempt."""
     steps: list[Step] = []
+    """The calls that count: those that our tool proxy observed (`source: observed`), and those that the agent reports
+    besides, unless it has no other tools."""
     steps_source: str | None = None
+    reported: list[Step] | None = None
+    """The calls as the agent reports them, where our tool proxy observed calls too; None where it did not."""
     completeness: Completeness | None = None
     """What is known of the agent's calls; None when there was no answer to read, or nobody had worked it out yet."""
     attempts: list[Attempt] = []
@@ -64,6 +70,11 @@ class Run(msgspec.Struct, omit_defaults=True, kw_only=True):
     started_at: int | None = None
     duration_ms: float | None = None
     metadata: dict[str, Any] = {}
+
+    @property
+    def observed(self) -> list[Step]:
+        """The steps that went through our tool proxy."""
+        return [step for step in self.steps if step.source == "observed"]
 
 
 class Experiment(msgspec.Struct, omit_defaults=True, kw_only=True):

@@ -38,6 +38,7 @@ from seatrial.server.means import Means
 from seatrial.server.run_log import RunLog
 from seatrial.server.stored_log import read_log
 from seatrial.trajectory.completeness import ToolAccess
+from seatrial.trajectory.observed import ObservedCalls
 from seatrial.transcript import Message, Note
 from seatrial.transcript.given import mark_given
 
@@ -88,6 +89,7 @@ class Drive:
         self._log = RunLog(run, started, means, on_fault=self.halt, on_terminal=self._expect_return)
         self._log.notes += notes
         self._said_before: list[Message] = []
+        self._observed = ObservedCalls()
         self._started_at = means.clock.now_ms()
         self._begun = means.clock.monotonic_s()
 
@@ -185,6 +187,7 @@ class Drive:
             attempt=1,
             timeout_s=self._limits.deadline_s,
             run_input=given,
+            observed=self._observed,
         )
 
     def _expect_return(self) -> None:
@@ -213,6 +216,7 @@ class Drive:
             notes=self._log.notes,
             given=self._said_before,
             tool_access=self._limits.tool_access,
+            observed=self._observed,
         )
         ending = await asyncio.to_thread(record.ending, events, first, means.clock.now_ms(), means.redaction)
         patience = Patience(self.run)

@@ -24,6 +24,7 @@ from seatrial.server.stored_log import read_log
 from seatrial.store import Store, address
 from seatrial.store.served import Ending
 from seatrial.trajectory.completeness import ToolAccess
+from seatrial.trajectory.observed import ObservedCalls
 from seatrial.transcript import Message, Note
 
 Terminal: TypeAlias = t.RunFinished | t.RunError
@@ -88,6 +89,8 @@ class Record(msgspec.Struct, kw_only=True):
     given: list[Message] = []
     """What the run started from, as far as its events do not say."""
     tool_access: ToolAccess = "own"
+    observed: ObservedCalls | None = None
+    """The agent's calls of the tool proxy."""
 
     def ending(self, events: list[bytes], first: int, ended_at: int, redaction: Redaction) -> Ending:
         """The end of the run, for the store. Takes its time where the agent said much."""
@@ -112,6 +115,7 @@ class Record(msgspec.Struct, kw_only=True):
             started_at=self.started_at,
             duration_ms=self.duration_ms,
             fault=self.fault,
+            observed_calls=0 if self.observed is None else len(self.observed.steps or ()),
             http_status=reply.http_status,
             body_hash=None if reply.body is None else address(reply.body),
             body_bytes=None if reply.body is None else len(reply.body),
@@ -129,13 +133,20 @@ class Record(msgspec.Struct, kw_only=True):
         )
         if reply.reading is not None:
             reply.reading.notes += self.notes
-            try:
-                conclude(run, reply.reading, self.given, trace_file=reply.trace_file, tool_access=self.tool_access)
-            except Exception as error:  # noqa: BLE001 (what an agent sent must not keep its run from ending)
-                run.fault = attempt.fault = self.fault or internal_fault(error, redaction)
-                run.status = "errored"
-                return run
-            run.steps = redaction.steps(run.steps)
+        try:
+            conclude(
+                run,
+                reply.reading,
+                self.given,
+                observed=redaction.observed(self.observed),
+                trace_file=reply.trace_file,
+                tool_access=self.tool_access,
+            )
+        except Exception as error:  # noqa: BLE001 (what an agent sent must not keep its run from ending)
+            run.fault = attempt.fault = self.fault or internal_fault(error, redaction)
+            run.status = "errored"
+            return run
+        redaction.concluded(run)
         return run
 
 
@@ -218,5 +229,5 @@ def _without_content(run: Run, error: SeatrialError) -> Run:
     ]
     fault = Fault("recording_failed", f"the run cannot be recorded: {error.message}")
     return msgspec.structs.replace(
-        run, status="errored", attempts=attempts, fault=fault, reading=None, body=None, steps=[]
+        run, status="errored", attempts=attempts, fault=fault, reading=None, body=None, steps=[], reported=None
     )

@@ -45,6 +45,7 @@ class RunData(msgspec.Struct, omit_defaults=True):
     fault: Fault | None = None
     metadata: dict[str, Any] = {}
     completeness: Completeness | None = None
+    reported: list[Step] | None = None
 
 
 class StoredReading(msgspec.Struct, omit_defaults=True):
@@ -126,7 +127,7 @@ def run_values(run: Run, body: bytes | None) -> tuple[object, ...]:
         0,
         encode(grade) if grade is not None else None,
         body,
-        encode(RunData(run.steps_source, run.fault, run.metadata, run.completeness)),
+        encode(RunData(run.steps_source, run.fault, run.metadata, run.completeness, run.reported)),
     )
 
 

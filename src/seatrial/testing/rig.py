@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from seatrial.agents import build_agent
 from seatrial.agents.agent import Agent, BatchAgent, Emit, Reply, RunRequest
-from seatrial.agents.config import HttpConfig, PythonConfig
+from seatrial.agents.config import CliConfig, HttpConfig, PythonConfig
 from seatrial.agents.python import PythonAgent
 from seatrial.engine import grading_plan, surroundings
 from seatrial.engine.clock import SystemClock
@@ -79,6 +79,7 @@ class Rig:
                 case=case,
                 deadline_s=case.timeout_s or config.run_timeout_s or self._suite.timeouts.run_s,
                 suite_file=self._suite.file,
+                tool_access=config.tool_access,
             )
         )
         run = finished.run
@@ -105,7 +106,7 @@ class Rig:
         )
 
     async def _agent(self, name: str, config: AgentConfig) -> Agent | BatchAgent:
-        if self._proxy is None and isinstance(config, HttpConfig | PythonConfig):
+        if self._proxy is None and isinstance(config, HttpConfig | CliConfig | PythonConfig):
             self._proxy = await self._stack.enter_async_context(ToolProxy())
         directory, timeouts = self._suite.directory, self._suite.timeouts
         if name in self._functions and isinstance(config, PythonConfig):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
+from seatrial.trajectory.observed import CALLS_IN_EARLIER_ATTEMPT, OBSERVED_CALLS_CUT
 from seatrial.trajectory.step import Source
 from seatrial.transcript.note import Note, note_code
 
@@ -34,6 +35,9 @@ CALL_WITHOUT_TOOLS = note_code(
     "call_without_tools", "The suite says that the agent has no tools, but it made a call.", "look"
 )
 
+UNRECORDED = frozenset({OBSERVED_CALLS_CUT, CALLS_IN_EARLIER_ATTEMPT})
+"""What makes observed calls partial."""
+
 
 class Completeness(msgspec.Struct, omit_defaults=True):
     """How much is known of the calls of a run."""
@@ -42,7 +46,8 @@ class Completeness(msgspec.Struct, omit_defaults=True):
     """`complete`: a source that lists calls was there, and all of it was understood. `partial`: something that may be,
     or hold, a call was dropped or is missing. `none`: nothing lists calls."""
     source: Source | None = None
-    """Where the steps are from."""
+    """By which source the list of calls is complete, or not: the agent's report, unless only what was observed counts.
+    A step says itself where it is from."""
     sources: list[Source] = []
     """All sources that there were."""
     reasons: list[Note] = []
@@ -56,22 +61,39 @@ class Completeness(msgspec.Struct, omit_defaults=True):
         return "observed" if self.source == "observed" else "reported"
 
 
-def assess(reading: Reading, found: FoundSteps, notes: Iterable[Note], tool_access: ToolAccess = "own") -> Completeness:
-    """How complete the steps are that were found in a reading; `notes` are all notes of the run."""
-    from seatrial.transcript import AssistantMessage
+def lists_calls(reading: Reading, found: FoundSteps) -> bool:
+    """Whether the agent itself says which calls it made: a trace, events or messages, be there a call in them or not."""
+    return bool(_reporting(reading, found))
 
-    sources: list[Source] = [source for source in ("observed", "trace", "events") if source in found.sources]
-    listed = not reading.answer_only and any(type(message) is AssistantMessage for message in reading.transcript.done())
-    if listed or "messages" in found.others:
-        sources.append("messages")
+
+def assess(reading: Reading, found: FoundSteps, notes: Iterable[Note], tool_access: ToolAccess = "own") -> Completeness:
+    """How complete the steps are that were found in a reading; `notes` are all notes of the run.
+
+    Of an agent that may have tools of its own, the calls are as complete as its own report: what was observed is
+    certain, and says nothing of the rest.
+    """
+    sources: list[Source] = ["observed"] if "observed" in found.sources else []
+    sources += _reporting(reading, found)
     source = found.source if found.source in sources else None
-    if source == "observed" and tool_access == "world":
-        return Completeness("complete", source, sources)
     dropped = [note for note in notes if note.serious]
+    if tool_access == "world" and source == "observed":
+        # What the agent says of itself, and what could not be read of that, has no part in it.
+        dropped = [note for note in dropped if note.code in UNRECORDED]
     if dropped:
         return Completeness("partial", source, sources, dropped[:MAX_REASONS], max(len(dropped) - MAX_REASONS, 0))
-    if [*sources] not in ([], ["observed"]) or tool_access == "none":
+    if sources not in ([], ["observed"]) or tool_access == "none" or (tool_access == "world" and sources):
         return Completeness("complete", source, sources)
     reason = Note(CALLS_NOT_LISTED, "", "the agent returned an answer and nothing that lists its calls")
     # What went through our tool plane is known, but the agent may have tools of its own.
     return Completeness("partial" if sources else "none", source, sources, [reason])
+
+
+def _reporting(reading: Reading, found: FoundSteps) -> list[Source]:
+    """The sources by which the agent reports its calls."""
+    from seatrial.transcript import AssistantMessage
+
+    sources: list[Source] = [source for source in ("trace", "events") if source in found.sources]
+    listed = not reading.answer_only and any(type(message) is AssistantMessage for message in reading.transcript.done())
+    if listed or found.others.get("messages") or ("messages" in found.others and sources):
+        sources.append("messages")
+    return sources

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
@@ -13,8 +12,8 @@ from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading, TraceEvent
 from seatrial.formats.text_calls import unlisted_calls
 from seatrial.formats.trace import read_trace
-from seatrial.trajectory.completeness import Completeness, ToolAccess, assess
-from seatrial.trajectory.keys import keys
+from seatrial.trajectory.completeness import Completeness, ToolAccess, assess, lists_calls
+from seatrial.trajectory.observed import diff_report, interleaved, report_keys
 from seatrial.trajectory.sources import steps_from_events, steps_from_trace, steps_from_transcript
 from seatrial.trajectory.step import Source, Step, Summary, summarise
 from seatrial.transcript import AssistantMessage, Note, note_code, pointer
@@ -31,6 +30,9 @@ REPORTED_CALL_NOT_OBSERVED = note_code(
 OBSERVED_CALL_NOT_REPORTED = note_code(
     "observed_call_not_reported", "A call went through the tool proxy that the agent does not report.", "look"
 )
+REPORTED_CALL_DIFFERS = note_code(
+    "reported_call_differs", "A call went through the tool proxy with other arguments than the agent reports.", "look"
+)
 PREFERRED_SOURCE_ABSENT = note_code(
     "preferred_source_absent", "The source of steps that was asked for does not exist; another one counts.", "look"
 )
@@ -39,6 +41,9 @@ TRACE_REF_NOT_READ = note_code(
     "The file that trace_ref names was not read, or is not a trace; the next source is used.",
     "serious",
 )
+
+MAX_DIFFERENCES = 1000
+"""Notes of one kind on calls that were only observed, or only reported."""
 
 
 class Trajectory(msgspec.Struct, omit_defaults=True):
@@ -66,19 +71,20 @@ class FoundSteps(msgspec.Struct, gc=False):
     """The trace, in the record or in the file beside it."""
     sources: list[Source]
     """Every source that there was, also one that lists no call."""
+    reported: list[Step] | None = None
+    """What the agent itself reports, where calls of it were observed."""
 
 
 def extract(
     reading: Reading,
     *,
     observed: list[Step] | None = None,
-    had_proxy: bool = False,
     prefer: Source | None = None,
     trace_file: bytes | Note | None = None,
     tool_access: ToolAccess = "own",
 ) -> Trajectory:
     """The trajectory of a run: its steps (see `find_steps`), how complete they are, and what they add up to."""
-    found = find_steps(reading, observed=observed, had_proxy=had_proxy, prefer=prefer, trace_file=trace_file)
+    found = find_steps(reading, observed=observed, prefer=prefer, trace_file=trace_file, tool_access=tool_access)
     known = assess(reading, found, [*reading.notes, *found.notes], tool_access)
     model_calls = [event.type for event in found.trace or ()].count("model_step")
     if not model_calls and not reading.answer_only:
@@ -92,23 +98,59 @@ def find_steps(
     reading: Reading,
     *,
     observed: list[Step] | None = None,
-    had_proxy: bool = False,
     prefer: Source | None = None,
     trace_file: bytes | Note | None = None,
+    tool_access: ToolAccess = "own",
 ) -> FoundSteps:
-    """The steps of a run, from the first source that exists: observed, trace, trace_ref, then events or messages.
+    """The steps of a run.
+
+    The agent's report is the first source that exists: trace, trace_ref, then events or messages. `observed` are the
+    calls that went through our tool proxy; None when there was none. An agent that has only the tools of the world
+    (`tool_access: world`) made these calls and no others. Any other agent made these, and those that it reports besides.
 
     `trace_file` is the content of the file that `trace_ref` names, or the note that says why it cannot be had (see
     `resolve_trace_ref`); it is looked at only when there is no trace in the record itself. The notes are those of the
     extraction alone; what the reader had to say is in the reading.
     """
+    found = _reported(reading, prefer, trace_file)
+    if observed is None or (not observed and tool_access != "world"):
+        return found
+    found.sources.insert(0, "observed")
+    reported = found.reported = found.steps
+    diff = diff_report(observed, reported)
+    if tool_access == "world":
+        places = [(True, index) for index in range(len(observed))]
+    else:
+        places = interleaved(observed, reported, diff)
+    at = {place: f"/steps/{index}" for index, place in enumerate(places)}
+    beside = pointer("others", found.source)
+    for index in diff.unobserved[:MAX_DIFFERENCES]:
+        text = f"{reported[index].name[:60]!r} was reported, but no such call went through the proxy"
+        found.notes.append(Note(REPORTED_CALL_NOT_OBSERVED, at.get((False, index), f"{beside}/{index}"), text))
+    for index in diff.unreported[:MAX_DIFFERENCES]:
+        text = f"{observed[index].name[:60]!r} was called, but the agent does not report it"
+        found.notes.append(Note(OBSERVED_CALL_NOT_REPORTED, at[True, index], text))
+    for index, _ in diff.differing[:MAX_DIFFERENCES]:
+        text = f"{observed[index].name[:60]!r} was called with other arguments than the agent reports under the same id"
+        found.notes.append(Note(REPORTED_CALL_DIFFERS, at[True, index], text))
+    if reported or lists_calls(reading, found):
+        found.others = {found.source: reported, **found.others}
+    if tool_access == "world" or not lists_calls(reading, found):
+        found.source = "observed"
+    found.steps = [
+        msgspec.structs.replace((observed if seen else reported)[index], index=position)
+        for position, (seen, index) in enumerate(places)
+    ]
+    return found
+
+
+def _reported(reading: Reading, prefer: Source | None, trace_file: bytes | Note | None) -> FoundSteps:
+    """The steps by the agent's own report."""
     notes: list[Note] = []
     trace = reading.trace
     if trace is None and reading.trace_ref is not None:
         trace = _trace_from_file(trace_file, notes)
     found: dict[Source, list[Step]] = {}
-    if observed or had_proxy:
-        found["observed"] = observed or []
     if trace is not None:
         found["trace"], trace_notes = steps_from_trace(trace)
         at = pointer("trace_ref" if reading.trace is None else "trace")
@@ -127,7 +169,7 @@ def find_steps(
         return FoundSteps(counts, said, notes, found, trace, sources)  # as almost always
     if said or "events" not in found:
         found["messages"] = said
-    counts = next(source for source, steps in found.items() if steps or source != "observed")
+    counts = next(iter(found))
     if prefer is not None:
         if prefer in found:
             counts = prefer
@@ -176,43 +218,12 @@ def _trace_from_file(file: bytes | Note | None, notes: list[Note]) -> list[Trace
 
 
 def _contradictions(found: dict[Source, list[Step]], counts: Source) -> list[Note]:
-    notes: list[Note] = []
-    trace, messages, observed = found.get("trace"), found.get("messages"), found.get("observed")
-    if trace is None and observed is None:
-        return notes
+    trace, messages = found.get("trace"), found.get("messages")
+    if trace is None or not messages:
+        return []
     at = {source: pointer("steps") if source == counts else pointer("others", source) for source in found}
-    if trace is not None and messages:
-        notes.append(
-            Note(TRACE_AND_MESSAGES_BOTH_GIVEN, at["trace"], f"{len(trace)} calls in one, {len(messages)} in the other")
-        )
-        if _calls(trace, b"trace") != _calls(messages, b"messages"):
-            notes.append(Note(TRACE_DISAGREES_WITH_MESSAGES, at["messages"], "they do not show the same calls"))
-    if observed is not None:
-        reporting = next(source for source in found if source != "observed")
-        reported = found[reporting]
-        made, said = _calls(observed, b"observed"), _calls(reported, b"reported")
-        for index in _surplus(said, made):
-            text = f"{reported[index].name[:60]!r} was reported, but no such call went through the proxy"
-            notes.append(Note(REPORTED_CALL_NOT_OBSERVED, f"{at[reporting]}/{index}", text))
-        for index in _surplus(made, said):
-            text = f"{observed[index].name[:60]!r} was called, but the agent does not report it"
-            notes.append(Note(OBSERVED_CALL_NOT_REPORTED, f"{at['observed']}/{index}", text))
+    text = f"{len(trace)} calls in one, {len(messages)} in the other"
+    notes = [Note(TRACE_AND_MESSAGES_BOTH_GIVEN, at["trace"], text)]
+    if report_keys(trace, b"trace") != report_keys(messages, b"messages"):
+        notes.append(Note(TRACE_DISAGREES_WITH_MESSAGES, at["messages"], "they do not show the same calls"))
     return notes
-
-
-def _calls(steps: list[Step], side: bytes) -> list[bytes]:
-    """A key for each call, in which null arguments are no arguments: a trace cannot tell the two apart."""
-    values = [[step.name, {} if step.arguments is None else step.arguments, step.arguments_text] for step in steps]
-    return keys(values, side)
-
-
-def _surplus(calls: list[bytes], others: list[bytes]) -> list[int]:
-    """The indices of the calls that have no counterpart among the others, in whatever order those are."""
-    left = Counter(others)
-    surplus = []
-    for index, call in enumerate(calls):
-        if left[call] > 0:
-            left[call] -= 1
-        else:
-            surplus.append(index)
-    return surplus

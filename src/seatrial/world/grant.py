@@ -12,7 +12,10 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from seatrial.events.types import Event
+from seatrial.trajectory.observed import ObservedCalls
 from seatrial.transcript import Note, note_code
+from seatrial.world.observation import OpenCall
+from seatrial.world.tools import ToolAnswer
 
 Emit: TypeAlias = Callable[[Event], None]
 Refused: TypeAlias = Literal["run_token_invalid", "run_token_expired"]
@@ -72,9 +75,26 @@ class LiveRun(msgspec.Struct):
     digest: bytes
     bytes_left: int
     """What it may still post."""
+    calls: ObservedCalls
+    """What it asked of tools."""
     live: bool = True
     """Whether it still goes on: it may end while a request of its agent is being read."""
     next_sequence: int = 0
+    open_calls: set[OpenCall] = set()
+
+    def begin_call(self, name: str, call_id: str | None) -> OpenCall:
+        """Record that a tool is asked for."""
+        call = OpenCall(self.calls, name, call_id)
+        self.open_calls.add(call)
+        return call
+
+    def end_call(self, call: OpenCall, answer: ToolAnswer | None) -> None:
+        """Record how a call was answered, or that it was not. What happens after the end of the run is not recorded:
+        its calls are with the record already."""
+        if call in self.open_calls:
+            self.open_calls.discard(call)
+            if (event := call.close(answer)) is not None:
+                self.emit(event)
 
 
 class Grants:
@@ -89,14 +109,17 @@ class Grants:
         """What tokens are made of; nobody else ever sees it."""
         self._opened = 0
 
-    def open(self, run_id: str, url: str, emit: Emit) -> RunGrant:
-        """Let a run in. A grant that it had before is dead from here on."""
+    def open(self, run_id: str, url: str, emit: Emit, calls: ObservedCalls | None = None) -> RunGrant:
+        """Let a run in; what it asks of tools goes into `calls`. A grant that it had before is dead from here on."""
+        calls = ObservedCalls() if calls is None else calls
+        if calls.steps is None:
+            calls.steps = []
         self.close(run_id)
         # Asking the system each time would let other threads in between, for longer than all the rest takes.
         self._opened += 1
         random = blake2b(b"%d" % self._opened, key=self._key, digest_size=_TOKEN_BYTES + _JTI_BYTES).digest()
         token = _MARK + urlsafe_b64encode(random[:_TOKEN_BYTES]).decode().rstrip("=")
-        run = LiveRun(run_id, emit, _digest(token), self._max_run_bytes)
+        run = LiveRun(run_id, emit, _digest(token), self._max_run_bytes, calls)
         self._by_digest[run.digest] = self._by_run[run_id] = run
         return RunGrant(run_id, url, token, random[_TOKEN_BYTES:].hex())
 
@@ -104,6 +127,8 @@ class Grants:
         """End a run's access."""
         run = self._by_run.pop(run_id, None)
         if run is not None:
+            for call in sorted(run.open_calls, key=lambda call: call.step.index):
+                run.end_call(call, None)
             run.live = False
             del self._by_digest[run.digest]
             self._dead[run.digest] = None

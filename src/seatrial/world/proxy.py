@@ -6,21 +6,24 @@ It knows runs by their tokens, and answers 401 to any other caller before it loo
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from aiohttp import web
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
-from seatrial.events.types import CustomEvent
+from seatrial.trajectory.observed import ObservedCalls
 from seatrial.world.actor import actor_label
 from seatrial.world.grant import MAX_RUN_BYTES, Emit, Grants, LiveRun, RunGrant, redact_token, redact_token_text
+from seatrial.world.observation import OpenCall
 from seatrial.world.tools import NoTools, ToolAnswer, ToolWorld, refusal
 from seatrial.world.trace import is_self_handoff, trace_event, trace_problem
 
 BASE_PATH = "/api/odyssey-proxy"
 MAX_BODY_BYTES = 4 * 1024 * 1024
 ACTOR_HEADER = "X-Pipelines-Actor-Id"
+IDEMPOTENCY_HEADER = "Idempotency-Key"
+"""One for each call; the same when a client tries again."""
 TOKEN_HEADER = "X-Pipelines-Run-Token"  # noqa: S105 - the name of a header, not a secret
 
 _SHUTDOWN_S = 1.0
@@ -51,7 +54,7 @@ class ToolProxy:
         self._port = port
         self._grants = Grants(max_run_bytes)
         app = web.Application(client_max_size=max_body_bytes)
-        app.router.add_post(f"{BASE_PATH}/tools/{{name}}", self._guarded(self._call_tool, "arguments_invalid"))
+        app.router.add_route("*", f"{BASE_PATH}/tools/{{name:.+}}", self._call_tool)
         app.router.add_post(f"{BASE_PATH}/traces/{{name}}", self._guarded(self._take_trace, "trace_payload_invalid"))
         app.router.add_get("/api/agents/{agent_id}/tools-schema", self._guarded(self._tell_schema, bearer_only=True))
         app.router.add_route("*", "/{path:.*}", _no_such_route)
@@ -72,9 +75,9 @@ class ToolProxy:
         """Where agents find it; without a slash at the end."""
         return f"http://{self._host}:{self._port}{BASE_PATH}"
 
-    def open_run(self, run_id: str, emit: Emit) -> RunGrant:
-        """Let a run use the proxy; what it posts goes to `emit`."""
-        return self._grants.open(run_id, self.url, emit)
+    def open_run(self, run_id: str, emit: Emit, calls: ObservedCalls | None = None) -> RunGrant:
+        """Let a run use the proxy; what it posts goes to `emit`, and every call of a tool into `calls`."""
+        return self._grants.open(run_id, self.url, emit, calls)
 
     def close_run(self, run_id: str) -> None:
         """End a run: its token is dead."""
@@ -86,39 +89,66 @@ class ToolProxy:
         """A route that only a run that goes on may take; `not_json` is the class of the error for any other body."""
 
         async def handle(request: web.Request) -> web.Response:
-            token = _presented(request, bearer_only=bearer_only)
-            return _response(token if isinstance(token, ToolAnswer) else await answer(request, token))
-
-        async def answer(request: web.Request, token: str) -> ToolAnswer:
-            run = self._grants.find(token)
-            if not isinstance(run, LiveRun):
-                return refusal(401, run, _REFUSED[run])
-            body = await _read(request, run)
-            if not run.live:
-                return refusal(401, "run_token_expired", _REFUSED["run_token_expired"])
+            run = self._run_of(request, bearer_only=bearer_only)
+            if isinstance(run, ToolAnswer):
+                return _response(run)
+            live, token = run
+            body = await _read(request, live)
+            if not live.live:
+                return _response(_expired())
             if isinstance(body, ToolAnswer):
-                return body
-            try:
-                payload = wire.decode(redact_token(body, token), repairs=[]) if body else {}
-            except SeatrialError as error:
-                return refusal(400, not_json, error.message)
-            name = redact_token_text(request.match_info.get("name", ""), token)
-            return await handler(name, request, run, payload)
+                return _response(body)
+            payload = _decoded(body, token, not_json)
+            if isinstance(payload, ToolAnswer):
+                return _response(payload)
+            return _response(await handler(_name(request, token), request, live, payload.value))
 
         return handle
 
-    async def _call_tool(self, name: str, request: web.Request, run: LiveRun, arguments: Any) -> ToolAnswer:
+    def _run_of(self, request: web.Request, *, bearer_only: bool = False) -> tuple[LiveRun, str] | ToolAnswer:
+        """The run that a request belongs to, with its token; else the refusal."""
+        token = _presented(request, bearer_only=bearer_only)
+        if isinstance(token, ToolAnswer):
+            return token
+        run = self._grants.find(token)
+        return (run, token) if isinstance(run, LiveRun) else refusal(401, run, _REFUSED[run])
+
+    async def _call_tool(self, request: web.Request) -> web.Response:
+        """Every request for a tool is recorded, also one that is refused: the attempt says something of the agent."""
+        found = self._run_of(request)
+        if isinstance(found, ToolAnswer):
+            return _response(found)
+        run, token = found
+        key = request.headers.get(IDEMPOTENCY_HEADER)
+        call = run.begin_call(_name(request, token), None if key is None else redact_token_text(key, token))
+        answer: ToolAnswer | None = None
+        try:
+            answer = await self._tool_answer(request, run, token, call)
+        finally:
+            run.end_call(call, answer)
+        return _response(answer)
+
+    async def _tool_answer(self, request: web.Request, run: LiveRun, token: str, call: OpenCall) -> ToolAnswer:
         actor = request.headers.get(ACTOR_HEADER)
-        if actor is not None and (actor := actor_label(actor)) is None:
+        call.step.actor = None if actor is None else actor_label(actor)
+        body = await _read(request, run)
+        if not run.live:
+            return _expired()
+        if isinstance(body, ToolAnswer):
+            return body
+        decoded = _decoded(body, token, "arguments_invalid")
+        if isinstance(decoded, ToolAnswer):
+            call.take_text(redact_token(body, token))
+            return decoded
+        arguments = decoded.value
+        call.take_arguments(arguments, body)
+        if request.method != "POST":
+            return refusal(405, "method_not_allowed", "a tool is called with POST")
+        if actor is not None and call.step.actor is None:
             return refusal(400, "actor_label_invalid", f"{ACTOR_HEADER} is not a label of an actor")
         if type(arguments) is not dict:
             return refusal(400, "arguments_invalid", "the body of a tool call is the object of its arguments")
-        answer = await self._tools.call(run.run_id, name, arguments, request.headers)
-        if answer.status == 404 and run.live:
-            # The attempt says something of the agent, though no tool was called.
-            attempt = {"tool": name, "arguments": arguments} | ({} if actor is None else {"actor": actor})
-            run.emit(CustomEvent(name="tool.not_found", value=attempt))
-        return answer
+        return await self._tools.call(run.run_id, call.step.name, arguments, request.headers)
 
     async def _take_trace(self, trace_type: str, request: web.Request, run: LiveRun, payload: Any) -> ToolAnswer:
         problem = trace_problem(trace_type, payload)
@@ -156,6 +186,26 @@ async def _read(request: web.Request, run: LiveRun) -> bytes | ToolAnswer:
     if run.bytes_left < 0:
         return refusal(413, "payload_too_large", "the run has posted as much as one run may")
     return body
+
+
+class _Payload(NamedTuple):
+    value: Any
+
+
+def _decoded(body: bytes, token: str, not_json: str) -> _Payload | ToolAnswer:
+    """The JSON of a body without the token; an empty one is `{}`. The refusal of what is not JSON."""
+    try:
+        return _Payload(wire.decode(redact_token(body, token), repairs=[]) if body else {})
+    except SeatrialError as error:
+        return refusal(400, not_json, error.message)
+
+
+def _name(request: web.Request, token: str) -> str:
+    return redact_token_text(request.match_info.get("name", ""), token)
+
+
+def _expired() -> ToolAnswer:
+    return refusal(401, "run_token_expired", _REFUSED["run_token_expired"])
 
 
 async def _no_such_route(request: web.Request) -> web.Response:
