@@ -22,7 +22,7 @@ def needs_proxy(config: AgentConfig, directory: Path) -> bool:
         from seatrial.target import load_target
 
         return Calling(load_target(config.target, directory), directory).needs_grant
-    return isinstance(config, HttpConfig)
+    return isinstance(config, HttpConfig) or (isinstance(config, CliConfig) and not config.batch)
 
 
 def build_agent(
@@ -56,7 +56,7 @@ def build_agent(
         case CliConfig(batch=False):
             from seatrial.agents.cli import CliAgent
 
-            return CliAgent(config, directory=directory, timeout_s=timeout_s)
+            return CliAgent(config, directory=directory, timeout_s=timeout_s, proxy=proxy)
         case CliConfig():
             from seatrial.agents.cli_batch import CliBatchAgent
 

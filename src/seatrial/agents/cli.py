@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from seatrial import wire
 from seatrial.agents.agent import Emit, Reply, RunRequest
@@ -18,12 +18,19 @@ from seatrial.agents.program import Program, RunFiles, exit_fault, system_fault
 from seatrial.errors import SeatrialError
 from seatrial.runs import Fault
 
+if TYPE_CHECKING:
+    from seatrial.world.grant import RunGrant
+    from seatrial.world.proxy import ToolProxy
+
 
 class CliAgent:
     """Starts a program for each run, and takes what it writes as the answer."""
 
-    def __init__(self, config: CliConfig, *, directory: Path, timeout_s: float | None) -> None:
+    def __init__(
+        self, config: CliConfig, *, directory: Path, timeout_s: float | None, proxy: ToolProxy | None = None
+    ) -> None:
         self.program = Program(config, directory)
+        self._proxy = proxy
         self._timeout_s = timeout_s
         self._max_bytes = config.max_response_bytes
 
@@ -35,6 +42,15 @@ class CliAgent:
         await self.program.__aexit__(*exc_info)
 
     async def run(self, request: RunRequest, emit: Emit) -> Reply:
+        if self._proxy is None:
+            return await self._start(request, None)
+        grant = self._proxy.open_run(request.run_id, emit, request.observed)
+        try:
+            return await self._start(request, grant)
+        finally:
+            self._proxy.close_run(request.run_id)
+
+    async def _start(self, request: RunRequest, grant: RunGrant | None) -> Reply:
         async with AsyncExitStack() as stack:
             try:
                 files = await stack.enter_async_context(self.program.files())
@@ -44,16 +60,20 @@ class CliAgent:
             except OSError as error:
                 message = f"the files of the run cannot be made: {error.strerror}"
                 return Reply(fault=system_fault(error, "internal_error", message))
-            reply = await self._run(files, request)
+            reply = await self._run(files, request, grant)
         if reply.reading is not None:
             reply.reading.notes += files.notes
+        if grant is not None and reply.fault is not None:
+            reply.fault.message = grant.redact_text(reply.fault.message)
+            reply.fault.detail = reply.fault.detail and grant.redact_text(reply.fault.detail)
         return reply
 
-    async def _run(self, files: RunFiles, request: RunRequest) -> Reply:
+    async def _run(self, files: RunFiles, request: RunRequest, grant: RunGrant | None) -> Reply:
         limit = time_limit(request, self._timeout_s)
         reply = Reply()
         async with AsyncExitStack() as stack:
-            process = await self.program.start(stack, files, self._values(request))
+            env = {} if grant is None else _environment(grant)
+            process = await self.program.start(stack, files, self._values(request), env)
             if isinstance(process, Fault):
                 return Reply(fault=process)
             try:
@@ -66,7 +86,9 @@ class CliAgent:
                 reply.fault = limit.fault()
                 reply.fault.detail = process.log_lines() or None
         if reply.fault is None:
-            await self._read(files, reply)
+            await self._read(files, reply, grant)
+        elif grant is not None and reply.body is not None:
+            reply.body = grant.redact(reply.body)
         return reply
 
     async def _take_output(self, process: Process, reply: Reply) -> None:
@@ -84,16 +106,23 @@ class CliAgent:
         finally:
             reply.body = bytes(parts) or None
 
-    async def _read(self, files: RunFiles, reply: Reply) -> None:
+    async def _read(self, files: RunFiles, reply: Reply, grant: RunGrant | None) -> None:
         try:
+            written = reply.body or b""
             if self.program.has_output_file:
-                reply.body = await asyncio.to_thread(read_file, str(files.output), self._max_bytes)
-            body = reply.body or b""
+                written = await asyncio.to_thread(read_file, str(files.output), self._max_bytes)
+            body = written if grant is None else grant.redact(written)
+            reply.body = body or None
             reply.reading = await off_loop(len(body), lambda: read_output(body))
         except SeatrialError as error:
             reply.fault = _output_fault(error, len(reply.body or b""))
         else:
-            reply.trace_file = await self.program.trace_file(reply.reading, files)
+            trace = await self.program.trace_file(reply.reading, files)
+            reply.trace_file = grant.redact(trace) if grant is not None and isinstance(trace, bytes) else trace
+            if body != written:
+                from seatrial.world.grant import token_removed
+
+                reply.reading.notes.append(token_removed())
 
     def _values(self, request: RunRequest) -> dict[str, str]:
         case = request.case
@@ -104,6 +133,19 @@ class CliAgent:
             "FILES": "\n".join([str(self.program.directory / file) for file in case.files]),
             "SUITE_FILE": "" if request.suite_file is None else str(request.suite_file.resolve()),
         }
+
+
+def _environment(grant: RunGrant) -> dict[str, str]:
+    """How a program finds the tool proxy: by our names, and by those that clients of it know (dispatch.md 16)."""
+    return {
+        "SEATRIAL_PROXY_URL": grant.url,
+        "SEATRIAL_RUN_TOKEN": grant.token,
+        "SEATRIAL_RUN_ID": grant.run_id,
+        "PIPELINES_ODYSSEY_PROXY_URL": grant.url,
+        "PIPELINES_RUN_TOKEN": grant.token,
+        "PIPELINES_RUN_TOKEN_JTI": grant.jti,
+        "PIPELINES_RUN_ID": grant.run_id,
+    }
 
 
 def _output_fault(error: SeatrialError, size: int) -> Fault:

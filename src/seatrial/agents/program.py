@@ -124,8 +124,10 @@ class Program:
             yield files
         files.left = folder.left
 
-    async def start(self, stack: AsyncExitStack, files: RunFiles, values: Mapping[str, str]) -> Process | Fault:
-        """Start it with these values in place; it ends with the stack at the latest."""
+    async def start(
+        self, stack: AsyncExitStack, files: RunFiles, values: Mapping[str, str], env: Mapping[str, str] | None = None
+    ) -> Process | Fault:
+        """Start it with these values in place, and further variables; it ends with the stack at the latest."""
         values = {
             "PROMPT_FILE": str(files.prompt),
             "OUTPUT_FILE": str(files.output),
@@ -137,7 +139,7 @@ class Program:
             process = Process(
                 [put_in(argument, values) for argument in self._arguments],
                 cwd=self._cwd,
-                env=self._env,
+                env={**self._env, **env} if env else self._env,
                 stdin=stdin,
                 has_output=not self.has_output_file,
             )

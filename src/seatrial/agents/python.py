@@ -52,6 +52,12 @@ class PythonAgent:
         """`function` is what the target names, where it is at hand already."""
         self._function: Callable[..., Any] = load_target(config.target, directory) if function is None else function
         self._calling = Calling(self._function, directory)
+        if config.tool_access == "world" and not self._calling.needs_grant:
+            raise SeatrialError(
+                "invalid_config",
+                "`tool_access: world` says that the function has the tools of the world, and it does not take them",
+                hint="give it the parameters `proxy_url` and `run_token`, or write `tool_access: none`",
+            )
         self._is_async = _is_async(self._function)
         self._proxy = proxy if self._calling.needs_grant else None
         self._timeout_s = timeout_s

@@ -88,6 +88,8 @@ class ReplayAgent:
                 return Reply(fault=Fault("record_unreadable", f"the stored run cannot be read: {error}"))
             if run is not None:
                 request.observed.steps = run.observed if run.reported is not None else run.observed or None
+                if run.reading is not None and run.completeness is not None and run.completeness.level == "none":
+                    run.reading.answer_only = True  # what older versions stored does not say so
                 return Reply(body=run.body, reading=run.reading, fault=_stored_fault(run))
             return Reply(fault=self._missing(request))
         records = self._records.by_case.get(case_id, [])

@@ -28,7 +28,7 @@ def agent_calls(subject: Subject) -> list[Step]:
 
 
 def report_is_complete(subject: Subject) -> bool:
-    """Whether all that the agent reports was read. Its calls may all be known without that, where they were observed."""
+    """Whether all that the agent reports was read. Where calls were observed, all may be known without that."""
     reading = subject.run.reading
     return known_of(subject).level == "complete" and not (
         reading is not None and any(note.serious for note in reading.notes)
@@ -75,7 +75,10 @@ def passed_by_report(found: Finding, wanted: BasisWanted) -> Finding:
         return found
     reason = "the grader asks for observed calls, and it passes only by what the agent reports"
     return Finding(
-        judgement="errored", reasons=[*found.reasons, reason, to_do(_ONLY_OBSERVED)], details=found.details, basis="reported"
+        judgement="errored",
+        reasons=[*found.reasons, reason, to_do(_ONLY_OBSERVED)],
+        details=found.details,
+        basis="reported",
     )
 
 

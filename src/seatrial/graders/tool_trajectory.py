@@ -73,10 +73,10 @@ class ToolTrajectory(Grader):
             known = known_of(subject)
             result = match(expectation, subject.run.steps, known)
             basis = known.basis
-            if result.judgement != "errored" and (observed := observed_alone(subject)) is not None:
-                # What the observed calls decide by themselves does not rest on the agent's word.
-                if match(expectation, observed, OBSERVED_ALONE).judgement == result.judgement:
-                    basis = "observed"
+            observed = observed_alone(subject) if result.judgement != "errored" else None
+            # What the observed calls decide by themselves does not rest on the agent's word.
+            if observed and match(expectation, observed, OBSERVED_ALONE).judgement == result.judgement:
+                basis = "observed"
             return passed_by_report(finding_of(result, basis), self.basis)
 
         return Check(find)

@@ -8,6 +8,7 @@ import msgspec
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
+from seatrial.formats.call_facts import CallFacts
 from seatrial.formats.reading import Reading, TraceEvent
 from seatrial.runs import Attempt, Case, Fault, Grade, Judgement, Run, RunStatus, Verdict
 from seatrial.trajectory.completeness import Completeness
@@ -56,6 +57,8 @@ class StoredReading(msgspec.Struct, omit_defaults=True):
     id: str | None = None
     trace: list[TraceEvent] | None = None
     trace_ref: str | None = None
+    calls: dict[str, CallFacts] = {}
+    answer_only: bool = False
 
 
 ATTEMPT = msgspec.json.Decoder(Attempt)
@@ -134,7 +137,15 @@ def run_values(run: Run, body: bytes | None) -> tuple[object, ...]:
 def reading_json(reading: Reading) -> bytes:
     """The document of a row of `readings`."""
     return encode(
-        StoredReading(reading.format, reading.transcript, reading.id, reading.trace, reading.trace_ref),
+        StoredReading(
+            format=reading.format,
+            transcript=reading.transcript,
+            id=reading.id,
+            trace=reading.trace,
+            trace_ref=reading.trace_ref,
+            calls=reading.calls,
+            answer_only=reading.answer_only,
+        ),
     )
 
 
@@ -148,6 +159,8 @@ def reading_of(document: bytes, notes: list[Note]) -> Reading:
         id=stored.id,
         trace=stored.trace,
         trace_ref=stored.trace_ref,
+        calls=stored.calls,
+        answer_only=stored.answer_only,
     )
 
 

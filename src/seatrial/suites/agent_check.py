@@ -44,6 +44,12 @@ def check_agent(
     if not _NAME.fullmatch(name):
         problems.add((), f"{quoted(name)} cannot be an agent's name", "use letters, digits, `.`, `_` and `-`")
     check_faults(config.faults, problems.within(("faults",)))
+    if config.tool_access == "world" and (kind := _without_proxy(config)) is not None:
+        problems.add(
+            ("tool_access",),
+            f"`tool_access: world` is not supported for {kind}: it is not told where the tool proxy is",
+            "leave it out, or write `none` if the agent has no tools",
+        )
     if isinstance(config, HttpConfig):
         public = config.endpoint_rule == "public"
         _check_url(config.endpoint_url, ("endpoint_url",), variables, problems, only_https=public)
@@ -70,6 +76,17 @@ def check_agent(
             load_target(config.target, directory)
         except SeatrialError as error:
             problems.add(("target",), error.message, error.hint)
+
+
+def _without_proxy(config: AgentConfig) -> str | None:
+    """What kind of agent this is, when it cannot reach the tool proxy."""
+    if isinstance(config, StreamConfig):
+        return "an agent of kind stream"
+    if isinstance(config, CliConfig) and config.batch:
+        return "a program that takes all cases at once (`batch: true`)"
+    if isinstance(config, ReplayConfig) and config.experiment is None:
+        return "a replay of files"
+    return None
 
 
 def check_faults(faults: Mapping[str, str], problems: Problems) -> None:

@@ -62,7 +62,7 @@ class Completeness(msgspec.Struct, omit_defaults=True):
 
 
 def lists_calls(reading: Reading, found: FoundSteps) -> bool:
-    """Whether the agent itself says which calls it made: a trace, events or messages, be there a call in them or not."""
+    """Whether the agent itself says which calls it made: a trace, events or messages, with calls or without."""
     return bool(_reporting(reading, found))
 
 

@@ -106,7 +106,7 @@ def find_steps(
 
     The agent's report is the first source that exists: trace, trace_ref, then events or messages. `observed` are the
     calls that went through our tool proxy; None when there was none. An agent that has only the tools of the world
-    (`tool_access: world`) made these calls and no others. Any other agent made these, and those that it reports besides.
+    (`tool_access: world`) made these calls and no others. Any other made these, and those that it reports besides.
 
     `trace_file` is the content of the file that `trace_ref` names, or the note that says why it cannot be had (see
     `resolve_trace_ref`); it is looked at only when there is no trace in the record itself. The notes are those of the
