@@ -154,7 +154,7 @@ async def configured(kind: Kind, folder: Path, access: ToolAccess = "own") -> As
         yield CliConfig(command=command, tool_access=access)
     else:
         namespace: dict[str, Any] = {}
-        exec(ACT, namespace)  # noqa: S102 - the same agent, behind a server
+        exec(ACT, namespace)
 
         async def dispatched(request: web.Request) -> web.Response:
             body = await request.json()
@@ -287,7 +287,7 @@ def test_a_call_counts_when_the_agent_then_does_not_answer(kind: Kind, folder: P
 
 def test_calls_of_an_attempt_that_was_tried_again_make_the_calls_partial(folder: Path, store: Store) -> None:
     namespace: dict[str, Any] = {}
-    exec(ACT, namespace)  # noqa: S102
+    exec(ACT, namespace)
     statuses = iter([503, 200])
 
     async def dispatched(request: web.Request) -> web.Response:

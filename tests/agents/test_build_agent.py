@@ -56,7 +56,8 @@ async def calls_tools(instruction, *, proxy_url, run_token): ...
         (PythonConfig(target="crew_for_proxy:plain"), False),
         (PythonConfig(target="crew_for_proxy:calls_tools"), True),
         (StreamConfig(url="http://127.0.0.1:1/"), False),
-        (CliConfig(command=["true"]), False),
+        (CliConfig(command=["true"]), True),
+        (CliConfig(command=["true"], batch=True), False),
     ],
 )
 def test_the_proxy_is_there_for_those_who_are_told_of_it(config: AgentConfig, needed: bool, tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ from seatrial.runs import Fault, Grade, Verdict
 from seatrial.store import Store
 from seatrial.suites import Secrets
 from seatrial.suites.secrets import MIN_SECRET_LENGTH
+from seatrial.trajectory import Step
 
 SECRET = 'hunter2"\\ü'
 TRACE = b'[{"type": "tool_call", "name": "dig", "input": {"where": "hunter2\\"\\\\\\u00fc"}}]'
@@ -162,6 +163,21 @@ def test_a_secret_that_an_agent_sends_back_reaches_no_part_of_the_record(store: 
     assert SECRET_REMOVED in [note.code for note in run.reading.notes]
     assert run.steps[0].arguments == {"where": "${API_KEY}"}
     assert stored.count(b"${API_KEY}") >= 6
+
+
+def test_a_secret_in_a_call_of_the_tool_proxy_reaches_no_part_of_the_record(store: Store) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        told = Step(0, f"send-{SECRET}", {"key": SECRET}, SECRET, source="observed", result=SECRET, error=SECRET)
+        request.observed.steps = [told]
+        return read_returned({"text": "ok", "output_messages": [{"role": "assistant", "content": "ok"}]})
+
+    secrets = Secrets({"API_KEY": SECRET, "SHORT": "hunter2"})
+    experiment, _ = run_suite(store, a_suite(1), {"crew": Scripted(answer)}, secrets=secrets)
+    assert SECRET.encode() not in everything_stored(store)
+    run = only_run(store, experiment)
+    assert [(step.name, step.arguments) for step in run.steps] == [("send-${API_KEY}", {"key": "${API_KEY}"})]
+    assert run.reading is not None
+    assert "observed_call_not_reported" in [note.code for note in run.reading.notes]
 
 
 class Echo(BaseHTTPRequestHandler):

@@ -39,6 +39,7 @@ def full_run() -> Run:
             Step(1, "refund", None, arguments_text="{broken", status="error", error="not JSON"),
         ],
         steps_source="observed",
+        reported=[Step(0, "refund", {"order": "A-18"}, "c1", "messages", "ok")],
         attempts=[
             Attempt(number=1, started_at=5, duration_ms=30_000.0, fault=timeout, body_hash=address(b"half")),
             Attempt(number=2, started_at=6, duration_ms=12.5, http_status=200, body_bytes=10),

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 from engine.setting import NO_WAIT, run_suite, runs_of
 
 from seatrial.agents import build_agent
-from seatrial.agents.agent import Agent, BatchAgent
+from seatrial.agents.agent import Agent, BatchAgent, Emit, Reply, RunRequest
 from seatrial.agents.config import CliConfig, PythonConfig, ReplayConfig
 from seatrial.agents.python import PythonAgent
 from seatrial.events import decode_event
@@ -19,9 +21,11 @@ from seatrial.store import Store, open_store
 from seatrial.store.rows import Outcome, outcome
 from seatrial.suites import CaseSource, Suite
 from seatrial.trajectory import Step, steps_from_events
+from seatrial.world.proxy import ToolProxy
 from verdicts.shapes import INSTRUCTION, Call, Json, encoded
 
-Delivery = Literal["python", "replay", "cli"]
+Delivery = Literal["python", "replay", "cli", "proxy", "world"]
+"""`proxy` and `world`: a function that calls tools through our proxy; with `world`, it has no others."""
 Record = Callable[[Call], Any]
 """What an agent writes down that made this call."""
 
@@ -61,6 +65,8 @@ class Entry(NamedTuple):
     """Whether the agent did what the grader forbids."""
     history: Sequence[Json] = ()
     """The conversation before the instruction."""
+    calls: Sequence[Call] = ()
+    """What the agent calls through our tool proxy."""
 
 
 def twins(
@@ -91,12 +97,18 @@ def run_corpus(entries: Iterable[Entry], store: Path, directory: Path) -> dict[s
     by_id = {f"entry-{number}": entry for number, entry in enumerate(entries)}
     directory.mkdir()
     for case_id, entry in by_id.items():
-        if entry.delivery != "python":
+        if entry.delivery in ("replay", "cli"):
             (directory / f"{case_id}.txt").write_bytes(entry.record)
 
     def answer(instruction: str, input: dict[str, Any]) -> Any:
         record = by_id[input["entry"]].record
         return record() if callable(record) else record
+
+    def answer_after_calls(instruction: str, input: dict[str, Any], proxy_url: str, run_token: str) -> Any:
+        entry = by_id[input["entry"]]
+        for call in entry.calls:
+            _post(f"{proxy_url}/tools/{call.name}", encoded(call.arguments), run_token)
+        return entry.record
 
     python = PythonConfig(target="nobody:answer")
     copying = "import sys; sys.stdout.buffer.write(open(sys.argv[1] + '.txt', 'rb').read())"
@@ -104,11 +116,17 @@ def run_corpus(entries: Iterable[Entry], store: Path, directory: Path) -> dict[s
         "python": python,
         "replay": ReplayConfig(path=str(directory)),
         "cli": CliConfig(command=[sys.executable, "-S", "-c", copying, "{EVAL_ID}"], cwd=str(directory)),
+        "proxy": python,
+        "world": PythonConfig(target="nobody:answer", tool_access="world"),
     }
     agents: dict[str, Agent | BatchAgent] = {
-        name: build_agent(name, config, directory=directory) for name, config in configs.items() if name != "python"
+        name: build_agent(name, config, directory=directory)
+        for name, config in configs.items()
+        if name in ("replay", "cli")
     }
     agents["python"] = PythonAgent(python, directory=directory, proxy=None, timeout_s=60, function=answer)
+    for name in ("proxy", "world"):
+        agents[name] = _BehindProxy(configs[name], directory, answer_after_calls)
     cases: list[Case | CaseSource] = [
         Case(
             id=case_id,
@@ -124,6 +142,34 @@ def run_corpus(entries: Iterable[Entry], store: Path, directory: Path) -> dict[s
     with open_store(store) as opened:
         experiment, _ = run_suite(opened, suite, agents, selected=selected)
         return {by_id[run.key.case_id].name: _finding(run, opened) for run in runs_of(opened, experiment)}
+
+
+class _BehindProxy:
+    """A function that is told of a tool proxy."""
+
+    def __init__(self, config: PythonConfig, directory: Path, function: Callable[..., Any]) -> None:
+        self._proxy = ToolProxy()
+        self._agent = PythonAgent(config, directory=directory, proxy=self._proxy, timeout_s=60, function=function)
+
+    async def __aenter__(self) -> Self:
+        await self._proxy.__aenter__()
+        await self._agent.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self._agent.__aexit__(*exc_info)
+        await self._proxy.__aexit__(*exc_info)
+
+    async def run(self, request: RunRequest, emit: Emit) -> Reply:
+        return await self._agent.run(request, emit)
+
+
+def _post(url: str, body: bytes, token: str) -> None:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        opener.open(urllib.request.Request(url, body, {"Authorization": f"Bearer {token}"}), timeout=60).read()
+    except urllib.error.HTTPError as error:
+        error.read()  # there are no tools: every call is answered 404
 
 
 def _finding(run: Run, store: Store) -> Finding:

@@ -10,7 +10,7 @@ import pytest
 
 from seatrial.trajectory import Step
 from seatrial.trajectory.step import FAILED
-from verdicts import frameworks, readable, streams, unreadable
+from verdicts import frameworks, observed, readable, streams, unreadable
 from verdicts.corpus import Entry, Finding, run_corpus
 
 
@@ -31,8 +31,10 @@ def _dishonest(entries: Iterable[Entry], workplace: Path, name: str) -> list[str
     runs = run_corpus(entries, store, workplace / name)
     assert runs.keys() == {*names}
     for found in runs.values():
-        if found.run.steps_source in ("messages", "events") and found.run.fault is None:
-            assert _view(found.recorded) == _view(found.run.steps), "the events of a run and its steps disagree"
+        run = found.run
+        if run.steps_source in ("messages", "events") and run.fault is None:
+            reported = run.steps if run.reported is None else run.reported
+            assert _view(found.recorded) == _view(reported), "the events of a run and its steps disagree"
     return [_described(entry, runs[entry.name]) for entry in entries if runs[entry.name].outcome != entry.wanted]
 
 
@@ -70,4 +72,9 @@ def test_what_frameworks_give_back_is_read_right_or_not_judged(workplace: Path) 
 
 def test_calls_beside_the_events_for_calls_are_not_missed_and_repeated_ones_change_nothing(workplace: Path) -> None:
     dishonest = _dishonest(list(streams.entries()), workplace, "streams")
+    assert not dishonest, "\n".join(dishonest)
+
+
+def test_what_our_proxy_saw_is_judged_whatever_the_agent_writes_down(workplace: Path) -> None:
+    dishonest = _dishonest(observed.entries(), workplace, "observed")
     assert not dishonest, "\n".join(dishonest)

@@ -12,6 +12,8 @@ import msgspec
 import pytest
 
 from seatrial.events.types import CustomEvent, Event
+from seatrial.trajectory import observed
+from seatrial.trajectory.observed import ObservedCalls
 from seatrial.world.grant import RunGrant
 from seatrial.world.proxy import ToolProxy
 from seatrial.world.tools import ToolAnswer
@@ -26,6 +28,7 @@ class Caller:
         self.proxy = proxy
         self.grant = grant
         self.events: list[Event] = []
+        self.calls = ObservedCalls()
 
     async def post(
         self, path: str, body: bytes | Any = b"{}", headers: Mapping[str, str] | None = None
@@ -42,8 +45,9 @@ def with_run(scenario: Callable[[Caller], Awaitable[None]], **options: Any) -> N
     async def play() -> None:
         async with ToolProxy(**options) as proxy, aiohttp.ClientSession() as session:
             events: list[Event] = []
-            caller = Caller(session, proxy, proxy.open_run("run-1", events.append))
-            caller.events = events
+            calls = ObservedCalls()
+            caller = Caller(session, proxy, proxy.open_run("run-1", events.append, calls))
+            caller.events, caller.calls = events, calls
             await scenario(caller)
 
     asyncio.run(play())
@@ -282,8 +286,13 @@ def test_the_tools_schema_is_told_to_a_run_by_its_bearer_only() -> None:
 def test_other_routes_and_methods_do_not_exist() -> None:
     async def scenario(caller: Caller) -> None:
         assert detail_of((await caller.post("/data"))[1]) == "route_not_found"
+        assert caller.calls.steps == []
         async with caller.session.get(f"{caller.grant.url}/tools/search") as response:
-            assert response.status == 404
+            assert response.status == 401
+        headers = {"Authorization": f"Bearer {caller.grant.token}"}
+        async with caller.session.get(f"{caller.grant.url}/tools/search", headers=headers) as response:
+            assert (response.status, detail_of(await response.json())) == (405, "method_not_allowed")
+        assert [step.name for step in caller.calls.steps] == ["search"]
 
     with_run(scenario)
 
@@ -302,7 +311,11 @@ def test_a_world_with_tools_answers_through_the_same_door() -> None:
     async def scenario(caller: Caller) -> None:
         status, body = await caller.post("/tools/search", {"q": "tea"})
         assert (status, body["response"]) == (200, ["run-1", {"q": "tea"}])
-        assert caller.events == []
+        called = {"tool": "search", "arguments": {"q": "tea"}, "status": "ok"}
+        assert caller.events == [CustomEvent(name="tool.call", value=called)]
+        assert caller.calls.steps is not None
+        (step,) = caller.calls.steps
+        assert (step.source, step.status, step.result, step.mode) == ("observed", "ok", body["response"], "simulated")
 
     with_run(scenario, tools=OneTool())
 
@@ -313,3 +326,108 @@ def test_the_proxy_listens_on_loopback_only() -> None:
         assert caller.grant.url.endswith("/api/odyssey-proxy")
 
     with_run(scenario)
+
+
+# What is recorded of a call
+
+
+REFUSED_CALLS: list[tuple[str, bytes, dict[str, str], str, Any]] = [
+    ("/tools/pay", b'{"id": 7}', {}, "tool_not_found", ({"id": 7}, None)),
+    ("/tools/pay", b"", {}, "tool_not_found", ({}, None)),
+    ("/tools/pay", b"[7]", {}, "arguments_invalid", ([7], None)),
+    ("/tools/pay", b'{"id": ', {}, "arguments_invalid", (None, '{"id": ')),
+    ("/tools/pay", b"\xff", {}, "arguments_invalid", (None, "\ufffd")),
+    ("/tools/pay", b"{}", {"X-Pipelines-Actor-Id": "//"}, "actor_label_invalid", ({}, None)),
+    ("/tools/pay", b'"%b"' % (b"x" * 3000), {}, "payload_too_large", (None, "")),
+    ("/tools/a/b", b"{}", {}, "tool_not_found", ({}, None)),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "headers", "error_class", "arguments"), REFUSED_CALLS)
+def test_a_call_is_recorded_also_when_it_is_refused(
+    path: str, body: bytes, headers: dict[str, str], error_class: str, arguments: Any
+) -> None:
+    async def scenario(caller: Caller) -> None:
+        _, answer = await caller.post(path, body, {"Authorization": f"Bearer {caller.grant.token}", **headers})
+        assert detail_of(answer) == error_class
+        assert caller.calls.steps is not None
+        (step,) = caller.calls.steps
+        assert (step.name, step.status, step.result) == (path.removeprefix("/tools/"), "error", answer)
+        assert (step.arguments, step.arguments_text) == arguments
+        assert caller.calls.note is None
+        assert [event.value["tool"] for event in caller.events if isinstance(event, CustomEvent)] == [step.name]
+
+    with_run(scenario, max_body_bytes=2000)
+
+
+@pytest.mark.parametrize(
+    ("response", "source", "status"),
+    [
+        ({"error": {"code": 404, "message": "no such order"}}, "odyssey", "error"),
+        ({"error": "no such order"}, "odyssey", "error"),
+        ({"error": None}, "odyssey", "ok"),
+        ({"status": "cancelled"}, "odyssey", "ok"),
+        ({}, "error", "error"),
+        ({}, "transport_error", "error"),
+        (None, "odyssey", "ok"),
+    ],
+)
+def test_a_tool_says_that_it_failed_by_an_error_or_by_its_source(response: Any, source: str, status: str) -> None:
+    class Answering(OneTool):
+        async def call(self, run_id: str, name: str, arguments: Any, headers: Mapping[str, str]) -> ToolAnswer:
+            return ToolAnswer(200, {"tool_name": name, "response": response, "source": source})
+
+    async def scenario(caller: Caller) -> None:
+        await caller.post("/tools/search")
+        assert [(step.status, step.result) for step in caller.calls.steps or []] == [(status, response)]
+
+    with_run(scenario, tools=Answering())
+
+
+def test_a_call_that_has_no_answer_when_the_run_ends_is_recorded_and_stays_as_it_was() -> None:
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    class Slow(OneTool):
+        async def call(self, run_id: str, name: str, arguments: Any, headers: Mapping[str, str]) -> ToolAnswer:
+            begun.set()
+            await go.wait()
+            return ToolAnswer(200, {"response": "late"})
+
+    async def scenario(caller: Caller) -> None:
+        posting = asyncio.create_task(caller.post("/tools/pay", {"id": 7}))
+        await begun.wait()
+        caller.proxy.close_run("run-1")
+        go.set()
+        await posting
+        assert caller.calls.steps is not None
+        (step,) = caller.calls.steps
+        assert (step.name, step.arguments, step.status, step.result) == ("pay", {"id": 7}, "unknown", msgspec.UNSET)
+        assert [event.value for event in caller.events if isinstance(event, CustomEvent)] == [
+            {"tool": "pay", "arguments": {"id": 7}, "status": "unknown"}
+        ]
+
+    with_run(scenario, tools=Slow())
+
+
+def test_calls_beyond_the_limits_are_counted_in_one_serious_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observed, "MAX_OBSERVED_CALLS", 3)
+
+    async def scenario(caller: Caller) -> None:
+        caller.calls.bytes_left = 2000
+        await caller.post("/tools/a", {"text": "x" * 3000})
+        for name in ("b", "c", "d", "e"):
+            await caller.post(f"/tools/{name}")
+        assert caller.calls.steps is not None
+        assert [(step.name, step.arguments) for step in caller.calls.steps] == [("a", None), ("b", {}), ("c", {})]
+        assert caller.calls.note is not None
+        assert (caller.calls.note.code, caller.calls.note.serious) == ("observed_calls_cut", True)
+        assert caller.calls.note.message.startswith("3 calls ")
+        assert len(caller.events) == 3
+
+    with_run(scenario)
+
+
+def test_small_values_count_by_what_they_take_in_memory() -> None:
+    calls = ObservedCalls()
+    assert calls.fits(b"x" * 1_000_000)
+    assert not calls.fits(b"[" + b"{}," * 1_000_000 + b"{}]")

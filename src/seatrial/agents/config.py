@@ -62,7 +62,8 @@ class AgentFields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit
     """What happens after an infrastructure error; the suite's `retry` when absent."""
     tool_access: ToolAccess = "own"
     """Which tools it has: `none` (so an answer without a list of calls means that there were none), `world` (only those
-    of the world, which are observed), or `own` (any: what it called is known only from what it returns)."""
+    of the world, which are observed), or `own` (any: what it called is known from what it returns, and from what went
+    through the tool proxy)."""
     faults: dict[FaultName, Blame] = {}
     """Whose fault a class of fault is, for this agent; counts before the suite's `faults`."""
 

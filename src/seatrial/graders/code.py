@@ -93,7 +93,6 @@ def subject_json(subject: Subject) -> dict[str, Any]:
         "answer": subject.answer,
         "messages": [] if transcript is None else transcript.messages,
         "steps": run.steps,
-        "reported": run.reported,
         "notes": [] if run.reading is None else run.reading.notes,
     }
 

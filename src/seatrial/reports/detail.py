@@ -118,8 +118,9 @@ def call_text(name: str, arguments: Any) -> str:
 
 
 def step_text(step: Step) -> str:
-    """A step on one line."""
-    return call_text(step.name, step.arguments if step.arguments_text is None else step.arguments_text)
+    """A step on one line; one that our tool proxy saw says so."""
+    call = call_text(step.name, step.arguments if step.arguments_text is None else step.arguments_text)
+    return f"{call} [observed]" if step.source == "observed" else call
 
 
 def difference_text(difference: Difference) -> str:

@@ -92,7 +92,8 @@ def calls_basis(row: RunRow) -> str:
         return "observed by Seatrial"
     if found.source is None:
         return "since the suite says that the agent has no tools"
-    return f"reported by the agent in {_SOURCES[found.source]}"
+    reported = f"reported by the agent in {_SOURCES[found.source]}"
+    return f"{reported}, some of them observed by Seatrial" if "observed" in found.sources else reported
 
 
 def notes_table(report: Report, *, harmless: bool = False) -> tuple[list[str], list[list[str]]]:

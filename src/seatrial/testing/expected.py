@@ -97,10 +97,11 @@ def call_lines(items: Sequence[Mapping[str, Any]], steps: Sequence[Step], result
 
 
 def step_line(step: Step) -> str:
-    """A call on one line: name, arguments, and its status when it did not go well."""
+    """A call on one line: name, arguments, its status when it did not go well, and whether our tool proxy saw it."""
     arguments = wire.encode(step.arguments).decode() if step.arguments_text is None else step.arguments_text
     status = f"  [{step.status}]" if step.status in ("error", "timeout") else ""
-    return one_line(f"{step.name} {arguments}", 160) + status
+    observed = "  [observed]" if step.source == "observed" else ""
+    return one_line(f"{step.name} {arguments}", 160) + status + observed
 
 
 def _item(item: Mapping[str, Any]) -> str:
