@@ -77,7 +77,7 @@ DELETE = ("delete_account", '{"id": 7}')
 BROKEN = ("delete_account", '{"id": ')
 NEVER = {"kind": "tool_trajectory", "mode": "any_order", "maximums": {"pay": 9}, "forbidden": [{"tool": "delete*"}]}
 FOUND = {"kind": "tool_trajectory", "mode": "superset", "expected": [{"tool": "find", "args": {"email": "a@b.c"}}]}
-GRADERS = {
+GRADERS: dict[str, dict[str, Any]] = {
     "never": NEVER,
     "never seen": {**NEVER, "basis": "observed"},
     "found": FOUND,
@@ -239,9 +239,9 @@ def test_what_the_proxy_saw_is_judged_whatever_the_agent_reports(kind: Kind, fol
                 served = await by_service(suite, store, row.access, task)
                 runs = (run, served)
             for run in runs:
-                found = (steps_of(run), run.completeness and run.completeness.level)
-                if found != (row.steps, row.level):
-                    wrong.append(f"{row.name}, served: {found}")
+                level = None if run.completeness is None else run.completeness.level
+                if (steps_of(run), level) != (row.steps, row.level):
+                    wrong.append(f"{row.name}, served: {steps_of(run)}, {level}")
                 # Events, steps and what is reported beside them say the same.
                 assert tools_in_events(store, run) == [tool for tool, _ in row.calls]
                 assert [step.name for step in run.observed] == [tool for tool, _ in row.calls]
@@ -331,7 +331,7 @@ def test_a_replay_of_a_stored_run_has_its_observed_calls(row: Row, folder: Path,
 
 def test_a_replay_of_an_answer_and_nothing_else_is_one_too(folder: Path, store: Store) -> None:
     async def play() -> Run:
-        task = {"calls": [], "reports": None}
+        task: dict[str, Any] = {"calls": [], "reports": None}
         async with configured("python", folder) as config:
             first = await by_engine(the_suite(config, folder, task), store)
         return await by_engine(the_suite(ReplayConfig(experiment=first.experiment_id), folder, task), store)
