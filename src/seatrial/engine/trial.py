@@ -130,7 +130,7 @@ class TrialRunner:
                     break
             recorder.hold()
             run = await off_loop(
-                len(reply.body or b""),
+                len(reply.body or b"") + observed.size,
                 lambda: concluded(trial, trial.case, reply, attempts, recorder, self._redaction, observed),
             )
             run.started_at = started_at

@@ -17,6 +17,7 @@ from seatrial.trajectory.extraction import (
     find_steps,
 )
 from seatrial.trajectory.observed import CALLS_IN_EARLIER_ATTEMPT, ObservedCalls
+from seatrial.trajectory.step import Step
 from seatrial.transcript import Message, Note, UserMessage
 from seatrial.transcript.given import mark_given
 
@@ -44,17 +45,19 @@ def conclude(
 ) -> None:
     """Give a run its reading, and what follows from that; and what our tool proxy observed, also without a reading."""
     seen = observed or ObservedCalls()
+    # A copy: an agent that was given up may still be calling.
+    calls = None if seen.steps is None else list(seen.steps)
     unrecorded = [] if seen.note is None else [seen.note]
     if earlier := sum(attempt.observed_calls for attempt in run.attempts[:-1]):
         text = f"{earlier:,} calls through the tool proxy were made in attempts before the last one"
         unrecorded.append(Note(CALLS_IN_EARLIER_ATTEMPT, "", text))
     if reading is None:
-        _conclude_unanswered(run, seen, unrecorded, tool_access)
+        _conclude_unanswered(run, calls, unrecorded, tool_access)
         return
     # A run that is concluded again, as a replay, has those of the first time.
     notes = [note for note in reading.notes if note.code not in _FOUND_HERE]
     mark_given(reading.transcript, given, notes)
-    found = find_steps(reading, observed=seen.steps, trace_file=trace_file, tool_access=tool_access)
+    found = find_steps(reading, observed=calls, trace_file=trace_file, tool_access=tool_access)
     notes += found.notes
     notes += unrecorded
     if tool_access == "none" and found.steps:
@@ -68,11 +71,11 @@ def conclude(
     run.steps_source = found.source
 
 
-def _conclude_unanswered(run: Run, seen: ObservedCalls, unrecorded: list[Note], tool_access: ToolAccess) -> None:
+def _conclude_unanswered(run: Run, calls: list[Step] | None, unrecorded: list[Note], tool_access: ToolAccess) -> None:
     """What is known of a run without an answer: the calls that were observed, if there was a proxy."""
-    if not seen.steps and (seen.steps is None or tool_access != "world"):
+    if calls is None or (not calls and tool_access != "world"):
         return
-    run.steps = seen.steps or []
+    run.steps = calls
     run.steps_source = "observed"
     missing = list(unrecorded)
     if tool_access != "world":

@@ -64,6 +64,11 @@ class ObservedCalls(msgspec.Struct):
         return True
 
     @property
+    def size(self) -> int:
+        """What is recorded takes so much in memory, about."""
+        return MAX_OBSERVED_BYTES - self.bytes_left
+
+    @property
     def note(self) -> Note | None:
         """Says that not every call is recorded, when that is so."""
         if not self.incomplete:
