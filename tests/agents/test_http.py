@@ -24,9 +24,9 @@ from agents.setting import Handler, Talk, a_case, a_request, ask, ask_with_event
 from seatrial.agents.agent import Reply, RunRequest
 from seatrial.agents.config import HttpConfig, SubAgent
 from seatrial.agents.http import HttpAgent
-from seatrial.agents.pool import is_public
 from seatrial.errors import SeatrialError
 from seatrial.events.types import CustomEvent
+from seatrial.http_client.aiohttp_transport import is_public
 from seatrial.world.proxy import ToolProxy
 
 ANSWER = {"final_response": "Done.", "messages": [{"role": "assistant", "content": "Done."}]}

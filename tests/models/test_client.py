@@ -15,6 +15,7 @@ from strategies.unhurried import run_unhurried
 
 from seatrial.errors import SeatrialError
 from seatrial.graders import Completion
+from seatrial.http_client import ScriptedResponse, ScriptedTransport
 from seatrial.models import ModelClient, ModelConfig, client
 
 KEY = "sk-very-secret-key"
@@ -185,7 +186,7 @@ def test_a_broken_connection_is_tried_again() -> None:
 
 def test_nobody_listening_is_told() -> None:
     error = Endpoint().refusal(base_url="http://127.0.0.1:1/v1", attempts=2)
-    assert "cannot be reached" in str(error)
+    assert str(error).startswith("no connection to the model: ConnectionRefusedError")
 
 
 @pytest.mark.parametrize("url", ["not a url", "http://", ""])
@@ -223,6 +224,17 @@ def test_an_endless_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
         return response
 
     assert "larger than 1 MiB" in str(Endpoint(endless).refusal())
+
+
+def test_a_model_may_answer_from_a_script() -> None:
+    answer = ScriptedResponse(body=json.dumps(completion("from memory")).encode())
+
+    async def asked() -> Completion:
+        config = ModelConfig(model="m", base_url="http://model.test")
+        async with ModelClient(config, transport=ScriptedTransport(answer)) as model:
+            return await model.complete(MESSAGES)
+
+    assert asyncio.run(asked()).text == "from memory"
 
 
 def test_many_questions_share_one_session() -> None:

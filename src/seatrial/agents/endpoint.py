@@ -1,4 +1,4 @@
-"""An agent's address and the pooled connections to it."""
+"""An agent's address, and what is asked of it over HTTP."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ import yarl
 
 from seatrial._version import __version__
 from seatrial.agents.config import EndpointRule
-from seatrial.agents.excerpt import MAX_DETAIL
-from seatrial.agents.exchange import Response
-from seatrial.agents.http_faults import ExchangeError, status_fault
-from seatrial.agents.pool import Pool
-from seatrial.agents.unpacking import ENCODINGS
+from seatrial.agents.http_faults import status_fault, transport_fault
 from seatrial.errors import SeatrialError
+from seatrial.http_client import HttpRequest, HttpResponse, HttpTransport, TransportError
+from seatrial.http_client.decompression import ENCODINGS
 from seatrial.runs import Fault
 from seatrial.world.grant import RunGrant
 
@@ -25,6 +23,10 @@ class Reached(msgspec.Struct):
     """Whether a run's request got as far as a connection; whoever stops waiting has nothing else to go by."""
 
     connected: bool = False
+
+    def mark(self) -> None:
+        """There is a connection."""
+        self.connected = True
 
 
 class Answer(msgspec.Struct):
@@ -53,7 +55,9 @@ class Endpoint:
         connect_s: float,
         read_s: float | None,
         max_bytes: int,
+        transport: HttpTransport | None = None,
     ) -> None:
+        """Over aiohttp, unless another transport is given."""
         self._url = checked_url(url, "the agent's address")
         if rule == "public" and self._url.scheme != "https":
             raise SeatrialError("invalid_config", "`endpoint_rule: public` asks for an https URL")
@@ -68,20 +72,26 @@ class Endpoint:
             **_credentials(self._url),
         }
         self._headers = merged(usual, headers)
+        self._url = self._url.with_user(None)  # the credentials are among the headers now
         self._connect_s = connect_s
         self._read_s = read_s
         self._max_bytes = max_bytes
-        self._public = rule == "public"
-        self._common: dict[tuple[str, ...], str] = {}
-        self._pool: Pool | None = None
+        self._public_only = rule == "public"
+        self._transport = transport
 
     async def __aenter__(self) -> Self:
-        self._pool = Pool(self._url, connect_s=self._connect_s, read_s=self._read_s, public=self._public)
+        if self._transport is None:
+            from seatrial.http_client.aiohttp_transport import AiohttpTransport
+
+            self._transport = AiohttpTransport(
+                connect_s=self._connect_s, read_s=self._read_s, public_only=self._public_only, server="the agent"
+            )
+        await self._transport.__aenter__()
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
-        if self._pool is not None:
-            await self._pool.close()
+        if self._transport is not None:
+            await self._transport.__aexit__(*exc_info)
 
     async def post(
         self,
@@ -93,13 +103,13 @@ class Endpoint:
         """Send and take the whole answer, up to the limit. The token of a grant is kept out of faults."""
         try:
             response = await self.ask("POST", body, headers, reached)
-        except ExchangeError as error:
-            return told(error.fault, grant)
+        except TransportError as error:
+            return transport_fault(error, grant)
         failure: Fault | None = None
         try:
-            received = await response.whole(self._max_bytes)
-        except ExchangeError as error:
-            received, failure = None, told(error.fault, grant)
+            received = await response.read_all(self._max_bytes)
+        except TransportError as error:
+            received, failure = None, transport_fault(error, grant)
         finally:
             response.close()
         fault = status_fault(response.status, response.retry_after, received or b"")
@@ -112,21 +122,21 @@ class Endpoint:
 
     async def ask(
         self, method: str, body: bytes | None, headers: Mapping[str, str], reached: Reached | None = None
-    ) -> Response:
-        """Send, and wait for the head of the answer; the caller closes it. Raises `ExchangeError`."""
-        if self._pool is None:
+    ) -> HttpResponse:
+        """Send, and wait for the head of the answer; the caller closes it. Raises `TransportError`."""
+        if self._transport is None:
             raise RuntimeError("the endpoint was not entered")
-        head = self._head(method, body, headers)
-        connection = await self._pool.connection()
-        if reached is not None:
-            reached.connected = True
-        response = connection.ask(head, body)
-        try:
-            await response.begin()
-        except BaseException:
-            response.close()
-            raise
-        return response
+        if any(character in value for value in headers.values() for character in "\r\n\0"):
+            # An agent has a say in some of them: the cursor of a stream, for one.
+            raise TransportError("malformed", "a header of the next request would not be one line")
+        request = HttpRequest(
+            method,
+            self._url,
+            merged(self._headers, headers),
+            body,
+            on_connected=None if reached is None else reached.mark,
+        )
+        return await self._transport.send(request)
 
     @property
     def address(self) -> str:
@@ -135,43 +145,17 @@ class Endpoint:
 
     async def reach(self) -> Fault | None:
         """Connect and no more; the fault where that cannot be done."""
-        if self._pool is None:
+        if self._transport is None:
             raise RuntimeError("the endpoint was not entered")
         try:
-            connection = await self._pool.connection()
-        except ExchangeError as error:
-            return told(error.fault)
-        connection.abort()
+            await self._transport.connect(self._url)
+        except TransportError as error:
+            return transport_fault(error)
         return None
 
     def too_large(self) -> Fault:
         """The fault of an answer beyond the limit."""
         return Fault("response_too_large", f"the answer is larger than {self._max_bytes:,} bytes")
-
-    def _head(self, method: str, body: bytes | None, headers: Mapping[str, str]) -> bytes:
-        # Much of it is the same for every run.
-        kind = (method, *headers)
-        common = self._common.get(kind)
-        if common is None:
-            kept = [f"{name}: {value}" for name, value in without(self._headers, headers).items()]
-            common = self._common[kind] = "\r\n".join([f"{method} {self._url.raw_path_qs} HTTP/1.1", *kept])
-        lines = [common, *[f"{name}: {value}" for name, value in headers.items()]]
-        if body is not None:
-            lines.append(f"Content-Length: {len(body)}")
-        head = "\r\n".join(lines) + "\r\n\r\n"
-        if "\0" in head or not head.count("\r") == head.count("\n") == common.count("\n") + len(lines) + 1:
-            # An agent has a say in some of them: the place in a stream, for one.
-            raise ExchangeError(Fault("agent_bad_response", "a header of the next request would not be one line"))
-        return head.encode("utf-8", "replace")
-
-
-def told(fault: Fault, grant: RunGrant | None = None) -> Fault:
-    """A fault of an exchange as it may be shown: without the token of a grant, and not too long."""
-    if fault.detail is not None:
-        # Before it is cut: a part of a token must not stay either.
-        detail = fault.detail if grant is None else grant.redact_text(fault.detail)
-        fault.detail = detail[:MAX_DETAIL]
-    return fault
 
 
 def checked_url(text: str, name: str) -> yarl.URL:

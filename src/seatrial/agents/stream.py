@@ -13,15 +13,15 @@ from typing import Self
 
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.config import StreamConfig
-from seatrial.agents.endpoint import Endpoint, Reached, told
+from seatrial.agents.endpoint import Endpoint, Reached
 from seatrial.agents.excerpt import MAX_DETAIL
-from seatrial.agents.exchange import Response
-from seatrial.agents.http_faults import ExchangeError, status_fault
+from seatrial.agents.http_faults import status_fault, transport_fault
 from seatrial.agents.limit import time_limit
 from seatrial.agents.run_input import encode_input, run_input
 from seatrial.agents.shared_timer import SharedTimer
 from seatrial.agents.streamed import StreamedRun
 from seatrial.errors import SeatrialError
+from seatrial.http_client import HttpResponse, TransportError
 from seatrial.runs import Fault
 
 LINGER_S = 0.25
@@ -139,18 +139,18 @@ class _Conversation:
                 if not 200 <= response.status < 300:
                     # What the status says weighs more than what is wrong with the page that came with it.
                     head = b""
-                    with suppress(ExchangeError):
-                        head = await response.some()
+                    with suppress(TransportError):
+                        head = await response.read()
                     if not self._run.events:
                         self._refusal = head[: MAX_DETAIL * 4]
                     return status_fault(response.status, response.retry_after, head)
                 return await self._read(response)
-        except ExchangeError as error:
-            return told(error.fault)
+        except TransportError as error:
+            return transport_fault(error)
 
-    async def _read(self, response: Response) -> Fault | None:
+    async def _read(self, response: HttpResponse) -> Fault | None:
         while not self._run.ended:
-            chunk = await response.some()
+            chunk = await response.read()
             if not chunk:
                 return None
             if (fault := await self._take(chunk)) is not None:
@@ -158,10 +158,10 @@ class _Conversation:
         if not self._run.closed:
             try:
                 async with asyncio.timeout(LINGER_S):
-                    while chunk := await response.some():
+                    while chunk := await response.read():
                         if (fault := await self._take(chunk)) is not None:
                             return fault
-            except (TimeoutError, ExchangeError):
+            except (TimeoutError, TransportError):
                 pass  # the run is over, however its connection ends
         return None
 

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import TYPE_CHECKING, Any, Self
+from contextlib import closing
+from typing import Any, Self
 
 import msgspec
+import yarl
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.graders.chat_model import ChatMessage, Completion
+from seatrial.http_client import HttpRequest, HttpTransport, TransportError
+from seatrial.http_client.decompression import ENCODINGS
 from seatrial.models.config import ModelConfig
 from seatrial.retry_after import retry_after_s
 
-if TYPE_CHECKING:
-    import aiohttp
-
 MAX_RESPONSE = 8 * 1024 * 1024
 _RETRYABLE = frozenset({408, 429, 500, 502, 503, 504, 529})
-_MAX_TOLD = 300
+_MAX_SHOWN = 300
 
 
 class _Message(msgspec.Struct):
@@ -58,13 +59,23 @@ _DECODER = msgspec.json.Decoder(_Response)
 
 
 class ModelClient:
-    """A chat model behind HTTP: one pooled session, entered once, asked many times, concurrently."""
+    """A chat model behind HTTP: one pool of connections, entered once, asked many times, concurrently."""
 
-    def __init__(self, config: ModelConfig, *, first_wait_s: float = 0.5, longest_wait_s: float = 30.0) -> None:
+    def __init__(
+        self,
+        config: ModelConfig,
+        *,
+        first_wait_s: float = 0.5,
+        longest_wait_s: float = 30.0,
+        transport: HttpTransport | None = None,
+    ) -> None:
+        """Over aiohttp, unless another transport is given."""
         self._config = config
         self._first_wait_s = first_wait_s
         self._longest_wait_s = longest_wait_s
-        self._session: aiohttp.ClientSession | None = None
+        self._transport = transport
+        self._headers: dict[str, str] | None = None
+        """None while the client is not open."""
         self._chance = random.Random()  # noqa: S311 (jitter of waits, not a secret)
 
     def __repr__(self) -> str:
@@ -76,22 +87,24 @@ class ModelClient:
         return str(self._config.model)
 
     async def __aenter__(self) -> Self:
-        import aiohttp
-
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": ENCODINGS}
         if self._config.api_key:
             key = self._config.api_key.strip()
             if not (key.isascii() and key.isprintable()):
                 raise SeatrialError("invalid_config", "the key of the model cannot stand in a header")
             headers["Authorization"] = f"Bearer {key}"
-        timeout = aiohttp.ClientTimeout(total=self._config.timeout_s)
-        self._session = aiohttp.ClientSession(headers=headers, timeout=timeout)
+        if self._transport is None:
+            from seatrial.http_client.aiohttp_transport import AiohttpTransport
+
+            self._transport = AiohttpTransport(connect_s=self._config.timeout_s, read_s=None, server="the model")
+        await self._transport.__aenter__()
+        self._headers = headers
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        self._headers = None
+        if self._transport is not None:
+            await self._transport.__aexit__(*exc_info)
 
     async def complete(self, messages: list[ChatMessage], *, schema: dict[str, Any] | None = None) -> Completion:
         """One answer, as JSON text when a schema is given; raises `SeatrialError("model_failed")` if there is none."""
@@ -120,31 +133,38 @@ class ModelClient:
         return request
 
     async def _ask(self, body: bytes) -> Completion:
-        import aiohttp
-
-        if self._session is None:
+        if self._transport is None or self._headers is None:
             raise SeatrialError("model_failed", "the client is not open", hint="use it in `async with`")
-        url = f"{str(self._config.base_url).rstrip('/')}/chat/completions"
+        request = HttpRequest("POST", self._url(), self._headers, body)
         try:
-            async with self._session.post(url, data=body, allow_redirects=False) as response:
-                data = await _read(response)
-                if response.status != 200:
-                    # Before it is cut: a part of the key must not stay either.
-                    told = self._redacted(data.decode("utf-8", "replace")).strip()[:_MAX_TOLD]
-                    raise _FaultError(
-                        f"the model's endpoint answered {response.status}: {told}",
-                        retryable=response.status in _RETRYABLE,
-                        wait_s=retry_after_s(response.headers.get("Retry-After")),
-                    )
+            async with asyncio.timeout(self._config.timeout_s):
+                with closing(await self._transport.send(request)) as response:
+                    data = await response.read_all(MAX_RESPONSE)
         except TimeoutError:
             raise _FaultError(f"the model did not answer within {self._config.timeout_s:g} s", retryable=True) from None
-        except aiohttp.InvalidURL:
-            raise _FaultError("the model's `base_url` is not a URL", retryable=False) from None
-        except (aiohttp.ClientError, OSError) as error:
+        except TransportError as error:
+            detail = f": {error.detail}" if error.detail else ""
+            raise _FaultError(f"{error.message}{detail}", retryable=True) from None
+        if data is None:
+            raise _FaultError(f"the answer is larger than {MAX_RESPONSE // 2**20} MiB", retryable=False)
+        if response.status != 200:
+            # Before it is cut: a part of the key must not stay either.
+            shown = self._redacted(data.decode("utf-8", "replace")).strip()[:_MAX_SHOWN]
             raise _FaultError(
-                f"the model's endpoint cannot be reached: {type(error).__name__}: {error}", retryable=True
-            ) from None
+                f"the model's endpoint answered {response.status}: {shown}",
+                retryable=response.status in _RETRYABLE,
+                wait_s=retry_after_s(response.retry_after),
+            )
         return self._completion(data)
+
+    def _url(self) -> yarl.URL:
+        try:
+            url = yarl.URL(f"{str(self._config.base_url).rstrip('/')}/chat/completions")
+        except ValueError:
+            url = yarl.URL()
+        if url.scheme not in ("http", "https") or not url.host:
+            raise _FaultError("the model's `base_url` is not a URL", retryable=False)
+        return url
 
     def _completion(self, data: bytes) -> Completion:
         try:
@@ -154,7 +174,7 @@ class ModelClient:
         choice = response.choices[0] if response.choices else None
         if choice is None or not choice.message.content:
             refusal = choice.message.refusal if choice is not None else None
-            why = f": it refused: {self._redacted(refusal)[:_MAX_TOLD]}" if refusal else ""
+            why = f": it refused: {self._redacted(refusal)[:_MAX_SHOWN]}" if refusal else ""
             raise _FaultError(f"the model gave no text{why}", retryable=False)
         if choice.finish_reason == "length":
             raise _FaultError("the model's answer was cut off at its length limit", retryable=False)
@@ -184,14 +204,3 @@ class ModelClient:
             in_json = wire.encode(str(key)).decode()[1:-1]
             text = text.replace(key, "***").replace(in_json, "***")
         return text
-
-
-async def _read(response: aiohttp.ClientResponse) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    async for chunk in response.content.iter_chunked(65_536):
-        size += len(chunk)
-        if size > MAX_RESPONSE:
-            raise _FaultError(f"the answer is larger than {MAX_RESPONSE // 2**20} MiB", retryable=False)
-        chunks.append(chunk)
-    return b"".join(chunks)

@@ -1,0 +1,248 @@
+"""HTTP over aiohttp: pooled connections, limits on what a server may send, and a name for each way to fail."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import ipaddress
+import socket
+import ssl
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, Self, TypeAlias
+
+import aiohttp
+import yarl
+from aiohttp.client_proto import ResponseHandler
+
+from seatrial.http_client.failure import TransportError
+from seatrial.http_client.transport import HttpRequest, HttpResponse
+
+KEEPALIVE_S = 4.0
+"""Shorter than the 5 s after which common servers close: a request must not meet a connection that is being closed."""
+DNS_CACHE_S = 10
+"""How long the addresses of a host name are kept."""
+READ_BYTES = 64 * 1024
+"""aiohttp stops reading from the socket when it holds twice as much that nobody has read."""
+
+_LARGE_BODY = 2**20
+"""aiohttp writes bytes in one go, and warns of it when they are more than this; a file it writes in pieces."""
+
+IpAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class AiohttpTransport:
+    """One pool of connections, as many as there are requests at once. Proxies of the environment are not used.
+
+    aiohttp itself limits the head of a response: 8,190 bytes a line, 128 headers.
+    """
+
+    def __init__(
+        self, *, connect_s: float, read_s: float | None, public_only: bool = False, server: str = "the server"
+    ) -> None:
+        """With `public_only`, connections are made to addresses of the public internet alone, whatever DNS says.
+
+        `server` is what the server is called in error messages.
+        """
+        self._timeout = aiohttp.ClientTimeout(total=None, connect=connect_s, sock_read=read_s)
+        self._public_only = public_only
+        self._server = server
+        self._tls: ssl.SSLContext | None = None
+        self._connector: _Connector | None = None
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        tracing = aiohttp.TraceConfig()
+        tracing.on_request_headers_sent.append(_report_connected)
+        self._connector = _Connector(
+            limit=0,
+            keepalive_timeout=KEEPALIVE_S,
+            ttl_dns_cache=DNS_CACHE_S,
+            resolver=aiohttp.ThreadedResolver(),
+            socket_factory=_public_socket if self._public_only else None,
+        )
+        self._session = aiohttp.ClientSession(
+            connector=self._connector,
+            timeout=self._timeout,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
+            auto_decompress=False,
+            read_bufsize=READ_BYTES,
+            trace_configs=[tracing],
+        )
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        if self._session is not None:
+            await self._session.close()
+            await asyncio.sleep(0)  # the sockets are closed in the next iteration of the event loop
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        if self._session is None:
+            raise RuntimeError("the transport was not entered")
+        body = request.body
+        try:
+            response = await self._session.request(
+                request.method,
+                request.url,
+                headers=request.headers,
+                data=io.BytesIO(body) if body is not None and len(body) > _LARGE_BODY else body,
+                ssl=self._tls_for(request.url),
+                allow_redirects=False,
+                trace_request_ctx=request.on_connected,
+            )
+        except (aiohttp.ClientError, OSError, UnicodeError) as error:
+            raise self._failure(error, begun=False) from None
+        if response.status < 200:
+            response.close()
+            raise TransportError("malformed", f"{self._server} wants to speak something else than HTTP")
+        return self._response(response)
+
+    async def connect(self, url: yarl.URL) -> None:
+        if self._connector is None:
+            raise RuntimeError("the transport was not entered")
+        request = aiohttp.ClientRequest("GET", url, loop=asyncio.get_running_loop(), ssl=self._tls_for(url))
+        try:
+            connection = await self._connector.connect(request, [], self._timeout)
+        except (aiohttp.ClientError, OSError, UnicodeError) as error:
+            raise self._failure(error, begun=False) from None
+        connection.close()
+
+    def _response(self, response: aiohttp.ClientResponse) -> HttpResponse:
+        stop_watching = _watch(response, self._not_http)
+
+        async def read() -> bytes:
+            try:
+                return await response.content.readany()
+            except (aiohttp.ClientError, OSError) as error:
+                raise self._failure(error, begun=True) from None
+
+        def close() -> None:
+            stop_watching()
+            response.close()
+
+        wanted = {
+            "content-type": response.headers.get("Content-Type", ""),
+            "content-length": response.headers.get("Content-Length", ""),
+            "content-encoding": ", ".join(response.headers.getall("Content-Encoding", ())),
+        }
+        if (retry_after := response.headers.get("Retry-After")) is not None:
+            wanted["retry-after"] = retry_after
+        return HttpResponse(response.status, wanted, read, close, server=self._server)
+
+    def _tls_for(self, url: yarl.URL) -> ssl.SSLContext | bool:
+        if url.scheme != "https":
+            return True  # aiohttp's word for the default
+        if self._tls is None:
+            self._tls = ssl.create_default_context()
+        return self._tls
+
+    def _failure(self, error: Exception, *, begun: bool) -> TransportError:
+        """What an error of aiohttp means. Its text is shown only where it cannot hold the URL, which may be secret."""
+        server = self._server
+        match error:
+            case aiohttp.ClientConnectorDNSError():
+                return TransportError(
+                    "unreachable", f"{server}'s host name cannot be resolved", _reason(error.os_error)
+                )
+            case UnicodeError():
+                return TransportError("unreachable", f"{server}'s host name cannot be resolved", _reason(error))
+            case aiohttp.ClientSSLError():
+                return TransportError("unreachable", f"TLS with {server} failed", _reason(error.os_error))
+            case aiohttp.ClientConnectorError(os_error=_ForbiddenAddressError() as forbidden):
+                message = f"{server}'s address {forbidden.address} is not on the public internet"
+                return TransportError("forbidden", message)
+            case aiohttp.ClientConnectorError():
+                return TransportError("unreachable", f"no connection to {server}", _reason(error.os_error))
+            case aiohttp.SocketTimeoutError():
+                return TransportError("silent", f"{server} sent nothing for {self._timeout.sock_read:g} s")
+            case TimeoutError():
+                return TransportError("unreachable", f"no connection to {server} within {self._timeout.connect:g} s")
+            case aiohttp.ClientResponseError():
+                return self._not_http(error.message)
+            case aiohttp.ServerDisconnectedError(message=str()) if not begun:
+                return TransportError("lost", f"the connection was closed before {server} answered")
+            case aiohttp.ServerDisconnectedError():
+                return TransportError(
+                    "cut_off", f"{server}'s answer broke off"
+                )  # in its head, of which there is a part
+            case _ if not begun:
+                return TransportError("lost", f"the connection was reset before {server} answered", _reason(error))
+            case _:
+                return TransportError("cut_off", f"{server}'s answer broke off", _reason(error))
+
+    def _not_http(self, detail: str) -> TransportError:
+        return TransportError("malformed", f"{self._server}'s answer is not HTTP", detail)
+
+
+def is_public(address: IpAddress) -> bool:
+    """Whether an address belongs to the public internet, also when it is wrapped in an IPv6 one."""
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = address.ipv4_mapped or address.sixtofour or (address.teredo and address.teredo[1])
+        if inner is None and address in _NAT64:
+            inner = ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
+        if inner is not None:
+            return is_public(inner)
+    return address.is_global and not address.is_multicast
+
+
+class _Connector(aiohttp.TCPConnector):
+    async def connect(self, req: aiohttp.ClientRequest, traces: Any, timeout: aiohttp.ClientTimeout) -> Any:
+        """A connection on which nothing has arrived that nobody asked for: aiohttp would take it for the response to
+        the next request, and one run would get the answer of another.
+        """
+        while True:
+            connection = await super().connect(req, traces, timeout)
+            if connection.protocol is not None and not connection.protocol.should_close:
+                return connection
+            connection.close()
+
+
+class _ForbiddenAddressError(OSError):
+    def __init__(self, address: IpAddress) -> None:
+        # Without the address: where all addresses of a host fail with the same text, the error itself is raised.
+        super().__init__("not an address of the public internet")
+        self.address = address
+
+
+def _public_socket(info: Any) -> socket.socket:
+    """A socket for an address that is about to be connected to; there is no way around this check."""
+    family, kind, protocol, _, where = info
+    address = ipaddress.ip_address(str(where[0]).partition("%")[0])
+    if not is_public(address):
+        raise _ForbiddenAddressError(address)
+    return socket.socket(family, kind, protocol)
+
+
+def _watch(response: aiohttp.ClientResponse, failure: Callable[[str], TransportError]) -> Callable[[], None]:
+    """Tell the reader of a body when its framing is broken: aiohttp closes the connection and lets the reader wait."""
+    protocol = None if response.connection is None else response.connection.protocol
+    closed = None if protocol is None else protocol.closed
+    if protocol is None or closed is None:
+        return lambda: None
+
+    def on_closed(closed: asyncio.Future[None], protocol: ResponseHandler = protocol) -> None:
+        closed.exception()
+        content = response.content
+        if not content.is_eof() and content.exception() is None:
+            cause = protocol.exception()
+            content.set_exception(failure("" if cause is None else str(getattr(cause, "message", cause))))
+
+    def stop_watching() -> None:
+        closed.remove_done_callback(on_closed)
+
+    closed.add_done_callback(on_closed)
+    return stop_watching
+
+
+async def _report_connected(session: aiohttp.ClientSession, context: SimpleNamespace, params: object) -> None:
+    report: Callable[[], None] | None = context.trace_request_ctx
+    if report is not None:
+        report()
+
+
+def _reason(error: BaseException | None) -> str | None:
+    return None if error is None else f"{type(error).__name__}: {error}"
+
+
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
