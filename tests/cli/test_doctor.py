@@ -125,7 +125,10 @@ def test_an_agent_that_streams_is_ready_only_where_somebody_listens(capsys: pyte
 @pytest.mark.parametrize(
     ("agent", "told"),
     [
-        ("url: 'https://127.0.0.1:9/', endpoint_rule: public", "forbids the agent's address 127.0.0.1"),
+        (
+            "url: 'https://127.0.0.1:9/', endpoint_rule: public",
+            "the agent's address 127.0.0.1 is not on the public internet",
+        ),
         (f"url: 'http://{'a' * 70}.test/'", "the agent's host name cannot be resolved"),
     ],
 )

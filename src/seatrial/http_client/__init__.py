@@ -4,9 +4,9 @@
 `ScriptedTransport` answers from memory, for tests.
 """
 
-from seatrial.http_client.failure import FailureKind, TransportError
 from seatrial.http_client.scripted import ScriptedResponse, ScriptedTransport
 from seatrial.http_client.transport import HttpRequest, HttpResponse, HttpTransport
+from seatrial.http_client.transport_error import FailureKind, TransportError
 
 __all__ = [
     "FailureKind",

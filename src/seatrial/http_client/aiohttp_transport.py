@@ -15,8 +15,8 @@ import aiohttp
 import yarl
 from aiohttp.client_proto import ResponseHandler
 
-from seatrial.http_client.failure import TransportError
 from seatrial.http_client.transport import HttpRequest, HttpResponse
+from seatrial.http_client.transport_error import TransportError
 
 KEEPALIVE_S = 4.0
 """Shorter than the 5 s after which common servers close: a request must not meet a connection that is being closed."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 
-from seatrial.http_client.failure import TransportError
+from seatrial.http_client.transport_error import TransportError
 
 ENCODINGS = "gzip, deflate"
 """What servers are asked for, in `Accept-Encoding`."""

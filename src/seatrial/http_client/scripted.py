@@ -9,8 +9,8 @@ from typing import Self
 import msgspec
 import yarl
 
-from seatrial.http_client.failure import TransportError
 from seatrial.http_client.transport import HttpRequest, HttpResponse
+from seatrial.http_client.transport_error import TransportError
 
 
 class ScriptedResponse(msgspec.Struct, frozen=True):
