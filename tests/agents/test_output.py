@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
-from seatrial.agents.output import read_output
+from seatrial.agents.output import read_output, reading_fault
 from seatrial.errors import SeatrialError
 
 VALUES = 3_000_000
@@ -48,3 +50,41 @@ def test_huge_json_is_refused_for_its_size() -> None:
     with pytest.raises(SeatrialError) as caught:
         read_output(b'{"output":[' + b"{}," * 600_000 + b"{}]}")
     assert caught.value.code == "too_large"
+
+
+STARTED = {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}
+SAID = {"type": "TEXT_MESSAGE_CHUNK", "messageId": "m", "delta": "hi"}
+OUTPUT = [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hi"}]}]
+UI_STREAM = [
+    {"type": "start"},
+    {"type": "text-start", "id": "1"},
+    {"type": "text-delta", "id": "1", "delta": "hi"},
+    {"type": "text-end", "id": "1"},
+]
+
+
+@pytest.mark.parametrize(
+    ("lines", "error_class"),
+    [
+        ([STARTED, SAID, {"type": "RUN_ERROR", "message": "boom"}], "agent_reported_error"),
+        (
+            [STARTED, SAID, {"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "outcome": {"type": "cancelled"}}],
+            "agent_reported_error",
+        ),
+        ([STARTED, SAID], "stream_truncated"),
+        ([STARTED, SAID, {"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}], None),
+        (
+            [{"id": "r", "object": "response", "status": "failed", "error": {"message": "x"}, "output": OUTPUT}],
+            "agent_reported_error",
+        ),
+        ([{"id": "r", "object": "response", "status": "cancelled", "output": OUTPUT}], "stream_truncated"),
+        ([{"id": "r", "object": "response", "status": "completed", "output": OUTPUT}], None),
+        ([*UI_STREAM, {"type": "error", "errorText": "boom"}, {"type": "finish"}], "agent_reported_error"),
+        ([*UI_STREAM, {"type": "finish"}], None),
+    ],
+)
+def test_a_record_that_says_that_the_run_failed_is_a_fault(
+    lines: list[dict[str, Any]], error_class: str | None
+) -> None:
+    fault = reading_fault(read_output("\n".join(map(json.dumps, lines)).encode()))
+    assert (None if fault is None else fault.error_class) == error_class

@@ -159,3 +159,24 @@ def test_graders_that_wait_do_so_together(capsys: pytest.CaptureFixture[str]) ->
     write_suite("s.yaml", {"kind": "code", "command": [sys.executable, "check.py"], "timeout_s": 10})
     code, done = graded(capsys, "--suite", "s.yaml")
     assert (code, done["outcomes"]) == (0, {"passed": 2})
+
+
+def test_an_experiment_of_which_runs_are_missing_does_not_pass(capsys: pytest.CaptureFixture[str]) -> None:
+    write_suite("s.yaml", SHARED)
+    assert main(["run", "s.yaml", "--quiet", "--name", "whole"]) == 0
+    (store,) = Path().glob("**/*.db")
+    with closing(sqlite3.connect(store)) as connection:
+        connection.execute("UPDATE experiments SET status = 'stopped', stop_reason = 'Ctrl-C'")
+        connection.commit()
+    capsys.readouterr()
+    assert main(["grade", "latest"]) == 3
+    assert "not all runs were made: Ctrl-C" in capsys.readouterr().err
+
+
+def test_a_suite_that_says_something_else_of_an_agents_tools_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    write_suite("s.yaml", SHARED)
+    suite = json.loads(Path("s.yaml").read_text())
+    suite["agents"]["mine"]["tool_access"] = "none"
+    Path("s.yaml").write_text(json.dumps(suite))
+    assert main(["grade", "latest", "--suite", "s.yaml"]) == 2
+    assert "agents.mine.tool_access" in capsys.readouterr().err

@@ -145,6 +145,16 @@ def test_runs_of_an_earlier_experiment_are_replayed_and_graded(store: Store, tmp
     assert carry_out(store, suite)[:2] == ["passed", "passed"]
 
 
+def test_a_replayed_run_knows_no_more_of_calls_than_it_did(store: Store, tmp_path: Path) -> None:
+    earlier, _ = run_suite(store, a_suite(1), {"crew": Scripted(say_ok)})
+    suite = a_suite(1)
+    suite.graders = [{"kind": "steps", "max": 0}, {"kind": "latency", "max_ms": 1e9}]
+    suite.agents = {"again": ReplayConfig(experiment=earlier.experiment_id)}
+    assert carry_out(store, suite) == ["errored"]
+    (row,) = store.runs(store.resolve_experiment("latest").experiment_id)
+    assert [verdict.judgement for verdict in store.run(row.run_id).verdicts] == ["errored", "errored"]
+
+
 def test_variables_reach_the_agent_and_never_the_store(store: Store, tmp_path: Path) -> None:
     suite = a_suite(1)
     echo = "import os; print('ok ' + os.environ['TOKEN'])"

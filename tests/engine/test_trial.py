@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 
@@ -341,3 +342,24 @@ def test_what_the_reader_noted_stays_beside_what_the_extraction_noted(store: Sto
     run = only_run(store, experiment)
     assert run.reading is not None
     assert "noted by the reader" in [note.message for note in run.reading.notes]
+
+
+@pytest.mark.parametrize(
+    ("returned", "status"),
+    [
+        ({"output_messages": [{"role": "assistant", "content": " "}]}, "failed"),
+        ({"output_messages": [{"role": "assistant", "content": "<think>hm</think>"}]}, "failed"),
+        ({"output_messages": [{"role": "assistant", "content": "Done."}]}, "completed"),
+        ({"output_messages": [{"role": "assistant", "tool_calls": [{"id": "1", "name": "look"}]}]}, "completed"),
+    ],
+)
+def test_an_agent_that_says_and_does_nothing_has_not_answered(store: Store, returned: Any, status: str) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        return read_returned(returned)
+
+    experiment, _ = run_suite(store, a_suite(1), {"crew": Scripted(answer)})
+    run = only_run(store, experiment)
+    assert run.status == status
+    assert (run.fault.error_class if run.fault is not None else None) == (
+        "agent_output_missing" if status == "failed" else None
+    )

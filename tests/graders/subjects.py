@@ -74,6 +74,7 @@ def subject(
             Attempt(number=number, started_at=0, duration_ms=took) for number, took in enumerate(attempt_ms or [], 1)
         ],
         fault=fault,
+        duration_ms=sum(attempt_ms) if attempt_ms is not None else None,
     )
     return Subject(run, Case(**{"id": "case-1", "instruction": "Refund order o-1.", **case}))
 

@@ -115,3 +115,17 @@ def test_an_answer_and_nothing_else_says_nothing_of_model_calls() -> None:
     run.run.reading.answer_only = True
     assert verdict(run, {"kind": "model_calls", "max": 1}).judgement == "errored"
     assert verdict(run, {"kind": "model_calls", "min": 1}).judgement == "errored"
+
+
+def test_time_that_is_not_the_agents_is_not_measured() -> None:
+    # A batch and a replay have attempts, whose time is that of something else.
+    timed = subject(**RUN)
+    timed.run.duration_ms = None
+    found = verdict(timed, {"kind": "latency", "max_ms": 120})
+    assert (found.judgement, found.reasons) == ("errored", ["latency is not known"])
+
+
+def test_tokens_of_a_cache_count_as_input() -> None:
+    usage = Usage(input_tokens=10, output_tokens=5, cache_creation_input_tokens=100, cache_read_input_tokens=1000)
+    assert verdict(subject(usage=usage), {"kind": "tokens", "max": 1114}).judgement == "failed"
+    assert verdict(subject(usage=usage), {"kind": "tokens", "max": 1115}).judgement == "passed"

@@ -114,3 +114,14 @@ def test_agents_are_paired_by_name_or_as_the_only_ones() -> None:
     assert agent_pairs(["b", "a", "old"], ["a", "b", "new"]) == [("a", "a"), ("b", "b")]
     with pytest.raises(SeatrialError, match="no agent is in both"):
         agent_pairs(["a", "b"], ["c"])
+
+
+def test_cases_that_b_could_not_judge_in_every_trial_are_lost() -> None:
+    assert compared("pp pp pp", "pp pe ee").lost == 2
+    assert compared("ee pp", "ee pp").lost == 0
+
+
+def test_cases_that_b_did_not_come_to_are_lost_when_it_was_stopped() -> None:
+    before, after = source(rows_of(crew="p p p")), source(rows_of(crew="p"), status="stopped", stop_reason="budget")
+    assert compare(before, after, "crew", "crew").lost == 2
+    assert compared("p p p", "p").lost == 0

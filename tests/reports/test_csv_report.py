@@ -56,3 +56,9 @@ def test_any_text_can_be_read_again(text: str) -> None:
 
 def test_no_runs_leave_the_head() -> None:
     assert joined(csv_lines(report([]))) == ",".join(COLUMNS) + "\r\n"
+
+
+def test_an_experiment_that_was_stopped_has_a_line_that_says_so() -> None:
+    lines = joined(csv_lines(report(rows_of(crew="p"), status="stopped", stop_reason="Ctrl-C"))).splitlines()
+    assert len(lines) == 3
+    assert "stopped before all was run: Ctrl-C" in lines[-1]

@@ -75,3 +75,11 @@ def test_a_traceback_of_the_agent_is_in_the_trace() -> None:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_stays_text(text: str) -> None:
     assert len(document(hostile_report(text))["results"]["tests"]) == 4
+
+
+def test_an_experiment_that_was_stopped_has_a_test_that_says_so() -> None:
+    written = joined(ctrf_json(report(rows_of(crew="p p"), status="stopped", stop_reason="Ctrl-C")))
+    results = json.loads(written)["results"]
+    assert (results["summary"]["tests"], results["summary"]["passed"], results["summary"]["other"]) == (3, 2, 1)
+    assert results["tests"][-1]["message"] == "stopped before all was run: Ctrl-C"
+    assert results["extra"]["stop_reason"] == "Ctrl-C"

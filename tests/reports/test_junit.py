@@ -105,3 +105,10 @@ def test_any_text_makes_a_document_that_parses(text: str) -> None:
     root = parsed(joined(junit_xml(hostile_report(text))))
     if text.isascii() and text.isprintable():
         assert root.attrib["name"] == text
+
+
+def test_an_experiment_that_was_stopped_has_a_test_that_errored() -> None:
+    root = parsed(joined(junit_xml(report(rows_of(crew="p p"), status="stopped", stop_reason="Ctrl-C"))))
+    assert (root.attrib["tests"], root.attrib["errors"]) == ("3", "1")
+    (error,) = root.iter("error")
+    assert error.attrib["message"] == "stopped before all was run: Ctrl-C"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from strategies import messages, records
 
 from seatrial.errors import SeatrialError
+from seatrial.formats.call_facts import CallFacts
 from seatrial.formats.reading import Reading, TraceEvent
 from seatrial.runs import Attempt, Case, Fault, Grade, Run, Verdict
 from seatrial.store import Store, address
@@ -280,3 +281,11 @@ def test_cases_of_two_experiments_are_kept_apart(filled: Store) -> None:
     assert list(filled.done_keys("exp-1").values()) == ["passed"]
     assert list(filled.done_keys("exp-2").values()) == ["failed"]
     assert filled.run("other").experiment_id == "exp-2"
+
+
+def test_a_stored_reading_knows_no_more_of_calls_than_it_did(filled: Store) -> None:
+    reading = records.reading("Refund A-17", "Done.")
+    reading.answer_only, reading.calls = True, {"c1": CallFacts(status="unknown")}
+    run = records.run(reading=reading)
+    filled.record_run(run).wait()
+    assert filled.run(run.run_id).reading == reading

@@ -144,8 +144,7 @@ def source(
         suite_hash=suite_hash,
         created_at=CREATED_AT,
         finished_at=CREATED_AT + 83_000,
-        status="finished",
-        **fields,
+        **{"status": "finished", **fields},
     )
 
     def given(*, agent: str | None = None, detailed: bool = False) -> Iterator[RunRow]:

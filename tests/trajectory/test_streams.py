@@ -222,3 +222,20 @@ def _without_early_results(events: list[dict[str, Any]]) -> list[dict[str, Any]]
             event = {**event, "messages": messages}
         kept.append(event)
     return kept
+
+
+def test_given_calls_of_a_case_that_a_snapshot_repeats_are_no_steps() -> None:
+    # RUN_STARTED does not say what the run started from; its case does.
+    events = run({"type": "MESSAGES_SNAPSHOT", "messages": [*GIVEN, said("write", "c1")]}, given=[])
+    given = folded(events).messages[:5]
+    assert [step.name for step in steps_from_events(events, given)] == ["write"]
+
+
+def test_a_call_that_is_streamed_was_made_whatever_its_id() -> None:
+    started = [
+        {"type": "TOOL_CALL_START", "toolCallId": "g1", "toolCallName": "read"},
+        {"type": "TOOL_CALL_END", "toolCallId": "g1"},
+    ]
+    events = run(*started, {"type": "MESSAGES_SNAPSHOT", "messages": GIVEN}, given=[])
+    given = folded(run({"type": "MESSAGES_SNAPSHOT", "messages": GIVEN}, given=[])).messages
+    assert [step.name for step in steps_from_events(events, given)] == ["read"]

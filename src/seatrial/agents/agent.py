@@ -48,6 +48,8 @@ class Reply(msgspec.Struct, kw_only=True):
     http_status: int | None = None
     trace_file: bytes | Note | None = None
     """What the file holds that `reading.trace_ref` names, or why it was not read; for `trajectory.extract`."""
+    replayed: bool = False
+    """Whether it was recorded earlier, so that the time it took to come back is not the agent's."""
     streamed: bool = False
     """Whether the agent's own events went through `emit`; if not, the recorder makes events of the transcript."""
 

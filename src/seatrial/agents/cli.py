@@ -12,7 +12,7 @@ from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.config import CliConfig
 from seatrial.agents.limit import time_limit
 from seatrial.agents.off_loop import off_loop
-from seatrial.agents.output import read_file, read_output
+from seatrial.agents.output import read_file, read_output, reading_fault
 from seatrial.agents.process import Process
 from seatrial.agents.program import Program, RunFiles, exit_fault, system_fault
 from seatrial.errors import SeatrialError
@@ -117,6 +117,7 @@ class CliAgent:
         except SeatrialError as error:
             reply.fault = _output_fault(error, len(reply.body or b""))
         else:
+            reply.fault = reading_fault(reply.reading)
             trace = await self.program.trace_file(reply.reading, files)
             reply.trace_file = grant.redact(trace) if grant is not None and isinstance(trace, bytes) else trace
             if body != written:

@@ -15,12 +15,14 @@ from seatrial.agents.agent import Reply, RunRequest
 from seatrial.agents.config import CliConfig
 from seatrial.agents.limit import TimeLimit
 from seatrial.agents.lines import Lines
-from seatrial.agents.output import read_part
+from seatrial.agents.off_loop import off_loop
+from seatrial.agents.output import read_part, read_record, reading_fault
 from seatrial.agents.process import READ_BYTES, Process
 from seatrial.agents.program import Program, RunFiles, exit_fault, system_fault
 from seatrial.agents.waiting import WaitingRequests
 from seatrial.errors import SeatrialError
 from seatrial.formats import output_messages
+from seatrial.formats.reading import Reading
 from seatrial.formats.unseen import note_repeated_keys
 from seatrial.runs import Fault
 from seatrial.transcript import Note, note_code, pointer
@@ -143,10 +145,11 @@ class CliBatchAgent:
     async def _reply(self, number: int, line: bytes, files: RunFiles) -> Reply:
         reply = Reply(body=line)
         try:
-            reply.reading = note_repeated_keys(line, output_messages.read(line))
+            reply.reading = await off_loop(len(line), lambda: note_repeated_keys(line, _read(line)))
         except SeatrialError as error:
-            reply.fault = Fault("agent_bad_response", f"line {number} is not a provider response: {error}")
+            reply.fault = Fault("agent_bad_response", f"line {number} cannot be read: {error}")
         else:
+            reply.fault = reading_fault(reply.reading)
             reply.trace_file = await self.program.trace_file(reply.reading, files)
         return reply
 
@@ -233,6 +236,17 @@ async def _send(path: Path, requests: Iterator[RunRequest], waiting: WaitingRequ
     return sent
 
 
+def _read(line: bytes) -> Reading:
+    """What a line says, in any shape that a program may print for a single run."""
+    try:
+        return output_messages.read(line)
+    except SeatrialError:
+        members = wire.decode(line, _MEMBERS, [])
+    # The id is that of the request, and none of the record's own.
+    members.pop("id", None)
+    return read_record(wire.encode(members))
+
+
 def _answered(line: bytes | None, waiting: WaitingRequests, max_bytes: int) -> RunRequest | tuple[str, str]:
     """The request that a line answers; else the code of a note, and what it says."""
     if line is None:
@@ -262,3 +276,4 @@ class _Id(msgspec.Struct):
 
 
 _ID = msgspec.json.Decoder(_Id)
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])

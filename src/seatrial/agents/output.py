@@ -10,12 +10,16 @@ from collections.abc import Iterable
 import msgspec
 
 from seatrial import formats, wire
+from seatrial.agents.streamed import ending_fault
 from seatrial.errors import SeatrialError
-from seatrial.formats import output_messages
+from seatrial.events.types import RunError, RunFinished, RunStarted
+from seatrial.formats import agent_response, contract, output_messages
 from seatrial.formats.reading import Reading
+from seatrial.formats.turn import STREAM_TRUNCATED
 from seatrial.formats.unseen import note_repeated_keys
+from seatrial.runs import Fault
 from seatrial.trajectory.extraction import TRACE_REF_NOT_READ, resolve_trace_ref
-from seatrial.transcript import Note, pointer
+from seatrial.transcript import AssistantMessage, Note, StopReason, pointer
 
 MAX_TRACE_BYTES = 64 * 1024 * 1024
 
@@ -58,6 +62,22 @@ def read_record(data: bytes) -> Reading:
         if error.code in ("unread_format", "ambiguous_format"):
             raise
     raise refusal
+
+
+def reading_fault(reading: Reading) -> Fault | None:
+    """The fault of a run whose own record says that it did not end well."""
+    if reading.events is not None:
+        boundaries = [event for event in reading.events if isinstance(event, RunStarted | RunFinished | RunError)]
+        return ending_fault(boundaries[-1] if boundaries else None)
+    if reading.format == agent_response.FORMAT:
+        report = contract.check(reading)
+        return None if report.violation is None else Fault(report.violation, report.message)
+    last = reading.transcript.messages[-1] if reading.transcript.messages else None
+    if type(last) is not AssistantMessage or last.stop_reason not in (StopReason.ERROR, StopReason.ABORTED):
+        return None
+    if any(note.code == STREAM_TRUNCATED for note in reading.notes):
+        return Fault("stream_truncated", last.error_message or "the record ends before the agent's turn does")
+    return Fault("agent_reported_error", last.error_message or "the agent's last turn did not end well")
 
 
 def read_trace_file(reading: Reading, directory: str, roots: Iterable[str]) -> bytes | Note | None:

@@ -13,12 +13,8 @@ from seatrial import formats, wire
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.config import ReplayConfig
 from seatrial.agents.excerpt import excerpt
-from seatrial.agents.output import read_file, read_trace_file
-from seatrial.agents.streamed import ending_fault
+from seatrial.agents.output import read_file, read_trace_file, reading_fault
 from seatrial.errors import SeatrialError
-from seatrial.events.types import RunError, RunFinished, RunStarted
-from seatrial.formats import contract
-from seatrial.formats.reading import Reading
 from seatrial.runs import Fault, Run, class_of_status
 
 MAX_RECORD_BYTES = 512 * 1024 * 1024
@@ -77,7 +73,9 @@ class ReplayAgent:
         pass
 
     async def run(self, request: RunRequest, emit: Emit) -> Reply:
-        return await asyncio.to_thread(self._reply, request)
+        reply = await asyncio.to_thread(self._reply, request)
+        reply.replayed = True
+        return reply
 
     def _reply(self, request: RunRequest) -> Reply:
         case_id, trial = request.case.id, request.trial
@@ -88,8 +86,9 @@ class ReplayAgent:
                 return Reply(fault=Fault("record_unreadable", f"the stored run cannot be read: {error}"))
             if run is not None:
                 request.observed.steps = run.observed if run.reported is not None else run.observed or None
-                if run.reading is not None and run.completeness is not None and run.completeness.level == "none":
-                    run.reading.answer_only = True  # what older versions stored does not say so
+                if run.reading is not None and (run.completeness is None or run.completeness.level == "none"):
+                    # What older versions stored does not say so, and replaying a run must not make its calls known.
+                    run.reading.answer_only = run.reading.trace is None
                 return Reply(body=run.body, reading=run.reading, fault=_stored_fault(run))
             return Reply(fault=self._missing(request))
         records = self._records.by_case.get(case_id, [])
@@ -130,17 +129,6 @@ def _stored_fault(run: Run) -> Fault | None:
     today = None if fault.http_status is None else class_of_status(fault.http_status)
     today = today or _SUCCESSORS.get(fault.error_class, fault.error_class)
     return msgspec.structs.replace(fault, error_class=today, moved_to=None)
-
-
-def reading_fault(reading: Reading) -> Fault | None:
-    """What a record says of how its run ended."""
-    if reading.events is not None:
-        boundaries = [event for event in reading.events if isinstance(event, RunStarted | RunFinished | RunError)]
-        return ending_fault(boundaries[-1] if boundaries else None)
-    if reading.format == "agent-response":
-        report = contract.check(reading)
-        return None if report.violation is None else Fault(report.violation, report.message)
-    return None
 
 
 def find_records(path: Path) -> Records:

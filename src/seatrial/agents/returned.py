@@ -11,7 +11,7 @@ from seatrial import wire
 from seatrial.agents.agent import Reply
 from seatrial.agents.config import MAX_RESPONSE_BYTES
 from seatrial.agents.excerpt import excerpt
-from seatrial.agents.output import read_output, read_record
+from seatrial.agents.output import read_output, read_record, reading_fault
 from seatrial.errors import SeatrialError
 from seatrial.formats import agent_response, contract, output_messages
 from seatrial.formats.reading import Reading
@@ -65,11 +65,11 @@ class Returned(msgspec.Struct):
             reply.fault = Fault("agent_bad_response", message, excerpt(self.body))
             return reply
         reply.reading = reading
+        reply.fault = reading_fault(reading)
+        if reply.fault is not None:
+            reply.fault.detail = reply.fault.detail or excerpt(self.body)
         if reading.format == agent_response.FORMAT:
-            report = contract.check(reading)
-            reading.notes = report.notes
-            if report.violation is not None:
-                reply.fault = Fault(report.violation, report.message, excerpt(self.body))
+            reading.notes = contract.check(reading).notes
         if self.redacted:
             reading.notes.append(token_removed())
         return reply

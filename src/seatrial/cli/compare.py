@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "Without an agent, agents of the same name are compared; where each side has only one, those two.\n"
         "exit codes: 0 compared, and --fail-on does not object; 1 it does; 3 some agent could not be compared, or\n"
-        "with --fail-on, A could judge a case that B could not."
+        "with --fail-on, A could judge a case or an agent that B could not, or not in every trial."
     )
 
 
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     from seatrial.reports import comparison_markdown, comparison_terminal, gate_of, objections
 
     gate = gate_of(args.fail_on)
-    comparisons, incomparable = _comparisons(args)
+    comparisons, incomparable, left_out = _comparisons(args)
     if args.json:
         sys.stdout.buffer.write(wire.encode(comparisons) + b"\n")
     else:
@@ -60,16 +60,24 @@ def run(args: argparse.Namespace) -> int:
             print(f"seatrial: {printable(found.b.agent)}: {sentence}", file=sys.stderr)
             objected += 1
         if args.fail_on and found.lost:
-            told = f"cannot say whether b became worse: {found.lost:,} of the cases that a could judge, b could not"
+            told = (
+                f"cannot say whether b became worse: {found.lost:,} of the cases that a could judge, b could not, "
+                "or not in every trial"
+            )
             print(f"seatrial: {printable(found.b.agent)}: {told}", file=sys.stderr)
             undecided += 1
     for error in incomparable:
         print(f"seatrial: {printable(str(error))}", file=sys.stderr)
+    if args.fail_on:
+        undecided += left_out
     return exit_of(failed=objected, errored=len(incomparable) + undecided)
 
 
-def _comparisons(args: argparse.Namespace) -> tuple[list[Comparison], list[SeatrialError]]:
-    """Every pair of agents that can be compared, and why others cannot; raises when there is none that can."""
+def _comparisons(args: argparse.Namespace) -> tuple[list[Comparison], list[SeatrialError], int]:
+    """Every pair of agents that can be compared, why others cannot, and how many agents of a are not in b.
+
+    Raises when there is no pair that can be compared.
+    """
     from seatrial.reports import agent_pairs, compare
 
     found: list[Comparison] = []
@@ -87,13 +95,15 @@ def _comparisons(args: argparse.Namespace) -> tuple[list[Comparison], list[Seatr
                 incomparable.append(error)
     if not found:
         raise incomparable[0]
+    left_out = 0
     if all_of_a and all_of_b:
         paired = {name for pair in pairs for name in pair}
         for source, agents in ((a, agents_a), (b, agents_b)):
             for agent in sorted(set(agents) - paired):
+                left_out += source is a
                 told = f"{agent}: not compared, since only {source.experiment.name!r} has runs of it"
                 print(f"seatrial: {printable(told)}", file=sys.stderr)
-    return found, incomparable
+    return found, incomparable, left_out
 
 
 def _run(store: Store, run_id: str) -> Run | None:

@@ -58,6 +58,7 @@ def run(args: argparse.Namespace) -> int:
                 _refuse_judges(suite, store.cases(experiment.experiment_id, damaged=[]))
         else:
             suite = load_suite(args.suite, grading=grading)
+            _refuse_changed_agents(suite, stored_suite(experiment.suite))
             cases = read_cases(suite, variables=os.environ, grading=grading)
         suite.grading = grading
         # What functions of the suite print is no part of the result.
@@ -80,7 +81,30 @@ def run(args: argparse.Namespace) -> int:
             return signal_exit(signals.received)
     outcomes = done.outcomes
     unjudged = outcomes["skipped"] + len(done.damaged)
+    if experiment.status != "finished":
+        told = experiment.stop_reason or "the process ended"
+        print(f"seatrial: not all runs were made: {told}; `seatrial run --resume` makes the rest", file=sys.stderr)
+        unjudged += 1
     return exit_of(failed=outcomes["failed"], errored=outcomes["errored"], unjudged=unjudged)
+
+
+def _refuse_changed_agents(suite: Suite, as_run: Suite) -> None:
+    """Raise `SeatrialError` when the suite says something else of an agent that decided what became of its runs."""
+    for name, config in suite.agents.items():
+        before = as_run.agents.get(name)
+        if before is None:
+            continue
+        changed = [
+            (f"agents.{name}.tool_access", before.tool_access, config.tool_access),
+            (f"faults of {name}", as_run.fault_rules(name), suite.fault_rules(name)),
+        ]
+        for what, was, now in changed:
+            if was != now:
+                raise SeatrialError(
+                    "invalid_config",
+                    f"the suite has other {what} than when the runs were made, which decided how they were recorded",
+                    hint="run the suite again; grading alone cannot take that into account",
+                )
 
 
 def _refuse_judges(suite: Suite, cases: Iterable[Case]) -> None:

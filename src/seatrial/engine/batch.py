@@ -147,7 +147,7 @@ class BatchRunner:
 
     def _finished(self, waiting: _Waiting, case: Case, reply: Reply) -> Finished:
         recorder = waiting.recorder or self._recorder(waiting.place)
-        run = concluded(waiting.place, case, reply, waiting.attempts, recorder, self._redaction)
+        run = concluded(waiting.place, case, reply, waiting.attempts, recorder, self._redaction, self._faults)
         run.started_at = waiting.attempts[0].started_at
         return Finished(run, recorder.close(), recorder.appended, waiting.earlier_bodies)
 

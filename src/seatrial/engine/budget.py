@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from seatrial.runs import Run
 from seatrial.suites import Budget
-from seatrial.transcript import AssistantMessage, Transcript
 
 
 class Spending:
@@ -24,8 +23,8 @@ class Spending:
             return
         if run.reading is not None:
             self.cost_usd += run.reading.transcript.cost_usd or 0.0
-            if self._counts_tokens:
-                self.tokens += _tokens(run.reading.transcript)
+            if self._counts_tokens and (used := run.reading.transcript.tokens()) is not None:
+                self.tokens += used.input + used.output
         for verdict in run.verdicts:
             self.cost_usd += verdict.cost_usd or 0.0
             self.tokens += verdict.tokens or 0
@@ -40,11 +39,3 @@ class Spending:
         if budget.wall_time_s is not None and elapsed_s >= budget.wall_time_s:
             return f"time budget reached: {elapsed_s:.3g} of {budget.wall_time_s:.3g} s"
         return None
-
-
-def _tokens(transcript: Transcript) -> int:
-    """As the source summed them up, else added up from its messages."""
-    if transcript.usage is not None:
-        return transcript.usage.input_tokens + transcript.usage.output_tokens
-    usages = [message.usage for message in transcript.messages if type(message) is AssistantMessage]
-    return sum([usage.input_tokens + usage.output_tokens for usage in usages if usage is not None])

@@ -19,7 +19,7 @@ from seatrial.engine.redaction import Redaction
 from seatrial.engine.stop import Stop
 from seatrial.errors import SeatrialError
 from seatrial.runs import Attempt, Case, Fault, FaultRules, Run, RunKey, RunStatus
-from seatrial.runs.conclusion import conclude, given_messages
+from seatrial.runs.conclusion import conclude, given_messages, says_nothing
 from seatrial.store import Receipt, Store, address
 from seatrial.suites import Retry
 from seatrial.trajectory.completeness import ToolAccess
@@ -131,10 +131,10 @@ class TrialRunner:
             recorder.hold()
             run = await off_loop(
                 len(reply.body or b"") + observed.size,
-                lambda: concluded(trial, trial.case, reply, attempts, recorder, self._redaction, observed),
+                lambda: concluded(trial, trial.case, reply, attempts, recorder, self._redaction, self._faults, observed),
             )
             run.started_at = started_at
-            run.duration_ms = (clock.monotonic_s() - begun) * 1000
+            run.duration_ms = None if reply.replayed else (clock.monotonic_s() - begun) * 1000
         finally:
             events = recorder.close()
         return Finished(run, events, recorder.appended, bodies, live.receipts)
@@ -255,12 +255,18 @@ def concluded(
     attempts: list[Attempt],
     recorder: Recorder,
     redaction: Redaction,
+    faults: FaultRules,
     observed: ObservedCalls | None = None,
 ) -> Run:
     """The record of a run that has ended, ungraded; its last event is recorded."""
     seen = redaction.observed(observed)
     try:
         run = _run(place, case, reply, attempts, redaction, seen)
+        if run.fault is None and says_nothing(run):
+            fault = Fault("agent_output_missing", "the agent ended without an answer: no text to be seen, and no call")
+            faults.apply(fault)
+            run.fault = reply.fault = attempts[-1].fault = fault
+            run.status = _status(fault)
         _record_end(recorder, reply)
     except Exception as error:  # noqa: BLE001 (what an agent sent must not end the experiment, whatever it is)
         reply = Reply(body=reply.body, fault=internal_fault(error, redaction))

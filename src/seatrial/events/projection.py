@@ -137,14 +137,19 @@ def identity_of(started: t.RunStarted) -> RunIdentity:
 
 
 def total_usage(usages: Sequence[t.TokenUsage]) -> Usage | None:
-    """The token counts of all models together; None when there are none."""
-    if not usages:
+    """The token counts of all models together; None when what one of them read or wrote is not known."""
+    if not usages or any(usage.input_tokens is UNSET or usage.output_tokens is UNSET for usage in usages):
         return None
+    read = sum(usage.input_tokens or 0 for usage in usages)
+    cached = sum(usage.cached_input_tokens or 0 for usage in usages)
+    stored = sum(usage.cache_write_input_tokens or 0 for usage in usages)
+    # In AG-UI, as with most providers, the input tokens include those of the cache.
+    apart = cached + stored if cached + stored <= read else 0
     return Usage(
-        input_tokens=sum(usage.input_tokens or 0 for usage in usages),
+        input_tokens=read - apart,
         output_tokens=sum(usage.output_tokens or 0 for usage in usages),
-        cache_creation_input_tokens=sum(usage.cache_write_input_tokens or 0 for usage in usages),
-        cache_read_input_tokens=sum(usage.cached_input_tokens or 0 for usage in usages),
+        cache_creation_input_tokens=stored,
+        cache_read_input_tokens=cached,
     )
 
 

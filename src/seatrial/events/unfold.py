@@ -349,7 +349,7 @@ def _timestamp(message: Message, rest: MessageRemainder, now: int | UnsetType, g
 
 def _token_usage(usage: Usage) -> t.TokenUsage:
     return t.TokenUsage(
-        input_tokens=_count(usage.input_tokens),
+        input_tokens=_count(usage.total_input),
         output_tokens=_count(usage.output_tokens),
         cached_input_tokens=_count(usage.cache_read_input_tokens) or UNSET,
         cache_write_input_tokens=_count(usage.cache_creation_input_tokens) or UNSET,

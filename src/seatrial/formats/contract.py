@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 
 from seatrial.errors import SeatrialError
-from seatrial.formats.chat import MESSAGES_INVALID, MESSAGES_MISSING
+from seatrial.formats.chat import MESSAGES_MISSING
 from seatrial.formats.reading import Reading
 from seatrial.transcript import AssistantMessage, Note, note_code
 
@@ -55,10 +55,10 @@ def check(
             hint="response_mode is thin or rich, strictness is soft or strict",
         )
     notes = reading.notes
-    sent = not (notes and any(note.code in (MESSAGES_MISSING, MESSAGES_INVALID) for note in notes))
-    # From the end, where the answer is.
+    sent = not reading.answer_only
+    # From the end, where the answer is. What the agent was given is not its doing.
     gradeable = sent and any(
-        type(message) is AssistantMessage and message.plain_text() for message in reversed(reading.transcript.messages)
+        type(message) is AssistantMessage and message.plain_text() for message in reversed(reading.transcript.done())
     )
     if response_mode == "thin":
         notes = [note for note in notes if note.code != MESSAGES_MISSING]

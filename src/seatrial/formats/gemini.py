@@ -207,13 +207,22 @@ def _add_usage(message: AssistantMessage, usage: Any, chat: Chat, at: At) -> Non
     if type(usage) is not dict:
         chat.add_usage(message, read_text(usage, at, chat.tally.notes), at)
         return
+    read = _sum(either(usage, "promptTokenCount"), either(usage, "toolUsePromptTokenCount"))
+    written = _sum(either(usage, "candidatesTokenCount"), either(usage, "thoughtsTokenCount"))
+    total = either(usage, "totalTokenCount")
     counts = split_cached(
-        _sum(either(usage, "promptTokenCount"), either(usage, "toolUsePromptTokenCount")),
-        _sum(either(usage, "candidatesTokenCount"), either(usage, "thoughtsTokenCount")),
+        # A count of 0 is left out: one that is missing is 0 only if the total says so.
+        _missing_is_zero(read, total, written),
+        _missing_is_zero(written, total, read),
         read=either(usage, "cachedContentTokenCount"),
     )
     chat.add_usage(message, counts, at)
 
 
-def _sum(*counts: Any) -> int:
-    return sum(count for count in counts if type(count) is int)
+def _sum(*counts: Any) -> int | None:
+    known = [count for count in counts if type(count) is int]
+    return sum(known) if known else None
+
+
+def _missing_is_zero(count: int | None, total: Any, other: int | None) -> int | None:
+    return 0 if count is None and other is not None and total == other else count

@@ -44,8 +44,8 @@ def read_usage(value: Any) -> Usage | None:
     for field, names in _NAMES.items():
         for name in names:
             count = value.get(name)
-            if type(count) is int and 0 <= count < 2**63:
-                counts[field] = count
+            if _is_count(count):
+                counts[field] = value[name]
                 break
     if "input_tokens" not in counts or "output_tokens" not in counts:
         return None
@@ -61,8 +61,11 @@ def read_usage(value: Any) -> Usage | None:
 def split_cached(total: Any, output: Any, *, read: Any = None, written: Any = None) -> dict[str, int] | None:
     """Counts for `read_usage`, out of an input count that includes what was read from or written to a cache.
 
-    None when there is no count, or when all of them are 0: some libraries write that for counts that they do not have.
+    None when what was read or what was written is not known, or when all counts are 0: some libraries write that for
+    counts that they do not have.
     """
+    if not (_is_count(total) and _is_count(output)):
+        return None
     cached, stored = _count(read), _count(written)
     counts = {
         "input_tokens": max(_count(total) - cached - stored, 0),
@@ -73,5 +76,9 @@ def split_cached(total: Any, output: Any, *, read: Any = None, written: Any = No
     return counts if any(counts.values()) else None
 
 
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**63
+
+
 def _count(value: Any) -> int:
-    return value if type(value) is int and 0 <= value < 2**63 else 0
+    return value if _is_count(value) else 0

@@ -119,8 +119,8 @@ class Latency(MetricGrader):
     min_ms: Amount | None = None
     """Milliseconds at least."""
     of: Literal["measured", "reported"] = "measured"
-    """`measured`: the attempt that brought the answer, by our clock. `reported`: what the agent says of itself; the
-    better one for replayed runs and batches."""
+    """`measured`: the attempt that brought the answer, by our clock; not known of replayed runs and in batches.
+    `reported`: what the agent says of itself."""
 
     def _bounds(self) -> tuple[float | None, float | None]:
         return self.min_ms, self.max_ms
@@ -129,6 +129,8 @@ class Latency(MetricGrader):
         run = subject.run
         if self.of == "reported":
             return _exactly(None if run.reading is None else run.reading.transcript.duration_ms)
+        if run.duration_ms is None:
+            return None  # a replayed run, or one of a batch: what was measured is not the time that the agent took
         return _exactly(run.attempts[-1].duration_ms if run.attempts else run.duration_ms)
 
 
@@ -167,28 +169,22 @@ class Tokens(CountGrader):
     """How many tokens the run took, as the agent reports them: a sum for the run, else those of its messages."""
 
     kind: ClassVar[str] = "tokens"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     figure: ClassVar[str] = "tokens"
 
     of: Literal["total", "input", "output"] = "total"
-    """Which tokens count; `total` is input and output."""
+    """Which tokens count; `total` is input and output. Tokens that a cache gave or took are input."""
 
     def _measure(self, subject: Subject) -> Figure | None:
         reading = subject.run.reading
         if reading is None:
             return None
-        exact = True
-        if reading.transcript.usage is not None:
-            usages = [reading.transcript.usage]
-        else:
-            said = [message for message in reading.transcript.done() if type(message) is AssistantMessage]
-            usages = [message.usage for message in said if message.usage is not None]
-            exact = len(usages) == len(said) and report_is_complete(subject)
-        if not usages:
+        used = reading.transcript.tokens()
+        if used is None:
             return None
-        read = sum(usage.input_tokens for usage in usages)
-        written = sum(usage.output_tokens for usage in usages)
-        return Figure({"total": read + written, "input": read, "output": written}[self.of], exact)
+        # Where messages may be missing, so may what they say of tokens.
+        exact = reading.transcript.usage is not None or (used.exact and report_is_complete(subject))
+        return Figure({"total": used.input + used.output, "input": used.input, "output": used.output}[self.of], exact)
 
 
 class CallCountGrader(CountGrader):

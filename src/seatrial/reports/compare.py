@@ -14,7 +14,7 @@ from seatrial.errors import SeatrialError
 from seatrial.reports.rows import Cell, RunRow, Source
 from seatrial.reports.statistics import Interval, mcnemar, paired_bootstrap
 from seatrial.reports.summary import AgentSummary, summarise
-from seatrial.runs import Run
+from seatrial.runs import Experiment, Run
 from seatrial.trajectory.comparison import RunDiff
 from seatrial.trajectory.comparison import compare as compare_steps
 from seatrial.trajectory.completeness import Level
@@ -81,7 +81,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     unpaired: int
     """Cases that only one side has, or that errored on one."""
     lost: int
-    """Of these, cases that a could judge and b could not, though it ran them: what became of them is not known."""
+    """Cases that a could judge and b could not, or not in every trial: what became of them is not known. All that b has
+    no run of are among them when b was stopped."""
     rate_a: float
     rate_b: float
     """Mean over the paired cases."""
@@ -137,7 +138,7 @@ def compare(a: Source, b: Source, agent_a: str, agent_b: str, run_of: RunOf | No
         b=side_b,
         paired=paired,
         unpaired=len(unpaired),
-        lost=sum(_is_lost(cell, cells_b.get(case_id)) for case_id, cell in cells_a.items()),
+        lost=sum(_is_lost(cell, cells_b.get(case_id), b.experiment) for case_id, cell in cells_a.items()),
         rate_a=sum_a / paired,
         rate_b=sum_b / paired,
         difference=sum(differences) / paired,
@@ -191,8 +192,10 @@ def _side(source: Source, agent: str) -> tuple[Side, dict[str, Cell]]:
     return side, cells
 
 
-def _is_lost(a: Cell, b: Cell | None) -> bool:
-    return a.graded > 0 and b is not None and not b.graded
+def _is_lost(a: Cell, b: Cell | None, experiment: Experiment) -> bool:
+    if not a.graded:
+        return False
+    return experiment.status != "finished" if b is None else b.graded < b.runs
 
 
 def _change(case_id: str, a: Cell, b: Cell) -> CaseChange:

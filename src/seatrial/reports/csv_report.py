@@ -1,4 +1,5 @@
-"""CSV: one line for each run, for spreadsheets; then one for each agent that sent what belongs to no run."""
+"""CSV: one line for each run, for spreadsheets; then one for each agent that sent what belongs to no run, and one when
+the experiment was stopped before all was run."""
 
 from __future__ import annotations
 
@@ -97,6 +98,9 @@ def csv_lines(report: Report) -> Iterator[str]:
             "notes": _cell(_lines(notes[:MAX_NOTES], max(0, len(notes) - MAX_NOTES))),
         }
         writer.writerow(cells.values())
+    if (missing := report.unfinished) is not None:
+        stopped: dict[str, object] = dict.fromkeys(COLUMNS, "")
+        writer.writerow((stopped | {"experiment_id": experiment_id, "reason": _cell(missing)}).values())
     yield line.getvalue()
 
 

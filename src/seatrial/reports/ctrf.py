@@ -35,6 +35,8 @@ def ctrf_json(report: Report) -> Iterator[str]:
     counts = dict.fromkeys(("passed", "failed", "skipped", "pending", "other"), 0)
     for row in report.rows():
         counts[_status(row)] += 1
+    missing = report.unfinished
+    counts["other"] += missing is not None
     head = {
         "reportFormat": "CTRF",
         "specVersion": SPEC_VERSION,
@@ -44,7 +46,7 @@ def ctrf_json(report: Report) -> Iterator[str]:
     results = {
         "tool": {"name": "seatrial", "version": __version__},
         "summary": {
-            "tests": summary.runs,
+            "tests": summary.runs + (missing is not None),
             **counts,
             "suites": len(summary.agents),
             "start": experiment.created_at,
@@ -57,11 +59,19 @@ def ctrf_json(report: Report) -> Iterator[str]:
                 "agents": {agent.agent: {"calls": agent.calls, **_rates(agent)} for agent in summary.agents},
             },
         },
-        "extra": {"experiment_id": experiment.experiment_id, "notes": experiment.notes},
+        "extra": {
+            "experiment_id": experiment.experiment_id,
+            "stop_reason": experiment.stop_reason,
+            "notes": experiment.notes,
+        },
     }
     yield f'{_text(head)[:-1]},"results":{_text(results)[:-1]},"tests":['
     for index, row in enumerate(report.rows(detailed=True)):
         yield (",\n" if index else "\n") + _text(_test(row, report))
+    if missing is not None:
+        # What only has green tests would be shown as green.
+        stopped = {"name": "all runs", "status": "other", "duration": 0, "rawStatus": "stopped", "message": missing}
+        yield (",\n" if summary.runs else "\n") + _text(stopped)
     yield "]}}\n"
 
 

@@ -23,10 +23,12 @@ _FORBIDDEN = re.compile("[\ufffe\uffff]")
 def junit_xml(report: Report) -> Iterator[str]:
     """The document in pieces."""
     summary = report.summary
+    missing = report.unfinished
+    tests, errors = summary.runs + (missing is not None), summary.errored + (missing is not None)
     yield "<?xml version='1.0' encoding='UTF-8'?>\n"
     yield (
-        f'<testsuites name="{_attribute(report.experiment.name)}" tests="{summary.runs}" failures="{summary.failed}" '
-        f'errors="{summary.errored}"{_time(report.duration_ms)}>\n'
+        f'<testsuites name="{_attribute(report.experiment.name)}" tests="{tests}" failures="{summary.failed}" '
+        f'errors="{errors}"{_time(report.duration_ms)}>\n'
     )
     apart = {agent: _lines(notes, more) for agent, notes, more in without_run(report)}
     for agent in summary.agents:
@@ -34,6 +36,14 @@ def junit_xml(report: Report) -> Iterator[str]:
     for name, lines in apart.items():
         yield f'  <testsuite name="{_attribute(name)}" tests="0" failures="0" errors="0">\n'
         yield f"{_apart(lines)}  </testsuite>\n"
+    if missing is not None:
+        # What only has green test cases would be shown as a green suite.
+        yield (
+            '  <testsuite name="experiment" tests="1" failures="0" errors="1">\n'
+            '    <testcase classname="experiment" name="all runs">\n'
+            f'      <error message="{_attribute(missing)}" type="stopped"/>\n'
+            "    </testcase>\n  </testsuite>\n"
+        )
     yield "</testsuites>\n"
 
 

@@ -28,6 +28,13 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     rows: Rows
 
     @property
+    def unfinished(self) -> str | None:
+        """Why runs of the experiment are missing, in a sentence; None when all were run."""
+        if self.experiment.status == "finished":
+            return None
+        return f"stopped before all was run: {self.experiment.stop_reason or 'the process ended'}"
+
+    @property
     def duration_ms(self) -> float | None:
         """How long the experiment took."""
         finished = self.experiment.finished_at

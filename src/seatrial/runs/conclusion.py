@@ -34,6 +34,14 @@ def given_messages(case: Case) -> list[Message]:
     return messages
 
 
+def says_nothing(run: Run) -> bool:
+    """Whether an agent ended without an answer: with no text to be seen, no result, and no call."""
+    if run.reading is None or run.steps:
+        return False
+    transcript = run.reading.transcript
+    return not (transcript.final_text() or "").strip() and "result" not in transcript.metadata
+
+
 def conclude(
     run: Run,
     reading: Reading | None,
@@ -64,6 +72,8 @@ def conclude(
         text = f"the suite says that the agent has no tools, but it called {found.steps[0].name[:60]!r}"
         notes.append(Note(CALL_WITHOUT_TOOLS, "/steps/0", text))
     reading.notes = notes
+    if reading.trace is None:
+        reading.trace = found.trace  # the file that has it may be gone when the run is read again
     run.reading = reading
     run.steps = found.steps
     run.reported = found.reported

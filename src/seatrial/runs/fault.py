@@ -60,7 +60,8 @@ FAULT_CLASSES: dict[str, FaultClass] = {
         transient=True,
     ),
     "agent_output_missing": _agent(
-        "The agent's program ended well, but left no answer: no output, or no line of a batch.", transient=True
+        "The agent ended well, but left no answer: no output, no line of a batch, or neither visible text nor a call.",
+        transient=True,
     ),
     "response_contract_violation": _agent(
         "The answer breaks the agent's response contract (`contract_error` elsewhere).", transient=False

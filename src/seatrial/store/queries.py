@@ -266,13 +266,17 @@ def _run(row: sa.Row[Any], document: tuple[int, bytes] | None, parts: dict[str, 
         if len(parts[name]) != count:
             raise SeatrialError("damaged", f"it has {len(parts[name])} of {count} {name}")
     data = wire.decode(row.data, rows.RUN_DATA)
-    notes = _decoded(parts["notes"], rows.NOTE)
+    reading = None
+    if document is not None:
+        reading = rows.reading_of(unpack(*document), _decoded(parts["notes"], rows.NOTE))
+        if data.completeness is not None and data.completeness.level == "none":
+            reading.answer_only = True  # earlier versions did not store it
     return Run(
         run_id=row.run_id,
         experiment_id=row.experiment_id,
         key=RunKey(row.agent, row.case_id, row.trial),
         status=row.status,
-        reading=rows.reading_of(unpack(*document), notes) if document is not None else None,
+        reading=reading,
         steps=_decoded(parts["steps"], rows.STEP),
         steps_source=data.steps_source,
         reported=data.reported,

@@ -13,7 +13,7 @@ from seatrial.formats.reading import Reading, TraceEvent
 from seatrial.runs import Attempt, Case, Fault, Grade, Judgement, Run, RunStatus, Verdict
 from seatrial.trajectory.completeness import Completeness
 from seatrial.trajectory.step import Step
-from seatrial.transcript import AssistantMessage, Note, Transcript
+from seatrial.transcript import Note, Transcript
 
 T = TypeVar("T")
 
@@ -202,15 +202,8 @@ def _number(value: float | None) -> float | None:
 
 
 def _tokens(transcript: Transcript) -> tuple[int | None, int | None]:
-    """Tokens read and written: as the source summed them up, else added up from its messages."""
-    usages = (
-        [transcript.usage]
-        if transcript.usage is not None
-        else [m.usage for m in transcript.messages if type(m) is AssistantMessage and m.usage is not None]
-    )
-    if not usages:
+    """Tokens read and written; unknown when some of the messages do not say."""
+    used = transcript.tokens()
+    if used is None or not used.exact:
         return None, None
-    return (
-        min(sum([usage.input_tokens for usage in usages]), _MAX_INT),
-        min(sum([usage.output_tokens for usage in usages]), _MAX_INT),
-    )
+    return min(used.input, _MAX_INT), min(used.output, _MAX_INT)

@@ -158,7 +158,8 @@ def _reported(reading: Reading, prefer: Source | None, trace_file: bytes | Note 
     sources: list[Source] = [*found]
     if reading.events is not None:
         sources.append("events")
-        if streamed := steps_from_events(reading.events):
+        given = [reading.transcript.messages[index] for index in reading.transcript.given]
+        if streamed := steps_from_events(reading.events, given):
             found["events"] = streamed
     done = reading.transcript.done()
     said = steps_from_transcript(done, reading.calls)

@@ -209,13 +209,13 @@ def _next_of(calls: deque[Step]) -> Step:
     return calls[0]
 
 
-def steps_from_events(events: Iterable[t.Event]) -> list[Step]:
+def steps_from_events(events: Iterable[t.Event], given: Iterable[Message] = ()) -> list[Step]:
     """The tool calls of a stream, in the order in which they came, with the agent that made them.
 
-    Calls and results count whether they were streamed or came with a MESSAGES_SNAPSHOT. What a run started from, which
-    RUN_STARTED may say, is not its doing.
+    Calls and results count whether they were streamed or came with a MESSAGES_SNAPSHOT. What a run started from is not
+    its doing: RUN_STARTED may say what that was, and `given` are messages that are known to be given besides.
     """
-    calls = _StreamedCalls()
+    calls = _StreamedCalls(given)
     for event in _without_chunks(events):
         if isinstance(event, t.ToolCallArgs):
             calls.add_arguments(event)
@@ -244,7 +244,7 @@ class _StreamedResult(msgspec.Struct):
 class _StreamedCalls:
     """The calls of a stream so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, given: Iterable[Message]) -> None:
         self.agents: dict[str, t.SubagentStarted] = {}
         self._steps: dict[str, Step] = {}
         self._texts: dict[str, list[str]] = {}
@@ -254,6 +254,10 @@ class _StreamedCalls:
         self._in_doubt: set[str] = set()
         """Calls of which it is said in a word that nobody knows how they ended."""
         self._given: set[str] = set()
+        self._given_in_snapshots = {
+            call.id for message in given if type(message) is AssistantMessage for call in message.tool_calls()
+        }
+        """Given calls that a snapshot may repeat. One that is streamed was made, whatever its id."""
         self._last: dict[str, str] = {}
         """By id: the last of the calls that a snapshot has under it, which results belong to."""
         self._left_out: set[str] = set()
@@ -302,7 +306,7 @@ class _StreamedCalls:
                 self._take_result(message.tool_call_id, _StreamedResult(content, failed))
             elif isinstance(message, agui.AssistantMessage) and message.tool_calls is not UNSET:
                 for call in message.tool_calls:
-                    if call.id in self._given:
+                    if call.id in self._given or (call.id in self._given_in_snapshots and call.id not in self._steps):
                         continue
                     seen[call.id] += 1
                     # A second call under the same id is another call.

@@ -44,6 +44,11 @@ class Usage(msgspec.Struct):
     cache_creation_input_tokens: TokenCount = 0
     cache_read_input_tokens: TokenCount = 0
 
+    @property
+    def total_input(self) -> int:
+        """All that the model was given to read, from a cache or not."""
+        return self.input_tokens + self.cache_creation_input_tokens + self.cache_read_input_tokens
+
 
 class TextBlock(msgspec.Struct, tag_field="type", tag="text", gc=False):
     """Visible text."""

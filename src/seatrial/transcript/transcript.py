@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from seatrial.transcript.identity import RunIdentity
 from seatrial.transcript.messages import AssistantMessage, Message, Usage
+
+
+class Tokens(NamedTuple):
+    """What a run used."""
+
+    input: int
+    """Those that a cache gave or took are among them."""
+    output: int
+    exact: bool
+    """Whether that is all: not when some of the messages say nothing of it."""
 
 
 class Transcript(msgspec.Struct, omit_defaults=True):
@@ -33,6 +43,17 @@ class Transcript(msgspec.Struct, omit_defaults=True):
             return self.messages
         given = set(self.given)
         return [message for index, message in enumerate(self.messages) if index not in given]
+
+    def tokens(self) -> Tokens | None:
+        """What the run used: as the source summed it up, else what its own messages say; None when nothing says."""
+        if self.usage is not None:
+            return Tokens(self.usage.total_input, self.usage.output_tokens, True)
+        said = [message for message in self.done() if type(message) is AssistantMessage]
+        usages = [message.usage for message in said if message.usage is not None]
+        if not usages:
+            return None
+        read, written = sum([usage.total_input for usage in usages]), sum([usage.output_tokens for usage in usages])
+        return Tokens(read, written, len(usages) == len(said))
 
     def final_text(self) -> str | None:
         """The answer: the one named by the source, else the last assistant message of the run with text, else None."""

@@ -251,6 +251,7 @@ _SNAKE: Final = {
     "thoughtsTokenCount": "thoughts_token_count",
     "toolUsePromptTokenCount": "tool_use_prompt_token_count",
     "cachedContentTokenCount": "cached_content_token_count",
+    "totalTokenCount": "total_token_count",
     "automaticFunctionCallingHistory": "automatic_function_calling_history",
     "responseId": "response_id",
 }
