@@ -77,7 +77,7 @@ UI_STREAM = [
             [{"id": "r", "object": "response", "status": "failed", "error": {"message": "x"}, "output": OUTPUT}],
             "agent_reported_error",
         ),
-        ([{"id": "r", "object": "response", "status": "cancelled", "output": OUTPUT}], "stream_truncated"),
+        ([{"id": "r", "object": "response", "status": "cancelled", "output": OUTPUT}], None),
         ([{"id": "r", "object": "response", "status": "completed", "output": OUTPUT}], None),
         ([*UI_STREAM, {"type": "error", "errorText": "boom"}, {"type": "finish"}], "agent_reported_error"),
         ([*UI_STREAM, {"type": "finish"}], None),

@@ -36,8 +36,8 @@ def given_messages(case: Case) -> list[Message]:
 
 def says_nothing(run: Run) -> bool:
     """Whether an agent ended without an answer: with no text to be seen, no result, and no call."""
-    if run.reading is None or run.steps:
-        return False
+    if run.reading is None or run.steps or any(note.serious for note in run.reading.notes):
+        return False  # what was dropped may have been the answer
     transcript = run.reading.transcript
     return not (transcript.final_text() or "").strip() and "result" not in transcript.metadata
 
