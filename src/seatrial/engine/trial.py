@@ -131,7 +131,9 @@ class TrialRunner:
             recorder.hold()
             run = await off_loop(
                 len(reply.body or b"") + observed.size,
-                lambda: concluded(trial, trial.case, reply, attempts, recorder, self._redaction, self._faults, observed),
+                lambda: concluded(
+                    trial, trial.case, reply, attempts, recorder, self._redaction, self._faults, observed
+                ),
             )
             run.started_at = started_at
             run.duration_ms = None if reply.replayed else (clock.monotonic_s() - begun) * 1000
