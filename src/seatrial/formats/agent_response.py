@@ -48,7 +48,7 @@ from seatrial.transcript import (
     note_code,
     pointer,
 )
-from seatrial.transcript.arguments import arguments_note, key_twice, parse_arguments
+from seatrial.transcript.arguments import arguments_note, may_have_key_twice, parse_arguments
 
 FINAL_RESPONSE_MISSING = note_code("final_response_missing", "There is no final_response, or it is empty.", "look")
 FINAL_RESPONSE_TRUNCATED = note_code(
@@ -280,8 +280,8 @@ def _add_calls(
         if type(arguments) is str:
             try:
                 decoded = _decode(arguments)
-                if type(decoded) is dict and arguments.count(":") != len(decoded) and key_twice(arguments) is not None:
-                    raise msgspec.DecodeError
+                if type(decoded) is dict and may_have_key_twice(arguments, decoded):
+                    raise msgspec.DecodeError  # looked at with care
                 arguments = decoded
                 if type(arguments) is str:
                     arguments = inside_text(arguments)

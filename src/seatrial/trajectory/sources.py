@@ -21,7 +21,14 @@ from seatrial.formats.pairing import TOOL_RESULT_PAIRED_BY_ORDER, TOOL_RESULT_UN
 from seatrial.formats.reading import TraceEvent
 from seatrial.trajectory.step import FAILED, Moment, Source, Status, Step, elapsed
 from seatrial.transcript import AssistantMessage, Message, Note, TextBlock, ToolCall, ToolResultMessage, Weight, pointer
-from seatrial.transcript.arguments import PARSE_ERROR_KEY, arguments_note, detect_unparsed, key_twice, parse_arguments
+from seatrial.transcript.arguments import (
+    PARSE_ERROR_KEY,
+    arguments_note,
+    detect_unparsed,
+    key_twice,
+    may_have_key_twice,
+    parse_arguments,
+)
 from seatrial.transcript.failure import says_failed
 
 _NO_FACTS: dict[str, CallFacts] = {}
@@ -118,8 +125,10 @@ def _steps_from_usual(messages: list[Any]) -> list[Step] | None:
         if GENERATED_ID_PREFIX in "".join(places):
             return None
         values = list(map(_ARGUMENTS.decode, arguments))
-        if sum(map(len, values)) != "".join(arguments).count(":") and {*map(key_twice, arguments)} != {None}:
-            return None
+        if sum(map(len, values)) != "".join(arguments).count(":"):
+            doubtful = [text for text, value in zip(arguments, values, strict=True) if may_have_key_twice(text, value)]
+            if any(key_twice(text) is not None for text in doubtful):
+                return None
     except (KeyError, TypeError, AttributeError, msgspec.DecodeError, UnicodeError, RecursionError):
         return None
     if len(places) != len(names) or not ({*map(type, values)} <= {dict} and all(names) and all(places)):

@@ -53,7 +53,7 @@ def parse_arguments(text: str) -> tuple[Any, bool]:
     try:
         arguments = _ARGUMENTS.decode(text)
         # As many colons as keys: each occurs once. That is so for most, and the others are looked at.
-        if type(arguments) is dict and text.count(":") != len(arguments) and (key := key_twice(text)) is not None:
+        if type(arguments) is dict and may_have_key_twice(text, arguments) and (key := key_twice(text)) is not None:
             return unparsed_arguments(f"the key {key[:40]!r} {_TWICE}", text), True
         return arguments, False
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -81,6 +81,20 @@ def arguments_note(arguments: Any, at: str, name: str) -> Note:
         text = f"the arguments for {name[:40]!r} have a key twice, and which value counted is not known"
         return Note(ARGUMENTS_NOT_JSON, at, text, "serious")
     return Note(ARGUMENTS_NOT_JSON, at, f"the arguments for {name[:40]!r} are text that is not JSON")
+
+
+def may_have_key_twice(text: str, value: dict[str, Any]) -> bool:
+    """Whether a JSON text has more colons than its value has keys; a far cheaper question than `key_twice`."""
+    surplus = text.count(":") - len(value)
+    nested: list[Any] = [] if surplus <= 0 else list(value.values())
+    while surplus > 0 and nested:
+        found = nested.pop()
+        if type(found) is dict:
+            surplus -= len(found)
+            nested += found.values()
+        elif type(found) is list:
+            nested += found
+    return surplus != 0
 
 
 def key_twice(text: str) -> str | None:
