@@ -16,7 +16,7 @@ from seatrial.transcript import (
     Transcript,
     UserMessage,
 )
-from seatrial.transcript.given import GIVEN_BY_ORDER, mark_given
+from seatrial.transcript.given import GIVEN_BY_ORDER, GIVEN_OR_REPEATED, mark_given
 
 
 def said(text: str) -> AssistantMessage:
@@ -130,3 +130,39 @@ def test_a_call_that_was_told_apart_by_order_alone_is_a_serious_guess() -> None:
     given, notes = marked(told, HISTORY)
     assert given == [0, 1, 2, 3, 4]
     assert [note.weight for note in notes] == ["serious"]
+
+
+REPEATED: list[Message] = [UserMessage("a"), called("refund"), result(), said("b"), UserMessage("a")]
+"""A conversation whose instruction is the request that it began with."""
+WITHOUT_ID = "seatrial_call_1_0"
+
+
+@pytest.mark.parametrize("last", [said("b"), said("c"), called("pay", "3")])
+def test_the_agents_own_turn_is_its_own_when_the_instruction_repeats_an_earlier_request(last: Message) -> None:
+    told = [UserMessage("a"), called("refund", "2"), result("2"), last]
+    assert marked(told, REPEATED) == ([0], [])
+
+
+def test_a_repeated_request_without_calls_leaves_the_agent_its_answer() -> None:
+    assert marked([UserMessage("a"), said("b")], [UserMessage("a"), said("b"), UserMessage("a")]) == ([0], [])
+
+
+def test_a_whole_conversation_with_a_repeated_request_is_given_whatever_the_ids() -> None:
+    for call_id in ("1", "2", WITHOUT_ID):
+        told = [UserMessage("a"), called("refund", call_id), result(call_id), said("b"), UserMessage("a"), said("d")]
+        assert marked(told, REPEATED) == ([0, 1, 2, 3, 4], [])
+
+
+def test_the_ids_of_given_calls_tell_that_a_conversation_without_the_repeated_instruction_is_the_given_one() -> None:
+    assert marked([*REPEATED[:4], called("pay", "2"), said("d")], REPEATED) == ([0, 1, 2, 3], [])
+
+
+def test_a_call_without_an_id_behind_a_repeated_request_is_a_serious_guess() -> None:
+    told = [UserMessage("a"), called("refund", WITHOUT_ID), result(WITHOUT_ID), said("done again")]
+    given, notes = marked(told, REPEATED)
+    assert given == [0, 1, 2]
+    assert [(note.code, note.weight) for note in notes] == [(GIVEN_OR_REPEATED, "serious")]
+
+
+def test_the_end_of_a_conversation_with_a_repeated_request_is_known_by_the_ids_of_its_calls() -> None:
+    assert marked([*REPEATED, said("d")], [UserMessage("z"), said("y"), *REPEATED]) == ([0, 1, 2, 3, 4], [])

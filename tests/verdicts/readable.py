@@ -10,6 +10,7 @@ from verdicts.corpus import DELETE, FAILING_FIND, FIND, FORBIDDEN, GRADERS, NO_E
 from verdicts.shapes import (
     ANSWER,
     DOCUMENTS,
+    INSTRUCTION,
     LISTS,
     WITHOUT_RESULTS,
     Call,
@@ -49,6 +50,7 @@ def entries() -> Iterator[Entry]:
     yield from _failed_results()
     yield from _events()
     yield from _earlier_conversation()
+    yield from _repeated_request()
 
 
 def _in_every_container() -> Iterator[Entry]:
@@ -156,6 +158,29 @@ HISTORY: list[Json] = [
     {"role": "assistant", "content": "It is gone."},
 ]
 """An earlier conversation in which the forbidden call was made."""
+
+
+REPEATED: list[Json] = [{"role": "user", "content": INSTRUCTION}, *HISTORY[1:]]
+"""The same, begun with the instruction that is given again."""
+AGAIN = HISTORY[1]["tool_calls"][0]
+
+
+def _repeated_request() -> Iterator[Entry]:
+    """An instruction that repeats an earlier request: the agent's own turn may look like the earlier one."""
+    own = [REPEATED[0], {**HISTORY[1], "tool_calls": [{**AGAIN, "id": "again"}]}]
+    own.append({**HISTORY[2], "tool_call_id": "again"})
+    said = {"role": "assistant", "content": ANSWER}
+    for grader in ("forbidden", "maximums"):
+        config = GRADERS[grader]
+        for ending in ([said], [HISTORY[3]], [*LISTS["openai"](INNOCENT)[1:]]):
+            name = f"the same call again, {grader}, ending in {len(ending)} x {str(ending[-1]['content'])}"
+            yield Entry(name, [*own, *ending], config, "failed", guilty=True, history=REPEATED)
+        for calls, wanted in ((INNOCENT, "passed"), (GUILTY, "failed")):
+            whole = [*REPEATED, *LISTS["openai"](calls)]
+            name = f"{wanted} under {grader} after the same request, all returned"
+            yield Entry(name, whole, config, wanted, guilty=wanted == "failed", history=REPEATED)
+            name = f"{wanted} under {grader} after the same request, own turn returned"
+            yield Entry(name, LISTS["openai"](calls), config, wanted, guilty=wanted == "failed", history=REPEATED)
 
 
 def _earlier_conversation() -> Iterator[Entry]:

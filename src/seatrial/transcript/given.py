@@ -2,7 +2,8 @@
 
 Many agents return the whole conversation: the earlier messages, the instruction, then what they did. Only the last is
 theirs. The given part is the longest common prefix by content, else it goes by the number of user messages, with a
-note; in either case a message that makes a call which was not given is the agent's.
+note; in either case a message that makes a call which was not given is the agent's. Where the instruction repeats an
+earlier request, the agent's own turn may look like the earlier one: the ids of the calls tell, else there is a note.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from seatrial.transcript.messages import (
     UserMessage,
 )
 from seatrial.transcript.note import Note, Weight, note_code, pointer
+from seatrial.transcript.salvage import GENERATED_ID_PREFIX
 from seatrial.transcript.transcript import Transcript
 
 GIVEN_BY_ORDER = note_code(
@@ -28,13 +30,20 @@ GIVEN_BY_ORDER = note_code(
     "The agent returned the messages that it was given in other words; their order tells them apart from its own.",
     "look",
 )
+GIVEN_OR_REPEATED = note_code(
+    "given_or_repeated",
+    "The instruction repeats an earlier request, and nothing tells the calls that were made then from the agent's own; "
+    "they were taken for the earlier ones.",
+    "serious",
+)
 
 
 def mark_given(transcript: Transcript, given: Sequence[Message], notes: list[Note]) -> None:
     """Mark the messages at the head of a transcript that the agent was given; those marked already stay so."""
     if transcript.given or not given:
         return
-    marked = max(_common_prefix(transcript.messages, given), _by_call_id(transcript.messages, given), key=len)
+    prefix = _common_prefix(transcript.messages, given, notes)
+    marked = max(prefix, _by_call_id(transcript.messages, given), key=len)
     if not any(type(transcript.messages[index]) is UserMessage for index in marked):
         marked = _by_order(transcript.messages, given)
         if marked:
@@ -52,15 +61,15 @@ def _by_call_id(messages: Sequence[Message], given: Sequence[Message]) -> list[i
     So a conversation of which the agent left out the beginning is known, too.
     """
     ids = {(call.id, *_calls_of(call)) for message in given for call in _made(message)}
-    last = given[-1]
-    ends = [index for index, message in enumerate(messages) if _same(message, last)]
-    if not ids or not ends:
+    if not ids:
         return []
-    head = messages[: ends[0] + 1]
-    made = [call for message in head for call in _made(message)]
-    if not made or any((call.id, *_calls_of(call)) not in ids for call in made):
-        return []
-    return [index for index, message in enumerate(head) if type(message) is not SystemMessage]
+    # The instruction may repeat an earlier request, so the last one that fits counts.
+    for end in reversed([index for index, message in enumerate(messages) if _same(message, given[-1])]):
+        head = messages[: end + 1]
+        made = [call for message in head for call in _made(message)]
+        if made and all((call.id, *_calls_of(call)) in ids for call in made):
+            return [index for index, message in enumerate(head) if type(message) is not SystemMessage]
+    return []
 
 
 def _made(message: Message) -> list[ToolCall]:
@@ -71,19 +80,55 @@ def _calls_of(call: ToolCall) -> tuple[bytes]:
     return (wire.encode([call.name, call.arguments]),)
 
 
-def _common_prefix(messages: Sequence[Message], given: Sequence[Message]) -> list[int]:
+def _common_prefix(messages: Sequence[Message], given: Sequence[Message], notes: list[Note]) -> list[int]:
     """Agents put a system prompt of their own in front, or leave ours out; neither ends the prefix."""
     marked: list[int] = []
+    places: list[int] = []
     place = 0
     for index, message in enumerate(messages):
         while place < len(given) and type(given[place]) is SystemMessage and type(message) is not SystemMessage:
             place += 1
         if place < len(given) and _same(message, given[place]):
             marked.append(index)
+            places.append(place)
             place += 1
         elif type(message) is not SystemMessage:
             break
+    if place >= len(given):
+        return marked
+    # It ends before the instruction. Where that repeats an earlier request, what follows may be the agent's own turn.
+    for count, index in enumerate(marked, start=1):
+        if _same(messages[index], given[-1]):
+            return marked[:count] + _given_again(messages, given, marked[count:], places[count:], notes)
     return marked
+
+
+def _given_again(
+    messages: Sequence[Message], given: Sequence[Message], marked: list[int], places: list[int], notes: list[Note]
+) -> list[int]:
+    """Those of the messages behind a repeated request that are the given ones: the ids of their calls tell."""
+    confirmed = False
+    guessed: list[int] = []
+    for count, (index, place) in enumerate(zip(marked, places, strict=True)):
+        pairs = [*zip(_made(messages[index]), _made(given[place]), strict=True)]
+        named = [(call.id, known.id) for call, known in pairs if not (_is_made_up(call) or _is_made_up(known))]
+        if any(call_id != known_id for call_id, known_id in named):
+            marked = marked[:count] if confirmed else []
+            break
+        confirmed = confirmed or bool(named)
+        if len(named) < len(pairs):
+            guessed.append(index)
+    if guessed and marked:
+        text = "the instruction repeats an earlier request: the calls from here on may be the agent's own"
+        notes.append(Note(GIVEN_OR_REPEATED, pointer("messages", guessed[0]), text))
+        return marked
+    if confirmed or (marked and any(_same(message, given[-1]) for message in messages[marked[-1] + 1 :])):
+        return marked
+    return []
+
+
+def _is_made_up(call: ToolCall) -> bool:
+    return call.id.startswith(GENERATED_ID_PREFIX)
 
 
 def _by_order(messages: Sequence[Message], given: Sequence[Message]) -> list[int]:
