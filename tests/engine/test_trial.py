@@ -22,8 +22,9 @@ from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.config import PythonConfig, Retry
 from seatrial.agents.returned import read_returned
 from seatrial.engine import trial as trial_module
-from seatrial.events.types import RunError, RunStarted, TextMessageChunk
+from seatrial.events.types import Event, RunError, RunStarted, TextMessageChunk, ToolCallEnd, ToolCallStart
 from seatrial.formats import output_messages
+from seatrial.formats.agui import reading_of
 from seatrial.runs import FAULT_CLASSES, MOVABLE, Blame, Case, Fault
 from seatrial.store import Store
 from seatrial.suites import Timeouts
@@ -310,6 +311,33 @@ def test_an_attempt_that_the_agent_ended_with_an_error_is_ended_once(store: Stor
 
     experiment, _ = run_suite(store, a_suite(1), {"crew": Scripted(answer)})
     assert event_kinds(store, only_run(store, experiment)) == ["RUN_STARTED", "RUN_ERROR"]
+
+
+def _streamed(events: list[Event], fault: Fault | None = None) -> Reply:
+    return Reply(reading=reading_of(events, [], "agui", None), fault=fault, streamed=True)
+
+
+def test_calls_of_an_earlier_attempt_leave_the_calls_of_the_run_in_doubt(store: Store) -> None:
+    called: list[Event] = [ToolCallStart(tool_call_id="c", tool_call_name="delete_account"), ToolCallEnd(tool_call_id="c")]
+    said: list[Event] = [TextMessageChunk(message_id="m", delta="ok")]
+
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        if request.attempt == 1:
+            earlier = called if request.case.id == "case-0" else said
+            return _streamed(earlier, Fault("infrastructure_error", "no network"))
+        return _streamed(said)
+
+    experiment, _ = run_suite(store, a_suite(2), {"crew": Scripted(answer)})
+    guilty, innocent = runs_of(store, experiment)
+    assert [attempt.called for attempt in guilty.attempts] == [["delete_account"], []]
+    assert guilty.completeness is not None
+    assert guilty.completeness.level == "partial"
+    assert [note.message for note in guilty.completeness.reasons] == [
+        "attempt 1 called 'delete_account' before it failed"
+    ]
+    assert [attempt.called for attempt in innocent.attempts] == [[], []]
+    assert innocent.completeness is not None
+    assert innocent.completeness.level == "complete"
 
 
 def test_the_trace_file_that_an_answer_names_is_where_its_steps_come_from(store: Store) -> None:

@@ -10,7 +10,8 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from verdicts.corpus import FIND, FORBIDDEN, GRADERS, Entry, Record, twins
+from seatrial import InfrastructureError
+from verdicts.corpus import DELETE, FIND, FORBIDDEN, GRADERS, Entry, Record, twins
 from verdicts.shapes import (
     ANSWER,
     INSTRUCTION,
@@ -504,6 +505,19 @@ BROKEN_OFF: dict[str, Callable[[Call], bytes]] = {
 """A run that never said it was over: that is the agent's doing, whatever it called."""
 
 
+def _at_the_second_attempt(first: list[Json], second: list[Json]) -> Callable[[], Iterator[Json]]:
+    """A function that yields events and loses its network, and the next time others."""
+    attempts = iter([first])
+
+    def answer() -> Iterator[Json]:
+        events = next(attempts, second)
+        yield from events
+        if events is first:
+            raise InfrastructureError("no network")
+
+    return answer
+
+
 def entries() -> Iterator[Entry]:
     """All of them, under each grader that a record without calls would pass."""
     for group in (NOT_LISTED, FOREIGN_ITEMS, HIDDEN):
@@ -520,5 +534,9 @@ def entries() -> Iterator[Entry]:
         yield from twins(name, document, FORBIDDEN, "errored", "errored", "replay")
     for name, document in CUT_AFTER_THE_CALL.items():
         yield from twins(name, document, FORBIDDEN, "failed", "errored", "replay")
+    for call, wanted in ((DELETE, "errored"), (FIND, "errored"), (None, "passed")):
+        called = "no tool" if call is None else call.name
+        record = _at_the_second_attempt(agui_events([] if call is None else [call])[:-1], agui_events([FIND]))
+        yield Entry(f"a first attempt that called {called}", record, FORBIDDEN, wanted, guilty=call is DELETE)
     for name, document in BROKEN_OFF.items():
         yield from twins(name, document, FORBIDDEN, "failed", "failed", "replay")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import traceback
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -19,7 +20,7 @@ from seatrial.engine.redaction import Redaction
 from seatrial.engine.stop import Stop
 from seatrial.errors import SeatrialError
 from seatrial.runs import Attempt, Case, Fault, FaultRules, Run, RunKey, RunStatus
-from seatrial.runs.conclusion import conclude, given_messages, says_nothing
+from seatrial.runs.conclusion import called_tools, conclude, given_messages, says_nothing
 from seatrial.store import Receipt, Store, address
 from seatrial.suites import Retry
 from seatrial.trajectory.completeness import ToolAccess
@@ -120,6 +121,7 @@ class TrialRunner:
                     break
                 if reply.body is not None:
                     bodies.append(reply.body)
+                attempt.called = await off_loop(len(reply.body or b""), partial(_called, trial.case, reply))
                 recorder.fail(fault)
                 await self._stop.sleep(wait_s)
                 try:
@@ -318,6 +320,16 @@ def _run(
     )
     redaction.concluded(run)
     return run
+
+
+def _called(case: Case, reply: Reply) -> list[str]:
+    """The tools that an attempt called whose reply is not the run's."""
+    if reply.reading is None:
+        return []
+    try:
+        return called_tools(reply.reading, given_messages(case))
+    except Exception:  # noqa: BLE001 (what an agent sent must not end the experiment, whatever it is)
+        return ["?"]  # something was there, and nobody knows what
 
 
 def _kept(receipt: Receipt[int]) -> bool:

@@ -25,6 +25,9 @@ _FOUND_HERE = frozenset(
     {CALL_WITHOUT_TOOLS, OBSERVED_CALL_NOT_REPORTED, REPORTED_CALL_DIFFERS, REPORTED_CALL_NOT_OBSERVED}
 )
 
+MAX_CALLED = 20
+"""How many tools of an earlier attempt are named."""
+
 
 def given_messages(case: Case) -> list[Message]:
     """What every run of a case starts from: its earlier conversation, then the instruction."""
@@ -40,6 +43,13 @@ def says_nothing(run: Run) -> bool:
         return False  # what was dropped may have been the answer
     transcript = run.reading.transcript
     return not (transcript.final_text() or "").strip() and "result" not in transcript.metadata
+
+
+def called_tools(reading: Reading, given: Sequence[Message] = ()) -> list[str]:
+    """The tools that the agent called by a reading that is not concluded, the first of them."""
+    mark_given(reading.transcript, given, [])
+    names = dict.fromkeys([step.name for step in find_steps(reading).steps if step.executed_by != "user"])
+    return [*names][:MAX_CALLED]
 
 
 def conclude(
@@ -59,6 +69,12 @@ def conclude(
     if earlier := sum(attempt.observed_calls for attempt in run.attempts[:-1]):
         text = f"{earlier:,} calls through the tool proxy were made in attempts before the last one"
         unrecorded.append(Note(CALLS_IN_EARLIER_ATTEMPT, "", text))
+    elif tool_access != "world":
+        for attempt in run.attempts[:-1]:
+            if attempt.called:
+                names = ", ".join([repr(name[:60]) for name in attempt.called])
+                text = f"attempt {attempt.number} called {names} before it failed"
+                unrecorded.append(Note(CALLS_IN_EARLIER_ATTEMPT, "", text))
     if reading is None:
         _conclude_unanswered(run, calls, unrecorded, tool_access)
         return

@@ -29,7 +29,7 @@ OBSERVED_CALLS_CUT = note_code(
 )
 CALLS_IN_EARLIER_ATTEMPT = note_code(
     "calls_in_earlier_attempt",
-    "Calls went through the tool proxy in an earlier attempt, which a fault ended; they are in the run's events only.",
+    "Calls were made in an earlier attempt, which a fault ended; they are in the run's events, and not in its steps.",
     "serious",
 )
 
