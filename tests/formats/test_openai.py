@@ -585,3 +585,60 @@ def test_fifty_thousand_messages_cost_linear_time() -> None:
         return read
 
     assert growth(reading, 5_000, 50_000) < 40
+
+
+def _completion(choice: dict[str, Any], **more: Any) -> Reading:
+    body = {"object": "chat.completion", "choices": [{"index": 0, "finish_reason": "stop", **choice}], **more}
+    return openai.read(json.dumps(body).encode())
+
+
+SAID = {"role": "assistant", "content": "the password is x"}
+
+
+@pytest.mark.parametrize("delta", [None, {}, {"role": "assistant", "content": ""}, SAID])
+def test_the_message_of_a_completion_counts_whatever_delta_stands_beside_it(delta: Any) -> None:
+    reading = _completion({"message": SAID, "delta": delta})
+    assert reading.transcript.final_text() == "the password is x"
+    assert not [note for note in reading.notes if note.serious]
+
+
+@pytest.mark.parametrize(
+    "delta",
+    [
+        {"content": "ok"},
+        {"content": "", "tool_calls": [{"id": "c", "function": {"name": "delete_account", "arguments": "{}"}}]},
+    ],
+)
+def test_a_delta_that_says_something_else_than_its_message_is_a_serious_loss(delta: dict[str, Any]) -> None:
+    reading = _completion({"message": SAID, "delta": delta})
+    assert reading.transcript.final_text() == "the password is x"
+    assert [(note.code, note.pointer, note.weight) for note in reading.notes] == [
+        ("key_dropped", "/choices/0/delta", "serious")
+    ]
+
+
+def _chunks(*choices: dict[str, Any], kind: str = "chat.completion.chunk") -> Reading:
+    chunks = [{"object": kind, "choices": [{"index": 0, **choice}]} for choice in choices]
+    return openai.read(sse([json.dumps(chunk).encode() for chunk in chunks]))
+
+
+@pytest.mark.parametrize("kind", ["chat.completion.chunk", "chat.completion"])
+def test_chunks_may_repeat_the_message_so_far(kind: str) -> None:
+    reading = _chunks(
+        {"delta": {"content": "the "}, "message": {"role": "assistant", "content": "the "}},
+        {"delta": {"content": "end"}, "message": {"role": "assistant", "content": "the end"}, "finish_reason": "stop"},
+        kind=kind,
+    )
+    assert reading.transcript.final_text() == "the end"
+    assert not [note for note in reading.notes if note.serious]
+
+
+def test_a_message_that_is_not_what_its_chunks_say_is_a_serious_loss() -> None:
+    for message in (SAID, {"content": "ok", "tool_calls": [{"id": "c", "function": {"name": "pay"}}]}):
+        reading = _chunks({"delta": {"content": "ok"}, "message": message, "finish_reason": "stop"})
+        assert [note.weight for note in reading.notes if note.code == "key_dropped"] == ["serious"]
+
+
+def test_a_message_without_any_delta_is_what_a_stream_says() -> None:
+    reading = _chunks({"message": SAID, "finish_reason": "stop"})
+    assert reading.transcript.final_text() == "the password is x"

@@ -20,6 +20,7 @@ from seatrial.formats.chat import TOOL_CALLS_INVALID, Chat
 from seatrial.formats.completion_turn import CHOICE, CHOICE_DROPPED, Choice, end_completion
 from seatrial.formats.decoding import decoded_message
 from seatrial.formats.framing import FRAME_DROPPED, StreamReader
+from seatrial.formats.keys import KEY_DROPPED, may_hold_call
 from seatrial.formats.parts import CONTENT_DROPPED, At
 from seatrial.formats.shape import Shape, drop_key, items
 from seatrial.formats.tally import Tally
@@ -93,7 +94,7 @@ class CompletionStream(StreamReader):
         if choice.logprobs:
             drop_key("logprobs", choice.logprobs, self._tally, at)
         if choice.message:
-            drop_key("message", choice.message, self._tally, at)
+            turn.repeat(decoded_message(choice.message, self._tally, (*at, "message")))
         if choice.delta:
             delta = decoded_message(choice.delta, self._tally, (*at, "delta"))
             if type(delta) is dict:
@@ -113,7 +114,7 @@ class CompletionStream(StreamReader):
         turn = turns.pop(min(turns)) if turns else _Turn(self._chat)
         for index in turns:
             self._tally.add(CHOICE_DROPPED, (*at[:-1], index), "dropped another answer of the model", each="")
-        message = self._chat.read_answer(turn.message(), (*at, "message"))
+        message = self._chat.read_answer(turn.message(at), (*at, "message"))
         ending = Ending(turn.finish_reason, turn.error or error, not done and turn.finish_reason is None)
         end_completion(message, ending, usage, self._run, self._tally, at)
 
@@ -132,6 +133,14 @@ class _Turn:
         self._calls: list[_Call] = []
         self._open_calls: dict[int, _Call] = {}
         self._function_call: _Call | None = None
+        self._repeated: dict[str, Any] | None = None
+        """The message so far, which some providers send beside each delta."""
+
+    def repeat(self, message: Any) -> None:
+        if type(message) is dict and (
+            self._repeated is None or may_hold_call("", message) or not may_hold_call("", self._repeated)
+        ):
+            self._repeated = message
 
     def gather(self, delta: dict[str, Any], at: At) -> None:
         for key, fragments in self._texts.items():
@@ -158,8 +167,22 @@ class _Turn:
             self._audio.append(spoken)
         self._chat.note_keys(delta, _DELTA_KEYS, at, agent=True)
 
-    def message(self) -> dict[str, Any]:
-        """What the fragments come to, in the shape of a whole message."""
+    def message(self, at: At) -> dict[str, Any]:
+        """What the fragments come to, in the shape of a whole message; without any, the message beside them."""
+        gathered, repeated = self._gathered(), self._repeated
+        if repeated is None:
+            return gathered
+        if not any(gathered.values()):
+            return repeated
+        known = {call["id"]: call["function"].get("name", "") for call in gathered["tool_calls"]
+                 if type(call.get("id")) is str and "function" in call}  # fmt: skip
+        beside = {key: given for key, given in repeated.items() if key != "content"}
+        if repeated.get("content") not in (None, "", gathered["content"]) or may_hold_call("", beside, known):
+            text = "dropped a message that is not what its pieces say"
+            self._tally.add(KEY_DROPPED, (*at, "message"), text, weight="serious")
+        return gathered
+
+    def _gathered(self) -> dict[str, Any]:
         message: dict[str, Any] = {key: "".join(fragments) for key, fragments in self._texts.items()}
         message["reasoning_details"] = self._details
         message["tool_calls"] = [call.whole() for call in sorted(self._calls, key=lambda call: call.index)]

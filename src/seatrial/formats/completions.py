@@ -17,9 +17,11 @@ from seatrial.formats.completion_stream import CompletionStream
 from seatrial.formats.completion_turn import CHOICE, CHOICE_DROPPED, end_completion, read_usage
 from seatrial.formats.decoding import decoded_message
 from seatrial.formats.framing import open_document
+from seatrial.formats.keys import KEY_DROPPED
+from seatrial.formats.parts import At
 from seatrial.formats.reading import Reading
 from seatrial.formats.shape import drop_key, items, members, value
-from seatrial.formats.sniffing import LIKELY, SURE, Members, Sample, Sniff, objects, says_something, text_of
+from seatrial.formats.sniffing import LIKELY, SURE, Members, Sample, Sniff, first_byte, objects, says_something, text_of
 from seatrial.formats.sniffing import members as opened_members
 from seatrial.formats.tally import Tally
 from seatrial.formats.turn import Ending
@@ -48,10 +50,10 @@ def _reasoning_in(entry: Members) -> str | None:
     if "provider" in entry:
         return "a provider"
     for choice in objects(entry["choices"]):
-        said = opened_members(choice.get("delta", choice.get("message"))) or {}
-        for key in ("reasoning", "reasoning_details"):
-            if says_something(said.get(key)):
-                return key
+        for said in (opened_members(choice.get("delta")), opened_members(choice.get("message"))):
+            for key in ("reasoning", "reasoning_details"):
+                if said is not None and says_something(said.get(key)):
+                    return key
     return None
 
 
@@ -64,7 +66,7 @@ def read_completions(data: bytes, stream: type[CompletionStream]) -> Reading:
         recording.feed(data)
         return recording.finish()
     entries = [msgspec.Raw(data)] if isinstance(document, dict) else document
-    if entries and _is_chunk(entries[0]):
+    if entries and _is_chunk(entries[0], alone=len(entries) == 1):
         recording = stream(tally)
         for entry in entries:
             recording.feed_payload(entry)
@@ -89,12 +91,17 @@ def decoded_items(entries: list[msgspec.Raw], tally: Tally, at: tuple[str | int,
             tally.add(MESSAGE_DROPPED, (*at, index), error.message)
 
 
-def _is_chunk(entry: msgspec.Raw) -> bool:
+def _is_chunk(entry: msgspec.Raw, *, alone: bool) -> bool:
     # What is found on the way is noted when the entry is read.
     document = members(entry, Tally(), ())
     choices = items(document["choices"], Tally(), ()) if document is not None and "choices" in document else None
     choice = members(choices[0], Tally(), ()) if choices else None
-    return choice is not None and "delta" in choice
+    if document is None or choice is None or "delta" not in choice:
+        return False
+    if text_of(document, "object") == "chat.completion.chunk" or first_byte(choice.get("message")) != b"{":
+        return True
+    # Some providers send a delta with every whole message, others with every chunk the message so far.
+    return not alone and not says_something(choice.get("finish_reason"))
 
 
 def _read_object(document: dict[str, msgspec.Raw], format: str, tally: Tally) -> Reading:
@@ -121,6 +128,15 @@ def _read_object(document: dict[str, msgspec.Raw], format: str, tally: Tally) ->
     return Reading(format, run, tally.total(), id=found_id, calls=chat.facts)
 
 
+def _note_delta(delta: Any, said: Any, tally: Tally, at: At) -> None:
+    """Note a delta beside a whole message, which counts; serious when it says something else."""
+    text = delta.get("content") if type(delta) is dict else delta
+    if text and (type(said) is not dict or text != said.get("content")):
+        tally.add(KEY_DROPPED, (*at, "delta"), "dropped a delta that is not what the message says", weight="serious")
+    else:
+        drop_key("delta", delta, tally, at)
+
+
 def _read_response(data: msgspec.Raw | None, ending: Ending, usage: Any, chat: Chat, run: Transcript) -> None:
     tally = chat.tally
     choices = (items(data, tally, ("choices",)) if data is not None else None) or []
@@ -134,6 +150,8 @@ def _read_response(data: msgspec.Raw | None, ending: Ending, usage: Any, chat: C
         ending.error = choice.error or ending.error
         drop_key("logprobs", choice.logprobs, tally, at)
         said = decoded_message(choice.message, tally, (*at, "message")) if choice.message else None
+        if choice.delta:
+            _note_delta(value(choice.delta, tally, (*at, "delta")), said, tally, at)
     if type(said) is not dict:
         if ending.error is None:
             tally.add(MESSAGE_DROPPED, at, "the response holds no message")
