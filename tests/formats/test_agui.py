@@ -317,3 +317,38 @@ def test_given_messages_that_do_not_stand_at_the_head_keep_their_mark() -> None:
     )
     reading = formats.read(formats.write(transcript, "events").data, "events")
     assert (reading.transcript.messages, reading.transcript.given) == (transcript.messages, [0, 2])
+
+
+def _finished(**finished: object) -> Reading:
+    run, made = {"threadId": "t", "runId": "r"}, {"toolCallId": "c"}
+    events = [
+        {"type": "RUN_STARTED", **run},
+        {"type": "TOOL_CALL_START", **made, "toolCallName": "find"},
+        {"type": "TOOL_CALL_END", **made},
+        {"type": "RUN_FINISHED", **run, **finished},
+    ]
+    return agui.read(json.dumps(events).encode())
+
+
+@pytest.mark.parametrize(
+    "finished",
+    [
+        {"outcome": {"type": "success", "pendingToolCallIds": ["c", "d"]}},
+        {"result": {"messages": [{"role": "assistant", "toolCalls": [{"id": "d", "function": {"name": "pay"}}]}]}},
+        {"result": {"tool_calls": [{"name": "pay", "args": {}}]}},
+    ],
+)
+def test_a_call_that_only_the_end_of_a_run_speaks_of_is_a_serious_finding(finished: dict[str, object]) -> None:
+    assert len([note for note in _finished(**finished).notes if note.serious]) == 1
+
+
+@pytest.mark.parametrize(
+    "finished",
+    [
+        {"outcome": {"type": "success", "pendingToolCallIds": ["c"]}},
+        {"result": {"messages": [{"role": "assistant", "toolCalls": [{"id": "c", "function": {"name": "find"}}]}]}},
+        {"result": {"answer": "ok", "tags": ["a"]}},
+    ],
+)
+def test_the_end_of_a_run_may_repeat_its_calls(finished: dict[str, object]) -> None:
+    assert [note for note in _finished(**finished).notes if note.serious] == []

@@ -27,7 +27,8 @@ KEY_TWICE_IN_OBJECT = note_code(
 )
 CALLS_IN_EVENT = note_code(
     "calls_in_event",
-    "An event that is not for calls (RAW, CUSTOM, a state, an activity) describes one that no other event has.",
+    "An event that is not for calls (RAW, CUSTOM, a state, an activity, RUN_FINISHED) describes one that no other "
+    "event has.",
     "serious",
 )
 _SHOWN: Final = 3
@@ -57,6 +58,12 @@ def calls_in_events(events: Iterable[t.Event], transcript: Transcript) -> list[N
     known = KnownCalls(names, _calls(transcript.done()))
     tally = Tally()
     for index, event in enumerate(events):
+        if isinstance(event, t.RunFinished) and isinstance(event.outcome, t.SuccessOutcome):
+            pending = event.outcome.pending_tool_call_ids
+            for call_id in () if pending is UNSET else pending:
+                if call_id not in names:
+                    text = f"the call {call_id[:40]!r} is said to wait for a result, and no event has it"
+                    tally.add(CALLS_IN_EVENT, (index, "outcome"), text, each="pending")
         for field, key, value in _payloads(event):
             if may_hold_call(key, value, known):
                 kind = str(type(event).__struct_config__.tag)
