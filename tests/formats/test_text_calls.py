@@ -93,6 +93,12 @@ def test_a_tagged_call_that_the_message_lists_as_well_is_known() -> None:
         "```" + " " * 200_000 + "```",
         "Action:\n" * 50_000,
         "Action" + " " * 100_000,
+        "Action: " + " " * 100_000,
+        "Action: delete\n" * 20_000,
+        "<tool_call>\n" * 20_000,
+        "<|tool_calls" + "_a" * 50_000,
+        "[TOOL_CALLS]" + "a" * 100_000,
+        "<function=" + "a" * 100_000,
         "{" * 9_000,
     ],
 )
@@ -114,3 +120,77 @@ def test_a_run_with_commands_in_its_text_is_partial() -> None:
     found = extract(formats.read(json.dumps(talk).encode()))
     assert found.completeness.level == "partial"
     assert [note.code for note in found.completeness.reasons] == ["calls_in_text"]
+
+
+WRITTEN = {
+    "Hermes": '<tool_call>\n{"name": "delete", "arguments": {}}\n</tool_call>',
+    "Hermes, not closed": 'I will.\n<tool_call>\n{"name": "delete", "arguments": {}}',
+    "GLM": "<tool_call>delete\n<arg_key>id</arg_key>\n<arg_value>7</arg_value>\n</tool_call>",
+    "GLM without arguments": "<tool_call>delete</tool_call>",
+    "Anthropic": '<function_calls>\n<invoke name="delete">\n</invoke>\n</function_calls>',
+    "Anthropic, alone": '<invoke name="delete">',
+    "Llama, JSON": '<|python_tag|>{"name": "delete", "parameters": {}}',
+    "Llama, code": "<|python_tag|>import shutil",
+    "Llama, function": '<function=delete>{"id": 7}</function>',
+    "Qwen coder": "<tool_call>\n<function=delete>\n<parameter=id>\n7\n</parameter>\n</function>\n</tool_call>",
+    "ReAct": "Thought: it must go.\nAction: delete\nAction Input: {}",
+    "ReAct in bold": "**Action:** delete\n**Action Input:** {}",
+    "ReAct, numbered": "Action 1: delete\nAction Input 1: {}",
+    "harmony": "<|channel|>commentary to=functions.delete <|constrain|>json<|message|>{}",
+    "harmony, to first": "<|start|>assistant to=functions.delete<|channel|>commentary<|message|>{}",
+    "Mistral": '[TOOL_CALLS] [{"name": "delete", "arguments": {}}]',
+    "Mistral, new": "[TOOL_CALLS]delete{}",
+    "DeepSeek": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>delete",
+    "Kimi": "<|tool_calls_section_begin|><|tool_call_begin|>functions.delete:0",
+    "CodeAct": "<execute_bash>\nrm -rf x\n</execute_bash>",
+    "smolagents": "Code:\n```py\ndelete()\n```<end_code>",
+}
+
+
+@pytest.mark.parametrize("text", WRITTEN.values(), ids=WRITTEN)
+def test_a_call_in_the_words_that_models_are_trained_on_is_one(text: str) -> None:
+    assert [note.code for note in unlisted(said(text))] == ["calls_in_text"]
+    assert [note.code for note in unlisted(said(f"First I look.\n{text}"))] == ["calls_in_text"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Qwen writes its calls between <tool_call> and </tool_call> tags.",
+        "The tag `<tool_call>...</tool_call>` is what Hermes uses.",
+        "Llama puts <|python_tag|> in front of code, and the `<function=name>` form is older.",
+        "Use <function_calls> with <invoke> inside.",
+        "Mistral's token is [TOOL_CALLS] and DeepSeek has others.",
+        "gpt-oss answers on <|channel|> commentary.",
+        "The plan\nAction: approve the request\nOwner: Ann",
+        "Action: None\nAction Input: None",
+        "In ReAct, a model writes Action: and then Action Input: on the next line.",
+        "The tag <execute_bash> is one of CodeAct.",
+        "Write <end_code> at the end.",
+        "if a < b and c > d: call(x)",
+    ],
+)
+def test_a_text_that_only_speaks_of_such_marks_holds_no_call(text: str) -> None:
+    assert unlisted(said(text)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Thought: look.\nAction: find\nAction Input: {}",
+        '<function=find>{"a": 1}</function>',
+        '<invoke name="find"></invoke>',
+        "<|channel|>commentary to=functions.find<|message|>{}",
+    ],
+)
+def test_a_written_call_is_known_when_the_message_lists_one_of_its_name(text: str) -> None:
+    assert unlisted(said(text, ToolCall("c", "find", {"a": 1}))) == []
+    assert unlisted(said(text, ToolCall("c", "delete", {"a": 1}))) != []
+    assert unlisted(said(text), said("", ToolCall("c", "find", {"a": 1}))) != []
+
+
+def test_a_written_call_is_known_when_a_trace_lists_one_of_its_name() -> None:
+    hermes = '<tool_call>{"name": "find", "arguments": {}}</tool_call>'
+    for text in ("Action: find\nAction Input: {}", hermes):
+        assert unlisted_calls(Transcript([said(text)]), frozenset({"find"})) == []
+        assert unlisted_calls(Transcript([said(text)]), frozenset({"look"})) != []

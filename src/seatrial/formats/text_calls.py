@@ -34,16 +34,36 @@ CALLS_IN_CUSTOM_MESSAGE = note_code(
     "calls_in_custom_message", "A message of an application's own kind looks like a call; it was not read.", "serious"
 )
 
-_MARKS: Final = re.compile(
-    r"<tool_call>|<tool_use>|<tool_code>|<function_calls?>|<invoke name=|<function=|<\|python_tag\|>|<\|tool_call"
-    r"|<\|plugin\|>|<\|action_start\|>|<｜tool▁call|\[TOOL_CALLS\]|✿FUNCTION✿|<execute_\w+>|<end_code>"
-    r"|<\|channel\|>commentary to=|```tool_(?:code|call)\b"
-    r"|\b(?:FunctionCall|ToolUseBlock|ToolCall|ChatCompletionMessageToolCall)\(\w+="
-    r"|^[ \t]*\**Action(?:\s+\d+)?:.*\n\s*\**Action Input",
-    re.MULTILINE,
+_TAGGED: Final = re.compile(r"<tool_call>(.*?)(?:</tool_call>|(?=<tool_call>)|\Z)", re.DOTALL)
+_MARKS: Final = tuple(
+    re.compile(mark, re.MULTILINE)
+    for mark in (
+        r"<(?:tool_call|tool_use|function_call)>\s{0,9}(?:```(?:json)?\s{0,9})?[\[{]",
+        r"<tool_call>\s{0,9}([A-Za-z_][\w-]*)\s{0,9}<arg_key>",
+        r"<tool_call>\n?([A-Za-z_][\w-]*)\n?</tool_call>",
+        r"^[ \t]*<(?:tool_call|tool_use|tool_code|function_calls?|execute_\w+)>[ \t]*(?:\n\s{0,9}[^\s<]|[\[{(])",
+        r"^[ \t]*<execute_\w+>[ \t]*\S",
+        r"<(?:\w+:)?invoke name=[\"']?([^\"'>]+)",
+        r"<function=([\w.-]+)>\s{0,9}(?:[{<]|\Z)",
+        r"<function=([\w.-]+)>[ \t]*\n",
+        r"<\|python_tag\|>\s{0,9}\{",
+        r"^[ \t]*(?:<\|\w+\|>)*<\|python_tag\|>\s{0,9}\S",
+        r"<\|tool_calls?(?:_\w+)?\|>\s{0,9}[\[{\w<]",
+        r"<\|(?:plugin|action_start|START_ACTION)\|>",
+        r"<｜tool▁call",
+        r"\[TOOL_CALLS\]\s{0,9}(?:[\[{]|[\w-]+[{\[])",
+        r"✿FUNCTION✿",
+        r"(?:^|```)[ \t]*<end_code>",
+        r"<\|channel\|>\s{0,9}(?:commentary|analysis)\s+to=(?:functions\.)?([\w-]+)",
+        r"\bto=functions\.([\w-]+)\s{0,9}<\|channel\|>",
+        r"```tool_(?:code|call)\b",
+        r"\b(?:FunctionCall|ToolUseBlock|ToolCall|ChatCompletionMessageToolCall)\(\w+=",
+        r"^[ \t]*\**Action(?:[ \t]+\d+)?:(?![ \t*]*(?i:none|n/a|finish|final answer)\b)([^\n]*)\n\s{0,9}\**Action Input",
+    )
 )
-"""What models write around a call (Hermes and Qwen, Anthropic, Llama, DeepSeek, Mistral, gpt-oss, ReAct, smolagents),
-and what Python makes of the object of one that somebody turned into text."""
+"""What models write around a call (Hermes and Qwen, GLM, Anthropic, Llama, DeepSeek, Mistral, gpt-oss, ReAct,
+smolagents), and what Python makes of the object of one that somebody turned into text. Each is the whole form, with
+what follows: a text that only mentions a mark holds no call. A group is the name of the tool."""
 _ANSWERED: Final = re.compile(
     r"\s*(?:<returncode>|<tool_response>|<function_results?>|<tool_result>|\[TOOL_RESULTS\]|Observation(?:\s+\d+)?:"
     r"|OBSERVATION:|exitcode: -?\d+|<output>|EXECUTION RESULT|\[?Tool (?:results?|outputs?)\]?:)",
@@ -63,8 +83,11 @@ _LONGEST: Final = 100_000
 _LONGEST_LITERAL: Final = 10_000
 
 
-def unlisted_calls(transcript: Transcript) -> list[Note]:
-    """A note on the first message that was written, or answered, as if there were a call in it that nobody read."""
+def unlisted_calls(transcript: Transcript, traced: frozenset[str] = frozenset()) -> list[Note]:
+    """A note on the first message that was written, or answered, as if there were a call in it that nobody read.
+
+    `traced` are the names of the calls that a trace beside the messages lists.
+    """
     messages = transcript.done()
     known: KnownCalls | None = None
     for index, message in enumerate(messages):
@@ -73,7 +96,8 @@ def unlisted_calls(transcript: Transcript) -> list[Note]:
                 if type(block) is not TextBlock or not _is_suspect(block.text):
                     continue  # as almost always
                 known = known or _known(messages)
-                if _is_written(block.text, known):
+                own = traced.union([call.name for call in message.tool_calls()])
+                if _is_written(block.text, known, own, traced):
                     return [_note(CALLS_IN_TEXT, message, "the text holds what looks like a call", transcript)]
         elif type(message) is UserMessage:
             # What a user says first is what the agent is asked to do.
@@ -102,25 +126,24 @@ def _is_suspect(text: str) -> bool:
     )
 
 
-def _is_written(text: str, known: KnownCalls) -> bool:
-    """Whether text holds a call, other than those that the record lists as well."""
-    if _MARKS.search(text) is not None:
-        before, *marked = text.split("<tool_call>")
-        pieces = [piece.partition("</tool_call>") for piece in marked]
-        if _MARKS.search(before) or any(_MARKS.search(after) for _, _, after in pieces):
-            return True
-        return not all(_is_listed(written, known) for written, _, _ in pieces)
+def _is_written(text: str, known: KnownCalls, own: frozenset[str], traced: frozenset[str]) -> bool:
+    """Whether text holds a call, other than those that the record lists as well; `own` are those of the message."""
+    unlisted = _TAGGED.sub(lambda tagged: "" if _is_listed(tagged[1], known, traced) else tagged[0], text)
+    for mark in _MARKS:
+        for written in mark.finditer(unlisted):
+            if not mark.groups or written[1].strip(" \t*`") not in own:
+                return True
     stripped = text.strip()
     if stripped.startswith("```") and stripped.endswith("```"):
         stripped = stripped.removeprefix("```").removeprefix("json").removesuffix("```").strip()
     if not stripped.startswith(("{", "[")) or len(stripped) > _LONGEST:
         return False
-    return _as_call(stripped) is not None and not _is_listed(stripped, known)
+    return _as_call(stripped) is not None and not _is_listed(stripped, known, traced)
 
 
-def _is_listed(written: str, known: KnownCalls) -> bool:
+def _is_listed(written: str, known: KnownCalls, traced: frozenset[str]) -> bool:
     call = _as_call(written)
-    return call is not None and known.has_made(*call)
+    return call is not None and (call[0] in traced or known.has_made(*call))
 
 
 def _as_call(text: str) -> tuple[str, dict[str, Any]] | None:

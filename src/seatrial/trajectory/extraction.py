@@ -164,7 +164,7 @@ def _reported(reading: Reading, prefer: Source | None, trace_file: bytes | Note 
     done = reading.transcript.done()
     said = steps_from_transcript(done, reading.calls)
     if not reading.answer_only:
-        notes += unlisted_calls(reading.transcript)
+        notes += unlisted_calls(reading.transcript, frozenset([step.name for step in found.get("trace", ())]))
     if not found and prefer is None:
         counts: Source = "messages" if said or reading.events is None else "events"
         return FoundSteps(counts, said, notes, found, trace, sources)  # as almost always
