@@ -316,3 +316,93 @@ def test_a_call_in_the_message_that_starts_an_anthropic_stream_makes_it_partial(
         {"type": "message_stop"},
     ]
     assert _level(events, "anthropic") == "partial"
+
+
+def _ui(**more: Any) -> list[Any]:
+    return [{"id": "1", "role": "assistant", "parts": [TEXT], **more}]
+
+
+def _pai(**more: Any) -> list[Any]:
+    return [{"kind": "response", "parts": [{"part_kind": "text", "content": "Done."}], **more}]
+
+
+CALLED = {"type": "tool_use", "id": "t", "name": "delete_account", "input": {}}
+IN_KNOWN_KEYS: dict[str, Any] = {
+    **{
+        f"Anthropic text, {key}": {**ANTHROPIC, "content": [{**TEXT, key: [CALLED]}]}
+        for key in ("data", "state", "reasoning", "thinking", "source", "id")
+    },
+    "chat text, state": [{"role": "assistant", "content": [{**TEXT, "state": {"tool_calls": [OPENAI_CALL]}}]}],
+    "Gemini text, partMetadata": [
+        {"role": "model", "parts": [{"thought": True, "text": "x", "partMetadata": CALLED}, {"text": "Done."}]}
+    ],
+    "LangChain, additional_kwargs that are a list": [{**AI, "additional_kwargs": [CALLED]}],
+    "LangChain, reasoning": [{**AI, "additional_kwargs": {"reasoning": [CALLED]}}],
+    "UIMessage, content beside its parts": _ui(content={"tool_calls": [OPENAI_CALL]}),
+    "Bedrock text, state": [
+        {"role": "user", "content": [{"text": "q"}]},
+        {"role": "assistant", "content": [{"text": "x", "state": {"toolUse": {"toolUseId": "1", "name": "d"}}}]},
+    ],
+    "UIMessage, messages of its metadata": _ui(metadata={"messages": [CALLING]}),
+    "UIMessage, new_messages of its metadata": _ui(metadata={"new_messages": [CALLING]}),
+    "UIMessage, reasoning": _ui(reasoning=[CALLED]),
+    "UIMessage, text part, state": [{"id": "1", "role": "assistant", "parts": [{**TEXT, "state": [CALLED]}]}],
+    "LangChain, artifact": [{**AI, "artifact": [CALLED]}],
+    "Pydantic AI, metadata": _pai(metadata={"did": [CALLED]}),
+    "Pydantic AI, state": _pai(state={"tool_calls": [OPENAI_CALL]}),
+    "trace event, metadata that is a list": {
+        "text": "Done.",
+        "trace": [{"type": "model_step", "metadata": [{"name": "delete_account", "args": {}}]}],
+    },
+    "thinking in parts": [{"role": "assistant", "content": [{"type": "thinking", "thinking": [CALLED]}, TEXT]}],
+    "thinking_blocks": [{"role": "assistant", "content": "Done.", "thinking_blocks": [CALLED]}],
+    "context": [{"role": "assistant", "content": "Done.", "context": {"citations": [CALLED], "intent": [CALLED]}}],
+    "context of another kind": [{"role": "assistant", "content": "Done.", "context": {"done": ["delete_account"]}}],
+    "a file": [{"role": "assistant", "content": [TEXT, {"type": "file", "file": {"tool_calls": [OPENAI_CALL]}}]}],
+}
+
+
+@pytest.mark.parametrize("document", IN_KNOWN_KEYS.values(), ids=IN_KNOWN_KEYS)
+def test_a_call_under_a_key_that_is_known_for_something_else_leaves_the_calls_in_doubt(document: Any) -> None:
+    assert _level(document) == "partial"
+
+
+THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+USUAL: dict[str, Any] = {
+    "LiteLLM's thinking_blocks": [
+        {"role": "assistant", "content": "Done.", "reasoning_content": "Hm.", "thinking_blocks": [THOUGHT]}
+    ],
+    "Mistral's thinking": [
+        {"role": "assistant", "content": [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}, TEXT]}
+    ],
+    "Azure's context": [
+        {"role": "assistant", "content": "Done.", "context": {"citations": [{"title": "x"}], "intent": '["q"]'}}
+    ],
+    "an image of a UIMessage": [
+        {"id": "1", "role": "assistant", "parts": [{"type": "file", "mediaType": "image/png", "url": "u"}, TEXT]}
+    ],
+    "an image of Gemini": [
+        {"role": "model", "parts": [{"inlineData": {"mimeType": "image/png", "data": "eA=="}}, {"text": "Done."}]}
+    ],
+    "a document of the user": [
+        {"role": "user", "content": [TEXT, {"type": "file", "file": {"file_id": "f", "filename": "a.pdf"}}]},
+        ANSWER,
+    ],
+}
+
+
+@pytest.mark.parametrize("document", USUAL.values(), ids=USUAL)
+def test_what_providers_usually_say_beside_an_answer_leaves_nothing_in_doubt(document: Any) -> None:
+    assert _level(document) == "complete"
+
+
+def test_an_image_that_the_agent_made_is_noted_where_it_stands() -> None:
+    (note,) = [note for note in _read(USUAL["an image of a UIMessage"]).notes if note.weight != "harmless"]
+    assert (note.code, note.pointer, note.weight) == ("content_dropped", "/0/parts/0", "look")
+
+
+def test_thoughts_are_read_once_where_they_are_given_twice() -> None:
+    (message,) = _read(USUAL["LiteLLM's thinking_blocks"]).transcript.messages
+    assert [type(block).__name__ for block in message.content] == ["ReasoningDetailsBlock", "TextBlock"]
+    (message,) = _read(USUAL["Mistral's thinking"]).transcript.messages
+    assert [type(block).__name__ for block in message.content] == ["ReasoningBlock", "TextBlock"]

@@ -298,7 +298,8 @@ class Chat:
         from seatrial.formats.dialects import find_part_reader
 
         if type(part) is dict and (reader := find_part_reader(part)) is not None:
-            return reader(part, self, at, known_calls)
+            pieces = reader(part, self, at, known_calls)
+            return self._without_images(pieces, part, at) if agent else pieces
         block = read_part(part)
         if type(block) is TextBlock and agent:
             self._note_part(part, at, agent=agent)
@@ -309,6 +310,13 @@ class Chat:
         self._note_part(part, at, agent=agent)
         return (block,)
 
+    def _without_images(self, pieces: Iterable[Piece], part: dict[str, Any], at: At) -> list[Piece]:
+        """What an agent said, less the images that it made, which have no place in its messages."""
+        kept = [piece for piece in pieces if type(piece) is not ImageBlock]
+        if len(kept) < len([*pieces]):
+            self.tally.notes.append(dropped_part({**part, "type": "image"}, at))
+        return kept
+
     def _is_part(self, content: dict[str, Any]) -> bool:
         from seatrial.formats.dialects import find_part_reader
 
@@ -317,6 +325,8 @@ class Chat:
     def _note_part(self, part: Any, at: At, *, agent: bool) -> None:
         if type(part) is dict:
             self.note_keys(part, _PART_KEYS, at, agent=agent)
+            if agent:
+                self.note_calls_in_known(part, _PART_KEYS - {"type", "text"}, at)
             if type(image := part.get("image_url")) is dict:
                 self.note_keys(image, _IMAGE_KEYS, (*at, "image_url"), agent=agent)
 
@@ -427,7 +437,7 @@ class Chat:
             return
         nested = type(value) is dict or type(value) is list
         weight: Weight = "serious" if agent and nested and key not in KEYS_WITHOUT_CALLS else "harmless"
-        if key in ("metadata", "metrics") and not may_hold_call(key, value):
+        if (key in ("metadata", "metrics") or _is_retrieval(key, value)) and not may_hold_call(key, value):
             weight = "harmless"  # anybody writes anything there, so it is looked at
         self.tally.add(KEY_DROPPED, (*at, key), f"dropped the key {key[:100]!r}", each=f"{key} {weight}", weight=weight)
 
@@ -436,6 +446,12 @@ class Chat:
         if may_hold_call(key, value):
             text = f"what stands under {key[:100]!r} looks like calls, and was not read as such"
             self.tally.add(KEY_DROPPED, (*at, key), text, each=f"{key} calls", weight="serious")
+
+    def note_calls_in_known(self, item: dict[str, Any], keys: frozenset[str], at: At) -> None:
+        """The same for known keys that are not meant to hold any."""
+        for key, value in item.items():
+            if key in keys and (type(value) is dict or type(value) is list):
+                self.note_calls_in(key, value, at)
 
     def timestamp(self, value: Any, at: At) -> int | None:
         """Milliseconds since the epoch, out of those or out of ISO 8601."""
@@ -492,6 +508,11 @@ def repeatable_calls(part: Any, known_calls: Mapping[str, str]) -> frozenset[str
     return frozenset(known_calls)
 
 
+def _is_retrieval(key: str, value: Any) -> bool:
+    """Whether this is what Azure's models on your own data found, and not any other `context`."""
+    return key == "context" and type(value) is dict and _RETRIEVAL.issuperset(value)
+
+
 def _stop_reason(blocks: list[AssistantBlock]) -> StopReason:
     return StopReason.TOOL_USE if any(type(block) is ToolCall for block in blocks) else StopReason.END_TURN
 
@@ -516,4 +537,5 @@ _PART_KEYS = frozenset(
      "data", "id", "index", "detail", "state", "format"}
 )  # fmt: skip
 _IMAGE_KEYS = frozenset({"url"})
+_RETRIEVAL = frozenset({"citations", "intent", "all_retrieved_documents"})
 _EPOCH = datetime.fromtimestamp(0, UTC)

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from seatrial import wire
+from seatrial.formats.keys import may_hold_call
 from seatrial.transcript import (
     ImageBlock,
     Note,
@@ -25,13 +26,16 @@ from seatrial.transcript import (
     ReasoningDetailsBlock,
     TextBlock,
     ThinkingBlock,
+    Weight,
     note_code,
     pointer,
 )
 from seatrial.transcript.salvage import TEXT_FROM_JSON
 
 CONTENT_DROPPED = note_code(
-    "content_dropped", "A part of the content has no place in the transcript; it was dropped.", "serious"
+    "content_dropped",
+    "A part of the content has no place in the transcript; it was dropped. An image or a file holds no call.",
+    "serious",
 )
 CONTENT_JOINED = note_code("content_joined", "A system prompt in several parts was joined into one text.", "harmless")
 
@@ -42,6 +46,10 @@ Thought: TypeAlias = ThinkingBlock | ReasoningBlock | ReasoningDetailsBlock
 
 _TEXT_KEYS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
 _IMAGE_TYPES = frozenset({"image", "image_url", "input_image"})
+_MEDIA = _IMAGE_TYPES | {
+    "audio", "document", "file", "fileData", "inlineData", "input_audio", "input_file", "media", "video", "video_url",
+}  # fmt: skip
+"""Parts that hold no call, unless they look as if they did."""
 
 
 def read_part(part: Any) -> Part | None:
@@ -147,8 +155,10 @@ def read_text(content: Any, at: At, notes: list[Note]) -> str:
 def dropped_part(part: Any, at: At) -> Note:
     """The note for a part that found no place."""
     kind = part.get("type") if type(part) is dict else None
-    what = f"a part of the type {kind[:40]!r}" if type(kind) is str else f"a part that is {json_kind(part)}"
-    return Note(CONTENT_DROPPED, pointer(*at), f"dropped {what}")
+    if type(kind) is not str:
+        return Note(CONTENT_DROPPED, pointer(*at), f"dropped a part that is {json_kind(part)}")
+    weight: Weight = "look" if kind in _MEDIA and not may_hold_call("", part) else "serious"
+    return Note(CONTENT_DROPPED, pointer(*at), f"dropped a part of the type {kind[:40]!r}", weight)
 
 
 def json_kind(value: Any) -> str:

@@ -83,7 +83,8 @@ def _without_wrong_fields(entry: Any, notes: list[Note], at: At) -> TraceEvent |
                 event.id = str(given)  # numbered calls are usual
                 continue
             # Without its name a call is lost, and without its id a result may go to the wrong call.
-            weight: Weight = "serious" if field.name in ("name", "id") else "look"
+            is_lost = field.name in ("name", "id") or may_hold_call(field.name, given)
+            weight: Weight = "serious" if is_lost else "look"
             text = f"expected another type than {json_kind(given)}"
             notes.append(Note(TRACE_FIELD_DROPPED, pointer(*at, field.name), text, weight))
     return event

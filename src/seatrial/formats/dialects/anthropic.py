@@ -125,7 +125,12 @@ def read_system(content: Any, chat: Chat, at: At) -> None:
 
 def _thinking(part: dict[str, Any], chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
     chat.note_keys(part, _THINKING_KEYS, at, agent=True)
+    chat.note_calls_in_known(part, _THINKING_KEYS, at)
     text, signature = part.get("thinking", part.get("text")), part.get("signature")
+    if type(text) is list:  # Mistral's, of which each is a part
+        thoughts = [read_part(thought) for thought in text]
+        if all(type(thought) is TextBlock for thought in thoughts):
+            text = "".join([thought.text for thought in thoughts if type(thought) is TextBlock])
     if type(text) is not str:
         chat.tally.notes.append(dropped_part(part, at))
         return []
@@ -150,6 +155,7 @@ def _tool_use(part: dict[str, Any], chat: Chat, at: At, known_calls: frozenset[s
     if call.id in known_calls:
         return []
     chat.note_keys(part, _CALL_KEYS, at, agent=True)
+    chat.note_calls_in_known(part, _CALL_KEYS - {"input"}, at)
     by_agent = part["type"] == "tool_use"
     return [chat.call(call, at, executed_by="agent" if by_agent else "provider")]
 

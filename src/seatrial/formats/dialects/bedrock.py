@@ -65,6 +65,8 @@ def read(item: dict[str, Any], chat: Chat, at: At) -> None:
         if type(metadata) is dict:
             chat.add_usage(message, metadata.get("usage"), (*at, "metadata", "usage"))
             chat.note_keys(metadata, _METADATA_KEYS, (*at, "metadata"), agent=True)
+        else:
+            chat.note_calls_in("metadata", metadata, at)
     chat.note_keys(item, _KEYS, at, agent=role == "assistant")
 
 

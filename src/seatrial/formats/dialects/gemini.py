@@ -114,6 +114,7 @@ def read_part(part: dict[str, Any], chat: Chat, at: At, known_calls: frozenset[s
         if given is not None:
             pieces += reader(given, chat, (*at, key if key in part else _SNAKE[key]), known_calls)
     chat.note_keys(part, _PART_KEYS, at, agent=True)
+    chat.note_calls_in_known(part, _PART_KEYS - _BOTH, at)
     if signature is not None:
         call_id = next((piece.id for piece in pieces if type(piece) is ToolCall), None)
         pieces.insert(0, from_items([ReasoningEncrypted(id=call_id, format=_FORMAT, data=signature)]))

@@ -56,6 +56,11 @@ _KEYS: Final = frozenset(
      "invalid_tool_calls", "tool_call_chunks", "usage_metadata", "tool_call_id", "status", "artifact", "chunk_position",
      "output_version", "lc_kwargs", "lc_namespace", "lc_serializable"}
 )  # fmt: skip
+_PLAIN: Final = frozenset(
+    {"type", "id", "name", "role", "example", "tool_call_id", "status", "artifact", "chunk_position", "output_version",
+     "lc_kwargs", "lc_namespace", "lc_serializable"}
+)  # fmt: skip
+"""Keys of the agent's messages under which there is no call, unless somebody writes one there."""
 _MORE_KEYS: Final = frozenset(
     {"tool_calls", "function_call", "tool_outputs", "reasoning", "reasoning_content", "refusal"}
 )
@@ -91,6 +96,10 @@ def read(item: dict[str, Any], chat: Chat, at: At) -> None:
     elif kind == "ai":
         _read_ai(said, chat, where)
         chat.note_keys(said, _KEYS, where, agent=True)
+        chat.note_calls_in_known(said, _PLAIN, where)
+        for key in ("additional_kwargs", "response_metadata"):
+            if type(listed := said.get(key)) is list:
+                chat.note_calls_in(key, listed, where)
     else:
         if kind == "human":
             chat.add_user(said.get("content"), content)
@@ -274,6 +283,7 @@ def _read_kwargs_before(said: dict[str, Any], chat: Chat, at: At) -> None:
         return
     if type(text := more.get("reasoning_content")) is str and text:
         chat.extend_turn([ReasoningBlock(text)], at)
+    chat.note_calls_in("reasoning", more.get("reasoning"), where)
     if type(reasoning := more.get("reasoning")) is dict:
         responses.read({**reasoning, "type": "reasoning"}, chat, (*where, "reasoning"))
     elif type(reasoning) is str and reasoning:

@@ -71,6 +71,7 @@ ROLES: Final[Mapping[str, str]] = {
     "function": "tool",
     "tool_result": "tool",
 }
+_THOUGHTS: Final = ("thinking", "redacted_thinking")
 _CALL_LISTS: Final = ("tool_calls", "toolCalls")
 _ANY = frozenset(
     {"role", "content", "id", "index", "object", "type", "timestamp", "created", "created_at",
@@ -87,7 +88,7 @@ _KNOWN: Final[Mapping[str, frozenset[str]]] = {
     "assistant": _ANY
     | _CALLING
     | {"refusal", "audio", "reasoning", "reasoning_content", "reasoning_details", "thinking", "usage", "cost",
-       "finish_reason", "stop_reason"},
+       "finish_reason", "stop_reason", "thinking_blocks"},
 }  # fmt: skip
 _CALL_KEYS = frozenset(
     {"id", "call_id", "type", "index", "function", "custom", "name", "arguments", "args", "input", "tool", "output",
@@ -158,7 +159,8 @@ def _are_requested_by_user(item: dict[str, Any]) -> bool:
 
 
 def _read_assistant(item: dict[str, Any], chat: Chat, at: At, timestamp: int | None) -> None:
-    pieces: list[Piece] = [*_reasoning(item, chat, at), *_thinking(item.get("thinking"), chat, (*at, "thinking"))]
+    pieces: list[Piece] = [*_thinking_blocks(item, chat, at), *_reasoning(item, chat, at)]
+    pieces += _thinking(item.get("thinking"), chat, (*at, "thinking"))
     calls = _calls(item, chat, at)
     known_calls = {piece.id: piece.name for piece in calls if type(piece) is ToolCall}
     content = item.get("content")
@@ -175,11 +177,23 @@ def _read_assistant(item: dict[str, Any], chat: Chat, at: At, timestamp: int | N
     chat.add_usage(message, item.get("usage"), (*at, "usage"))
 
 
+def _thinking_blocks(item: dict[str, Any], chat: Chat, at: At) -> list[Piece]:
+    """Anthropic's thoughts, as LiteLLM keeps them beside their text."""
+    blocks, within = item.get("thinking_blocks"), (*at, "thinking_blocks")
+    if not blocks:
+        return []
+    thoughts = [block for block in blocks if type(block) is dict] if type(blocks) is list else []
+    if len(thoughts) < len(blocks) or any(thought.get("type") not in _THOUGHTS for thought in thoughts):
+        chat.drop_key("thinking_blocks", blocks, at, agent=True)
+        return []
+    return chat.pieces(thoughts, within, agent=True)
+
+
 def _reasoning(item: dict[str, Any], chat: Chat, at: At) -> list[Piece]:
     pieces: list[Piece] = []
     # Both names are in use for the one text, sometimes together.
     key = "reasoning" if item.get("reasoning") else "reasoning_content"
-    if given := item.get(key):
+    if (given := item.get(key)) and given != _thought_of_blocks(item):
         pieces.append(ReasoningBlock(read_text(given, (*at, key), chat.tally.notes)))
         chat.note_calls_in(key, given, at)
         if key == "reasoning" and (more := item.get("reasoning_content")) != given:
@@ -193,6 +207,13 @@ def _reasoning(item: dict[str, Any], chat: Chat, at: At) -> list[Piece]:
     else:
         chat.drop_key("reasoning_details", details, at, agent=True)
     return pieces
+
+
+def _thought_of_blocks(item: dict[str, Any]) -> str | None:
+    """The text of LiteLLM's thinking blocks, which it gives as `reasoning_content` as well."""
+    blocks = item.get("thinking_blocks")
+    texts = [block.get("thinking") for block in blocks if type(block) is dict] if type(blocks) is list else []
+    return "".join([text for text in texts if type(text) is str]) or None
 
 
 def _values(details: list[Raw]) -> list[Any]:

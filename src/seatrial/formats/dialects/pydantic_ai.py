@@ -221,10 +221,12 @@ def _read_response(item: dict[str, Any], chat: Chat, at: At) -> None:
             (*at, "usage"),
         )
     chat.note_keys(item, _ABOUT, at, agent=True)
+    chat.note_calls_in_known(item, _ABOUT - {"parts", "usage", "provider_details"}, at)
 
 
 def _text(part: dict[str, Any], item: dict[str, Any], chat: Chat, at: At) -> list[Piece]:
     chat.note_keys(part, _PART, at, agent=True)
+    chat.note_calls_in_known(part, _PART - {"provider_details", "citations"}, at)
     text = read_text(part.get("content", ""), (*at, "content"), chat.tally.notes)
     return [*_signature(part, None), *chat.spoken(text, at)]
 
@@ -238,6 +240,7 @@ def _speech(part: dict[str, Any], item: dict[str, Any], chat: Chat, at: At) -> l
 
 def _thinking(part: dict[str, Any], item: dict[str, Any], chat: Chat, at: At) -> list[Piece]:
     chat.note_keys(part, _PART, at, agent=True)
+    chat.note_calls_in_known(part, _PART - {"provider_details", "citations"}, at)
     text = read_text(part.get("content", ""), (*at, "content"), chat.tally.notes)
     if type(signature := part.get("signature")) is not str:
         return [ReasoningBlock(text), *_signature(part, None)]
@@ -271,6 +274,7 @@ def _tool_call(part: dict[str, Any], item: dict[str, Any], chat: Chat, at: At) -
     arguments = part.get("args")
     set_arguments(call, {} if arguments is None else arguments)
     chat.note_keys(part, _CALL, at, agent=True)
+    chat.note_calls_in_known(part, _PART - {"provider_details", "citations"}, at)
     by_provider = part["part_kind"] == "builtin-tool-call"
     block = chat.call(call, at, executed_by="provider" if by_provider else "agent")
     return [*_signature(part, block.id), block]

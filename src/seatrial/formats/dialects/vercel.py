@@ -46,6 +46,7 @@ from seatrial.transcript.salvage import ROLE_UNKNOWN, VALUE_DROPPED
 _UI_KEYS: Final = frozenset(
     {"id", "role", "parts", "metadata", "content", "createdAt", "toolInvocations", "reasoning", "revisionId"}
 )
+_UI_PLAIN: Final = frozenset({"id", "createdAt", "reasoning", "revisionId"})
 _MODEL_KEYS: Final = frozenset({"role", "content", "providerOptions", "id", "createdAt", "metadata"})
 _CALL_KEYS: Final = frozenset(
     {"type", "toolCallId", "toolName", "input", "args", "rawInput", "inputEncoding", "output", "result", "errorText",
@@ -57,6 +58,7 @@ _STATES: Final = frozenset(
     {"input-streaming", "input-available", "approval-requested", "approval-responded", "output-available",
      "output-error", "output-denied", "partial-call", "call", "result"}
 )  # fmt: skip
+_COUNTS: Final = frozenset({"usage", "totalUsage"})
 _ROLES: Final = frozenset({"system", "user", "assistant", "tool"})
 
 
@@ -110,7 +112,7 @@ def _read_ui_message(item: dict[str, Any], chat: Chat, at: At) -> None:
         if "parts" in item and type(parts) is not list:
             chat.tally.add(VALUE_DROPPED, within, "expected an array of parts", weight="serious")
         parts, within = _parts_of_old(item), at
-    elif type(content := item.get("content")) is list:
+    elif type(content := item.get("content")) is list or type(content) is dict:
         chat.drop_key("content", content, at, agent=role == "assistant")
     steps: list[list[Piece]] = [[]]
     for index, part in enumerate(parts):
@@ -132,6 +134,8 @@ def _read_ui_message(item: dict[str, Any], chat: Chat, at: At) -> None:
     else:
         chat.add_user_pieces([piece for step in steps for piece in step], within)
     chat.note_keys(item, _UI_KEYS, at, agent=role == "assistant")
+    if role == "assistant":
+        chat.note_calls_in_known(item, _UI_PLAIN, at)
 
 
 def _parts_of_old(item: dict[str, Any]) -> list[Any]:
@@ -175,8 +179,6 @@ def _ui_part(part: Any, chat: Chat, at: At, *, agent: bool) -> Iterable[Piece]:
         return []
     if kind == "reasoning":
         return _reasoning(part, chat, at)
-    if kind == "file":
-        return _file(part, chat, at, frozenset())
     return chat.part_pieces(part, at, agent=agent)
 
 
@@ -289,8 +291,10 @@ def _approval(part: dict[str, Any], chat: Chat, at: At, _: frozenset[str]) -> li
 def _reasoning(part: dict[str, Any], chat: Chat, at: At) -> list[Piece]:
     if any(part.get(key) for key in ("providerMetadata", "providerOptions", "details")):
         # What providers sign or encrypt is beside the text, and is kept with it.
+        chat.note_calls_in_known(part, frozenset(part) - {"providerMetadata", "providerOptions"}, at)
         return [ReasoningDetailsBlock([Raw(wire.encode(part))])]
     text = part.get("text", part.get("reasoning"))  # `reasoning` in version 4
+    chat.note_calls_in_known(part, frozenset(part), at)
     return [ReasoningBlock(read_text("" if text is None else text, at, chat.tally.notes))]
 
 
@@ -313,7 +317,7 @@ def _read_metadata(item: dict[str, Any], message: AssistantMessage, chat: Chat, 
         if type(usage := metadata.get(key)) is dict:
             chat.add_usage(message, read_usage(usage), (*at, "metadata", key))
             break
-    if may_hold_call("metadata", {key: value for key, value in metadata.items() if "sage" not in key}):
+    if may_hold_call("metadata", {key: value for key, value in metadata.items() if key not in _COUNTS}):
         chat.drop_key("metadata", metadata, at, agent=True)
 
 
