@@ -318,7 +318,10 @@ def _streamed(events: list[Event], fault: Fault | None = None) -> Reply:
 
 
 def test_calls_of_an_earlier_attempt_leave_the_calls_of_the_run_in_doubt(store: Store) -> None:
-    called: list[Event] = [ToolCallStart(tool_call_id="c", tool_call_name="delete_account"), ToolCallEnd(tool_call_id="c")]
+    called: list[Event] = [
+        ToolCallStart(tool_call_id="c", tool_call_name="delete_account"),
+        ToolCallEnd(tool_call_id="c"),
+    ]
     said: list[Event] = [TextMessageChunk(message_id="m", delta="ok")]
 
     async def answer(request: RunRequest, emit: Emit) -> Reply:

@@ -11,6 +11,7 @@ from seatrial import formats
 from seatrial.formats.keys import may_hold_call
 from seatrial.formats.reading import Reading
 from seatrial.trajectory import extract
+from seatrial.transcript import AssistantMessage, ReasoningBlock, ReasoningDetailsBlock, TextBlock
 
 ANSWER = {"role": "assistant", "content": "Done."}
 OPENAI_CALL = {"id": "c1", "type": "function", "function": {"name": "delete_account", "arguments": "{}"}}
@@ -402,7 +403,7 @@ def test_an_image_that_the_agent_made_is_noted_where_it_stands() -> None:
 
 
 def test_thoughts_are_read_once_where_they_are_given_twice() -> None:
-    (message,) = _read(USUAL["LiteLLM's thinking_blocks"]).transcript.messages
-    assert [type(block).__name__ for block in message.content] == ["ReasoningDetailsBlock", "TextBlock"]
-    (message,) = _read(USUAL["Mistral's thinking"]).transcript.messages
-    assert [type(block).__name__ for block in message.content] == ["ReasoningBlock", "TextBlock"]
+    for name, kind in (("LiteLLM's thinking_blocks", ReasoningDetailsBlock), ("Mistral's thinking", ReasoningBlock)):
+        (message,) = _read(USUAL[name]).transcript.messages
+        assert isinstance(message, AssistantMessage)
+        assert [type(block) for block in message.content] == [kind, TextBlock]

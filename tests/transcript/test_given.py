@@ -139,7 +139,7 @@ WITHOUT_ID = "seatrial_call_1_0"
 
 @pytest.mark.parametrize("last", [said("b"), said("c"), called("pay", "3")])
 def test_the_agents_own_turn_is_its_own_when_the_instruction_repeats_an_earlier_request(last: Message) -> None:
-    told = [UserMessage("a"), called("refund", "2"), result("2"), last]
+    told: list[Message] = [UserMessage("a"), called("refund", "2"), result("2"), last]
     assert marked(told, REPEATED) == ([0], [])
 
 
@@ -149,7 +149,8 @@ def test_a_repeated_request_without_calls_leaves_the_agent_its_answer() -> None:
 
 def test_a_whole_conversation_with_a_repeated_request_is_given_whatever_the_ids() -> None:
     for call_id in ("1", "2", WITHOUT_ID):
-        told = [UserMessage("a"), called("refund", call_id), result(call_id), said("b"), UserMessage("a"), said("d")]
+        told: list[Message] = [UserMessage("a"), called("refund", call_id), result(call_id), said("b")]
+        told += [UserMessage("a"), said("d")]
         assert marked(told, REPEATED) == ([0, 1, 2, 3, 4], [])
 
 
@@ -158,7 +159,7 @@ def test_the_ids_of_given_calls_tell_that_a_conversation_without_the_repeated_in
 
 
 def test_a_call_without_an_id_behind_a_repeated_request_is_a_serious_guess() -> None:
-    told = [UserMessage("a"), called("refund", WITHOUT_ID), result(WITHOUT_ID), said("done again")]
+    told: list[Message] = [UserMessage("a"), called("refund", WITHOUT_ID), result(WITHOUT_ID), said("done again")]
     given, notes = marked(told, REPEATED)
     assert given == [0, 1, 2]
     assert [(note.code, note.weight) for note in notes] == [(GIVEN_OR_REPEATED, "serious")]

@@ -173,7 +173,7 @@ def _repeated_request() -> Iterator[Entry]:
     for grader in ("forbidden", "maximums"):
         config = GRADERS[grader]
         for ending in ([said], [HISTORY[3]], [*LISTS["openai"](INNOCENT)[1:]]):
-            name = f"the same call again, {grader}, ending in {len(ending)} x {str(ending[-1]['content'])}"
+            name = f"the same call again, {grader}, ending in {len(ending)} x {ending[-1]['content']}"
             yield Entry(name, [*own, *ending], config, "failed", guilty=True, history=REPEATED)
         for calls, wanted in ((INNOCENT, "passed"), (GUILTY, "failed")):
             whole = [*REPEATED, *LISTS["openai"](calls)]

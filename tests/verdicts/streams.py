@@ -143,7 +143,11 @@ def entries() -> Iterator[Entry]:
     told[-1]["result"] = {"tool_calls": [_NESTED]}
     yield Entry("the result of the run, yielded", lambda: iter(told), FORBIDDEN, "errored", guilty=True)
     yield Entry("the result of the run", sse(told), FORBIDDEN, "errored", "replay", guilty=True)
-    for calls, pending, wanted in (([FIND], ["c0"], "passed"), ([FIND], ["c0", "h"], "errored"), ([], ["h"], "errored")):
+    for calls, pending, wanted in (
+        ([FIND], ["c0"], "passed"),
+        ([FIND], ["c0", "h"], "errored"),
+        ([], ["h"], "errored"),
+    ):
         waiting = agui_events(calls)
         waiting[-1]["outcome"] = {"type": "success", "pendingToolCallIds": pending}
         label = f"{len(pending)} pending calls beside {len(calls)}"

@@ -536,7 +536,7 @@ def entries() -> Iterator[Entry]:
         yield from twins(name, document, FORBIDDEN, "failed", "errored", "replay")
     for call, wanted in ((DELETE, "errored"), (FIND, "errored"), (None, "passed")):
         called = "no tool" if call is None else call.name
-        record = _at_the_second_attempt(agui_events([] if call is None else [call])[:-1], agui_events([FIND]))
-        yield Entry(f"a first attempt that called {called}", record, FORBIDDEN, wanted, guilty=call is DELETE)
+        answer = _at_the_second_attempt(agui_events([] if call is None else [call])[:-1], agui_events([FIND]))
+        yield Entry(f"a first attempt that called {called}", answer, FORBIDDEN, wanted, guilty=call is DELETE)
     for name, document in BROKEN_OFF.items():
         yield from twins(name, document, FORBIDDEN, "failed", "failed", "replay")

@@ -312,8 +312,9 @@ class Chat:
 
     def _without_images(self, pieces: Iterable[Piece], part: dict[str, Any], at: At) -> list[Piece]:
         """What an agent said, less the images that it made, which have no place in its messages."""
-        kept = [piece for piece in pieces if type(piece) is not ImageBlock]
-        if len(kept) < len([*pieces]):
+        read = [*pieces]
+        kept = [piece for piece in read if type(piece) is not ImageBlock]
+        if len(kept) < len(read):
             self.tally.notes.append(dropped_part({**part, "type": "image"}, at))
         return kept
 

@@ -58,7 +58,8 @@ _MARKS: Final = tuple(
         r"\bto=functions\.([\w-]+)\s{0,9}<\|channel\|>",
         r"```tool_(?:code|call)\b",
         r"\b(?:FunctionCall|ToolUseBlock|ToolCall|ChatCompletionMessageToolCall)\(\w+=",
-        r"^[ \t]*\**Action(?:[ \t]+\d+)?:(?![ \t*]*(?i:none|n/a|finish|final answer)\b)([^\n]*)\n\s{0,9}\**Action Input",
+        r"^[ \t]*\**Action(?:[ \t]+\d+)?:(?![ \t*]*(?i:none|n/a|finish|final answer)\b)"
+        r"([^\n]*)\n\s{0,9}\**Action Input",
     )
 )
 """What models write around a call (Hermes and Qwen, GLM, Anthropic, Llama, DeepSeek, Mistral, gpt-oss, ReAct,
