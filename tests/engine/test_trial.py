@@ -394,3 +394,12 @@ def test_an_agent_that_says_and_does_nothing_has_not_answered(store: Store, retu
     assert (run.fault.error_class if run.fault is not None else None) == (
         "agent_output_missing" if status == "failed" else None
     )
+
+
+def test_an_agent_that_answers_with_an_image_alone_has_answered(store: Store) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        part = {"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,eA=="}
+        return read_returned([{"id": "1", "role": "assistant", "parts": [part]}])
+
+    experiment, _ = run_suite(store, a_suite(1), {"crew": Scripted(answer)})
+    assert only_run(store, experiment).status == "completed"

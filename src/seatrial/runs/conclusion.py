@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.formats.chat import messages_from_objects
+from seatrial.formats.parts import CONTENT_DROPPED
 from seatrial.formats.reading import Reading
 from seatrial.runs.case import Case
 from seatrial.runs.run import Run
@@ -39,8 +40,10 @@ def given_messages(case: Case) -> list[Message]:
 
 def says_nothing(run: Run) -> bool:
     """Whether an agent ended without an answer: with no text to be seen, no result, and no call."""
-    if run.reading is None or run.steps or any(note.serious for note in run.reading.notes):
-        return False  # what was dropped may have been the answer
+    if run.reading is None or run.steps:
+        return False
+    if any(note.serious or note.code == CONTENT_DROPPED for note in run.reading.notes):
+        return False  # what was dropped may have been the answer, an image perhaps
     transcript = run.reading.transcript
     return not (transcript.final_text() or "").strip() and "result" not in transcript.metadata
 
