@@ -6,7 +6,6 @@ import pytest
 from strategies.reported import HOSTILE, detail, hostile_report, report, row, rows_of
 
 from seatrial.reports.rows import RunDetail
-from seatrial.reports.table import table, width
 from seatrial.reports.terminal import MAX_LISTED, terminal_summary
 from seatrial.store import GraderCounts
 from seatrial.transcript import Note
@@ -93,11 +92,6 @@ def test_nothing_that_an_agent_says_steers_the_terminal_or_breaks_a_line(text: s
     shown = terminal_summary(hostile_report(text))
     assert not UNSAFE.search(shown)
     assert terminal_summary(hostile_report("plain")).count("\n  failed") == shown.count("\n  failed") == 1
-
-
-def test_columns_stay_straight_beside_wide_and_combining_letters() -> None:
-    lines = table(["agent", "runs"], [["日本", "1"], ["cafe\u0301", "22"], ["plain", "333"]])
-    assert {width(line) for line in lines} == {width(lines[0])}
 
 
 def test_what_belongs_to_no_run_is_told_with_its_agent() -> None:

@@ -8,7 +8,7 @@ import ipaddress
 import socket
 import ssl
 from collections.abc import Callable
-from types import SimpleNamespace
+from contextvars import ContextVar
 from typing import Any, Self, TypeAlias
 
 import aiohttp
@@ -27,6 +27,9 @@ READ_BYTES = 64 * 1024
 
 _LARGE_BODY = 2**20
 """aiohttp writes bytes in one go, and warns of it when they are more than this; a file it writes in pieces."""
+
+_ON_CONNECTED: ContextVar[Callable[[], None] | None] = ContextVar("on_connected", default=None)
+"""What the request of the current task asked to be called; aiohttp's own hooks for it cost more than they are worth."""
 
 IpAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -52,8 +55,6 @@ class AiohttpTransport:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        tracing = aiohttp.TraceConfig()
-        tracing.on_request_headers_sent.append(_report_connected)
         self._connector = _Connector(
             limit=0,
             keepalive_timeout=KEEPALIVE_S,
@@ -68,7 +69,6 @@ class AiohttpTransport:
             skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
             auto_decompress=False,
             read_bufsize=READ_BYTES,
-            trace_configs=[tracing],
         )
         return self
 
@@ -81,6 +81,7 @@ class AiohttpTransport:
         if self._session is None:
             raise RuntimeError("the transport was not entered")
         body = request.body
+        _ON_CONNECTED.set(request.on_connected)
         try:
             response = await self._session.request(
                 request.method,
@@ -89,7 +90,6 @@ class AiohttpTransport:
                 data=io.BytesIO(body) if body is not None and len(body) > _LARGE_BODY else body,
                 ssl=self._tls_for(request.url),
                 allow_redirects=False,
-                trace_request_ctx=request.on_connected,
             )
         except (aiohttp.ClientError, OSError, UnicodeError) as error:
             raise self._failure(error, begun=False) from None
@@ -101,6 +101,7 @@ class AiohttpTransport:
     async def connect(self, url: yarl.URL) -> None:
         if self._connector is None:
             raise RuntimeError("the transport was not entered")
+        _ON_CONNECTED.set(None)
         request = aiohttp.ClientRequest("GET", url, loop=asyncio.get_running_loop(), ssl=self._tls_for(url))
         try:
             connection = await self._connector.connect(request, [], self._timeout)
@@ -194,8 +195,11 @@ class _Connector(aiohttp.TCPConnector):
         while True:
             connection = await super().connect(req, traces, timeout)
             if connection.protocol is not None and not connection.protocol.should_close:
-                return connection
+                break
             connection.close()
+        if (report := _ON_CONNECTED.get()) is not None:
+            report()
+        return connection
 
 
 class _ForbiddenAddressError(OSError):
@@ -233,12 +237,6 @@ def _watch(response: aiohttp.ClientResponse, failure: Callable[[str], TransportE
 
     closed.add_done_callback(on_closed)
     return stop_watching
-
-
-async def _report_connected(session: aiohttp.ClientSession, context: SimpleNamespace, params: object) -> None:
-    report: Callable[[], None] | None = context.trace_request_ctx
-    if report is not None:
-        report()
 
 
 def _reason(error: BaseException | None) -> str | None:

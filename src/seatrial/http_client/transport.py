@@ -19,7 +19,7 @@ class HttpRequest(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = {}
     body: bytes | None = None
     on_connected: Callable[[], None] | None = None
-    """Called when there is a connection and the request is being written."""
+    """Called once there is a connection for it, before it is written."""
 
 
 class HttpResponse:
