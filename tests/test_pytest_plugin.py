@@ -425,7 +425,7 @@ def test_runs_are_kept_in_a_store_that_was_named(project: pytest.Pytester) -> No
     with open_store(project.path / "runs.db") as store:
         of_suite = store.resolve_experiment("shop")
         assert of_suite.status == "finished"
-        assert [(counts.agent, counts.outcomes) for counts in store.agent_counts(of_suite.experiment_id)] == [
+        assert [(found.agent, found.outcomes) for found in store.totals(of_suite.experiment_id).agents] == [
             ("good", {"passed": 1, "failed": 1})
         ]
         of_test = store.resolve_experiment("test_runs_are_kept_in_a_store_that_was_named.py::test_hi")

@@ -81,7 +81,7 @@ def test_each_run_is_read_once_for_its_details_however_many_pages_its_case_has(
 
 def test_the_summary_is_what_the_store_counts(store: Store) -> None:
     report = stored_report(store, "exp-1")
-    for summary, counts in zip(report.summary.agents, store.agent_counts("exp-1"), strict=True):
+    for summary, counts in zip(report.summary.agents, store.totals("exp-1").agents, strict=True):
         assert (summary.agent, summary.runs) == (counts.agent, counts.runs)
         assert summary.passed == counts.outcomes["passed"]
         assert summary.errored == counts.outcomes["errored"] == 1

@@ -100,8 +100,8 @@ def test_agents_are_counted(filled: Store) -> None:
         records.run(0, agent="other", status="cancelled", judgement=None),
     ):
         filled.record_run(run).wait()
-    crew, other = filled.agent_counts("exp-1")
-    assert (crew.agent, crew.runs, crew.attempts) == ("crew", 4, 4)
+    crew, other = filled.totals("exp-1").agents
+    assert (crew.agent, crew.runs, crew.sums["attempts"].total) == ("crew", 4, 4)
     assert crew.outcomes == {"passed": 1, "failed": 1, "errored": 1, "ungraded": 1}
     assert crew.error_classes == {"agent_5xx": 1}
     assert (other.agent, other.outcomes, other.error_classes) == ("other", {"cancelled": 1}, {})
@@ -112,8 +112,8 @@ def test_the_matrix_has_a_cell_for_every_case_and_agent(filled: Store) -> None:
         filled.record_run(records.run(4, trial=trial, judgement=judgement)).wait()  # type: ignore[arg-type]
     filled.record_run(records.run(2)).wait()
     first, second = filled.matrix("exp-1")
-    assert (first.case_id, first.outcomes, first.score) == ("case-2", {"passed": 1}, 1.0)
-    assert (second.case_id, second.outcomes) == ("case-4", {"passed": 1, "failed": 2, "errored": 1})
+    assert (first.case_id, first.passed, first.runs, first.score) == ("case-2", 1, 1, 1.0)
+    assert (second.case_id, second.passed, second.failed, second.errored) == ("case-4", 1, 2, 1)
     assert second.score == pytest.approx(1 / 3)
 
 
@@ -178,7 +178,7 @@ def test_a_summary_says_how_complete_the_calls_are(filled: Store) -> None:
 
 def test_an_experiment_without_runs_counts_nothing(filled: Store) -> None:
     assert filled.note_totals("exp-1") == NoteTotals()
-    assert not any([filled.agent_counts("exp-1"), filled.matrix("exp-1"), filled.grader_counts("exp-1")])
+    assert not any([filled.totals("exp-1").agents, filled.matrix("exp-1"), filled.grader_counts("exp-1")])
     assert filled.done_keys("exp-1") == {}
 
 
@@ -189,7 +189,7 @@ def test_what_another_store_wrote_is_seen_at_once(filled: Store, where: str) -> 
 
 
 def test_unknown_experiments_are_not_found(filled: Store) -> None:
-    for read in (filled.done_keys, filled.runs, filled.matrix, filled.agent_counts, filled.grader_counts):
+    for read in (filled.done_keys, filled.runs, filled.matrix, filled.totals, filled.grader_counts):
         with pytest.raises(SeatrialError) as caught:
             read("nope")
         assert caught.value.code == "not_found"

@@ -125,7 +125,7 @@ def test_a_run_is_replaced_with_all_its_parts_when_that_is_asked_for(filled: Sto
     assert filled.run("again") == again
     assert filled.events("again") == [(0, b"4")]
     assert len(filled.runs("exp-1")) == 1
-    assert filled.agent_counts("exp-1")[0].runs == 1
+    assert filled.totals("exp-1").agents[0].runs == 1
 
 
 def test_one_bad_run_takes_no_other_with_it(filled: Store, caplog: pytest.LogCaptureFixture) -> None:

@@ -9,6 +9,7 @@ from seatrial.reports.report import Report, report_on
 from seatrial.reports.rows import (
     CallLine,
     CompletenessLine,
+    CountedRows,
     NoteCount,
     NoteLine,
     RunDetail,
@@ -150,7 +151,7 @@ def source(
     def given(*, agent: str | None = None, detailed: bool = False) -> Iterator[RunRow]:
         return (row for row in rows if agent is None or row.agent == agent)
 
-    return Source(experiment, given, graders or [], note_totals or NoteTotals())
+    return Source(experiment, given, CountedRows(given), graders or [], note_totals or NoteTotals())
 
 
 def report(rows: Sequence[RunRow], **fields: Any) -> Report:

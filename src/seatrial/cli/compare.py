@@ -125,7 +125,7 @@ def _side(store: Store, ref: str) -> tuple[Source, list[str], bool]:
         if error.code != "not_found" or not name:
             raise
         experiment = store.resolve_experiment(name)
-    agents = [counts.agent for counts in store.agent_counts(experiment.experiment_id)]
+    agents = [totals.agent for totals in store.totals(experiment.experiment_id, flaky=0).agents]
     if agent and agent not in agents:
         raise SeatrialError(
             "not_found",

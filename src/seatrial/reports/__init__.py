@@ -5,7 +5,7 @@ from seatrial.reports.compare_text import comparison_markdown, comparison_termin
 from seatrial.reports.gate import Gate, gate_of, objections
 from seatrial.reports.notes import closing_line
 from seatrial.reports.report import Report, report_on
-from seatrial.reports.rows import Cell, RunDetail, RunRow, Source, matrix
+from seatrial.reports.rows import RunDetail, RunRow, Source, matrix
 from seatrial.reports.stored import stored, stored_report
 from seatrial.reports.summary import AgentSummary, Summary, summarise
 from seatrial.reports.terminal import terminal_summary
@@ -14,7 +14,6 @@ from seatrial.reports.write import FORMS, Form, write_pieces, write_reports
 __all__ = [
     "FORMS",
     "AgentSummary",
-    "Cell",
     "Comparison",
     "Form",
     "Gate",

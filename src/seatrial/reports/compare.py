@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from seatrial.errors import SeatrialError
-from seatrial.reports.rows import Cell, RunRow, Source
+from seatrial.reports.rows import Source
 from seatrial.reports.statistics import Interval, mcnemar, paired_bootstrap
-from seatrial.reports.summary import AgentSummary, summarise
+from seatrial.reports.summary import AgentSummary, summary_of
 from seatrial.runs import Experiment, Run
+from seatrial.store import Cell
 from seatrial.trajectory.comparison import RunDiff
 from seatrial.trajectory.comparison import compare as compare_steps
 from seatrial.trajectory.completeness import Level
@@ -108,7 +109,7 @@ def compare(a: Source, b: Source, agent_a: str, agent_b: str, run_of: RunOf | No
     """Compare an agent of one experiment with an agent of another, or of the same."""
     side_a, cells_a = _side(a, agent_a)
     side_b, cells_b = _side(b, agent_b)
-    changes: list[CaseChange] = []
+    changed: list[str] = []
     differences: list[float] = []
     sum_a = sum_b = 0.0
     unpaired: list[str] = [case_id for case_id in cells_b if case_id not in cells_a]
@@ -121,7 +122,7 @@ def compare(a: Source, b: Source, agent_a: str, agent_b: str, run_of: RunOf | No
         sum_b += cell_b.rate
         differences.append(cell_b.rate - cell_a.rate)
         if cell_a.rate != cell_b.rate:
-            changes.append(_change(case_id, cell_a, cell_b))
+            changed.append(case_id)
     paired = len(differences)
     if not paired:
         which = f"{agent_a!r} on both sides" if agent_a == agent_b else f"both {agent_a!r} and {agent_b!r}"
@@ -130,9 +131,17 @@ def compare(a: Source, b: Source, agent_a: str, agent_b: str, run_of: RunOf | No
             f"there is nothing to compare: no case has a graded run of {which}",
             hint="runs that errored cannot be compared; cases are paired by their ids",
         )
+    changes = [_change(case_id, cells_a[case_id], cells_b[case_id]) for case_id in changed]
     # Stable, so that equals stay in the order of the suite.
     worse = sorted([change for change in changes if change.difference < 0], key=_badness)
     better = sorted([change for change in changes if change.difference > 0], key=_badness, reverse=True)
+    listed = [change.case_id for change in worse[:MAX_LISTED] + better[:MAX_LISTED]]
+    a.counts.add_examples([cells_a[case_id] for case_id in listed])
+    b.counts.add_examples([cells_b[case_id] for case_id in listed])
+    regressions, improvements = [
+        [_change(change.case_id, cells_a[change.case_id], cells_b[change.case_id]) for change in some[:MAX_LISTED]]
+        for some in (worse, better)
+    ]
     return Comparison(
         a=side_a,
         b=side_b,
@@ -146,12 +155,12 @@ def compare(a: Source, b: Source, agent_a: str, agent_b: str, run_of: RunOf | No
         p_value=mcnemar(len(better), len(worse)),
         better=len(better),
         worse=len(worse),
-        regressions=worse[:MAX_LISTED],
-        improvements=better[:MAX_LISTED],
+        regressions=regressions,
+        improvements=improvements,
         unpaired_cases=unpaired[:MAX_LISTED],
         flaky_a=side_a.summary.flaky,
         flaky_b=side_b.summary.flaky,
-        worst=_trajectory_diff(worse[0], run_of) if worse and run_of is not None else None,
+        worst=_trajectory_diff(regressions[0], run_of) if regressions and run_of is not None else None,
     )
 
 
@@ -171,25 +180,18 @@ def agent_pairs(agents_a: Iterable[str], agents_b: Iterable[str]) -> list[tuple[
 
 
 def _side(source: Source, agent: str) -> tuple[Side, dict[str, Cell]]:
-    cells: dict[str, Cell] = {}
-
-    def counted(rows: Iterable[RunRow]) -> Iterable[RunRow]:
-        for row in rows:
-            cells.setdefault(row.case_id, Cell()).add(row)
-            yield row
-
-    agents = summarise(counted(source.rows(agent=agent))).agents
     experiment = source.experiment
-    if not agents:
+    summary = next((found for found in summary_of(source.counts.totals()).agents if found.agent == agent), None)
+    if summary is None:
         raise SeatrialError("not_found", f"the experiment {experiment.name!r} has no runs of an agent {agent!r}")
     side = Side(
         experiment_id=experiment.experiment_id,
         name=experiment.name,
         agent=agent,
         suite_hash=experiment.suite_hash,
-        summary=agents[0],
+        summary=summary,
     )
-    return side, cells
+    return side, {cell.case_id: cell for cell in source.counts.cells(agent)}
 
 
 def _is_lost(a: Cell, b: Cell | None, experiment: Experiment) -> bool:

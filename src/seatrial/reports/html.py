@@ -22,9 +22,10 @@ from seatrial.reports.html_runs import noted_runs, unpassed_runs
 from seatrial.reports.left_out import left_out_sentence, left_out_sentences
 from seatrial.reports.notes import notes_table, remarks, without_run
 from seatrial.reports.report import ERRORED_NOTE, Report
-from seatrial.reports.rows import Cell, matrix
+from seatrial.reports.rows import matrix
 from seatrial.reports.summary import AgentSummary
 from seatrial.reports.terminal import agents_table, graders_table
+from seatrial.store import Cell
 
 if TYPE_CHECKING:
     import jinja2

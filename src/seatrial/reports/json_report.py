@@ -9,7 +9,8 @@ import msgspec
 
 from seatrial import wire
 from seatrial.reports.report import Report
-from seatrial.reports.rows import Cell, RunRow, matrix
+from seatrial.reports.rows import RunRow, matrix
+from seatrial.store import Cell
 
 
 def json_report(report: Report) -> Iterator[str]:

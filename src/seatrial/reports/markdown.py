@@ -11,8 +11,9 @@ from seatrial.reports import figures
 from seatrial.reports.left_out import left_out_sentences
 from seatrial.reports.notes import calls_text, note_text, notes_table, notes_text, remarks, shown_notes, without_run
 from seatrial.reports.report import ERRORED_NOTE, Report, not_judged, reason
-from seatrial.reports.rows import Cell, RunRow, matrix
+from seatrial.reports.rows import RunRow, matrix
 from seatrial.reports.terminal import agents_table, graders_table
+from seatrial.store import Cell
 
 MAX_LISTED = 50
 MAX_REASON = 800

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from seatrial.reports import figures
 from seatrial.reports.report import Report
-from seatrial.reports.rows import CallsKnown, NoteLine, RunRow
+from seatrial.reports.rows import NoteLine, RunRow
 from seatrial.reports.summary import AgentSummary
+from seatrial.store import CallsKnown
 from seatrial.transcript import Note
 
 MAX_SHOWN = 10

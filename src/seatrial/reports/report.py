@@ -6,7 +6,7 @@ import msgspec
 
 from seatrial.reports import figures
 from seatrial.reports.rows import Rows, RunRow, Source
-from seatrial.reports.summary import Summary, summarise
+from seatrial.reports.summary import Summary, summary_of
 from seatrial.runs import Experiment
 from seatrial.store import GraderCounts, NoteTotals, Outcome
 
@@ -42,10 +42,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def report_on(source: Source) -> Report:
-    """Take in the rows once, and add them up."""
+    """Sum up what the runs of an experiment add up to."""
     return Report(
         experiment=source.experiment,
-        summary=summarise(source.rows()),
+        summary=summary_of(source.counts.totals()),
         graders=source.graders,
         notes=source.notes,
         rows=source.rows,

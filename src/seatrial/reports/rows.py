@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
@@ -9,20 +10,30 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from seatrial.runs import Experiment, Judgement, RunStatus
-from seatrial.store import GraderCounts, NoteTotals, Outcome
+from seatrial.runs import Experiment, Judgement
+from seatrial.store import (
+    Cell,
+    Changes,
+    Counted,
+    GraderCounts,
+    NoteTotals,
+    Outcome,
+    RunSummary,
+    Totals,
+    agent_totals,
+    cell_of,
+    is_timed,
+    left_out,
+)
 from seatrial.trajectory.completeness import Basis, Level
 from seatrial.trajectory.step import Source as StepSource
 from seatrial.transcript import Weight
 
-GRADER_ERRORED = "grader_errored"
-"""Why a run errored that has an answer: a grader could not judge it."""
+MAX_FLAKY = 100
+"""Flaky cases that are listed; all are counted."""
 
 CallState = Literal["matched", "differs", "missing", "extra"]
 Channel = Literal["text", "thinking", "reasoning", "call", "result", "error"]
-CallsKnown = Literal["complete", "partial", "none", "not recorded", "no answer"]
-"""How much is known of the calls of a run: a level; or nothing, because the version that recorded it did not check, or
-because there was no answer to read."""
 
 
 class NoteLine(msgspec.Struct, frozen=True):
@@ -117,40 +128,17 @@ class RunDetail(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     speech_left_out: int = 0
 
 
-class RunRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One run as a line of a table."""
+class RunRow(RunSummary, frozen=True, kw_only=True, gc=False):
+    """One run as a line of a report: what the store counts of it, and more where that was asked for."""
 
-    run_id: str
-    agent: str
-    case_id: str
-    trial: int
-    status: RunStatus
-    outcome: Outcome
-    score: float | None = None
-    error_class: str | None = None
-    started_at: int | None = None
-    duration_ms: float | None = None
-    attempts: int = 1
-    steps: int | None = None
-    """None when unknown; when `calls` is not `complete`, there may be more."""
-    calls: Level | None = None
-    """How complete the steps are; None when there was no answer to read, or nobody had worked it out."""
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cost_usd: float | None = None
     detail: RunDetail | None = None
     """Of runs that did not pass, and only where it was asked for."""
     completeness: CompletenessLine | None = None
     """Only where details were asked for, like the next."""
-    notes: list[NoteLine] = []
+    notes: list[NoteLine] = msgspec.field(default_factory=list)
     """The first of them, the most serious before the others."""
-    note_counts: list[NoteCount] = []
+    note_counts: list[NoteCount] = msgspec.field(default_factory=list)
     """All of them, by code and weight."""
-
-    @property
-    def calls_known(self) -> CallsKnown:
-        """How much is known of its calls."""
-        return self.calls or ("not recorded" if self.status == "completed" else "no answer")
 
     @property
     def calls_incomplete(self) -> bool:
@@ -169,83 +157,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def left_out(self) -> str | None:
         """Why a run is in no rate: the class of its fault, `grader_errored`, or its outcome; None when it counts."""
-        if self.outcome in ("passed", "failed"):
-            return None
-        if self.outcome != "errored":
-            return self.outcome
-        return self.error_class or GRADER_ERRORED
-
-
-class Cell(msgspec.Struct, gc=False):
-    """What one agent made of one case, over all trials."""
-
-    passed: int = 0
-    failed: int = 0
-    errored: int = 0
-    other: int = 0
-    """Skipped, ungraded, cancelled or unfinished."""
-    score_sum: float = 0.0
-    scored: int = 0
-    passed_run: str | None = None
-    failed_run: str | None = None
-    errored_run: str | None = None
-    """The first run that passed, failed, errored: examples to look at."""
-    incomplete: int = 0
-    """Runs whose calls are not all known."""
-
-    @property
-    def runs(self) -> int:
-        """All runs that were counted."""
-        return self.passed + self.failed + self.errored + self.other
-
-    @property
-    def graded(self) -> int:
-        """Runs that say something of the agent."""
-        return self.passed + self.failed
-
-    @property
-    def rate(self) -> float | None:
-        """Share of the graded runs that passed."""
-        return self.passed / self.graded if self.graded else None
-
-    @property
-    def score(self) -> float | None:
-        """Mean score of the runs that have one."""
-        return self.score_sum / self.scored if self.scored else None
-
-    @property
-    def flaky(self) -> bool:
-        """Whether some trials passed and some failed."""
-        return self.passed > 0 and self.failed > 0
-
-    def add(self, row: RunRow) -> None:
-        """Count one more run."""
-        self.incomplete += row.calls_incomplete
-        if row.outcome == "passed":
-            self.passed += 1
-            self.passed_run = self.passed_run or row.run_id
-        elif row.outcome == "failed":
-            self.failed += 1
-            self.failed_run = self.failed_run or row.run_id
-        elif row.outcome == "errored":
-            self.errored += 1
-            self.errored_run = self.errored_run or row.run_id
-        else:
-            self.other += 1
-        # A run that errored may have scores of graders that could run; they would be half the truth.
-        if row.score is not None and row.outcome in ("passed", "failed"):
-            self.score_sum += row.score
-            self.scored += 1
-
-    def join(self, other: Cell) -> None:
-        """Count what another cell has counted; the examples stay."""
-        self.passed += other.passed
-        self.failed += other.failed
-        self.errored += other.errored
-        self.other += other.other
-        self.score_sum += other.score_sum
-        self.scored += other.scored
-        self.incomplete += other.incomplete
+        return None if self.outcome in ("passed", "failed") else left_out(self.outcome, self.error_class)
 
 
 class Rows(Protocol):
@@ -259,19 +171,77 @@ class Rows(Protocol):
         ...
 
 
+class Counts(Protocol):
+    """What is counted of an experiment already, so that its rows need not be read."""
+
+    def totals(self) -> Totals:
+        """What all runs add up to."""
+        ...
+
+    def cells(self, agent: str) -> list[Cell]:
+        """What an agent made of each case that it has runs of, in the order of the suite."""
+        ...
+
+    def add_examples(self, cells: list[Cell]) -> None:
+        """Say which runs of these cells to look at."""
+        ...
+
+
 class Source(msgspec.Struct, frozen=True):
     """An experiment to be reported."""
 
     experiment: Experiment
     rows: Rows
+    counts: Counts
     graders: list[GraderCounts] = []
     notes: NoteTotals = NoteTotals()
 
 
-def matrix(rows: Iterable[RunRow]) -> Iterator[tuple[str, dict[str, Cell]]]:
-    """Cases x agents: for each case what each agent made of it."""
+def matrix(rows: Iterable[RunSummary]) -> Iterator[tuple[str, dict[str, Cell]]]:
+    """Cases x agents: for each case what each agent made of it, with a run to look at for each outcome."""
     for case_id, some in groupby(rows, attrgetter("case_id")):
-        cells: dict[str, Cell] = {}
+        counted = Changes()
+        examples: dict[tuple[str, Outcome], str] = {}
         for row in some:
-            cells.setdefault(row.agent, Cell()).add(row)
+            counted.add(Counted(0, case_id, row.agent, row))
+            examples.setdefault((row.agent, row.outcome), row.run_id)
+        cells = {agent: cell_of(case_id, agent, sums) for (_, agent), sums in counted.cells.items()}
+        for agent, cell in cells.items():
+            cell.passed_run = examples.get((agent, "passed"))
+            cell.failed_run = examples.get((agent, "failed"))
+            cell.errored_run = examples.get((agent, "errored"))
         yield case_id, cells
+
+
+def totals_of(rows: Iterable[RunSummary]) -> Totals:
+    """What rows add up to, counted by going over them."""
+    counted = Changes()
+    durations: dict[str, array[float]] = {}
+    for row in rows:
+        counted.add(Counted(0, row.case_id, row.agent, row))
+        if row.duration_ms is not None and is_timed(row):
+            durations.setdefault(row.agent, array("d")).append(row.duration_ms)
+    counted.close()
+    agents = agent_totals(counted.tallies, {agent: sorted(some) for agent, some in durations.items()})
+    return Totals(
+        agents=agents,
+        cases=len({case_id for case_id, _ in counted.cells}),
+        most_trials=max([agent.most_trials for agent in agents], default=0),
+        flaky=[cell for key, sums in counted.cells.items() if (cell := cell_of(*key, sums)).flaky][:MAX_FLAKY],
+    )
+
+
+class CountedRows:
+    """The counts of rows that are at hand."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def totals(self) -> Totals:
+        return totals_of(self._rows())
+
+    def cells(self, agent: str) -> list[Cell]:
+        return [cells[agent] for _, cells in matrix(self._rows(agent=agent))]
+
+    def add_examples(self, cells: list[Cell]) -> None:
+        """They have them."""

@@ -128,13 +128,3 @@ def repeated_trials(tallies: Tallies) -> list[RepeatedTrials]:
             )
         )
     return found
-
-
-def quantile(ordered: Sequence[float], share: float) -> float | None:
-    """The value below which this share of the sorted values lies, linear between neighbours; None of nothing."""
-    if not ordered:
-        return None
-    place = share * (len(ordered) - 1)
-    below = int(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import msgspec
+from msgspec.structs import asdict
 
 from seatrial.errors import SeatrialError
 from seatrial.reports.detail import detail_of, note_line
 from seatrial.reports.report import Report, report_on
-from seatrial.reports.rows import CompletenessLine, NoteCount, RunDetail, RunRow, Source
+from seatrial.reports.rows import MAX_FLAKY, CompletenessLine, NoteCount, RunDetail, RunRow, Source
 from seatrial.runs import Case, Experiment, Run
-from seatrial.store import RunFilter, RunNotes, RunSummary, Store
+from seatrial.store import Cell, RunFilter, RunNotes, RunSummary, Store, Totals
 from seatrial.trajectory.completeness import Completeness
 
 RUNS_AT_ONCE = 500
@@ -40,7 +41,25 @@ def stored(store: Store, experiment: Experiment) -> Source:
             page = store.runs(experiment.experiment_id, where, after=page[-1].key, limit=limit)
 
     experiment_id = experiment.experiment_id
-    return Source(experiment, rows, store.grader_counts(experiment_id), store.note_totals(experiment_id))
+    counts = _StoredCounts(store, experiment_id)
+    return Source(experiment, rows, counts, store.grader_counts(experiment_id), store.note_totals(experiment_id))
+
+
+class _StoredCounts:
+    """What the store has counted."""
+
+    def __init__(self, store: Store, experiment_id: str) -> None:
+        self._store = store
+        self._experiment_id = experiment_id
+
+    def totals(self) -> Totals:
+        return self._store.totals(self._experiment_id, flaky=MAX_FLAKY)
+
+    def cells(self, agent: str) -> list[Cell]:
+        return self._store.agent_cells(self._experiment_id, agent)
+
+    def add_examples(self, cells: list[Cell]) -> None:
+        self._store.add_examples(self._experiment_id, cells)
 
 
 _NOTHING_NOTED = RunNotes(None, [], {})
@@ -85,26 +104,8 @@ def _messages_sent(store: Store, run: Run) -> int | None:
 
 
 def _row(summary: RunSummary, detail: RunDetail | None = None, noted: RunNotes = _NOTHING_NOTED) -> RunRow:
-    key = summary.key
-    # Where not all calls are known, that none was found says nothing.
-    steps = summary.steps if summary.steps or summary.calls == "complete" else None
     return RunRow(
-        run_id=summary.run_id,
-        agent=key.agent,
-        case_id=key.case_id,
-        trial=key.trial,
-        status=summary.status,
-        outcome=summary.outcome,
-        score=summary.score,
-        error_class=summary.error_class,
-        started_at=summary.started_at,
-        duration_ms=summary.duration_ms,
-        attempts=summary.attempts,
-        steps=steps,
-        calls=summary.calls,
-        input_tokens=summary.input_tokens,
-        output_tokens=summary.output_tokens,
-        cost_usd=summary.cost_usd,
+        **asdict(summary),
         detail=detail,
         completeness=_completeness(noted.completeness),
         notes=[note_line(note) for note in noted.notes],

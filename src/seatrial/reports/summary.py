@@ -1,22 +1,21 @@
-"""What the runs of an experiment add up to, agent by agent, in one pass over its rows."""
+"""What the runs of an experiment add up to, agent by agent."""
 
 from __future__ import annotations
 
-from array import array
-from collections import Counter, defaultdict
 from collections.abc import Iterable
-from itertools import groupby
-from operator import attrgetter
+from typing import Literal
 
 import msgspec
 
-from seatrial.reports.rows import CallsKnown, Cell, RunRow
-from seatrial.reports.statistics import Interval, RepeatedTrials, pass_rate_interval, quantile, repeated_trials
+from seatrial.reports.rows import totals_of
+from seatrial.reports.statistics import Interval, RepeatedTrials, pass_rate_interval, repeated_trials
+from seatrial.store import AgentTotals, CallsKnown, RunSummary, Total, Totals
 
 SUMS = ("steps", "input_tokens", "output_tokens", "cost_usd", "duration_ms")
 """Figures of runs that are added up, where they are known."""
-MAX_FLAKY = 100
-"""Flaky cases that are listed; all are counted."""
+
+_JUDGED: tuple[Literal["passed", "failed", "errored"], ...] = ("passed", "failed", "errored")
+_NOTHING = Total(0, 0)
 
 
 class FlakyCase(msgspec.Struct, frozen=True):
@@ -97,108 +96,64 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """The first of them."""
 
 
-def summarise(rows: Iterable[RunRow]) -> Summary:
-    """Add up. Rows of one case must follow each other."""
-    sums: defaultdict[str, _Sum] = defaultdict(_Sum)
-    flaky: list[FlakyCase] = []
-    flaky_cases = cases = trials = 0
-    for case_id, some in groupby(rows, attrgetter("case_id")):
-        cases += 1
-        cells: defaultdict[str, Cell] = defaultdict(Cell)
-        for row in some:
-            sums[row.agent].add(row)
-            cells[row.agent].add(row)
-        for agent, cell in cells.items():
-            trials = max(trials, cell.runs)
-            sums[agent].close(cell)
-            if cell.flaky:
-                flaky_cases += 1
-                if len(flaky) < MAX_FLAKY:
-                    flaky.append(FlakyCase(agent, case_id, cell.passed, cell.graded))
-    agents = [sums[agent].summary(agent) for agent in sorted(sums)]
+def summarise(rows: Iterable[RunSummary]) -> Summary:
+    """The summary of rows that are at hand."""
+    return summary_of(totals_of(rows))
+
+
+def summary_of(totals: Totals) -> Summary:
+    """The summary of what the runs add up to."""
+    agents = [_agent(found) for found in totals.agents]
     return Summary(
         runs=sum(agent.runs for agent in agents),
-        cases=cases,
-        trials=trials,
+        cases=totals.cases,
+        trials=totals.most_trials,
         passed=sum(agent.passed for agent in agents),
         failed=sum(agent.failed for agent in agents),
         errored=sum(agent.errored for agent in agents),
         other=sum(agent.other for agent in agents),
         agents=agents,
-        flaky_cases=flaky_cases,
-        flaky=flaky,
+        flaky_cases=sum(agent.flaky for agent in agents),
+        flaky=[FlakyCase(cell.agent, cell.case_id, cell.passed, cell.graded) for cell in totals.flaky],
     )
 
 
-class _Sum:
-    """The running sums of one agent."""
-
-    def __init__(self) -> None:
-        self.total = Cell()
-        self.tallies: Counter[tuple[int, int]] = Counter()
-        self.error_classes: Counter[str] = Counter()
-        self.left_out: Counter[str] = Counter()
-        self.durations = array("d")
-        self.attempts = self.flaky = 0
-        self.calls: Counter[CallsKnown] = Counter()
-        self.sums: dict[str, float] = {}
-        self.unknown: Counter[str] = Counter()
-
-    def add(self, row: RunRow) -> None:
-        if row.left_out is not None:
-            self.left_out[row.left_out] += 1
-        if row.error_class is not None:
-            self.error_classes[row.error_class] += 1
-        # How long it took until a timeout or a crash is not how fast the agent answers.
-        if row.duration_ms is not None and row.error_class is None and row.outcome in ("passed", "failed"):
-            self.durations.append(row.duration_ms)
-        self.attempts += row.attempts
-        self.calls[row.calls_known] += 1
-        for figure in SUMS:
-            value = getattr(row, figure)
-            if value is not None:
-                self.sums[figure] = self.sums.get(figure, 0) + value
-            if value is None or (figure == "steps" and row.calls != "complete"):
-                self.unknown[figure] += 1
-
-    def close(self, cell: Cell) -> None:
-        """All runs of a case have been added, to this cell, too."""
-        self.total.join(cell)
-        self.flaky += cell.flaky
-        if cell.graded:
-            self.tallies[cell.graded, cell.passed] += 1
-
-    def summary(self, agent: str) -> AgentSummary:
-        total = self.total
-        durations = sorted(self.durations)
-        return AgentSummary(
-            agent=agent,
-            runs=total.runs,
-            passed=total.passed,
-            failed=total.failed,
-            errored=total.errored,
-            other=total.other,
-            pass_rate=total.rate,
-            rate_of_all=total.passed / total.runs if total.runs else None,
-            left_out=dict(self.left_out.most_common()),
-            interval=pass_rate_interval(self.tallies) if total.graded else None,
-            score=total.score,
-            error_classes=dict(sorted(self.error_classes.items())),
-            trials=repeated_trials(self.tallies),
-            flaky=self.flaky,
-            attempts=self.attempts,
-            calls=dict(self.calls),
-            steps=_whole(self.sums.get("steps")),
-            input_tokens=_whole(self.sums.get("input_tokens")),
-            output_tokens=_whole(self.sums.get("output_tokens")),
-            cost_usd=self.sums.get("cost_usd"),
-            duration_ms=self.sums.get("duration_ms"),
-            unknown=dict(self.unknown),
-            scored=total.scored,
-            timed=len(durations),
-            duration_p50_ms=quantile(durations, 0.5),
-            duration_p95_ms=quantile(durations, 0.95),
-        )
+def _agent(found: AgentTotals) -> AgentSummary:
+    passed, failed, errored = [found.outcomes.get(word, 0) for word in _JUDGED]
+    graded = passed + failed
+    score = found.sums.get("score", _NOTHING)
+    sums = {figure: total.total for figure in SUMS if (total := found.sums.get(figure)) is not None}
+    unknown = {figure: found.runs - found.sums.get(figure, _NOTHING).runs for figure in SUMS}
+    # Unless all calls are known, there may be more steps.
+    unknown["steps"] = found.runs - found.calls.get("complete", 0)
+    return AgentSummary(
+        agent=found.agent,
+        runs=found.runs,
+        passed=passed,
+        failed=failed,
+        errored=errored,
+        other=found.runs - graded - errored,
+        pass_rate=passed / graded if graded else None,
+        rate_of_all=passed / found.runs if found.runs else None,
+        left_out=found.left_out,
+        interval=pass_rate_interval(found.trials) if graded else None,
+        score=score.mean,
+        error_classes=found.error_classes,
+        trials=repeated_trials(found.trials),
+        flaky=sum(cases for (of_case, good), cases in found.trials.items() if 0 < good < of_case),
+        attempts=int(found.sums.get("attempts", _NOTHING).total),
+        calls=found.calls,
+        steps=_whole(sums.get("steps")),
+        input_tokens=_whole(sums.get("input_tokens")),
+        output_tokens=_whole(sums.get("output_tokens")),
+        cost_usd=sums.get("cost_usd"),
+        duration_ms=sums.get("duration_ms"),
+        unknown={figure: count for figure, count in unknown.items() if count},
+        scored=score.runs,
+        timed=found.timed,
+        duration_p50_ms=found.duration_p50_ms,
+        duration_p95_ms=found.duration_p95_ms,
+    )
 
 
 def _whole(value: float | None) -> int | None:

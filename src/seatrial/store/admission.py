@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 import sqlalchemy as sa
+from msgspec.structs import astuple
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
@@ -64,7 +65,7 @@ class AdmitRun(Operation[Admitted]):
         self._events: list[EventRow] = []
         self._request = digest(address(admission.request))
         self._resume = resume_digest(admission.thread_id, admission.resume) if admission.resume else None
-        self._values = rows.run_values(
+        self._columns = rows.run_columns(
             Run(
                 run_id=run_id,
                 experiment_id="",
@@ -72,7 +73,7 @@ class AdmitRun(Operation[Admitted]):
                 status="running",
                 started_at=admission.created_at,
             ),
-            None,
+            counted=rows.NEVER_COUNTED,
         )
         self._input = b""
         self._packed_input = self._packed_case = Document(b"")
@@ -143,7 +144,7 @@ class AdmitRun(Operation[Admitted]):
         case, given = self._packed_case, self._packed_input
         to.add(inserts.CASE, self._experiment, number, run_id, case.packed, case.data)
         to.add(inserts.BODY, self._input, len(admission.input), given.packed, given.data)
-        to.add(inserts.RUN, number, run_id, self._experiment, run_id, agent, 0, *self._values)
+        to.add(inserts.RUN, number, run_id, self._experiment, run_id, agent, 0, *astuple(self._columns))
         add_events(to, number, 0, self._events)
         to.add(
             inserts.SERVED_RUN,

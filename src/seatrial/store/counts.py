@@ -1,173 +1,333 @@
-"""What the runs of an experiment add up to, counted by the database."""
+"""What the runs of an experiment add up to: read from the rollups, or counted anew from the rows of its runs.
+
+The rows are what is true. They are counted where the rollups do not have all of them yet, which is so for a while in a
+store that an earlier version wrote (see `conversion`), and to check the rollups.
+"""
 
 from __future__ import annotations
 
-from typing import TypeVar, get_args
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, TypeAlias
 
-import msgspec
 import sqlalchemy as sa
 
-from seatrial.runs import Judgement
-from seatrial.store.queries import weight_of
-from seatrial.store.rows import Outcome
-from seatrial.store.schema import cases, notes, runs, verdicts
+from seatrial import wire
+from seatrial.errors import SeatrialError
+from seatrial.runs import Judgement, Verdict
+from seatrial.runs.signature import signature_of
+from seatrial.store import rows
+from seatrial.store.rollups import SCORE_UNITS, CellSums, Changes, Counted, Kind, TallyKey, TallySums, weight_of
+from seatrial.store.rows import Outcome, RunColumns
+from seatrial.store.schema import (
+    FLAKY,
+    UNCOUNTED,
+    cases,
+    cells,
+    experiments,
+    notes,
+    runs,
+    steps,
+    tallies,
+    verdicts,
+)
+from seatrial.store.totals import (
+    OF_AGENTS,
+    Cell,
+    GraderCounts,
+    NoteCounts,
+    NoteTotals,
+    SignatureCount,
+    Totals,
+    agent_totals,
+    cell_of,
+)
 from seatrial.transcript import Weight
 
-Word = TypeVar("Word")
+Execute: TypeAlias = Callable[[sa.Select[Any]], sa.CursorResult[Any]]
+"""Runs a query: that of a connection, or of a transaction of the writer."""
 
-OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
-JUDGEMENTS: tuple[Judgement, ...] = get_args(Judgement)
 WEIGHTS: tuple[Weight, ...] = ("serious", "look", "harmless")
+RUNS_AT_ONCE = 500
+EXACT_UP_TO = 2000
+"""Runs of an experiment whose durations are all read for percentiles; of more, these come from the histogram."""
+_FLAKY_AT_ONCE = 1000
+
+_DOCUMENTS = frozenset({"grade", "body", "data"})
+_COLUMNS = [field for field in RunColumns.__struct_fields__ if field not in _DOCUMENTS]
+COUNTED_RUNS = sa.select(
+    runs.c.id, runs.c.experiment, runs.c.case_id, runs.c.agent, *[runs.c[field] for field in _COLUMNS]
+)
+"""Rows that `counted_runs` takes."""
 
 
-class AgentCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """All runs of one agent."""
-
-    agent: str
-    runs: int
-    outcomes: dict[Outcome, int]
-    error_classes: dict[str, int]
-    attempts: int
-
-
-class Cell(msgspec.Struct, frozen=True):
-    """What one agent made of one case, over all trials."""
-
-    case_id: str
-    agent: str
-    score: float | None
-    """Mean of the trials that have one."""
-    outcomes: dict[Outcome, int]
-
-
-class GraderCounts(msgspec.Struct, frozen=True):
-    """What one grader said of one agent."""
-
-    agent: str
-    grader: str
-    score: float | None
-    """Mean of the verdicts that have one."""
-    judgements: dict[Judgement, int]
-
-
-class NoteCounts(msgspec.Struct, frozen=True):
-    """Notes of one code and weight on the runs of one agent."""
-
-    agent: str
-    code: str
-    weight: Weight
-    notes: int
-    runs: int
-    """Runs that have at least one."""
-
-
-class NoteTotals(msgspec.Struct, frozen=True):
-    """All notes on the runs of an experiment."""
-
-    counts: list[NoteCounts] = []
-    """By weight, the most serious first, then by agent and code."""
-    runs: int = 0
-    """Runs with a note that needs a look."""
-    serious_runs: int = 0
-    """Runs with a serious one."""
-
-
-def agents(connection: sa.Connection, experiment: int) -> list[AgentCounts]:
-    """By agent."""
-    counted = connection.execute(
-        sa.select(
-            runs.c.agent,
-            sa.func.count().label("runs"),
-            sa.func.sum(runs.c.attempts),
-            *[sa.func.count().filter(runs.c.outcome == outcome) for outcome in OUTCOMES],
-        )
-        .where(runs.c.experiment == experiment)
-        .group_by(runs.c.agent)
-        .order_by(runs.c.agent)
+def totals(connection: sa.Connection, experiment: int, flaky: int) -> Totals:
+    """What all runs add up to, with the first flaky cells."""
+    found = _Rollup(connection, experiment)
+    tallied = found.tallies(*OF_AGENTS)
+    count = sum(tally.runs for (kind, _, _), tally in tallied.items() if kind == "outcome")
+    durations = _exact_durations(connection, experiment) if count <= EXACT_UP_TO else {}
+    agents = agent_totals(tallied, durations)
+    return Totals(
+        agents=agents,
+        cases=found.case_count([agent.cases for agent in agents]),
+        most_trials=max([agent.most_trials for agent in agents], default=0),
+        flaky=found.flaky(flaky),
     )
-    faults = _error_classes(connection, experiment)
-    return [
-        AgentCounts(
-            agent=agent,
-            runs=count,
-            outcomes=_present(OUTCOMES, outcomes),
-            error_classes=faults.get(agent, {}),
-            attempts=int(attempts),
-        )
-        for agent, count, attempts, *outcomes in counted
-    ]
 
 
-def matrix(connection: sa.Connection, experiment: int) -> list[Cell]:
-    """Every case with every agent that has run it, in the order of the suite."""
-    counted = connection.execute(
-        sa.select(
-            runs.c.case_id,
-            runs.c.agent,
-            sa.func.avg(runs.c.score),
-            *[sa.func.count().filter(runs.c.outcome == outcome) for outcome in OUTCOMES],
+def matrix(connection: sa.Connection, experiment: int, first: int, limit: int) -> list[Cell]:
+    """The cells of so many cases in the order of the suite, from the position `first` on."""
+    return _Rollup(connection, experiment).page(first, limit)
+
+
+def agent_cells(connection: sa.Connection, experiment: int, agent: str) -> list[Cell]:
+    """All cells of one agent, in the order of the suite."""
+    return _Rollup(connection, experiment).of_agent(agent)
+
+
+def add_examples(connection: sa.Connection, experiment: int, given: Sequence[Cell]) -> None:
+    """Say which runs of these cells to look at."""
+    of_key = {(cell.case_id, cell.agent): cell for cell in given}
+    case_ids = sorted({cell.case_id for cell in given})
+    for start in range(0, len(case_ids), RUNS_AT_ONCE):
+        # By the key of the runs, so that they come in the order of their trials.
+        query = (
+            sa.select(runs.c.case_id, runs.c.agent, runs.c.outcome, runs.c.run_id)
+            .where(runs.c.experiment == experiment, runs.c.case_id.in_(case_ids[start : start + RUNS_AT_ONCE]))
+            .order_by(runs.c.case_id, runs.c.agent, runs.c.trial)
         )
-        .join(cases, (cases.c.experiment == runs.c.experiment) & (cases.c.case_id == runs.c.case_id))
-        .where(runs.c.experiment == experiment)
-        .group_by(cases.c.position, runs.c.case_id, runs.c.agent)
-        .order_by(cases.c.position, runs.c.agent)
-    )
-    return [Cell(case_id, agent, score, _present(OUTCOMES, count)) for case_id, agent, score, *count in counted]
+        for row in connection.execute(query):
+            cell = of_key.get((row.case_id, row.agent))
+            if cell is None:
+                continue
+            if row.outcome == "passed":
+                cell.passed_run = cell.passed_run or row.run_id
+            elif row.outcome == "failed":
+                cell.failed_run = cell.failed_run or row.run_id
+            elif row.outcome == "errored":
+                cell.errored_run = cell.errored_run or row.run_id
 
 
 def graders(connection: sa.Connection, experiment: int) -> list[GraderCounts]:
     """What each grader said of each agent, in the grading that counts."""
-    counted = connection.execute(
-        sa.select(
-            runs.c.agent,
-            verdicts.c.grader,
-            sa.func.avg(verdicts.c.score),
-            *[sa.func.count().filter(verdicts.c.judgement == judgement) for judgement in JUDGEMENTS],
-        )
-        .join(verdicts, (verdicts.c.run == runs.c.id) & (verdicts.c.grading == runs.c.grading))
-        .where(runs.c.experiment == experiment)
-        .group_by(runs.c.agent, verdicts.c.grader)
-        .order_by(runs.c.agent, verdicts.c.grader)
-    )
-    return [GraderCounts(agent, grader, score, _present(JUDGEMENTS, count)) for agent, grader, score, *count in counted]
+    found: defaultdict[tuple[str, str], dict[Judgement, TallySums]] = defaultdict(dict)
+    for (_, agent, name), tally in _Rollup(connection, experiment).tallies("grader").items():
+        judgement, _, grader = name.partition("|")
+        found[agent, grader][judgement] = tally  # type: ignore[index]  # we wrote it
+    return [
+        GraderCounts(agent, grader, _mean(said.values()), {word: tally.runs for word, tally in sorted(said.items())})
+        for (agent, grader), said in sorted(found.items())
+    ]
 
 
 def note_totals(connection: sa.Connection, experiment: int) -> NoteTotals:
     """What was noted on the runs of each agent, by code."""
-    # By run, because a run with notes of two codes is one run to look at.
-    grouped = connection.execution_options(stream_results=True).execute(
-        sa.select(runs.c.agent, notes.c.run, notes.c.code, notes.c.weight, sa.func.count())
-        .join(notes, notes.c.run == runs.c.id)
-        .where(runs.c.experiment == experiment)
-        .group_by(runs.c.agent, notes.c.run, notes.c.code, notes.c.weight)
-    )
-    found: dict[tuple[str, str, Weight], tuple[int, int]] = {}
-    heaviest: dict[int, int] = {}
-    for agent, run, code, stored, count in grouped:
-        weight = weight_of(code, stored)
-        before = found.get((agent, code, weight), (0, 0))
-        found[agent, code, weight] = (before[0] + count, before[1] + 1)
-        heaviest[run] = min(heaviest.get(run, len(WEIGHTS)), WEIGHTS.index(weight))
-    ordered = sorted(found.items(), key=lambda item: (WEIGHTS.index(item[0][2]), item[0]))
+    found: list[NoteCounts] = []
+    heaviest: defaultdict[str, int] = defaultdict(int)
+    for (kind, agent, name), tally in _Rollup(connection, experiment).tallies("note", "noted").items():
+        if kind == "noted":
+            heaviest[name] += tally.runs
+        else:
+            weight, _, code = name.partition("|")
+            found.append(NoteCounts(agent, code, weight, tally.total, tally.runs))  # type: ignore[arg-type]
     return NoteTotals(
-        [NoteCounts(*key, count, of_runs) for key, (count, of_runs) in ordered],
-        runs=sum(WEIGHTS[place] != "harmless" for place in heaviest.values()),
-        serious_runs=sum(WEIGHTS[place] == "serious" for place in heaviest.values()),
+        sorted(found, key=lambda counted: (WEIGHTS.index(counted.weight), counted.agent, counted.code)),
+        runs=heaviest["look"] + heaviest["serious"],
+        serious_runs=heaviest["serious"],
     )
 
 
-def _error_classes(connection: sa.Connection, experiment: int) -> dict[str, dict[str, int]]:
-    counted = connection.execute(
-        sa.select(runs.c.agent, runs.c.error_class, sa.func.count())
-        .where(runs.c.experiment == experiment, runs.c.error_class.is_not(None))
-        .group_by(runs.c.agent, runs.c.error_class)
-        .order_by(runs.c.agent, runs.c.error_class)
+def signatures(connection: sa.Connection, experiment: int, limit: int) -> list[SignatureCount]:
+    """In which ways runs fail, the most frequent first."""
+    found = [
+        SignatureCount(agent, name, tally.runs)
+        for (_, agent, name), tally in _Rollup(connection, experiment).tallies("signature").items()
+    ]
+    return sorted(found, key=lambda counted: (-counted.runs, counted.agent, counted.signature))[:limit]
+
+
+def recount(connection: sa.Connection, experiment: int) -> Changes:
+    """What the rollups of an experiment are to be, from the rows of its runs."""
+    counted = Changes()
+    last = 0
+    query = COUNTED_RUNS.where(runs.c.experiment == experiment).order_by(runs.c.id).limit(RUNS_AT_ONCE)
+    while found := connection.execute(query.where(runs.c.id > last)).all():
+        for run in counted_runs(connection.execute, found):
+            counted.add(run)
+        last = found[-1].id
+    counted.close()
+    return counted
+
+
+def counted_runs(execute: Execute, found: Sequence[sa.Row[Any]], *, notes: bool = True) -> Iterator[Counted]:
+    """What is counted of the runs of these rows, which are of `COUNTED_RUNS`."""
+    numbers = [row.id for row in found]
+    graded: defaultdict[int, list[tuple[str, Judgement, float | None]]] = defaultdict(list)
+    noted: dict[int, dict[tuple[str, Weight], int]] = {}
+    if numbers:
+        for said in execute(_VERDICTS.where(verdicts.c.run.in_(numbers))):
+            graded[said.run].append((said.grader, said.judgement, said.score))
+        if notes:
+            noted = run_note_counts(execute, numbers)
+    for row in found:
+        columns = RunColumns(**{field: getattr(row, field) for field in _COLUMNS}, grade=None, body=None, data=b"")
+        yield Counted(row.experiment, row.case_id, row.agent, columns, graded[row.id], noted.get(row.id, {}))
+
+
+def run_note_counts(execute: Execute, numbers: Sequence[int]) -> dict[int, dict[tuple[str, Weight], int]]:
+    """The notes of each of these runs, by code and weight, in the order in which they first occur."""
+    query = (
+        sa.select(notes.c.run, notes.c.code, notes.c.weight, sa.func.count().label("notes"))
+        .where(notes.c.run.in_(numbers))
+        .group_by(notes.c.run, notes.c.code, notes.c.weight)
+        .order_by(notes.c.run, sa.func.min(notes.c.position))
     )
-    found: dict[str, dict[str, int]] = {}
-    for agent, error_class, count in counted:
-        found.setdefault(agent, {})[error_class] = count
+    found: defaultdict[int, dict[tuple[str, Weight], int]] = defaultdict(dict)
+    for row in execute(query):
+        key = row.code, weight_of(row.code, row.weight)
+        found[row.run][key] = found[row.run].get(key, 0) + row.notes
     return found
 
 
-def _present(words: tuple[Word, ...], counts: list[int]) -> dict[Word, int]:
-    return {word: count for word, count in zip(words, counts, strict=True) if count}
+def signature_in(execute: Execute, number: int, outcome: Outcome, given: Sequence[Verdict]) -> str | None:
+    """The signature of a stored run with these verdicts."""
+    if outcome not in ("failed", "errored"):
+        return None
+    fault = None
+    with suppress(SeatrialError):  # the run is damaged, which is said where the whole of it is read
+        data = execute(sa.select(runs.c.data).where(runs.c.id == number)).scalar_one()
+        fault = wire.decode(data, rows.RUN_DATA).fault
+
+    def name_of(index: int) -> str | None:
+        found: str | None = execute(
+            sa.select(steps.c.name).where(steps.c.run == number, steps.c.position == index)
+        ).scalar()
+        return found
+
+    return signature_of(outcome, fault, given, name_of)
+
+
+def all_counted(connection: sa.Connection, experiment: int) -> bool:
+    """Whether the rollups have all runs of an experiment."""
+    query = sa.select(runs.c.id).where(runs.c.experiment == experiment, sa.text(UNCOUNTED)).limit(1)
+    return connection.execute(query).first() is None
+
+
+class _Rollup:
+    """The rollups of an experiment: those that are kept, or counted now where these are not complete."""
+
+    def __init__(self, connection: sa.Connection, experiment: int) -> None:
+        self._connection = connection
+        self._experiment = experiment
+        self._counted = None if all_counted(connection, experiment) else recount(connection, experiment)
+
+    def tallies(self, *kinds: Kind) -> Mapping[TallyKey, TallySums]:
+        """The tallies of these kinds that are not 0."""
+        if self._counted is not None:
+            return {key: tally for key, tally in self._counted.tallies.items() if key[0] in kinds and tally.runs}
+        table = tallies
+        found = self._connection.execute(
+            sa.select(table.c.kind, table.c.agent, table.c.name, table.c.runs, table.c.counted, table.c.total).where(
+                table.c.experiment == self._experiment, table.c.kind.in_(kinds), table.c.runs != 0
+            )
+        )
+        return {
+            (kind, agent, name): TallySums(count, counted, int(total))
+            for kind, agent, name, count, counted, total in found
+        }
+
+    def page(self, first: int, limit: int) -> list[Cell]:
+        """The cells of the cases from one position on, in the order of the suite."""
+        here = (cases.c.experiment == self._experiment) & cases.c.position.between(first, first + limit - 1)
+        if self._counted is None:
+            query = _CELLS.where(here).order_by(cases.c.position, cells.c.agent)
+            return [_cell(row) for row in self._connection.execute(query)]
+        some = self._connection.scalars(sa.select(cases.c.case_id).where(here).order_by(cases.c.position))
+        return self._of_cases(list(some))
+
+    def of_agent(self, agent: str) -> list[Cell]:
+        """The cells of one agent, in the order of the suite."""
+        here = cases.c.experiment == self._experiment
+        if self._counted is None:
+            query = _CELLS.where(here, cells.c.agent == agent).order_by(cases.c.position)
+            return [_cell(row) for row in self._connection.execute(query)]
+        every = self._connection.scalars(sa.select(cases.c.case_id).where(here).order_by(cases.c.position))
+        return self._of_cases(list(every), agent)
+
+    def flaky(self, limit: int) -> list[Cell]:
+        """The first cells in which some trials passed and some failed, in the order of the suite."""
+        if self._counted is not None:
+            found = [cell_of(*key, cell) for key, cell in self._counted.cells.items() if cell.passed > 0 < cell.failed]
+        else:
+            # Of thousands, the first by their ids have to do: nobody reads the list to its end.
+            query = sa.select(cells).where(cells.c.experiment == self._experiment, sa.text(FLAKY))
+            query = query.order_by(cells.c.case_id, cells.c.agent).limit(_FLAKY_AT_ONCE)
+            found = [_cell(row) for row in self._connection.execute(query)]
+        places: dict[str, int] = {}
+        case_ids = list({cell.case_id for cell in found})
+        for start in range(0, len(case_ids), RUNS_AT_ONCE):
+            some = cases.c.case_id.in_(case_ids[start : start + RUNS_AT_ONCE])
+            query = sa.select(cases.c.case_id, cases.c.position).where(cases.c.experiment == self._experiment, some)
+            places.update({row.case_id: row.position for row in self._connection.execute(query)})
+        return sorted(found, key=lambda cell: (places[cell.case_id], cell.agent))[:limit]
+
+    def case_count(self, of_agents: Sequence[int]) -> int:
+        """How many cases have a run, when each agent has runs of so many."""
+        most = max(of_agents, default=0)
+        if len(of_agents) < 2:
+            return most
+        if self._counted is not None:
+            return len({case_id for (case_id, _), cell in self._counted.cells.items() if cell.runs})
+        planned = sa.select(experiments.c.cases).where(experiments.c.id == self._experiment)
+        if most == self._connection.execute(planned).scalar():
+            return most
+        # Not all was run, and not the same by all agents.
+        ran = sa.select(sa.func.count(sa.distinct(cells.c.case_id))).where(
+            cells.c.experiment == self._experiment, cells.c.runs > 0
+        )
+        return int(self._connection.execute(ran).scalar() or 0)
+
+    def _of_cases(self, case_ids: list[str], only: str | None = None) -> list[Cell]:
+        counted = {} if self._counted is None else self._counted.cells
+        agents = sorted({agent for _, agent in counted}) if only is None else [only]
+        return [
+            cell_of(case_id, agent, counted[case_id, agent])
+            for case_id in case_ids
+            for agent in agents
+            if (case_id, agent) in counted
+        ]
+
+
+def _exact_durations(connection: sa.Connection, experiment: int) -> dict[str, list[float]]:
+    """How long the timed runs of each agent took, in ascending order."""
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for run in connection.execute(_DURATIONS.where(runs.c.experiment == experiment)):
+        found[run.agent].append(run.duration_ms)
+    return found
+
+
+def _cell(row: sa.Row[Any]) -> Cell:
+    return cell_of(row.case_id, row.agent, CellSums(*[getattr(row, field) for field in CellSums.__struct_fields__]))
+
+
+def _mean(tallied: Iterable[TallySums]) -> float | None:
+    some = list(tallied)
+    count = sum(tally.counted for tally in some)
+    return sum(tally.total for tally in some) / SCORE_UNITS / count if count else None
+
+
+_CELLS = (
+    sa.select(cells)
+    .join(cases, (cases.c.experiment == cells.c.experiment) & (cases.c.case_id == cells.c.case_id))
+    .where(cells.c.runs > 0)
+)
+_DURATIONS = (
+    sa.select(runs.c.agent, runs.c.duration_ms)
+    .where(runs.c.outcome.in_(("passed", "failed")), runs.c.error_class.is_(None), runs.c.duration_ms.is_not(None))
+    .order_by(runs.c.duration_ms)
+)
+_VERDICTS = sa.select(verdicts.c.run, verdicts.c.grader, verdicts.c.judgement, verdicts.c.score).join(
+    runs, (runs.c.id == verdicts.c.run) & (runs.c.grading == verdicts.c.grading)
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 import sqlalchemy as sa
@@ -53,10 +53,13 @@ class Dialect(Protocol):
     def run_numbers(self, connection: sa.Connection) -> Iterator[int]:
         """Integers for new runs, for the length of this transaction."""
 
-    def insert(self, connection: sa.Connection, rows: Mapping[Insert, list[object]], texts: list[object]) -> None:
+    def insert(
+        self, connection: sa.Connection, rows: Mapping[Insert, list[object]], texts: list[object]
+    ) -> list[tuple[Any, ...]]:
         """Store rows, and index texts for search; after an error the transaction can only be rolled back.
 
         The lists are flat: the values of one row after those of another, and the integer of a run before its text.
+        Gives what the inserts return that return anything.
         """
 
     def commit(

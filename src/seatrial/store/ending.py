@@ -32,7 +32,7 @@ class EndRun(Operation[bool]):
         if not ending.events:
             raise SeatrialError("invalid_request", "a run ends with an event")
         self._ending = ending
-        self._record = Record(ending.run, ending.events)
+        self._record = Record(ending.run, ending.events, counted=rows.NEVER_COUNTED)
         self._data = rows.encode(ServedData(ending.interrupts, ending.error_code, ending.error_message))
         self._tried = False
         self.size = self._record.size + len(self._data)

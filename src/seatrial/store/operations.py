@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
 import sqlalchemy as sa
+from msgspec.structs import replace
 
 from seatrial import wire
 from seatrial._version import __version__
@@ -16,9 +18,11 @@ from seatrial.errors import SeatrialError
 from seatrial.runs import Case, Experiment, Grade, Verdict
 from seatrial.store import inserts, rows, schema
 from seatrial.store.bodies import Document, Packer, pack, unpack
+from seatrial.store.counts import COUNTED_RUNS, counted_runs, signature_in
 from seatrial.store.transaction import Operation, Transaction
 from seatrial.transcript import Note
 
+_VERDICTS = msgspec.json.Decoder(list[Verdict])
 _PROBE = sa.text(f"UPDATE {schema.VERSION_TABLE} SET version_num = version_num")  # noqa: S608 (our name)
 
 
@@ -150,24 +154,30 @@ class RecordVerdicts(Operation[None]):
         self._grade = grade
         self._json = rows.encode(grade)
         self._verdicts = [rows.verdict_values(position, verdict) for position, verdict in enumerate(verdicts)]
+        # As they are now: the caller may go on with them.
+        failed = grade.judgement in ("failed", "errored")
+        self._failed = wire.decode(rows.encode(list(verdicts)), _VERDICTS) if failed else []
 
     def run(self, to: Transaction) -> None:
         table = schema.runs
-        found = to.execute(
-            sa.select(table.c.id, table.c.status, table.c.grading).where(table.c.run_id == self._run_id)
-        ).first()
+        found = to.execute(COUNTED_RUNS.where(table.c.run_id == self._run_id).with_for_update()).first()
         if found is None:
             raise rows.no_run(self._run_id)
+        # What was noted on it counts as before.
+        [before] = counted_runs(to.execute, [found], notes=False)
         grading = found.grading + 1
+        outcome = rows.outcome(found.status, self._grade.judgement)
+        score = rows.number(self._grade.score)
+        signature = signature_in(to.execute, found.id, outcome, self._failed)
         to.execute(
             sa.update(table)
             .where(table.c.id == found.id)
-            .values(
-                grading=grading,
-                grade=self._json,
-                score=self._grade.score,
-                outcome=rows.outcome(found.status, self._grade.judgement),
-            )
+            .values(grading=grading, grade=self._json, score=score, outcome=outcome, signature=signature)
         )
         for row in self._verdicts:
             to.add(inserts.VERDICT, found.id, grading, *row)
+        if found.counted == rows.COUNTED:
+            to.count(before, -1)
+            columns = replace(before.columns, score=score, outcome=outcome, signature=signature)
+            graders = [(grader, judgement, given) for _, grader, judgement, given, _ in self._verdicts]
+            to.count(replace(before, columns=columns, graders=graders))

@@ -90,9 +90,12 @@ class Postgres:
                 self._numbers.extend(number for (number,) in taken)
             yield self._numbers.popleft()
 
-    def insert(self, connection: sa.Connection, rows: Mapping[Insert, list[object]], texts: list[object]) -> None:
+    def insert(
+        self, connection: sa.Connection, rows: Mapping[Insert, list[object]], texts: list[object]
+    ) -> list[tuple[Any, ...]]:
         with _pipeline(_driver(connection)) as raw:
-            self._send(raw, rows, texts)
+            sent = self._send(raw, rows, texts)
+        return [row for cursor in sent for row in cursor.fetchall()]
 
     def commit(
         self,
@@ -107,14 +110,21 @@ class Postgres:
                 raw.execute(_NOTIFY, (CHANNEL, notice))
             raw.execute("COMMIT")
 
-    def _send(self, raw: psycopg.Connection[Any], rows: Mapping[Insert, list[object]], texts: list[object]) -> None:
+    def _send(
+        self, raw: psycopg.Connection[Any], rows: Mapping[Insert, list[object]], texts: list[object]
+    ) -> list[psycopg.Cursor[Any]]:
+        """Gives the cursors of the inserts that return something."""
         _begin(raw)
+        returning = []
         for insert, values in rows.items():
             if values:
                 width = len(insert.columns)
-                raw.execute(self._statements[insert], [values[column::width] for column in range(width)])
+                cursor = raw.execute(self._statements[insert], [values[column::width] for column in range(width)])
+                if insert.returning:
+                    returning.append(cursor)
         if texts:
             raw.execute(_INDEX, [texts[::2], [_separated(str(text)) for text in texts[1::2]]])
+        return returning
 
     def create_index(self, connection: sa.Connection) -> None:
         connection.exec_driver_sql(
@@ -172,10 +182,17 @@ def _statement(insert: Insert) -> str:
     dialect = postgresql.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy leaves its constructors untyped
     # An array type has no collation.
     types = [type_.compile(dialect).partition(" COLLATE")[0] for type_ in insert.types]
-    # In one order, so that two writers with the same bodies never wait for each other in a circle.
+    columns = ", ".join(insert.columns)
+    values = [
+        "given.*",
+        *[sql.format_map({name: f"given.{name}" for name in insert.columns}) for sql in insert.computed.values()],
+    ]
+    # In one order, so that two writers with the same rows never wait for each other in a circle.
+    order = ", ".join(str(place) for place in range(1, insert.key + 1))
     return (
-        f"INSERT INTO {insert.table} ({', '.join(insert.columns)}) "  # noqa: S608 (our names)
-        f"SELECT * FROM unnest({', '.join(f'%b::{type_}[]' for type_ in types)}) ORDER BY 1 {insert.on_conflict}"
+        f"INSERT INTO {insert.table} ({', '.join([*insert.columns, *insert.computed])}) "  # noqa: S608 (our names)
+        f"SELECT {', '.join(values)} FROM unnest({', '.join(f'%b::{type_}[]' for type_ in types)}) "
+        f"AS given ({columns}) ORDER BY {order} {insert.on_conflict} {insert.returning}"
     )
 
 

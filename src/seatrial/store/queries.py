@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import msgspec
 import sqlalchemy as sa
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
-from seatrial.runs import Fault, Grade, Run, RunKey, RunStatus, Verdict
+from seatrial.runs import Fault, Grade, Run, RunKey, Verdict
 from seatrial.store import rows, schema
 from seatrial.store.bodies import digest, unpack
+from seatrial.store.counts import all_counted, run_note_counts
 from seatrial.store.dialect import Dialect
 from seatrial.store.phrases import phrases
-from seatrial.store.rows import Outcome
+from seatrial.store.rollups import weight_of
+from seatrial.store.rows import Outcome, RunSummary
 from seatrial.store.schema import bodies, cases, events, experiments, notes, readings, runs, verdicts
 from seatrial.store.search import Hit, pieces, snippet
-from seatrial.trajectory.completeness import Completeness, Level
-from seatrial.transcript import Note, NoteCode, Weight, note_code
-from seatrial.transcript.note import NOTE_CODES
+from seatrial.trajectory.completeness import Completeness
+from seatrial.transcript import Note, Weight, note_code
 
 BODY_DAMAGED = note_code("body_damaged", "The store has the run, but not the bytes that the agent sent.", "look")
 
 T = TypeVar("T")
 
-_UNKNOWN_CODE = NoteCode("", "serious")
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 _BEYOND = 2**62  # no run has so many events, and no database a much larger number
 
 
@@ -37,27 +39,6 @@ class RunFilter(msgspec.Struct, frozen=True):
     outcomes: frozenset[Outcome] = frozenset()
     agents: frozenset[str] = frozenset()
     run_ids: frozenset[str] = frozenset()
-
-
-class RunSummary(msgspec.Struct, frozen=True, gc=False):
-    """A run as a line of a table."""
-
-    key: RunKey
-    run_id: str
-    status: RunStatus
-    outcome: Outcome
-    score: float | None
-    error_class: str | None
-    started_at: int | None
-    duration_ms: float | None
-    attempts: int
-    steps: int
-    """Those that are known; all of them only when the calls are complete."""
-    calls: Level | None
-    """How complete they are; None when there was no answer to read, or nobody had worked it out."""
-    input_tokens: int | None
-    output_tokens: int | None
-    cost_usd: float | None
 
 
 class RunNotes(msgspec.Struct, frozen=True):
@@ -84,10 +65,20 @@ def run_page(
     connection: sa.Connection, experiment: int, where: RunFilter, after: RunKey | None, limit: int
 ) -> list[RunSummary]:
     """Runs in the order of the suite's cases, then by agent and trial; those behind the run `after`."""
-    columns = [runs.c[field] for field in RunSummary.__struct_fields__ if field != "key"]
-    query = sa.select(runs.c.agent, runs.c.case_id, runs.c.trial, *columns)
-    found = connection.execute(_page(query, experiment, where, after, limit)).all()
-    return [RunSummary(RunKey(agent, case_id, trial), *values) for agent, case_id, trial, *values in found]
+    query = sa.select(*[runs.c[field] for field in RunSummary.__struct_fields__])
+    if all_counted(connection, experiment):
+        found = _merged_page(connection, query, experiment, where, after, limit)
+    else:
+        found = connection.execute(_page(query, experiment, where, after, limit)).all()
+    return [_summary(row) for row in found]
+
+
+def _summary(row: sa.Row[Any]) -> RunSummary:
+    values = {field: getattr(row, field) for field in RunSummary.__struct_fields__}
+    # Where not all calls are known, that none was found says nothing.
+    if not row.steps and row.calls != "complete":
+        values["steps"] = None
+    return RunSummary(**values)
 
 
 def whole_page(
@@ -101,15 +92,7 @@ def run_notes(connection: sa.Connection, run_ids: list[str], limit: int) -> dict
     """The notes of each of these runs, at most so many of one."""
     found = connection.execute(sa.select(runs.c.id, runs.c.run_id, runs.c.data).where(runs.c.run_id.in_(run_ids))).all()
     numbers = [row.id for row in found]
-    counts: defaultdict[int, dict[tuple[str, Weight], int]] = defaultdict(dict)
-    counted = (
-        sa.select(notes.c.run, notes.c.code, notes.c.weight, sa.func.count())
-        .where(notes.c.run.in_(numbers))
-        .group_by(notes.c.run, notes.c.code, notes.c.weight)
-        .order_by(notes.c.run, sa.func.min(notes.c.position))
-    )
-    for number, code, weight, count in connection.execute(counted):
-        counts[number][code, weight_of(code, weight)] = count
+    counts = run_note_counts(connection.execute, numbers)
     order = (sa.case({"harmless": 2, "look": 1}, value=notes.c.weight, else_=0), notes.c.position)
     place = sa.func.row_number().over(partition_by=notes.c.run, order_by=order).label("place")
     ranked = sa.select(notes, place).where(notes.c.run.in_(numbers)).subquery()
@@ -122,7 +105,7 @@ def run_notes(connection: sa.Connection, run_ids: list[str], limit: int) -> dict
         except (SeatrialError, ValueError):
             note = Note(row.code, "", "this note is damaged in the store", weight_of(row.code, row.weight))
         first[row.run].append(note)
-    return {row.run_id: RunNotes(_completeness(row.data), first[row.id], counts[row.id]) for row in found}
+    return {row.run_id: RunNotes(_completeness(row.data), first[row.id], counts.get(row.id, {})) for row in found}
 
 
 def _completeness(data: bytes) -> Completeness | None:
@@ -130,11 +113,6 @@ def _completeness(data: bytes) -> Completeness | None:
         return wire.decode(data, rows.RUN_DATA).completeness
     except (SeatrialError, ValueError):
         return None  # the run is damaged, which is said where the whole of it is read
-
-
-def weight_of(code: str, weight: Weight | None) -> Weight:
-    """The weight of a note as it is stored; a code that nobody knows may mean that something was dropped."""
-    return weight or NOTE_CODES.get(code, _UNKNOWN_CODE).weight
 
 
 def run(connection: sa.Connection, run_id: str) -> Run:
@@ -216,6 +194,33 @@ def search(connection: sa.Connection, dialect: Dialect, text: str, experiment: i
 
 
 _WHOLE = sa.select(experiments.c.experiment_id, runs).join(experiments, experiments.c.id == runs.c.experiment)
+
+
+def _merged_page(
+    connection: sa.Connection,
+    query: sa.Select[Any],
+    experiment: int,
+    where: RunFilter,
+    after: RunKey | None,
+    limit: int,
+) -> Sequence[sa.Row[Any]]:
+    """A page of runs by the index that has them by outcome, in the order of the suite: one query for each outcome."""
+    query = query.add_columns(runs.c.position).where(runs.c.experiment == experiment)
+    for column, wanted in ((runs.c.agent, where.agents), (runs.c.run_id, where.run_ids)):
+        if wanted:
+            query = query.where(column.in_(sorted(wanted)))
+    if after is not None:
+        here = sa.select(cases.c.position).where(cases.c.experiment == experiment, cases.c.case_id == after.case_id)
+        place = connection.execute(here).scalar()
+        if place is None:
+            return []
+        behind = sa.tuple_(runs.c.position, runs.c.agent, runs.c.trial) > (place, after.agent, after.trial)
+        query = query.where(runs.c.position >= place, behind)
+    query = query.order_by(runs.c.position, runs.c.agent, runs.c.trial).limit(limit)
+    found: list[sa.Row[Any]] = []
+    for outcome in sorted(where.outcomes) or OUTCOMES:
+        found += connection.execute(query.where(runs.c.outcome == outcome))
+    return sorted(found, key=lambda row: (row.position, row.agent, row.trial))[:limit]
 
 
 def _page(query: sa.Select[Any], experiment: int, where: RunFilter, after: RunKey | None, limit: int) -> sa.Select[Any]:

@@ -7,14 +7,20 @@ from itertools import count
 from typing import Any
 
 import sqlalchemy as sa
+from msgspec.structs import astuple
 
 from seatrial.errors import SeatrialError
 from seatrial.runs import Run, RunKey
 from seatrial.store import inserts, rows, schema
 from seatrial.store.appending import EventRow, add_events, are_at, divided, following, joined
 from seatrial.store.bodies import Document, Packer, address, digest
+from seatrial.store.counts import COUNTED_RUNS, counted_runs
+from seatrial.store.rollups import Counted, note_counts
 from seatrial.store.search import indexed_text
 from seatrial.store.transaction import SMALL, Operation, Transaction
+
+_BEGUN = rows.run_columns(Run(run_id="", experiment_id="", key=RunKey("", "", 0), status="running"))
+"""What is counted of a run that was begun."""
 
 
 class BeginRun(Operation[None]):
@@ -28,8 +34,8 @@ class BeginRun(Operation[None]):
         self._experiment = experiment
         self._key = key
         self._replace = replace
-        self._values = rows.run_values(
-            Run(run_id=run_id, experiment_id="", key=key, status="running", started_at=started_at), None
+        self._columns = rows.run_columns(
+            Run(run_id=run_id, experiment_id="", key=key, status="running", started_at=started_at)
         )
 
     def run(self, to: Transaction) -> None:
@@ -42,7 +48,9 @@ class BeginRun(Operation[None]):
                 _remove(to, holder.id)
             _refuse_used_id(to, self._run_id)
         number = to.new_run()
-        to.add(inserts.RUN, number, self._run_id, self._experiment, key.case_id, key.agent, key.trial, *self._values)
+        columns = astuple(self._columns)
+        to.add(inserts.RUN, number, self._run_id, self._experiment, key.case_id, key.agent, key.trial, *columns)
+        to.count(Counted(self._experiment, key.case_id, key.agent, self._columns))
         to.live[self._run_id] = (number, 0)
         to.changed.append(self._run_id)
 
@@ -50,7 +58,9 @@ class BeginRun(Operation[None]):
 class Record:
     """A run that has ended, on its way into the rows of all its parts."""
 
-    def __init__(self, run: Run, events: Sequence[bytes], bodies: Iterable[bytes] = ()) -> None:
+    def __init__(
+        self, run: Run, events: Sequence[bytes], bodies: Iterable[bytes] = (), *, counted: int = rows.COUNTED
+    ) -> None:
         self.run_id = rows.identifier("id", run.run_id)
         rows.identifier("name of an agent", run.key.agent)
         if run.status in rows.UNFINISHED:
@@ -67,7 +77,7 @@ class Record:
             whole.append((last, run.body))
         elif run.attempts and run.attempts[-1].body_hash is not None:
             last = digest(run.attempts[-1].body_hash)
-        self._values = rows.run_values(run, last)
+        self._columns = rows.run_columns(run, last, counted=counted)
         self._attempts = list(map(rows.attempt_values, run.attempts))
         self._steps = list(map(rows.step_values, count(), run.steps))
         self._verdicts = list(map(rows.verdict_values, count(), run.verdicts))
@@ -94,15 +104,17 @@ class Record:
         add = to.add
         key = self.key
         run = inserts.BEGUN_RUN if begun else inserts.RUN
-        add(run, number, self.run_id, experiment, key.case_id, key.agent, key.trial, *self._values)
-        for row in self._attempts:
-            add(inserts.ATTEMPT, number, *row)
-        for row in self._steps:
-            add(inserts.STEP, number, *row)
-        for row in self._notes:
-            add(inserts.NOTE, number, *row)
-        for row in self._verdicts:
-            add(inserts.VERDICT, number, 0, *row)
+        add(run, number, self.run_id, experiment, key.case_id, key.agent, key.trial, *astuple(self._columns))
+        if self._columns.counted == rows.COUNTED:
+            to.count(self._counted(experiment))
+        for attempt in self._attempts:
+            add(inserts.ATTEMPT, number, *attempt)
+        for step in self._steps:
+            add(inserts.STEP, number, *step)
+        for note in self._notes:
+            add(inserts.NOTE, number, *note)
+        for verdict in self._verdicts:
+            add(inserts.VERDICT, number, 0, *verdict)
         for hash_, size, body in self._packed_bodies:
             add(inserts.BODY, hash_, size, body.packed, body.data)
         if (reading := self._packed_reading) is not None:
@@ -111,6 +123,12 @@ class Record:
             to.index(number, self._text)
         add_events(to, number, first, self._events)
         to.changed.append(self.run_id)
+
+    def _counted(self, experiment: int) -> Counted:
+        key = self.key
+        graders = [(grader, judgement, score) for _, grader, judgement, score, _ in self._verdicts]
+        notes = note_counts([(code, weight) for _, code, weight, _ in self._notes]) if self._notes else {}
+        return Counted(experiment, key.case_id, key.agent, self._columns, graders, notes)
 
     def is_at(self, to: Transaction, number: int, first: int) -> bool:
         """Whether its events are stored from this sequence on."""
@@ -141,6 +159,7 @@ class RecordRun(Operation[bool]):
     def run(self, to: Transaction) -> bool:
         run_id, key = self._record.run_id, self._record.key
         number, first = to.live.pop(run_id, (None, 0))
+        counted = True
         if to.careful or self._replace or (self._first is not None and self._first != first):
             holder = _holder(to, self._experiment, key)
             number, first = None, 0
@@ -148,7 +167,7 @@ class RecordRun(Operation[bool]):
                 if holder.status not in rows.UNFINISHED:
                     return True
                 if self._first is None or self._first == holder.following:
-                    number, first = holder.id, holder.following
+                    number, first, counted = holder.id, holder.following, holder.counted == rows.COUNTED
             if number is None:
                 if self._first:
                     return False  # another process took over, and what was appended is gone
@@ -160,6 +179,8 @@ class RecordRun(Operation[bool]):
         begun = number is not None
         if number is None:
             number = to.new_run()
+        elif counted:
+            to.count(Counted(self._experiment, key.case_id, key.agent, _BEGUN), -1)
         self._record.add(to, number, self._experiment, first, begun)
         return True
 
@@ -170,7 +191,7 @@ def _holder(to: Transaction, experiment: int, key: RunKey) -> sa.Row[Any] | None
     same = (runs.c.experiment == cases.c.experiment) & (runs.c.case_id == cases.c.case_id)
     this = (runs.c.agent == key.agent) & (runs.c.trial == key.trial)
     found = to.execute(
-        sa.select(runs.c.id, runs.c.run_id, runs.c.status, following())
+        sa.select(runs.c.id, runs.c.run_id, runs.c.status, runs.c.counted, following())
         .select_from(cases.outerjoin(runs, same & this))
         .where(cases.c.experiment == experiment, cases.c.case_id == key.case_id)
     ).first()
@@ -180,7 +201,15 @@ def _holder(to: Transaction, experiment: int, key: RunKey) -> sa.Row[Any] | None
 
 
 def _remove(to: Transaction, number: int) -> None:
+    uncount(to, number)
     to.execute(sa.delete(schema.runs).where(schema.runs.c.id == number))
+
+
+def uncount(to: Transaction, number: int) -> None:
+    """Take a run out of the rollups, as it is stored, if they have it. Others who change it wait until this is done."""
+    found = to.execute(COUNTED_RUNS.where(schema.runs.c.id == number).with_for_update()).all()
+    for run in counted_runs(to.execute, [row for row in found if row.counted == rows.COUNTED]):
+        to.count(run, -1)
 
 
 def _refuse_used_id(to: Transaction, run_id: str) -> None:

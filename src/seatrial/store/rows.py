@@ -10,15 +10,20 @@ from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.call_facts import CallFacts
 from seatrial.formats.reading import Reading, TraceEvent
-from seatrial.runs import Attempt, Case, Fault, Grade, Judgement, Run, RunStatus, Verdict
-from seatrial.trajectory.completeness import Completeness
-from seatrial.trajectory.step import Step
-from seatrial.transcript import Note, Transcript
+from seatrial.runs import Attempt, Case, Fault, Grade, Judgement, Run, RunKey, RunStatus, Verdict
+from seatrial.runs.signature import signature_of
+from seatrial.trajectory.completeness import Completeness, Level
+from seatrial.trajectory.step import Status, Step
+from seatrial.transcript import Note, Transcript, Weight
 
 T = TypeVar("T")
 
 Outcome: TypeAlias = Literal["passed", "failed", "errored", "skipped", "ungraded", "cancelled", "unfinished"]
 """What came of a run, in one word: its status and its grade taken together."""
+
+CallsKnown: TypeAlias = Literal["complete", "partial", "none", "not recorded", "no answer"]
+"""How much is known of the calls of a run: a level; or nothing, because the version that recorded it did not check, or
+because there was no answer to read."""
 
 MAX_ID_BYTES = 1024
 """Any id of 256 characters fits, and two of them fit into an index entry of PostgreSQL."""
@@ -29,6 +34,9 @@ _MAX_NUMBER = 1e15
 AGENT_NOTES = "agent_notes"
 """Key of the stored suite under which the experiment's notes are."""
 
+UNCOUNTED, COUNTED, NEVER_COUNTED = range(3)
+"""What `runs.counted` says."""
+
 UNFINISHED = ("pending", "running")
 _WITHOUT_ANSWER: dict[RunStatus, Outcome] = {
     "pending": "unfinished",
@@ -37,6 +45,65 @@ _WITHOUT_ANSWER: dict[RunStatus, Outcome] = {
     "errored": "errored",
     "cancelled": "cancelled",
 }
+
+
+class RunColumns(msgspec.Struct, gc=False):
+    """A row of `runs` from its column `status` on; the fields are the columns."""
+
+    status: RunStatus
+    outcome: Outcome
+    score: float | None
+    error_class: str | None
+    started_at: int | None
+    duration_ms: float | None
+    attempts: int
+    steps: int
+    calls: Level | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    grading: int
+    grade: bytes | None
+    body: bytes | None
+    data: bytes
+    signature: str | None
+    counted: int
+    """`COUNTED` or `NEVER_COUNTED`."""
+
+
+class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A run as a line of a table."""
+
+    run_id: str
+    agent: str
+    case_id: str
+    trial: int
+    status: RunStatus
+    outcome: Outcome
+    score: float | None = None
+    error_class: str | None = None
+    signature: str | None = None
+    """Where it first goes wrong, when it failed or errored; see `seatrial.runs.signature`."""
+    started_at: int | None = None
+    duration_ms: float | None = None
+    attempts: int = 1
+    steps: int | None = None
+    """None when unknown; when `calls` is not `complete`, there may be more."""
+    calls: Level | None = None
+    """How complete the steps are; None when there was no answer to read, or nobody had worked it out."""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+
+    @property
+    def key(self) -> RunKey:
+        """Which run of its experiment this is."""
+        return RunKey(self.agent, self.case_id, self.trial)
+
+    @property
+    def calls_known(self) -> CallsKnown:
+        """How much is known of its calls."""
+        return calls_known(self.status, self.calls)
 
 
 class RunData(msgspec.Struct, omit_defaults=True):
@@ -108,29 +175,43 @@ def column_text(text: str) -> str:
     return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 
 
-def run_values(run: Run, body: bytes | None) -> tuple[object, ...]:
-    """A row of `runs` from the column `status` on."""
+def calls_known(status: RunStatus, calls: Level | None) -> CallsKnown:
+    """How much is known of the calls of a run."""
+    return calls or ("not recorded" if status == "completed" else "no answer")
+
+
+def run_columns(run: Run, body: bytes | None = None, *, counted: int = COUNTED) -> RunColumns:
+    """A row of `runs` without what says which run it is."""
     grade = run.grade
     reading = run.reading
+    fault = run.fault
     tokens_in, tokens_out = _tokens(reading.transcript) if reading is not None else (None, None)
-    cost = reading.transcript.cost_usd if reading is not None else None
-    return (
-        run.status,
-        outcome(run.status, grade.judgement if grade is not None else None),
-        _number(grade.score if grade is not None else None),
-        run.fault.error_class if run.fault is not None else None,
-        run.started_at,
-        _number(run.duration_ms),
-        len(run.attempts),
-        len(run.steps),
-        run.completeness.level if run.completeness is not None else None,
-        tokens_in,
-        tokens_out,
-        _number(cost),
-        0,
-        encode(grade) if grade is not None else None,
-        body,
-        encode(RunData(run.steps_source, run.fault, run.metadata, run.completeness, run.reported)),
+    came_of_it = outcome(run.status, grade.judgement if grade is not None else None)
+    steps = run.steps
+    signature = None
+    if came_of_it == "failed" or came_of_it == "errored":
+        signature = signature_of(
+            came_of_it, fault, run.verdicts, lambda index: steps[index].name if 0 <= index < len(steps) else None
+        )
+    return RunColumns(
+        status=run.status,
+        outcome=came_of_it,
+        score=number(grade.score if grade is not None else None),
+        error_class=fault.error_class if fault is not None else None,
+        started_at=run.started_at,
+        duration_ms=number(run.duration_ms),
+        attempts=len(run.attempts),
+        steps=len(steps),
+        calls=run.completeness.level if run.completeness is not None else None,
+        input_tokens=tokens_in,
+        output_tokens=tokens_out,
+        cost_usd=number(reading.transcript.cost_usd if reading is not None else None),
+        grading=0,
+        grade=encode(grade) if grade is not None else None,
+        body=body,
+        data=encode(RunData(run.steps_source, fault, run.metadata, run.completeness, run.reported)),
+        signature=signature,
+        counted=counted,
     )
 
 
@@ -164,24 +245,24 @@ def reading_of(document: bytes, notes: list[Note]) -> Reading:
     )
 
 
-def attempt_values(attempt: Attempt) -> tuple[object, ...]:
+def attempt_values(attempt: Attempt) -> tuple[int, str | None, bytes]:
     """A row of `attempts` without its run."""
     return attempt.number, attempt.fault.error_class if attempt.fault is not None else None, encode(attempt)
 
 
-def step_values(position: int, step: Step) -> tuple[object, ...]:
+def step_values(position: int, step: Step) -> tuple[int, str, Status, float | None, bytes]:
     """A row of `steps` without its run."""
-    return position, column_text(step.name), step.status, _number(step.duration_ms), encode(step)
+    return position, column_text(step.name), step.status, number(step.duration_ms), encode(step)
 
 
-def note_values(position: int, note: Note) -> tuple[object, ...]:
+def note_values(position: int, note: Note) -> tuple[int, str, Weight | None, bytes]:
     """A row of `notes` without its run."""
     return position, column_text(note.code), note.weight, encode(note)
 
 
-def verdict_values(position: int, verdict: Verdict) -> tuple[object, ...]:
+def verdict_values(position: int, verdict: Verdict) -> tuple[int, str, Judgement, float | None, bytes]:
     """A row of `verdicts` without its run and its grading."""
-    return position, column_text(verdict.grader), verdict.judgement, _number(verdict.score), encode(verdict)
+    return position, column_text(verdict.grader), verdict.judgement, number(verdict.score), encode(verdict)
 
 
 def no_run(run_id: str) -> SeatrialError:
@@ -196,8 +277,8 @@ def _encode_mended(value: object) -> bytes:
         raise SeatrialError("unstorable", f"{type(value).__name__} has a part that is not JSON: {error}") from None
 
 
-def _number(value: float | None) -> float | None:
-    # For counting only; what an agent really said is in its document. An absurd number would spoil every sum.
+def number(value: float | None) -> float | None:
+    """A number for counting: an absurd one would spoil every sum. What an agent really said is in its document."""
     return float(value) if value is not None and abs(value) <= _MAX_NUMBER else None
 
 

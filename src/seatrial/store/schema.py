@@ -15,9 +15,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
 """Every version of the schema, oldest first; the last is what this code reads and writes."""
-READABLE_FROM = "0005"
+READABLE_FROM = "0006"
 """The oldest version of which reports can be made without a migration."""
 VERSION_TABLE = "seatrial_version"
 
@@ -26,10 +26,25 @@ TEXT = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 # SQLite gives a table its implicit integer key only for exactly INTEGER.
 ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
+# Exact for whatever is likely. What does not fit 64 bits is still exact on PostgreSQL and rounded on SQLite, and an
+# agent that says absurd numbers spoils a sum, but no transaction.
+SUM = sa.BigInteger().with_variant(postgresql.NUMERIC(), "postgresql")
+
+# Conditions of indexes that have only some rows, each in one piece of text: a database uses such an index only for a
+# query that says the same.
+HELD = "status IN ('pending', 'running', 'input_required')"
+"""Of `served_runs`: the run goes on in its thread, or waits for an answer."""
+UNCOUNTED = "counted = 0"
+FLAKY = "passed > 0 AND failed > 0"
+
 # Checked at the end of a transaction, where it costs least.
 _CASCADE: Any = {"ondelete": "CASCADE", "deferrable": True, "initially": "DEFERRED"}
 
 metadata = sa.MetaData()
+
+
+def _where(condition: str) -> dict[str, Any]:
+    return {"sqlite_where": sa.text(condition), "postgresql_where": sa.text(condition)}
 
 
 def _of_run() -> sa.Column[int]:
@@ -92,10 +107,53 @@ runs = sa.Table(
     sa.Column("grade", sa.LargeBinary),
     sa.Column("body", sa.LargeBinary),
     sa.Column("data", sa.LargeBinary, nullable=False),
+    # Where it first goes wrong, of a run that failed or errored: see `seatrial.runs.signature`.
+    sa.Column("signature", TEXT),
+    # 1: the rollups have it. 0: an earlier version wrote it, and it is counted later, see `conversion`. 2: it is never
+    # counted, because it belongs to the run service and to no experiment.
+    sa.Column("counted", sa.SmallInteger, nullable=False, server_default="0"),
+    # That of its case; null until it is counted.
+    sa.Column("position", sa.Integer),
     # In this order a case's runs are found together, so that a page of runs in suite order needs no sort.
     sa.UniqueConstraint("experiment", "case_id", "agent", "trial"),
     sa.ForeignKeyConstraint(["experiment", "case_id"], ["cases.experiment", "cases.case_id"], **_CASCADE),
+    # A page of runs in the order of the suite, of one outcome: a page of several outcomes is merged from several.
+    sa.Index("runs_page", "experiment", "outcome", "position"),
+    sa.Index("runs_signature", "experiment", "agent", "signature", **_where("signature IS NOT NULL")),
+    sa.Index("runs_uncounted", "experiment", "id", **_where(UNCOUNTED)),
     sqlite_autoincrement=True,
+)
+
+cells = sa.Table(
+    "cells",
+    metadata,
+    sa.Column("experiment", ID, sa.ForeignKey("experiments.id", **_CASCADE), primary_key=True, autoincrement=False),
+    sa.Column("case_id", TEXT, primary_key=True),
+    sa.Column("agent", TEXT, primary_key=True),
+    *[sa.Column(name, sa.Integer, nullable=False) for name in ("runs", "passed", "failed", "errored", "incomplete")],
+    sa.Column("scored", sa.Integer, nullable=False),
+    sa.Column("score", SUM, nullable=False),
+    sa.Column("stepped", sa.Integer, nullable=False),
+    sa.Column("steps", SUM, nullable=False),
+    sa.Column("priced", sa.Integer, nullable=False),
+    sa.Column("cost", SUM, nullable=False),
+    sa.Column("timed", sa.Integer, nullable=False),
+    sa.Column("duration", SUM, nullable=False),
+    sa.Index("cells_flaky", "experiment", "case_id", "agent", **_where(FLAKY)),
+    sqlite_with_rowid=False,
+)
+
+tallies = sa.Table(
+    "tallies",
+    metadata,
+    sa.Column("experiment", ID, sa.ForeignKey("experiments.id", **_CASCADE), primary_key=True, autoincrement=False),
+    sa.Column("kind", TEXT, primary_key=True),
+    sa.Column("agent", TEXT, primary_key=True),
+    sa.Column("name", TEXT, primary_key=True),
+    sa.Column("runs", sa.BigInteger, nullable=False),
+    sa.Column("counted", sa.BigInteger, nullable=False),
+    sa.Column("total", SUM, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 attempts = sa.Table(
@@ -170,10 +228,6 @@ bodies = sa.Table(
     sa.Column("data", sa.LargeBinary, nullable=False),
 )
 
-# A thread is held by the run that goes on in it, or that waits for an answer. In one piece of text, because a database
-# uses an index of some rows only for a query that says the same.
-HELD = "status IN ('pending', 'running', 'input_required')"
-
 served_runs = sa.Table(
     "served_runs",
     metadata,
@@ -197,7 +251,7 @@ served_runs = sa.Table(
     # Where its input is in `bodies`.
     sa.Column("input", sa.LargeBinary, nullable=False),
     sa.Column("data", sa.LargeBinary, nullable=False),
-    sa.Index("served_runs_held", "thread_id", unique=True, sqlite_where=sa.text(HELD), postgresql_where=sa.text(HELD)),
+    sa.Index("served_runs_held", "thread_id", unique=True, **_where(HELD)),
     sa.Index("served_runs_thread", "thread_id", "position", unique=True),
     sa.Index("served_runs_key", "agent", "idempotency_key", unique=True),
     sa.Index("served_runs_resume", "resume"),

@@ -119,6 +119,15 @@ def _step_text(step: Step) -> str:
 def _scalars(value: Any) -> str:
     """Keys, texts and numbers of a JSON value, in order. Not its JSON: there a line break would look like an n."""
     found: list[str] = []
+    if type(value) is dict:
+        # As a rule, arguments are a few texts.
+        for key, inner in value.items():
+            if type(inner) is not str:
+                break
+            found += (key, inner)
+        else:
+            return " ".join(found)
+        found.clear()
     stack = [value]
     while stack:
         item = stack.pop()

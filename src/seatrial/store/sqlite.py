@@ -18,6 +18,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -88,13 +89,17 @@ class SQLite:
         last = raw.execute("SELECT seq FROM sqlite_sequence WHERE name = 'runs'").fetchone()
         return itertools.count(last[0] + 1 if last else 1)
 
-    def insert(self, connection: sa.Connection, rows: Mapping[Insert, list[object]], texts: list[object]) -> None:
+    def insert(
+        self, connection: sa.Connection, rows: Mapping[Insert, list[object]], texts: list[object]
+    ) -> list[tuple[Any, ...]]:
         raw = _begun(connection)
+        returned: list[tuple[Any, ...]] = []
         for insert, values in rows.items():
             if values:
-                self._insert(raw, insert, values)
+                returned += self._insert(raw, insert, values)
         if texts:
             self._insert(raw, _WORDS, texts)
+        return returned
 
     def commit(
         self,
@@ -155,7 +160,8 @@ class SQLite:
         self.reading.dispose()
         self._writing.dispose()
 
-    def _insert(self, raw: sqlite3.Connection, insert: Insert, values: list[object]) -> None:
+    def _insert(self, raw: sqlite3.Connection, insert: Insert, values: list[object]) -> list[tuple[Any, ...]]:
+        returned: list[tuple[Any, ...]] = []
         width = len(insert.columns)
         done, left = 0, len(values) // width
         for at_once in _ROWS_AT_ONCE:
@@ -164,14 +170,17 @@ class SQLite:
                 if sql is None:
                     sql = self._statements[insert, at_once] = _statement(insert, at_once)
                 end = done + at_once * width
-                raw.execute(sql, values[done:end])
+                result = raw.execute(sql, values[done:end])
+                if insert.returning:
+                    returned += result.fetchall()
                 done, left = end, left - at_once
+        return returned
 
     def _engine(self, path: Path, writes: bool) -> sa.Engine:
         engine = sa.create_engine(
             _read_only_url(path) if self._read_only else sa.URL.create("sqlite", database=str(path)),
             # Transactions begin where we say so, not where the driver thinks.
-            connect_args={"isolation_level": None, "timeout": BUSY_S, "cached_statements": 128},
+            connect_args={"isolation_level": None, "timeout": BUSY_S, "cached_statements": 512},
             **({"poolclass": sa.NullPool} if writes else {"max_overflow": -1}),
         )
         sa.event.listen(engine, "connect", _configure_writing if writes else _configure_reading)
@@ -206,9 +215,21 @@ def _read_only_url(path: Path) -> sa.URL:
 
 
 def _statement(insert: Insert, rows: int) -> str:
-    row = f"({', '.join('?' * len(insert.columns))})"
-    into = f"{insert.table} ({', '.join(insert.columns)})"
-    return f"INSERT OR FAIL INTO {into} VALUES {', '.join([row] * rows)} {insert.on_conflict}"  # noqa: S608 (our names)
+    columns = insert.columns
+    # Numbered, so that what is computed from a value can name it again.
+    values = [
+        ", ".join(
+            [f"?{number * len(columns) + index}" for index in range(1, len(columns) + 1)]
+            + [
+                sql.format_map({name: f"?{number * len(columns) + index}" for index, name in enumerate(columns, 1)})
+                for sql in insert.computed.values()
+            ]
+        )
+        for number in range(rows)
+    ]
+    into = f"{insert.table} ({', '.join([*columns, *insert.computed])})"
+    given = ", ".join(f"({row})" for row in values)
+    return f"INSERT OR FAIL INTO {into} VALUES {given} {insert.on_conflict} {insert.returning}"  # noqa: S608 (our names)
 
 
 def _driver(connection: sa.Connection) -> sqlite3.Connection:

@@ -15,21 +15,22 @@ from seatrial.events.types import TaskStatus
 from seatrial.runs import ApiKey, Case, Experiment, Grade, Run, RunHead, RunKey, Scope, ServedRun, Verdict
 from seatrial.store import appending, counts, ending, experiments, keys, operations, queries, recording, served
 from seatrial.store.admission import AdmitRun
-from seatrial.store.counts import AgentCounts, Cell, GraderCounts, NoteTotals
 from seatrial.store.dialect import Dialect
 from seatrial.store.ending import EndRun, ForgetEvents, MarkRun
 from seatrial.store.experiments import ExperimentSummary
 from seatrial.store.notices import Callback, Listener
 from seatrial.store.presence import Hold, Presence
-from seatrial.store.queries import RunFilter, RunNotes, RunSummary
+from seatrial.store.queries import RunFilter, RunNotes
 from seatrial.store.receipt import Receipt
-from seatrial.store.rows import Outcome
+from seatrial.store.rows import Outcome, RunSummary
 from seatrial.store.search import Hit
 from seatrial.store.served import Admission, Admitted, Ending
+from seatrial.store.totals import Cell, GraderCounts, NoteTotals, SignatureCount, Totals
 from seatrial.store.writer import PATIENCE_S, Writer
 from seatrial.transcript import Note
 
 RUNS_AT_ONCE = 200
+CASES_A_PAGE = 50
 
 _ALL = RunFilter()
 
@@ -386,17 +387,35 @@ class Store:
         with self._reading() as connection:
             return queries.known_verdicts(connection, run_id)
 
-    def agent_counts(self, experiment_id: str) -> list[AgentCounts]:
-        """What the runs of each agent add up to."""
+    def totals(self, experiment_id: str, *, flaky: int = 100) -> Totals:
+        """What the runs of each agent add up to, and the first so many flaky cells."""
         number = self._number(experiment_id)
         with self._reading() as connection:
-            return counts.agents(connection, number)
+            return counts.totals(connection, number, flaky)
 
-    def matrix(self, experiment_id: str) -> list[Cell]:
-        """What each agent made of each case."""
+    def matrix(self, experiment_id: str, *, first: int = 0, limit: int = CASES_A_PAGE) -> list[Cell]:
+        """What each agent made of each case: of so many cases in the order of the suite, behind the first so many."""
         number = self._number(experiment_id)
         with self._reading() as connection:
-            return counts.matrix(connection, number)
+            return counts.matrix(connection, number, first, limit)
+
+    def agent_cells(self, experiment_id: str, agent: str) -> list[Cell]:
+        """What one agent made of each case that it has runs of, in the order of the suite."""
+        number = self._number(experiment_id)
+        with self._reading() as connection:
+            return counts.agent_cells(connection, number, agent)
+
+    def add_examples(self, experiment_id: str, cells: Iterable[Cell]) -> None:
+        """Say which runs of these cells to look at: the first that passed, failed and errored."""
+        number = self._number(experiment_id)
+        with self._reading() as connection:
+            counts.add_examples(connection, number, list(cells))
+
+    def signatures(self, experiment_id: str, *, limit: int = 100) -> list[SignatureCount]:
+        """In which ways runs fail or err, the most frequent first."""
+        number = self._number(experiment_id)
+        with self._reading() as connection:
+            return counts.signatures(connection, number, limit)
 
     def grader_counts(self, experiment_id: str) -> list[GraderCounts]:
         """What each grader said of each agent."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import sqlalchemy as sa
+from msgspec.structs import astuple
 
 from seatrial.errors import SeatrialError
 from seatrial.store.bodies import Packer
 from seatrial.store.dialect import Dialect
-from seatrial.store.inserts import ALL, EVENTS, Insert
+from seatrial.store.inserts import ALL, CELL, EVENTS, TALLY, Insert
+from seatrial.store.rollups import Changes, Counted
 
 T = TypeVar("T", covariant=True)
 
@@ -40,6 +42,7 @@ class Transaction:
         self.events = self.rows[EVENTS]
         """Of these there are the most, and they come one at a time."""
         self._texts: list[object] = []
+        self._rollups: dict[int, Changes] = {}
         if len(live) > LIVE_RUNS:
             live.clear()
 
@@ -50,6 +53,13 @@ class Transaction:
     def index(self, run: int, text: str) -> None:
         """Gather the words of a run for search."""
         self._texts += (run, text)
+
+    def count(self, run: Counted, sign: Literal[1, -1] = 1) -> None:
+        """Gather a run for the rollups of its experiment; with -1, one that counts no more."""
+        changes = self._rollups.get(run.experiment)
+        if changes is None:
+            changes = self._rollups[run.experiment] = Changes()
+        changes.add(run, sign)
 
     def new_run(self) -> int:
         """The integer of a run that is not in the store yet."""
@@ -72,7 +82,33 @@ class Transaction:
 
     def commit(self) -> None:
         """Send the rest, and end."""
+        # Rollups come last: other processes wait for these rows until this transaction has ended.
+        if self._rollups:
+            self._roll_up()
         self._dialect.commit(self._connection, self.rows, self._texts, self.changed)
+
+    def _roll_up(self) -> None:
+        cells = self.rows[CELL]
+        for experiment, changes in self._rollups.items():
+            for (case_id, agent), cell in changes.cells.items():
+                sums = astuple(cell)
+                if any(sums):
+                    cells.extend((experiment, case_id, agent, *sums))
+        returned = self._dialect.insert(self._connection, self.rows, self._texts)
+        for values in self.rows.values():
+            values.clear()
+        self._texts.clear()
+        for experiment, case_id, agent, runs, passed, failed in returned:
+            # What the cell was before, it is now without what was added.
+            changes = self._rollups[experiment]
+            cell = changes.cells[case_id, agent]
+            changes.move(agent, runs - cell.runs, passed - cell.passed, failed - cell.failed, -1)
+            changes.move(agent, runs, passed, failed)
+        tallies = self.rows[TALLY]
+        for experiment, changes in self._rollups.items():
+            for key, tally in changes.tallies.items():
+                if tally.runs or tally.counted or tally.total:
+                    tallies.extend((experiment, *key, *astuple(tally)))
 
 
 class Operation(Protocol[T]):
