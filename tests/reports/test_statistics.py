@@ -16,7 +16,6 @@ from seatrial.reports.statistics import (
     pass_at_k,
     pass_hat_k,
     pass_rate_interval,
-    quantile,
     repeated_trials,
     wilson,
 )
@@ -150,10 +149,3 @@ def test_repeated_trials_average_over_the_cases_that_have_enough(cases: list[lis
 
 def test_repeated_trials_of_nothing_are_none() -> None:
     assert repeated_trials({}) == []
-
-
-def test_quantiles_lie_between_neighbours() -> None:
-    assert quantile([], 0.5) is None
-    assert quantile([7.0], 0.95) == 7
-    assert quantile([1.0, 2.0, 3.0, 4.0], 0.5) == 2.5
-    assert quantile([1.0, 2.0], 1.0) == 2

@@ -18,13 +18,9 @@ from alembic.script import ScriptDirectory
 from strategies import records
 
 from seatrial.errors import SeatrialError
-from seatrial.store import inserts, open_store, schema
-from seatrial.store.bodies import Packer
+from seatrial.store import open_store, schema
 from seatrial.store.dialect import Dialect
-from seatrial.store.open import _dialect, migrate
-from seatrial.store.recording import RecordRun
-from seatrial.store.transaction import Transaction
-from seatrial.transcript import Note
+from seatrial.store.open import _dialect
 
 
 @contextmanager
@@ -111,43 +107,6 @@ def test_a_database_of_something_else_is_left_alone(nowhere: str) -> None:
     assert caught.value.code == "not_a_store"
     with migrating(nowhere) as (connection, _):
         assert not sa.inspect(connection).has_table("experiments")
-
-
-def test_a_store_of_the_first_version_is_brought_up_to_date_and_its_runs_are_searchable(nowhere: str) -> None:
-    later = (("runs", "calls"), ("notes", "weight"))
-    with migrating(nowhere) as (connection, dialect):
-        migrate(connection, dialect, "0001")
-        # What is written here is written by today's code; the columns that it has more are gone again afterwards.
-        for table, column in later:
-            connection.exec_driver_sql(f"ALTER TABLE {table} ADD COLUMN {column} TEXT")
-        connection.execute(
-            sa.insert(schema.experiments).values(
-                id=1, experiment_id="exp-1", name="n", suite_hash="", created_at=1, status="running", version="",
-                cases=1, packed=0, suite=b"{}",
-            )
-        )  # fmt: skip
-        old = Transaction(dialect, connection, {}, careful=False)
-        for position in range(600):
-            old.add(inserts.CASE, 1, position, f"case-{position}", 0, b'{"id":"x","instruction":""}')
-            said = records.reading("Where?", f"Behind bollard b{position}.", notes=[Note("bom_removed", "", "a mark")])
-            run = records.run(position, reading=said)
-            operation = RecordRun(run, 1, [], 0, [], replace=False)
-            operation.prepare(Packer())
-            operation._record._text = ""  # there was nothing to put it in
-            operation.run(old)
-        old.flush()
-    with migrating(nowhere) as (connection, _):
-        for table, column in later:
-            connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {column}")
-    with open_store(nowhere) as store:
-        [oldest] = store.runs("exp-1", limit=1)
-        assert oldest.calls is None
-        assert store.run_notes([oldest.run_id], limit=5)[oldest.run_id].counts == {("bom_removed", "harmless"): 1}
-        assert len(store.done_keys("exp-1")) == 600
-        assert [hit.key.case_id for hit in store.search("b599")] == ["case-599"]
-        assert len(store.search("bollard", limit=1000)) == 600
-        store.record_run(records.run(0, run_id="new", said=("capstan",)), replace=True).wait()
-        assert len(store.search("capstan")) == 1
 
 
 def test_a_store_of_a_newer_version_is_refused_and_left_alone(nowhere: str) -> None:

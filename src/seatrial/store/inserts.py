@@ -45,9 +45,9 @@ def _added(table: sa.Table) -> str:
     return f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {', '.join(added)}"
 
 
-_POSITION = {
-    "position": "(SELECT cases.position FROM cases WHERE cases.experiment = {experiment} AND cases.case_id = {case_id})"
-}
+POSITION = "(SELECT cases.position FROM cases WHERE cases.experiment = {experiment} AND cases.case_id = {case_id})"
+"""Where in its experiment the case of a run is."""
+_POSITION = {"position": POSITION}
 
 # The same case again is the same case; two cases of one id are an error.
 CASE = Insert(schema.cases, "ON CONFLICT (experiment, position) DO NOTHING")

@@ -21,9 +21,10 @@ def open_store(
 ) -> Store:
     """Open the store at a path, a `sqlite:///` or a `postgresql://` URL.
 
-    A store of an older version is brought up to date; one of a newer version is refused (`store_too_new`), and so is
-    a database that is something else (`not_a_store`). A store that is not there yet is made, unless `create` is False.
-    With `read_only`, nothing is written and nothing is made: it may be where nothing can be written.
+    A store of an older version is brought up to date, its runs in the background; one of a newer version is refused
+    (`store_too_new`), and so is a database that is something else (`not_a_store`). A store that is not there yet is
+    made, unless `create` is False. With `read_only`, nothing is written and nothing is made: it may be where nothing
+    can be written.
     `patience_s` is how long writers wait for a store that is locked or away.
     """
     create = create and not read_only
@@ -43,7 +44,10 @@ def open_store(
     finally:
         if not ready:
             dialect.close()
-    return Store(dialect, patience_s)
+    store = Store(dialect, patience_s)
+    if not read_only:
+        store.convert()
+    return store
 
 
 def _dialect(where: str | Path, create: bool, read_only: bool = False) -> Dialect:

@@ -13,8 +13,20 @@ import sqlalchemy as sa
 from seatrial.errors import SeatrialError
 from seatrial.events.types import TaskStatus
 from seatrial.runs import ApiKey, Case, Experiment, Grade, Run, RunHead, RunKey, Scope, ServedRun, Verdict
-from seatrial.store import appending, counts, ending, experiments, keys, operations, queries, recording, served
+from seatrial.store import (
+    appending,
+    conversion,
+    counts,
+    ending,
+    experiments,
+    keys,
+    operations,
+    queries,
+    recording,
+    served,
+)
 from seatrial.store.admission import AdmitRun
+from seatrial.store.conversion import Conversion
 from seatrial.store.dialect import Dialect
 from seatrial.store.ending import EndRun, ForgetEvents, MarkRun
 from seatrial.store.experiments import ExperimentSummary
@@ -47,6 +59,7 @@ class Store:
         self._dialect = dialect
         self._writer = Writer(dialect, patience_s)
         self._numbers: dict[str, int] = {}
+        self._conversion: Conversion | None = None
 
     def __repr__(self) -> str:
         return f"Store({self._dialect.name!r})"
@@ -61,8 +74,26 @@ class Store:
 
     def close(self) -> None:
         """Write what is still on its way, and let go of the database."""
+        if self._conversion is not None:
+            self._conversion.close()
         self._writer.close()
         self._dialect.close()
+
+    # Conversion of what earlier versions wrote
+
+    def convert(self) -> None:
+        """Begin to convert, in the background, what an earlier version wrote. `open_store` does that."""
+        if self._conversion is None and self.unconverted():
+            self._conversion = Conversion(self._numbers_of, self._writer.submit)
+
+    def unconverted(self) -> int:
+        """How many runs an earlier version wrote that are not converted yet; they can be read like all others."""
+        with self._reading() as connection:
+            return conversion.pending(connection)
+
+    def _numbers_of(self, query: sa.Select[tuple[int]]) -> list[int]:
+        with self._reading() as connection:
+            return list(connection.scalars(query))
 
     # Writing
 

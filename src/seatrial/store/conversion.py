@@ -1,0 +1,98 @@
+"""Stores of earlier versions become like new ones in the background, a few runs at a time.
+
+A migration makes the tables, and touches no run: a store is open, and all of it readable, at once. What an earlier
+version wrote is read in its own form until it has been converted. Every batch is one transaction, which converts just
+those runs that need it: a process that dies in the middle costs nothing, and the next one that opens the store goes on.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+import sqlalchemy as sa
+from msgspec.structs import replace
+
+from seatrial import wire
+from seatrial.errors import SeatrialError
+from seatrial.runs import Verdict
+from seatrial.store import rows
+from seatrial.store.counts import COUNTED_RUNS, counted_runs, signature_in
+from seatrial.store.inserts import POSITION
+from seatrial.store.receipt import Receipt
+from seatrial.store.schema import UNCOUNTED, runs, served_runs, verdicts
+from seatrial.store.transaction import Operation, Transaction
+
+RUNS_AT_ONCE = 50
+_PAUSE_S = 0.02
+"""Between two batches, so that whoever else writes has its turn."""
+
+_NEXT = sa.select(runs.c.id).where(sa.text(UNCOUNTED)).order_by(runs.c.experiment, runs.c.id).limit(RUNS_AT_ONCE)
+
+
+def pending(connection: sa.Connection) -> int:
+    """How many runs are not converted yet."""
+    return int(connection.execute(sa.select(sa.func.count()).select_from(runs).where(sa.text(UNCOUNTED))).scalar_one())
+
+
+class CountRuns(Operation[None]):
+    """Take runs of earlier versions into the rollups, find their signatures, and give them their positions."""
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        self._numbers = numbers
+
+    def run(self, to: Transaction) -> None:
+        these = runs.c.id.in_(self._numbers)
+        served = sa.select(served_runs.c.run).where(served_runs.c.run.in_(self._numbers))
+        to.execute(sa.update(runs).where(these, runs.c.id.in_(served)).values(counted=rows.NEVER_COUNTED))
+        # Those that another process has converted meanwhile are not among them.
+        found = to.execute(COUNTED_RUNS.where(these, sa.text(UNCOUNTED)).order_by(runs.c.id).with_for_update()).all()
+        for row, run in zip(found, counted_runs(to.execute, found), strict=True):
+            signature = signature_in(to.execute, row.id, row.outcome, _verdicts(to, row.id, row.grading))
+            to.count(replace(run, columns=replace(run.columns, signature=signature)))
+            if signature is not None:
+                to.execute(sa.update(runs).where(runs.c.id == row.id).values(signature=signature))
+        position = sa.text(POSITION.format(experiment="runs.experiment", case_id="runs.case_id"))
+        to.execute(
+            sa.update(runs)
+            .where(runs.c.id.in_([row.id for row in found]))
+            .values(counted=rows.COUNTED, position=position)
+        )
+
+
+def _verdicts(to: Transaction, number: int, grading: int) -> list[Verdict]:
+    query = sa.select(verdicts.c.data).where(verdicts.c.run == number, verdicts.c.grading == grading)
+    found = []
+    for row in to.execute(query.order_by(verdicts.c.position)):
+        try:
+            found.append(wire.decode(row.data, rows.VERDICT))
+        except SeatrialError:
+            return []  # the run is damaged, which is said where the whole of it is read
+    return found
+
+
+class Conversion:
+    """A thread that converts what there is to convert, until that is done or the store is closed."""
+
+    def __init__(
+        self, reading: Callable[[sa.Select[tuple[int]]], list[int]], submit: Callable[[Operation[None]], Receipt[None]]
+    ) -> None:
+        self._reading = reading
+        self._submit = submit
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="seatrial-conversion", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End after the batch that is being written."""
+        self._closed.set()
+        self._thread.join()
+
+    def _work(self) -> None:
+        try:
+            while not self._closed.is_set() and (numbers := self._reading(_NEXT)):
+                self._submit(CountRuns(numbers)).wait()
+                self._closed.wait(_PAUSE_S)
+        except SeatrialError:
+            # Locked, full or away: reading goes on as before, and whoever opens the store next tries again.
+            return

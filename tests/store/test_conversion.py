@@ -1,0 +1,172 @@
+"""Stores that earlier versions wrote: readable at once, converted in the background."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from strategies import records
+from strategies.databases import database
+from strategies.rollups import check_rollups
+
+from seatrial.store import RunFilter, Store, conversion, open_store, schema
+from seatrial.store.open import _dialect, migrate
+
+STORES = Path(__file__).parent / "old_stores"
+RUNS = 43
+
+
+@pytest.fixture(params=["0001", "0004", "0005"])
+def version(request: pytest.FixtureRequest) -> str:
+    """A version of the schema."""
+    found: str = request.param
+    return found
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def old(request: pytest.FixtureRequest, version: str, tmp_path: Path) -> Iterator[str]:
+    """A store as that version wrote it."""
+    made = STORES / f"{version}.db"
+    if request.param == "sqlite" and made.exists():
+        yield str(shutil.copy(made, tmp_path / "old.db"))
+    elif request.param == "sqlite":
+        _copy(STORES / "0005.db", str(tmp_path / "old.db"), version)
+        yield str(tmp_path / "old.db")
+    else:
+        with database(request.getfixturevalue("postgres_server")) as url:
+            _copy(made if made.exists() else STORES / "0005.db", url, version)
+            yield url
+
+
+def _copy(made: Path, where: str, version: str) -> None:
+    """Make a store of that version, with all rows of another one that it has tables and columns for."""
+    dialect = _dialect(where, create=True)
+    with dialect.migrating() as connection, closing(sqlite3.connect(made)) as old:
+        migrate(connection, dialect, version)
+        there = sa.inspect(connection)
+        for table in schema.metadata.sorted_tables:
+            if not there.has_table(table.name) or (version == "0001" and table.name == "api_keys"):
+                continue
+            columns = [column["name"] for column in there.get_columns(table.name)]
+            rows = old.execute(f"SELECT {', '.join(columns)} FROM {table.name}").fetchall()
+            if rows:
+                into = sa.table(table.name, *[sa.column(name) for name in columns])
+                connection.execute(sa.insert(into), [dict(zip(columns, row, strict=True)) for row in rows])
+        if connection.dialect.name == "postgresql":
+            for counter in ("runs_id_seq", "experiments_id_seq"):
+                connection.execute(sa.select(sa.func.setval(counter, 1000)))
+    dialect.close()
+
+
+def converted(store: Store) -> Store:
+    """The store, when there is nothing left to convert."""
+    deadline = time.monotonic() + 60
+    while store.unconverted():
+        assert time.monotonic() < deadline, "it is not converted"
+        time.sleep(0.02)
+    return store
+
+
+def everything(store: Store) -> dict[str, Any]:
+    """Whatever can be asked of the experiments of an old store, but what earlier versions did not have."""
+    failed = RunFilter(outcomes=frozenset({"failed", "errored"}))
+    return {
+        "experiments": store.experiments(),
+        "notes": store.resolve_experiment("exp-1").notes,
+        "runs": [(run.key, run.run_id, run.outcome, run.steps, run.cost_usd) for run in store.runs("exp-1")],
+        "failed": [run.run_id for run in store.runs("exp-1", failed)],
+        "page": [run.run_id for run in store.runs("exp-1", after=store.runs("exp-1")[9].key, limit=7)],
+        "totals": store.totals("exp-1"),
+        "matrix": store.matrix("exp-1"),
+        "cells": store.agent_cells("exp-1", "crew"),
+        "graders": store.grader_counts("exp-1"),
+        "noted": store.note_totals("exp-1"),
+        "whole": list(store.whole_runs("exp-1")),
+        "one": store.run("run-late-case-1-0"),
+        "events": store.events("run-crew-case-0-0"),
+        "hits": store.search("bollard", limit=100),
+        "served": store.run("served-1"),
+    }
+
+
+@pytest.fixture
+def without_conversion(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is converted by itself."""
+    monkeypatch.setattr(Store, "convert", lambda self: None)
+
+
+def test_an_old_store_is_read_the_same_before_and_after_it_is_converted(old: str) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Store, "convert", lambda self: None)
+        with open_store(old) as store:
+            assert store.unconverted() == RUNS
+            before = everything(store)
+    assert len(before["runs"]) == 40
+    assert sum(agent.runs for agent in before["totals"].agents) == 40
+    with open_store(old) as store:
+        after = everything(converted(store))
+        check_rollups(store)
+        check_rollups(store, "exp-2")
+        assert store.signatures("exp-1")[0].signature.startswith("tool_trajectory|trajectory")
+    assert after == before
+
+
+def test_a_conversion_that_breaks_off_goes_on_where_it_was(old: str, without_conversion: None) -> None:
+    with open_store(old) as store:
+        before = everything(store)
+        done = 0
+        for size in (1, 7, 20):
+            numbers = store._numbers_of(conversion._NEXT)[:size]
+            store._writer.submit(conversion.CountRuns(numbers)).wait()
+            # The same again, as after a commit of which nobody knows whether it went through.
+            store._writer.submit(conversion.CountRuns(numbers)).wait()
+            done += size
+            assert store.unconverted() == RUNS - done
+            assert everything(store) == before
+    with open_store(old) as store:
+        conversion.Conversion(store._numbers_of, store._writer.submit)._thread.join(60)
+        assert store.unconverted() == 0
+        assert everything(store) == before
+        check_rollups(store)
+
+
+def test_a_process_that_is_killed_while_it_converts_leaves_a_store_that_is_right(old: str) -> None:
+    program = (
+        "import os, sys; from seatrial.store import conversion, open_store;"
+        "conversion.RUNS_AT_ONCE = 3; conversion._NEXT = conversion._NEXT.limit(3);"
+        "store = open_store(sys.argv[1]);"
+        "[None for _ in iter(lambda: store.unconverted() > 25, False)]; os._exit(9)"
+    )
+    assert subprocess.run([sys.executable, "-c", program, old], timeout=120, check=False).returncode == 9
+    with open_store(old) as store:
+        converted(store)
+        check_rollups(store)
+
+
+def test_runs_that_are_not_converted_yet_can_be_graded_and_replaced(old: str, without_conversion: None) -> None:
+    with open_store(old) as store:
+        store.record_verdicts("run-crew-case-0-1", [records.verdict("failed")], records.grade("failed"))
+        store.record_run(records.run(1, trial=1, run_id="new", said=("capstan",)), replace=True)
+        store.record_run(records.run(3, agent="late", run_id="resumed")).wait()
+        assert len(store.search("capstan")) == 1
+        [crew, *_] = store.totals("exp-1").agents
+        assert crew.runs == 18
+        before = everything(store)
+        conversion.Conversion(store._numbers_of, store._writer.submit)._thread.join(60)
+        assert everything(store) == before
+        check_rollups(store)
+
+
+def test_a_new_store_has_nothing_to_convert(filled: Store) -> None:
+    filled.record_run(records.run()).wait()
+    assert filled.unconverted() == 0
+    assert filled._conversion is None
