@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from seatrial.formats.notes import REPORTED_CALL_NOT_OBSERVED
 from seatrial.runs import Fault, Judgement, Verdict
 from seatrial.runs.signature import MAX_SIGNATURE, signature_of
 from seatrial.trajectory.arguments import Difference
+from seatrial.trajectory.extraction import REPORTED_CALL_NOT_OBSERVED
 from seatrial.trajectory.result import MatchResult, Mismatch, Violation
 from seatrial.transcript import Note
 
