@@ -6,10 +6,16 @@ import asyncio
 import gzip
 
 import yarl
+from agents.setting import ask, ask_with_events
 
+from seatrial.agents.agent import Reply
+from seatrial.agents.config import HttpConfig, StreamConfig
 from seatrial.agents.endpoint import Answer, Endpoint, Reached
+from seatrial.agents.http import HttpAgent
+from seatrial.agents.stream import StreamAgent
 from seatrial.http_client import HttpRequest, ScriptedResponse, ScriptedTransport, TransportError
 from seatrial.runs import Fault
+from seatrial.world.proxy import ToolProxy
 
 
 def posted(transport: ScriptedTransport, max_bytes: int = 1000) -> Answer | Fault:
@@ -81,3 +87,35 @@ def test_limits_and_compression_hold_for_a_script_too() -> None:
     fault = posted(ScriptedTransport(scripted), max_bytes=4999)
     assert isinstance(fault, Fault)
     assert fault.error_class == "response_too_large"
+
+
+def test_an_http_agent_may_be_a_script() -> None:
+    async def play() -> Reply:
+        transport = ScriptedTransport(ScriptedResponse(body=b'{"final_response": "Done."}'))
+        config = HttpConfig(endpoint_url="http://agent.test/")
+        async with (
+            ToolProxy() as proxy,
+            HttpAgent("shop", config, proxy=proxy, connect_s=1.0, read_s=1.0, transport=transport) as agent,
+        ):
+            return await ask(agent)
+
+    reply = asyncio.run(play())
+    assert reply.reading is not None
+    assert reply.reading.transcript.final_text() == "Done."
+
+
+def test_a_streaming_agent_may_be_a_script_that_is_cut_off() -> None:
+    started = b'data: {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}\n\n'
+    broken: list[bytes | TransportError] = [started[:9], started[9:], TransportError("cut_off", "it broke off")]
+
+    async def play() -> tuple[Reply, int]:
+        transport = ScriptedTransport(ScriptedResponse(headers={"Content-Type": "text/event-stream"}, body=broken))
+        config = StreamConfig(url="http://agent.test/")
+        async with StreamAgent(config, connect_s=1.0, read_s=1.0, transport=transport) as agent:
+            reply, events = await ask_with_events(agent)
+            return reply, len(events)
+
+    reply, events = asyncio.run(play())
+    assert reply.fault is not None
+    assert reply.fault.error_class == "answer_cut_off"
+    assert events == 1

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from seatrial.reports.table import MAX_CELL, table
@@ -38,3 +41,8 @@ def test_a_long_cell_is_cut_and_control_characters_are_shown() -> None:
     _, long, steering = table(["a"], [["x" * 100], ["\x1b[31m\u202ered"]])
     assert long == "x" * (MAX_CELL - 1) + "…"
     assert steering == "\\x1b[31m\\u202ered"
+
+
+def test_the_libraries_that_draw_are_not_imported_before_they_are_needed() -> None:
+    script = "import sys, seatrial.cli.run, seatrial.reports.write; assert not {'rich', 'jinja2'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)

@@ -19,6 +19,7 @@ from seatrial.agents.shared_timer import SharedTimer
 from seatrial.errors import SeatrialError
 from seatrial.formats import agent_response, contract
 from seatrial.formats.unseen import note_repeated_keys
+from seatrial.http_client import HttpTransport
 from seatrial.runs import Fault
 from seatrial.world.grant import RunGrant, token_removed
 from seatrial.world.proxy import ToolProxy
@@ -38,8 +39,16 @@ class HttpAgent:
     """Reaches an agent over HTTP, with one pool of connections for all runs."""
 
     def __init__(
-        self, name: str, config: HttpConfig, *, proxy: ToolProxy | None, connect_s: float, read_s: float | None
+        self,
+        name: str,
+        config: HttpConfig,
+        *,
+        proxy: ToolProxy | None,
+        connect_s: float,
+        read_s: float | None,
+        transport: HttpTransport | None = None,
     ) -> None:
+        """Over aiohttp, unless another transport is given."""
         headers = config.headers
         if config.auth_credential_value is not None:
             headers = merged(headers, {config.auth_header_name: config.auth_credential_value})
@@ -50,6 +59,7 @@ class HttpAgent:
             connect_s=connect_s,
             read_s=read_s,
             max_bytes=config.max_response_bytes,
+            transport=transport,
         )
         self._config = config
         self._agent_id = name if config.agent_id is None else config.agent_id

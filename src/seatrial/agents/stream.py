@@ -21,7 +21,7 @@ from seatrial.agents.run_input import encode_input, run_input
 from seatrial.agents.shared_timer import SharedTimer
 from seatrial.agents.streamed import StreamedRun
 from seatrial.errors import SeatrialError
-from seatrial.http_client import HttpResponse, TransportError
+from seatrial.http_client import HttpResponse, HttpTransport, TransportError
 from seatrial.runs import Fault
 
 LINGER_S = 0.25
@@ -38,7 +38,10 @@ _ACCEPT = {"Accept": "text/event-stream, application/x-ndjson;q=0.9"}
 class StreamAgent:
     """Reaches a streaming agent, with one pool of connections for all runs."""
 
-    def __init__(self, config: StreamConfig, *, connect_s: float, read_s: float | None) -> None:
+    def __init__(
+        self, config: StreamConfig, *, connect_s: float, read_s: float | None, transport: HttpTransport | None = None
+    ) -> None:
+        """Over aiohttp, unless another transport is given."""
         self._endpoint = Endpoint(
             config.url,
             config.headers,
@@ -46,6 +49,7 @@ class StreamAgent:
             connect_s=connect_s,
             read_s=read_s,
             max_bytes=config.max_response_bytes,
+            transport=transport,
         )
         self._config = config
         self._timer = SharedTimer()
