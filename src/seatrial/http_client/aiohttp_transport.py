@@ -29,7 +29,7 @@ _LARGE_BODY = 2**20
 """aiohttp writes bytes in one go, and warns of it when they are more than this; a file it writes in pieces."""
 
 _ON_CONNECTED: ContextVar[Callable[[], None] | None] = ContextVar("on_connected", default=None)
-"""What the request of the current task asked to be called. aiohttp's own hooks (tracing) run at every stage of a request."""
+"""What the request of the current task asked to be called. aiohttp's own hooks run at every stage of a request."""
 
 IpAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
