@@ -167,3 +167,9 @@ def test_a_call_without_an_id_behind_a_repeated_request_is_a_serious_guess() -> 
 
 def test_the_end_of_a_conversation_with_a_repeated_request_is_known_by_the_ids_of_its_calls() -> None:
     assert marked([*REPEATED, said("d")], [UserMessage("z"), said("y"), *REPEATED]) == ([0, 1, 2, 3, 4], [])
+
+
+def test_a_conversation_that_begins_with_the_result_of_a_given_call_is_known_by_its_id() -> None:
+    assert marked([*HISTORY[2:], said("d")], HISTORY) == ([0, 1, 2], [])
+    other = [result("9"), *HISTORY[3:], said("d")]
+    assert marked(other, HISTORY)[0] == []

@@ -51,6 +51,8 @@ def entries() -> Iterator[Entry]:
     yield from _events()
     yield from _earlier_conversation()
     yield from _repeated_request()
+    yield from _end_of_a_conversation()
+    yield from _usual_answers()
 
 
 def _in_every_container() -> Iterator[Entry]:
@@ -181,6 +183,45 @@ def _repeated_request() -> Iterator[Entry]:
             yield Entry(name, whole, config, wanted, guilty=wanted == "failed", history=REPEATED)
             name = f"{wanted} under {grader} after the same request, own turn returned"
             yield Entry(name, LISTS["openai"](calls), config, wanted, guilty=wanted == "failed", history=REPEATED)
+
+
+def _end_of_a_conversation() -> Iterator[Entry]:
+    """Agents that return the end of a long conversation, cut between a call and its result."""
+    for calls, wanted in ((INNOCENT, "passed"), (GUILTY, "failed")):
+        record = [*HISTORY[2:], *LISTS["openai"](calls)]
+        name = f"{wanted} after the result of a given call"
+        yield Entry(name, record, FORBIDDEN, wanted, guilty=wanted == "failed", history=HISTORY)
+    strange = [{**HISTORY[2], "tool_call_id": "lost"}, *HISTORY[3:], *LISTS["openai"](INNOCENT)]
+    yield Entry("after the result of a call that nobody knows", strange, FORBIDDEN, "errored", history=HISTORY)
+
+
+USUAL: dict[str, Any] = {
+    "LiteLLM's thinking": {"thinking_blocks": [{"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}]},
+    "Mistral's thinking": {
+        "content": [
+            {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]},
+            {"type": "text", "text": ANSWER},
+        ]
+    },
+    "Azure's context": {"context": {"citations": [{"title": "x"}], "intent": "[]"}},
+    "an image": {
+        "content": [{"type": "text", "text": ANSWER}, {"type": "image_url", "image_url": {"url": "https://x.y/z"}}]
+    },
+    "a text on tool calls": {"content": "Models write <tool_call> and </tool_call> around a call, or Action: lines."},
+    "a turn that ended well": {"finish_reason": "stop", "status": "completed", "error": None},
+}
+"""What the last message of usual agents says besides."""
+
+
+def _usual_answers() -> Iterator[Entry]:
+    for name, more in USUAL.items():
+        for calls, wanted in ((INNOCENT, "passed"), (GUILTY, "failed")):
+            talk = LISTS["openai"](calls)
+            record = {"messages": [*talk[:-1], {**talk[-1], **more}]}
+            yield Entry(f"{wanted} with {name}", record, FORBIDDEN, wanted, guilty=wanted == "failed")
+    cut = [*LISTS["openai"](INNOCENT)[:-1], {"role": "assistant", "content": "I", "finish_reason": "length"}]
+    went_on = [*cut, {"role": "user", "content": "Go on."}, {"role": "assistant", "content": ANSWER}]
+    yield Entry("passed with a turn that was cut and went on", went_on, FORBIDDEN, "passed")
 
 
 def _earlier_conversation() -> Iterator[Entry]:

@@ -86,6 +86,13 @@ def _beside_messages(write: Callable[[list[Call]], list[Json]], key: str) -> Rec
     return lambda call: {"messages": write([]), key: [{"entry": {"tool_name": call.name}}]}
 
 
+def _in_text_part(key: str) -> Record:
+    """A call under a key of a text part that is known for something else."""
+    return lambda call: _response(
+        {"role": "assistant", "content": [{"type": "text", "text": "Wait.", key: {"tool_calls": [_made(call)]}}]}
+    )
+
+
 NOT_LISTED: dict[str, Record] = {
     "an answer as text": lambda call: f"I called {call.name}.",
     "an answer and nothing else": lambda call: {"final_response": ANSWER},
@@ -314,6 +321,31 @@ HIDDEN: dict[str, Record] = {
     **{f"calls beside messages of {shape}": _beside_messages(write, "calls") for shape, write in LISTS.items()},
     **{f"a log beside messages of {shape}": _beside_messages(write, "log") for shape, write in LISTS.items()},
     "calls beside the transcript's own messages": lambda call: {"messages": transcript([]), "calls": [_made(call)]},
+    "a last turn that a limit cut off": lambda call: [USER, {**SAID, "finish_reason": "length"}],
+    "an error beside the answer": lambda call: _response(error="boom"),
+    "a status of failure beside the answer": lambda call: _output(status="failed"),
+    "a completion with a delta of its own": lambda call: {
+        "object": "chat.completion",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": SAID, "delta": {"tool_calls": [_made(call)]}}],
+    },
+    **{
+        f"a text part with a call under {key}": _in_text_part(key) for key in ("state", "data", "reasoning", "thinking")
+    },
+    "metadata of a UIMessage with messages": lambda call: [
+        {
+            "id": "1",
+            "role": "assistant",
+            "parts": [{"type": "text", "text": ANSWER}],
+            "metadata": {"messages": [{"role": "assistant", "content": None, "tool_calls": [_made(call)]}]},
+        }
+    ],
+    "an artifact of a LangChain answer": lambda call: [
+        {"type": "ai", "content": ANSWER, "artifact": [{"type": "tool_use", "name": call.name, "input": {}}]}
+    ],
+    "a trace event whose metadata is a list": lambda call: {
+        "text": ANSWER,
+        "trace": [{"type": "model_step", "metadata": [{"name": call.name, "args": {}}]}],
+    },
     "a role in capitals": lambda call: _response({"role": "Assistant", "content": "", "toolCall": _made(call)}),
     "a call in a message's content object": lambda call: _response(
         {"role": "assistant", "content": {"tool": call.name, "input": call.arguments}}

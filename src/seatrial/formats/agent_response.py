@@ -24,10 +24,12 @@ from seatrial.formats.limits import excess, most_pieces, note_answer_only
 from seatrial.formats.loss import losses
 from seatrial.formats.parts import json_kind, read_raw_thought
 from seatrial.formats.reading import Reading, Written
+from seatrial.formats.reported_failure import note_failure
 from seatrial.formats.shape import members
 from seatrial.formats.sniffing import SURE, Members, Sample, Sniff, first_byte
 from seatrial.formats.tally import Tally
-from seatrial.formats.weaving import visible
+from seatrial.formats.usage import read_usage
+from seatrial.formats.weaving import note_unclosed, visible
 from seatrial.transcript import (
     AssistantBlock,
     AssistantMessage,
@@ -49,6 +51,7 @@ from seatrial.transcript import (
     pointer,
 )
 from seatrial.transcript.arguments import arguments_note, may_have_key_twice, parse_arguments
+from seatrial.transcript.salvage import VALUE_DROPPED
 
 FINAL_RESPONSE_MISSING = note_code("final_response_missing", "There is no final_response, or it is empty.", "look")
 FINAL_RESPONSE_TRUNCATED = note_code(
@@ -68,7 +71,8 @@ LONG_FINAL_RESPONSE = 50_000
 """Code points. A longer answer is noted, and kept: a check of a part of it would say what is not true of the whole."""
 
 _KEYS = ("final_response", "message", "session_done", "metadata")
-_READ = frozenset({*_KEYS, "messages"})
+_USAGE = ("usage", "token_usage", "tokenUsage")
+_READ = frozenset({*_KEYS, *_USAGE, "messages"})
 # Metadata that the transcript has fields for.
 _INPUT_TOKENS = "total_input_tokens"
 _OUTPUT_TOKENS = "total_output_tokens"
@@ -306,6 +310,7 @@ def _reading(answer: str, messages: list[Message], metadata: dict[str, Any], not
     if len(answer) > LONG_FINAL_RESPONSE:
         text = f"it has {len(answer):,} characters; all are graded, and only some are shown"
         notes.append(Note(FINAL_RESPONSE_TRUNCATED, "/final_response", text))
+    notes += note_unclosed(answer, ("final_response",))
     answer = visible(answer)
     transcript = Transcript(messages, answer, None, None, None, None, metadata)
     if metadata:
@@ -377,13 +382,26 @@ def _read_carefully(data: bytes) -> Reading:
     if metadata is not None and type(metadata) is not dict:
         tally.add(METADATA_INVALID, ("metadata",), f"expected an object, got {json_kind(metadata)}")
         metadata = None
-    for key, raw in given.items():
-        if key not in _READ:
-            note_unread(key, decoded(raw, tally, (key,)), tally)
+    beside = {key: decoded(raw, tally, (key,)) for key, raw in given.items() if key not in _READ}
+    for key, what in beside.items():
+        note_unread(key, what, tally)
+    note_failure(beside, tally)
+    usage = _usage(given, tally)
     reading = _reading(answer, messages, metadata or {}, tally.total())
+    reading.transcript.usage = reading.transcript.usage or usage
     reading.answer_only = answer_only
     reading.calls = facts
     return reading
+
+
+def _usage(given: dict[str, msgspec.Raw], tally: Tally) -> Usage | None:
+    """The counts beside the answer, by any of their names; those of the metadata count first."""
+    for key in _USAGE:
+        if key in given and (value := decoded(given[key], tally, (key,))) is not None:
+            if (usage := read_usage(value)) is not None:
+                return usage
+            tally.add(VALUE_DROPPED, (key,), f"expected token counts, got {json_kind(value)}")
+    return None
 
 
 def _answer(body: dict[str, Any], notes: list[Note]) -> str:

@@ -17,6 +17,7 @@ from seatrial.formats.decoding import decoded
 from seatrial.formats.framing import open_document
 from seatrial.formats.parts import At, json_kind
 from seatrial.formats.reading import Reading
+from seatrial.formats.reported_failure import note_failure
 from seatrial.formats.sniffing import Members, Sample, Sniff, objects, surest
 from seatrial.formats.tally import Tally
 from seatrial.formats.turn import tell_run
@@ -102,7 +103,7 @@ def read_list(given: Any, chat: Chat, at: At) -> None:
 
 def keep_rest(given: dict[str, Any], read: frozenset[str], chat: Chat, run: Transcript, at: At) -> None:
     """Keep what else an object says in the run's metadata."""
-
+    note_failure({key: value for key, value in given.items() if key not in read}, chat.tally, at)
     for key, value in given.items():
         if key not in read and value is not None:
             tell_run(run, key, value, chat.tally, at)

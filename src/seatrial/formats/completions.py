@@ -20,6 +20,7 @@ from seatrial.formats.framing import open_document
 from seatrial.formats.keys import KEY_DROPPED
 from seatrial.formats.parts import At
 from seatrial.formats.reading import Reading
+from seatrial.formats.reported_failure import note_failure
 from seatrial.formats.shape import drop_key, items, members, value
 from seatrial.formats.sniffing import LIKELY, SURE, Members, Sample, Sniff, first_byte, objects, says_something, text_of
 from seatrial.formats.sniffing import members as opened_members
@@ -119,6 +120,7 @@ def _read_object(document: dict[str, msgspec.Raw], format: str, tally: Tally) ->
     chat = Chat(tally, run.messages)
     chat.read_all(decoded_items(messages, tally, ("messages",)), ("messages",))
     error, usage = said.get("error"), said.get("usage")
+    note_failure({key: what for key, what in said.items() if key != "error"}, tally)
     if "choices" in document or error is not None:
         _read_response(document.get("choices"), Ending(error=error), usage, chat, run)
     elif usage is not None and (taken := read_usage(usage, tally, ("usage",))) is not None:

@@ -25,13 +25,14 @@ from seatrial.formats.limits import excess, note_answer_only
 from seatrial.formats.loss import losses
 from seatrial.formats.parts import json_kind, read_text
 from seatrial.formats.reading import Reading, Written
+from seatrial.formats.reported_failure import note_failure
 from seatrial.formats.shape import members
 from seatrial.formats.sniffing import HINT, SURE, Members, Sample, Sniff, first_byte
 from seatrial.formats.tally import Tally
 from seatrial.formats.trace import read_trace
 from seatrial.formats.unseen import note_calls_in_metadata
 from seatrial.formats.usage import read_usage
-from seatrial.formats.weaving import unweave_part, visible
+from seatrial.formats.weaving import note_unclosed, unweave_part, visible
 from seatrial.transcript import (
     AssistantBlock,
     AssistantMessage,
@@ -131,7 +132,10 @@ def read_object(body: dict[str, Any], notes: list[Note] | None = None, *, size: 
     if type(text) is dict and "format" in text and entries is not None:
         # A whole response of the Responses API: there, `text` is a setting, and never the answer.
         rest["text"], text = text, None
-    answer = None if text is None else visible(read_text(text, ("text",), notes))
+    answer = None if text is None else read_text(text, ("text",), notes)
+    if answer is not None:
+        notes += note_unclosed(answer, ("text",))
+        answer = visible(answer)
     facts: dict[str, CallFacts] = {}
     listed = isinstance(entries, list | Iterator)
     if listed:
@@ -357,6 +361,9 @@ def _dropped(key: str, expected: str, value: Any) -> Note:
 def _metadata(rest: dict[str, Any], messages: list[Message], notes: list[Note]) -> dict[str, Any]:
     """Everything that has no field of its own, with the `metadata` object opened up."""
     given = rest.pop("metadata", None)
+    failed = Tally()
+    note_failure(rest, failed)
+    notes += failed.total()
     notes += filter(None, [calls_in_metadata(key, value, messages=messages) for key, value in rest.items()])
     notes += [Note(KEY_MISSPELLED, pointer(key), f"is {meant} meant?") for key, meant in _misspelled(rest)]
     if given is None:

@@ -11,7 +11,7 @@ from seatrial import wire
 from seatrial.formats.parts import At, json_kind
 from seatrial.formats.shape import drop_key
 from seatrial.formats.tally import Tally
-from seatrial.transcript import AssistantMessage, StopReason, Transcript, note_code
+from seatrial.transcript import AssistantMessage, Note, StopReason, Transcript, note_code, pointer
 from seatrial.transcript.arguments import detect_unparsed
 from seatrial.transcript.salvage import STOP_REASON_GUESSED, UNKNOWN_STOP_REASON, VALUE_DROPPED
 
@@ -34,6 +34,10 @@ CALL_DISCARDED = note_code(
     "call_discarded",
     "The provider says that the model tried to call a tool, and threw the call away; which one is not known.",
     "serious",
+)
+
+TURN_CUT = note_code(
+    "turn_cut", "The last turn of the agent was cut off by a limit; a call may be missing at its end.", "serious"
 )
 
 _DISCARDED = frozenset(
@@ -96,6 +100,16 @@ def note_discarded_call(stop_reason: Any, tally: Tally, at: At) -> None:
     """Note that a turn ended because the provider could not make sense of a call that the model wrote."""
     if type(stop_reason) is str and stop_reason.upper() in _DISCARDED:
         tally.add(CALL_DISCARDED, at, f"the turn ended with {stop_reason!r}: a call of the model's is not here")
+
+
+def find_cut_turn(run: Transcript) -> list[Note]:
+    """A note when the last turn of the agent did not come to its end; one that went on in another turn did."""
+    done = run.done()
+    last = next((message for message in reversed(done) if type(message) is AssistantMessage), None)
+    if last is None or last.stop_reason is not StopReason.MAX_TOKENS:
+        return []
+    index = next(index for index, message in enumerate(run.messages) if message is last)
+    return [Note(TURN_CUT, pointer("messages", index), "the last turn ended at a limit")]
 
 
 def note_cut_arguments(message: AssistantMessage, tally: Tally, at: At) -> None:

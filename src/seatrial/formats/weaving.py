@@ -8,7 +8,7 @@ from typing import TypeAlias
 from seatrial.formats.limits import MOST_PIECES
 from seatrial.formats.parts import At
 from seatrial.formats.tally import Tally
-from seatrial.transcript import TextBlock, ThinkingBlock, note_code
+from seatrial.transcript import Note, TextBlock, ThinkingBlock, note_code, pointer
 from seatrial.transcript.thinking import UNCLOSED_THINKING_TAG, split_thinking, weave_thought
 
 Spoken: TypeAlias = TextBlock | ThinkingBlock
@@ -52,6 +52,13 @@ def visible(text: str) -> str:
     if unclosed is None and all(type(block) is TextBlock for block in blocks):
         return text
     return "".join([block.text for block in blocks if type(block) is TextBlock]).strip()
+
+
+def note_unclosed(text: str, at: At) -> list[Note]:
+    """The note for an answer of which a tag without an end hides the rest."""
+    if "<" not in text or split_thinking(text)[1] is None:
+        return []
+    return [Note(UNCLOSED_THINKING_TAG, pointer(*at), "the last thought has no closing tag; it is not in the answer")]
 
 
 def unweave_part(text: str, tally: Tally, at: At, most: int = MOST_PIECES) -> list[Spoken]:

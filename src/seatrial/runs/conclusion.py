@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.formats.chat import messages_from_objects
+from seatrial.formats.pairing import TOOL_RESULT_UNPAIRED
 from seatrial.formats.parts import CONTENT_DROPPED
 from seatrial.formats.reading import Reading
 from seatrial.runs.case import Case
@@ -19,7 +20,7 @@ from seatrial.trajectory.extraction import (
 )
 from seatrial.trajectory.observed import CALLS_IN_EARLIER_ATTEMPT, ObservedCalls
 from seatrial.trajectory.step import Step
-from seatrial.transcript import Message, Note, UserMessage
+from seatrial.transcript import AssistantMessage, Message, Note, ToolResultMessage, Transcript, UserMessage
 from seatrial.transcript.given import mark_given
 
 _FOUND_HERE = frozenset(
@@ -84,6 +85,7 @@ def conclude(
     # A run that is concluded again, as a replay, has those of the first time.
     notes = [note for note in reading.notes if note.code not in _FOUND_HERE]
     mark_given(reading.transcript, given, notes)
+    notes = _without_results_of_given(reading.transcript, given, notes)
     found = find_steps(reading, observed=calls, trace_file=trace_file, tool_access=tool_access)
     notes += found.notes
     notes += unrecorded
@@ -98,6 +100,27 @@ def conclude(
     run.reported = found.reported
     run.completeness = assess(reading, found, notes, tool_access)
     run.steps_source = found.source
+
+
+def _without_results_of_given(run: Transcript, given: Sequence[Message], notes: list[Note]) -> list[Note]:
+    """The notes, less those on results without a call, when their calls are among what was given.
+
+    An agent that returns the end of a long conversation may cut between a call and its result.
+    """
+    if not given or not any(note.code == TOOL_RESULT_UNPAIRED for note in notes):
+        return notes
+    called = {call.id for message in given if isinstance(message, AssistantMessage) for call in message.tool_calls()}
+    here: set[str] = set()
+    for message in run.messages:
+        if isinstance(message, AssistantMessage):
+            here.update([call.id for call in message.tool_calls()])
+        elif (
+            isinstance(message, ToolResultMessage)
+            and message.tool_call_id not in here
+            and message.tool_call_id not in called
+        ):
+            return notes
+    return [note for note in notes if note.code != TOOL_RESULT_UNPAIRED]
 
 
 def _conclude_unanswered(run: Run, calls: list[Step] | None, unrecorded: list[Note], tool_access: ToolAccess) -> None:

@@ -12,6 +12,7 @@ from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading, TraceEvent
 from seatrial.formats.text_calls import unlisted_calls
 from seatrial.formats.trace import read_trace
+from seatrial.formats.turn import find_cut_turn
 from seatrial.trajectory.completeness import Completeness, ToolAccess, assess, lists_calls
 from seatrial.trajectory.observed import diff_report, interleaved, report_keys
 from seatrial.trajectory.sources import steps_from_events, steps_from_trace, steps_from_transcript
@@ -164,6 +165,7 @@ def _reported(reading: Reading, prefer: Source | None, trace_file: bytes | Note 
     done = reading.transcript.done()
     said = steps_from_transcript(done, reading.calls)
     if not reading.answer_only:
+        notes += find_cut_turn(reading.transcript)
         notes += unlisted_calls(reading.transcript, frozenset([step.name for step in found.get("trace", ())]))
     if not found and prefer is None:
         counts: Source = "messages" if said or reading.events is None else "events"

@@ -63,11 +63,13 @@ def _by_call_id(messages: Sequence[Message], given: Sequence[Message]) -> list[i
     ids = {(call.id, *_calls_of(call)) for message in given for call in _made(message)}
     if not ids:
         return []
+    named = {call.id for message in given for call in _made(message) if not _is_made_up(call)}
     # The instruction may repeat an earlier request, so the last one that fits counts.
     for end in reversed([index for index, message in enumerate(messages) if _same(message, given[-1])]):
         head = messages[: end + 1]
         made = [call for message in head for call in _made(message)]
-        if made and all((call.id, *_calls_of(call)) in ids for call in made):
+        answered = [message for message in head if type(message) is ToolResultMessage and message.tool_call_id in named]
+        if (made or answered) and all((call.id, *_calls_of(call)) in ids for call in made):
             return [index for index, message in enumerate(head) if type(message) is not SystemMessage]
     return []
 

@@ -38,6 +38,7 @@ STOP_REASONS: Final = {
     "tool_use": StopReason.TOOL_USE,
     "max_tokens": StopReason.MAX_TOKENS,
     "model_context_window_exceeded": StopReason.MAX_TOKENS,
+    "pause_turn": StopReason.MAX_TOKENS,  # so many rounds of server tools, and more to come in another response
 }
 _FORMAT: Final = ReasoningFormat.ANTHROPIC_CLAUDE_V1
 _RESULT: Final = "_tool_result"

@@ -27,6 +27,7 @@ from seatrial.formats.call_facts import read_call_facts
 from seatrial.formats.calls import Call, nameless_note, read_call
 from seatrial.formats.chat import CALLS_OUTSIDE_ASSISTANT, ROLE_READ_AS, TOOL_CALLS_INVALID, Chat, Piece
 from seatrial.formats.parts import At, Thought, json_kind, read_prompt, read_text, read_thought
+from seatrial.formats.reported_failure import note_failure
 from seatrial.formats.shape import value
 from seatrial.formats.tally import Tally
 from seatrial.transcript import (
@@ -72,6 +73,7 @@ ROLES: Final[Mapping[str, str]] = {
     "tool_result": "tool",
 }
 _THOUGHTS: Final = ("thinking", "redacted_thinking")
+_CUT: Final = ("length", "max_tokens")
 _CALL_LISTS: Final = ("tool_calls", "toolCalls")
 _ANY = frozenset(
     {"role", "content", "id", "index", "object", "type", "timestamp", "created", "created_at",
@@ -175,6 +177,9 @@ def _read_assistant(item: dict[str, Any], chat: Chat, at: At, timestamp: int | N
     for key in _PLAIN.intersection(item):
         chat.note_calls_in(key, item[key], at)
     chat.add_usage(message, item.get("usage"), (*at, "usage"))
+    if any(item.get(key) in _CUT for key in ("finish_reason", "stop_reason")):
+        message.stop_reason = StopReason.MAX_TOKENS
+    note_failure(item, chat.tally, at)
 
 
 def _thinking_blocks(item: dict[str, Any], chat: Chat, at: At) -> list[Piece]:
