@@ -1,4 +1,4 @@
-"""The agent response of dispatch.md section 6, and the seed's schema."""
+"""The agent response of dispatch.md 6, and the seed's schema."""
 
 from __future__ import annotations
 

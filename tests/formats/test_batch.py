@@ -1,4 +1,4 @@
-"""Batches of provider responses: trajectory.md parts 1 and 4."""
+"""Batches of provider responses: trajectory.md 1 and 4."""
 
 from __future__ import annotations
 

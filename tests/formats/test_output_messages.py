@@ -1,4 +1,4 @@
-"""The provider response of trajectory.md part 1."""
+"""The provider response of trajectory.md 1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unique tool-call ids (transcript.md 1.16)."""
+"""Unique tool-call ids (transcript.md 1.5)."""
 
 from __future__ import annotations
 
