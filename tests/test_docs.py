@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from itertools import chain
 from pathlib import Path
 from urllib.parse import unquote
@@ -195,3 +196,54 @@ def test_every_note_that_a_specification_names_exists(name: str) -> None:
     text = (SPEC / f"{name}.md").read_text(encoding="utf-8")
     for named in re.findall(r"\bnotes? (?:are )?((?:`[a-z_]+`(?:, | and |,\n|\n)?)+)", text):
         assert in_code(named) <= listed
+
+
+# The map of the code.
+
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
+SOURCE = ROOT / "src" / "seatrial"
+
+
+def listed_packages() -> list[str]:
+    text = ARCHITECTURE.read_text(encoding="utf-8")
+    packages = text[text.index("## Packages") : text.index("## How a run flows")]
+    return [row[0].strip("`") for row in rows(packages)[1:]]
+
+
+def test_the_architecture_page_has_every_package_and_module() -> None:
+    there = {f"{path.parent.name}/" for path in SOURCE.glob("*/__init__.py")}
+    there |= {path.name for path in SOURCE.glob("*.py")} - {"__init__.py", "_version.py"}
+    assert sorted(listed_packages()) == sorted(there)
+
+
+def test_the_architecture_page_lists_packages_in_the_order_of_the_layers() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (contract,) = settings["tool"]["importlinter"]["contracts"]
+    layers = [layer.removeprefix("seatrial.") for layer in reversed(contract["layers"])]
+    assert [name.removesuffix("/").removesuffix(".py") for name in listed_packages()] == layers
+
+
+@pytest.mark.parametrize("page", [ARCHITECTURE, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
+def test_every_file_that_the_map_names_exists(page: Path) -> None:
+    text = re.sub(r"^```mermaid.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    named = [name for name in in_code(without_code(text)) if re.fullmatch(r"[\w./-]+(?:/|\.(?:py|md|toml|txt))", name)]
+    assert len(named) > 10
+    for name in named:
+        assert (ROOT / name).exists() or (SOURCE / name).exists(), f"{page.name} names {name}, which does not exist"
+
+
+def test_every_package_in_the_picture_of_a_run_exists() -> None:
+    (picture,) = re.findall(
+        r"^```mermaid\n(.*?)^```$", ARCHITECTURE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    named = re.findall(r"[a-z_]+/(?:[a-z_]+\.py)?", picture)
+    assert len(named) > 8
+    for name in named:
+        assert (SOURCE / name).exists(), name
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_the_map_is_linked_where_strangers_begin(page: str) -> None:
+    targets = LINK.findall((ROOT / page).read_text(encoding="utf-8"))
+    assert "docs/architecture.md" in targets
+    assert "docs/spec/README.md" in targets
