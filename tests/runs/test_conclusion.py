@@ -90,3 +90,19 @@ def test_a_run_that_is_concluded_again_has_every_note_once() -> None:
     again = concluded(ObservedCalls(first.observed), first.reading)
     assert again.reading is not None
     assert again.reading.notes == notes
+
+
+def test_a_turn_that_was_cut_is_noted_once_when_a_run_is_concluded_again() -> None:
+    cut = Reading("openai", Transcript([AssistantMessage([], StopReason.MAX_TOKENS)]), [])
+    run = concluded(None, cut)
+    assert known(run) == ("partial", ["turn_cut"])
+    conclude(run, run.reading)
+    assert known(run) == ("partial", ["turn_cut"])
+
+
+def test_what_the_agent_reported_in_an_earlier_attempt_is_in_doubt() -> None:
+    attempts = [Attempt(number=number, started_at=0, duration_ms=1) for number in (1, 2)]
+    attempts[0].called = ["delete"]
+    run = concluded(None, reporting("pay"), attempts=attempts)
+    assert known(run) == ("partial", ["calls_in_earlier_attempt"])
+    assert known(concluded(ObservedCalls([PAY]), reporting("pay"), "world", attempts=attempts)) == ("complete", [])

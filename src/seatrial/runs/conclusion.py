@@ -87,7 +87,8 @@ def conclude(
     mark_given(reading.transcript, given, notes)
     notes = _without_results_of_given(reading.transcript, given, notes)
     found = find_steps(reading, observed=calls, trace_file=trace_file, tool_access=tool_access)
-    notes += found.notes
+    before = frozenset(notes)  # of a run that is concluded again
+    notes += [note for note in found.notes if note not in before]
     notes += unrecorded
     if tool_access == "none" and found.steps:
         text = f"the suite says that the agent has no tools, but it called {found.steps[0].name[:60]!r}"
