@@ -194,3 +194,14 @@ def test_a_written_call_is_known_when_a_trace_lists_one_of_its_name() -> None:
     for text in ("Action: find\nAction Input: {}", hermes):
         assert unlisted_calls(Transcript([said(text)]), frozenset({"find"})) == []
         assert unlisted_calls(Transcript([said(text)]), frozenset({"look"})) != []
+
+
+def test_a_call_beside_one_that_the_message_makes_anyhow_is_found() -> None:
+    text = '<invoke name="look"></invoke> <invoke name="delete_account"></invoke>'
+    assert unlisted(said(text, ToolCall("1", "look", {})))
+    assert not unlisted(said(text, ToolCall("1", "look", {}), ToolCall("2", "delete_account", {})))
+
+
+def test_signs_without_number_are_not_looked_at_one_by_one() -> None:
+    assert not unlisted(said("<tool_use> " * 100))
+    assert unlisted(said("<tool_use> " * 100_000))

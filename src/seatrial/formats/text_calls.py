@@ -34,39 +34,59 @@ CALLS_IN_CUSTOM_MESSAGE = note_code(
     "calls_in_custom_message", "A message of an application's own kind looks like a call; it was not read.", "serious"
 )
 
-_TAGGED: Final = re.compile(r"<tool_call>(.*?)(?:</tool_call>|(?=<tool_call>)|\Z)", re.DOTALL)
+_BEGUN: Final = r">[ \t]*(?:\n\s{0,9}[^\s<]|[\[{(])"
+_LONGEST: Final = 100_000
+"""How much of a text is looked at as JSON."""
+_LONGEST_LITERAL: Final = 10_000
+_TAGGED: Final = re.compile(rf"<tool_call>(.{{0,{_LONGEST}}}?)(?:</tool_call>|(?=<tool_call>)|\Z)", re.DOTALL)
 _MARKS: Final = tuple(
-    re.compile(mark, re.MULTILINE)
-    for mark in (
-        r"<(?:tool_call|tool_use|function_call)>\s{0,9}(?:```(?:json)?\s{0,9})?[\[{]",
-        r"<tool_call>\s{0,9}([A-Za-z_][\w-]*)\s{0,9}<arg_key>",
-        r"<tool_call>\n?([A-Za-z_][\w-]*)\n?</tool_call>",
-        r"^[ \t]*<(?:tool_call|tool_use|tool_code|function_calls?|execute_\w+)>[ \t]*(?:\n\s{0,9}[^\s<]|[\[{(])",
-        r"^[ \t]*<execute_\w+>[ \t]*\S",
-        r"<(?:\w+:)?invoke name=[\"']?([^\"'>]+)",
-        r"<function=([\w.-]+)>\s{0,9}(?:[{<]|\Z)",
-        r"<function=([\w.-]+)>[ \t]*\n",
-        r"<\|python_tag\|>\s{0,9}\{",
-        r"^[ \t]*(?:<\|\w+\|>)*<\|python_tag\|>\s{0,9}\S",
-        r"<\|tool_calls?(?:_\w+)?\|>\s{0,9}[\[{\w<]",
-        r"<\|(?:plugin|action_start|START_ACTION)\|>",
-        r"<｜tool▁call",
-        r"\[TOOL_CALLS\]\s{0,9}(?:[\[{]|[\w-]+[{\[])",
-        r"✿FUNCTION✿",
-        r"(?:^|```)[ \t]*<end_code>",
-        r"<\|channel\|>\s{0,9}(?:commentary|analysis)\s+to=(?:functions\.)?([\w-]+)",
-        r"\bto=functions\.([\w-]+)\s{0,9}<\|channel\|>",
-        r"```tool_(?:code|call)\b",
-        r"\b(?:FunctionCall|ToolUseBlock|ToolCall|ChatCompletionMessageToolCall)\(\w+=",
-        r"^[ \t]*\**Action(?:[ \t]+\d+)?:(?![ \t*]*(?i:none|n/a|finish|final answer)\b)"
-        r"([^\n]*)\n\s{0,9}\**Action Input",
+    (sign, re.compile(mark, re.MULTILINE))
+    for sign, mark in (
+        ("<tool_call>", r"<tool_call>\s{0,9}(?:```(?:json)?\s{0,9})?[\[{]"),
+        ("<tool_use>", r"<tool_use>\s{0,9}(?:```(?:json)?\s{0,9})?[\[{]"),
+        ("<function_call>", r"<function_call>\s{0,9}(?:```(?:json)?\s{0,9})?[\[{]"),
+        ("<arg_key>", r"<tool_call>\s{0,9}([A-Za-z_][\w-]{0,99})\s{0,9}<arg_key>"),
+        ("</tool_call>", r"<tool_call>\n?([A-Za-z_][\w-]{0,99})\n?</tool_call>"),
+        ("<tool_", rf"^[ \t]*<(?:tool_call|tool_use|tool_code){_BEGUN}"),
+        ("<function_call", rf"^[ \t]*<function_calls?{_BEGUN}"),
+        ("<execute_", rf"^[ \t]*<execute_\w{{1,99}}(?:{_BEGUN}|>[ \t]*\S)"),
+        ("invoke name=", r"<(?:\w{1,99}:)?invoke name=[\"']?([^\"'>]+)"),
+        ("<function=", r"<function=([\w.-]+)>\s{0,9}(?:[{<]|\Z)"),
+        ("<function=", r"<function=([\w.-]+)>[ \t]*\n"),
+        ("<|python_tag|>", r"<\|python_tag\|>\s{0,9}\{"),
+        ("<|python_tag|>", r"^[ \t]*(?:<\|\w{1,99}\|>){0,9}<\|python_tag\|>\s{0,9}\S"),
+        ("<|tool_call", r"<\|tool_calls?(?:_\w{1,99})?\|>\s{0,9}[\[{\w<]"),
+        ("<|plugin|>", r"<\|plugin\|>"),
+        ("<|action_start|>", r"<\|action_start\|>"),
+        ("<|START_ACTION|>", r"<\|START_ACTION\|>"),
+        ("<｜tool▁call", r"<｜tool▁call"),
+        ("[TOOL_CALLS]", r"\[TOOL_CALLS\]\s{0,9}(?:[\[{]|[\w-]{1,99}[{\[])"),
+        ("✿FUNCTION✿", r"✿FUNCTION✿"),
+        ("<end_code>", r"(?:^|```)[ \t]*<end_code>"),
+        ("<|channel|>", r"<\|channel\|>\s{0,9}(?:commentary|analysis)\s+to=(?:functions\.)?([\w-]+)"),
+        ("to=functions.", r"\bto=functions\.([\w-]+)\s{0,9}<\|channel\|>"),
+        ("```tool_", r"```tool_(?:code|call)\b"),
+        ("FunctionCall(", r"\bFunctionCall\(\w+="),
+        ("ToolUseBlock(", r"\bToolUseBlock\(\w+="),
+        ("ToolCall(", r"\b(?:ChatCompletionMessage)?ToolCall\(\w+="),
+        (
+            "Action Input",
+            r"^[ \t]*\**Action(?:[ \t]+\d+)?:(?![ \t*]*(?i:none|n/a|finish|final answer)\b)"
+            r"([^\n]*)\n\s{0,9}\**Action Input",
+        ),
     )
 )
 """What models write around a call (Hermes and Qwen, GLM, Anthropic, Llama, DeepSeek, Mistral, gpt-oss, ReAct,
 smolagents), and what Python makes of the object of one that somebody turned into text. Each is the whole form, with
-what follows: a text that only mentions a mark holds no call. A group is the name of the tool."""
+what follows: a text that only mentions a mark holds no call. A group is the name of the tool. Before each stands what
+must be in the text for it to match, which is far quicker to look for."""
+_BEFORE: Final = 400
+_BEHIND: Final = 1_000
+"""How far from its sign a form is looked for."""
+_MOST_SIGNS: Final = 1_000
+"""How often a sign may be in a text that holds no call."""
 _ANSWERED: Final = re.compile(
-    r"\s*(?:<returncode>|<tool_response>|<function_results?>|<tool_result>|\[TOOL_RESULTS\]|Observation(?:\s+\d+)?:"
+    r"\s{0,99}(?:<returncode>|<tool_response>|<function_results?>|<tool_result>|\[TOOL_RESULTS\]|Observation(?:\s+\d+)?:"
     r"|OBSERVATION:|exitcode: -?\d+|<output>|EXECUTION RESULT|\[?Tool (?:results?|outputs?)\]?:)",
 )
 """What programs answer with, in the user's name."""
@@ -79,9 +99,6 @@ _WRITTEN: Final = (
 )
 _LISTS: Final = ("tool_calls", "toolCalls", "tool_uses")
 _TYPES: Final = frozenset({"tool_use", "tool_call", "tool-call", "toolCall", "function_call", "mcp_tool_use"})
-_LONGEST: Final = 100_000
-"""How much of a text is looked at as JSON."""
-_LONGEST_LITERAL: Final = 10_000
 
 
 def unlisted_calls(transcript: Transcript, traced: frozenset[str] = frozenset()) -> list[Note]:
@@ -129,17 +146,33 @@ def _is_suspect(text: str) -> bool:
 
 def _is_written(text: str, known: KnownCalls, own: frozenset[str], traced: frozenset[str]) -> bool:
     """Whether text holds a call, other than those that the record lists as well; `own` are those of the message."""
-    unlisted = _TAGGED.sub(lambda tagged: "" if _is_listed(tagged[1], known, traced) else tagged[0], text)
-    for mark in _MARKS:
-        for written in mark.finditer(unlisted):
-            if not mark.groups or written[1].strip(" \t*`") not in own:
-                return True
+    unlisted = text
+    if "<tool_call>" in text:
+        unlisted = _TAGGED.sub(lambda tagged: "" if _is_listed(tagged[1], known, traced) else tagged[0], text)
+    if any(_has_form(unlisted, sign, form, own) for sign, form in _MARKS):
+        return True
     stripped = text.strip()
     if stripped.startswith("```") and stripped.endswith("```"):
         stripped = stripped.removeprefix("```").removeprefix("json").removesuffix("```").strip()
     if not stripped.startswith(("{", "[")) or len(stripped) > _LONGEST:
         return False
     return _as_call(stripped) is not None and not _is_listed(stripped, known, traced)
+
+
+def _has_form(text: str, sign: str, form: re.Pattern[str], own: frozenset[str]) -> bool:
+    """Whether a text has the form around one of its signs, and names no tool that the message calls anyhow.
+
+    Never more than a little of the text at once: nothing else runs while a pattern is looked for.
+    """
+    at = -1
+    for _ in range(_MOST_SIGNS):
+        at = text.find(sign, at + 1)
+        if at < 0:
+            return False
+        for written in form.finditer(text, max(at - _BEFORE, 0), at + _BEHIND):
+            if not form.groups or written[1].strip(" \t*`") not in own:
+                return True
+    return True
 
 
 def _is_listed(written: str, known: KnownCalls, traced: frozenset[str]) -> bool:
