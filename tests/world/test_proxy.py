@@ -14,6 +14,7 @@ import pytest
 from seatrial.events.types import CustomEvent, Event
 from seatrial.trajectory import observed
 from seatrial.trajectory.observed import ObservedCalls
+from seatrial.world import proxy as proxy_module
 from seatrial.world.grant import RunGrant
 from seatrial.world.proxy import ToolProxy
 from seatrial.world.tools import ToolAnswer
@@ -257,6 +258,25 @@ def test_what_one_run_may_post_is_bounded() -> None:
         assert (status, detail_of(answer)) == (413, "payload_too_large")
 
     with_run(scenario, max_run_bytes=50)
+
+
+def test_the_trace_posts_of_one_run_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proxy_module, "MAX_TRACE_POSTS", 1)
+
+    async def scenario(caller: Caller) -> None:
+        assert (await caller.post("/traces/thinking", {}))[0] == 200
+        status, answer = await caller.post("/traces/thinking", {})
+        assert (status, detail_of(answer)) == (413, "too_many_trace_posts")
+
+    with_run(scenario)
+
+
+def test_a_body_of_very_many_values_is_refused_before_it_is_opened() -> None:
+    async def scenario(caller: Caller) -> None:
+        status, answer = await caller.post("/tools/pay", b'{"a":[' + b"[]," * 600_000 + b"[]]}")
+        assert (status, detail_of(answer)) == (413, "payload_too_large")
+
+    with_run(scenario)
 
 
 def test_a_token_in_a_payload_does_not_reach_the_record() -> None:

@@ -12,6 +12,8 @@ from seatrial.http_client.transport_error import TransportError
 ENCODINGS = "gzip, deflate"
 """What servers are asked for, in `Accept-Encoding`."""
 PIECE_BYTES = 256 * 1024
+MAX_MEMBERS = 1_000
+"""Gzip members of one body. Empty ones cost time and no bytes of the limit."""
 
 _GZIP = 16 + zlib.MAX_WBITS
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -52,6 +54,9 @@ class Decompressor:
             if decoder.eof:
                 self._pending, self._decoder, self._more = decoder.unused_data, None, False
                 self._members += 1
+                if self._members > MAX_MEMBERS:
+                    message = f"{self._server}'s answer has more than {MAX_MEMBERS:,} gzip members"
+                    raise TransportError("malformed", message)
             if piece:
                 return piece
         return b""

@@ -5,6 +5,7 @@ It knows runs by their tokens, and answers 401 to any other caller before it loo
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, Self, TypeAlias
 
@@ -12,6 +13,7 @@ from aiohttp import web
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
+from seatrial.formats.limits import LARGE_BYTES, excess
 from seatrial.trajectory.observed import ObservedCalls
 from seatrial.world.actor import actor_label
 from seatrial.world.grant import MAX_RUN_BYTES, Emit, Grants, LiveRun, RunGrant, redact_token, redact_token_text
@@ -21,6 +23,8 @@ from seatrial.world.trace import is_self_handoff, trace_event, trace_problem
 
 BASE_PATH = "/api/odyssey-proxy"
 MAX_BODY_BYTES = 4 * 1024 * 1024
+MAX_TRACE_POSTS = 20_000
+"""Of one run; each becomes an event."""
 ACTOR_HEADER = "X-Pipelines-Actor-Id"
 IDEMPOTENCY_HEADER = "Idempotency-Key"
 """One for each call; the same when a client tries again."""
@@ -98,7 +102,7 @@ class ToolProxy:
                 return _response(_expired())
             if isinstance(body, ToolAnswer):
                 return _response(body)
-            payload = _decoded(body, token, not_json)
+            payload = await _decoded(body, token, not_json)
             if isinstance(payload, ToolAnswer):
                 return _response(payload)
             return _response(await handler(_name(request, token), request, live, payload.value))
@@ -136,7 +140,7 @@ class ToolProxy:
             return _expired()
         if isinstance(body, ToolAnswer):
             return body
-        decoded = _decoded(body, token, "arguments_invalid")
+        decoded = await _decoded(body, token, "arguments_invalid")
         if isinstance(decoded, ToolAnswer):
             call.take_text(redact_token(body, token))
             return decoded
@@ -157,6 +161,8 @@ class ToolProxy:
         if is_self_handoff(trace_type, payload):
             return ToolAnswer(200, {"accepted": False, "sequence": None})
         sequence = run.next_sequence
+        if sequence >= MAX_TRACE_POSTS:
+            return refusal(413, "too_many_trace_posts", f"a run may post {MAX_TRACE_POSTS:,} traces")
         run.next_sequence += 1
         run.emit(trace_event(trace_type, payload))
         return ToolAnswer(200, {"accepted": True, "sequence": sequence})
@@ -192,8 +198,19 @@ class _Payload(NamedTuple):
     value: Any
 
 
-def _decoded(body: bytes, token: str, not_json: str) -> _Payload | ToolAnswer:
-    """The JSON of a body without the token; an empty one is `{}`. The refusal of what is not JSON."""
+async def _decoded(body: bytes, token: str, not_json: str) -> _Payload | ToolAnswer:
+    """The JSON of a body without the token; an empty one is `{}`. The refusal of what is not JSON, or too much of it.
+
+    Every other run waits for the event loop: a large body is read beside it.
+    """
+    if len(body) < LARGE_BYTES:
+        return _decode(body, token, not_json)
+    return await asyncio.to_thread(_decode, body, token, not_json)
+
+
+def _decode(body: bytes, token: str, not_json: str) -> _Payload | ToolAnswer:
+    if (much := excess(body)) is not None:
+        return refusal(413, "payload_too_large", f"the body has {much}")
     try:
         return _Payload(wire.decode(redact_token(body, token), repairs=[]) if body else {})
     except SeatrialError as error:
