@@ -143,7 +143,11 @@ def test_calls_in_the_metadata_of_a_message_make_the_record_partial(metadata: di
                 {"name": "click", "input_schema": {"type": "object", "properties": {"tool": {"type": "object"}}}}
             ],
         },
-        {**RESPONSE, "tools": [{"type": "function", "name": "d", "parameters": {"type": "object", "properties": {}}}]},
+        {
+            **RESPONSE,
+            "input": [{"role": "user", "content": "Hi"}],
+            "tools": [{"type": "function", "name": "d", "parameters": {"type": "object", "properties": {}}}],
+        },
         {
             "contents": [{"role": "user", "parts": [{"text": "Hi"}]}, {"role": "model", "parts": [{"text": "Done."}]}],
             "tools": [{"functionDeclarations": [{"name": "d", "description": "", "parameters": {"type": "OBJECT"}}]}],

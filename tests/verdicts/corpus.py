@@ -24,7 +24,7 @@ from seatrial.trajectory import Step, steps_from_events
 from seatrial.world.proxy import ToolProxy
 from verdicts.shapes import INSTRUCTION, Call, Json, encoded
 
-Delivery = Literal["python", "replay", "cli", "proxy", "world"]
+Delivery = Literal["python", "python without tools", "replay", "cli", "proxy", "world"]
 """`proxy` and `world`: a function that calls tools through our proxy; with `world`, it has no others."""
 Record = Callable[[Call], Any]
 """What an agent writes down that made this call."""
@@ -114,6 +114,7 @@ def run_corpus(entries: Iterable[Entry], store: Path, directory: Path) -> dict[s
     copying = "import sys; sys.stdout.buffer.write(open(sys.argv[1] + '.txt', 'rb').read())"
     configs: dict[str, Any] = {
         "python": python,
+        "python without tools": PythonConfig(target="nobody:answer", tool_access="none"),
         "replay": ReplayConfig(path=str(directory)),
         "cli": CliConfig(command=[sys.executable, "-S", "-c", copying, "{EVAL_ID}"], cwd=str(directory)),
         "proxy": python,
@@ -124,7 +125,8 @@ def run_corpus(entries: Iterable[Entry], store: Path, directory: Path) -> dict[s
         for name, config in configs.items()
         if name in ("replay", "cli")
     }
-    agents["python"] = PythonAgent(python, directory=directory, proxy=None, timeout_s=60, function=answer)
+    for name in ("python", "python without tools"):
+        agents[name] = PythonAgent(python, directory=directory, proxy=None, timeout_s=60, function=answer)
     for name in ("proxy", "world"):
         agents[name] = _BehindProxy(configs[name], directory, answer_after_calls)
     cases: list[Case | CaseSource] = [

@@ -10,7 +10,7 @@ import pytest
 
 from seatrial.trajectory import Step
 from seatrial.trajectory.step import FAILED
-from verdicts import frameworks, observed, readable, streams, unreadable
+from verdicts import frameworks, observed, readable, single_turns, streams, unreadable
 from verdicts.corpus import Entry, Finding, run_corpus
 
 
@@ -78,4 +78,9 @@ def test_calls_beside_the_events_for_calls_are_not_missed_and_repeated_ones_chan
 
 def test_what_our_proxy_saw_is_judged_whatever_the_agent_writes_down(workplace: Path) -> None:
     dishonest = _dishonest(observed.entries(), workplace, "observed")
+    assert not dishonest, "\n".join(dishonest)
+
+
+def test_one_turn_alone_or_text_that_was_yielded_passes_no_check_on_calls(workplace: Path) -> None:
+    dishonest = _dishonest(single_turns.entries(), workplace, "single_turns")
     assert not dishonest, "\n".join(dishonest)

@@ -16,7 +16,22 @@ from seatrial.events.codec import stands_in
 from seatrial.events.deltas import Deltas
 from seatrial.events.envelope import RunStreamTerminal
 from seatrial.events.log import MAX_EVENTS, Frame, FrameReader
-from seatrial.events.types import CancelledOutcome, RunError, RunFinished, RunStarted
+from seatrial.events.types import (
+    CancelledOutcome,
+    ReasoningEnd,
+    ReasoningMessageChunk,
+    ReasoningMessageContent,
+    ReasoningMessageEnd,
+    ReasoningMessageStart,
+    ReasoningStart,
+    RunError,
+    RunFinished,
+    RunStarted,
+    TextMessageChunk,
+    TextMessageContent,
+    TextMessageEnd,
+    TextMessageStart,
+)
 from seatrial.formats.agui import reading_of
 from seatrial.formats.reading import Reading
 from seatrial.runs import Fault
@@ -111,6 +126,7 @@ class StreamedRun:
         reading: Reading | None = None
         if self.events:
             reading = reading_of(self.events, self._reader.notes, self._format, self._reader.run_id)
+            reading.answer_only = self._framed and all(self._is_text(event) for event in self.events)
         received = b"".join(self._received)
         body = received if self._grant is None else self._grant.redact(received)
         if self._deltas is not None and self._deltas.found:
@@ -124,6 +140,10 @@ class StreamedRun:
             http_status=http_status,
             streamed=True,
         )
+
+    def _is_text(self, event: Event) -> bool:
+        """Whether an event is a piece of text, or ours: a run of which nothing else came lists no calls."""
+        return event is self._frame or isinstance(event, _TEXT_ALONE)
 
     def _keep(self, data: bytes) -> None:
         self._received.append(data)
@@ -234,4 +254,18 @@ def _place(frame: Frame) -> _Place:
     return place
 
 
+_TEXT_ALONE = (
+    TextMessageStart,
+    TextMessageContent,
+    TextMessageEnd,
+    TextMessageChunk,
+    ReasoningStart,
+    ReasoningEnd,
+    ReasoningMessageStart,
+    ReasoningMessageContent,
+    ReasoningMessageEnd,
+    ReasoningMessageChunk,
+    RunFinished,
+    RunError,
+)
 _PLACE = msgspec.json.Decoder(_Place)

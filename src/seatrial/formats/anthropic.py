@@ -19,7 +19,7 @@ from seatrial.formats.completions import decoded_items
 from seatrial.formats.decoding import decoded, decoded_message
 from seatrial.formats.dialects.anthropic import read_system
 from seatrial.formats.framing import open_document
-from seatrial.formats.reading import Reading, Written
+from seatrial.formats.reading import Reading, Written, single_turn
 from seatrial.formats.shape import items, members, value
 from seatrial.formats.sniffing import HINT, SURE, Members, Sample, Sniff, text_of
 from seatrial.formats.tally import Tally
@@ -63,7 +63,8 @@ def read(data: bytes) -> Reading:
         chat.read(decoded_message(msgspec.Raw(data), tally, ()), ())
     else:
         chat.read_all(decoded_items(document, tally, ()))
-    return Reading(AnthropicStream.format, run, tally.total(), calls=chat.facts)
+    reading = Reading(AnthropicStream.format, run, tally.total(), calls=chat.facts)
+    return single_turn(reading) if isinstance(document, dict) else reading
 
 
 def write(transcript: Transcript) -> Written:
@@ -100,7 +101,8 @@ def _read_object(document: dict[str, msgspec.Raw], tally: Tally) -> Reading:
             "expected messages, a request with `messages`, a response with `content`, or a recorded stream",
         )
     found_id = record_id if type(record_id) is str else None
-    return Reading(AnthropicStream.format, run, tally.total(), id=found_id, calls=chat.facts)
+    reading = Reading(AnthropicStream.format, run, tally.total(), id=found_id, calls=chat.facts)
+    return reading if "messages" in document else single_turn(reading)
 
 
 def _read_request(document: dict[str, msgspec.Raw], chat: Chat, run: Transcript) -> None:

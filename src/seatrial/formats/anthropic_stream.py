@@ -61,7 +61,6 @@ class AnthropicStream(StreamReader):
 
     def __init__(self, tally: Tally | None = None) -> None:
         super().__init__(tally)
-        self._responses = 0
         self._begin()
 
     def _begin(self) -> None:

@@ -176,6 +176,7 @@ def _container(given: dict[str, Any], chat: Chat, run: Transcript, at: At) -> bo
         end_turn(message, Ending(given.get("stopReason")), _REASONS, run, chat.tally, (*at, "stopReason"))
         chat.add_usage(message, given.get("usage"), (*at, "usage"))
         keep_rest(given, frozenset({"output", "stopReason", "usage"}), chat, run, at)
+        chat.is_single_turn = not at
         return True
     if "messages" not in given or "role" in given:
         return False

@@ -113,6 +113,8 @@ class Chat:
         """Ids of the turns so far, where a dialect has them."""
         self.prompt: str | None = None
         """The latest prompt, where a dialect repeats it in every request."""
+        self.is_single_turn = False
+        """Whether all that is read is one response of a model, or one message."""
         self._pairing = Pairing()
         self._turn: AssistantMessage | None = None
         """The turn that further items may belong to, where a dialect writes a turn in several items."""

@@ -16,7 +16,7 @@ from seatrial.formats.chat import Chat
 from seatrial.formats.decoding import decoded
 from seatrial.formats.framing import open_document
 from seatrial.formats.parts import At, json_kind
-from seatrial.formats.reading import Reading
+from seatrial.formats.reading import Reading, single_turn
 from seatrial.formats.reported_failure import note_failure
 from seatrial.formats.sniffing import Members, Sample, Sniff, objects, surest
 from seatrial.formats.tally import Tally
@@ -47,6 +47,7 @@ def read_chat_document(
         given = decoded(msgspec.Raw(data), tally, (), _LEVELS)
         if not container(given, chat, run, ()):
             _read_item(given, chat, expected)
+            chat.is_single_turn = True
     else:
         found = [*_decoded(_frames(data) if document is None else document, tally)]
         if entries is not None:
@@ -56,7 +57,8 @@ def read_chat_document(
     chat.close_turn()
     record_id = run.metadata.get("id")
     found_id = record_id if type(record_id) is str else None
-    return Reading(format, run, tally.total(), id=found_id, calls=chat.facts)
+    reading = Reading(format, run, tally.total(), id=found_id, calls=chat.facts)
+    return single_turn(reading) if chat.is_single_turn else reading
 
 
 def sniff_messages(

@@ -54,7 +54,6 @@ class CompletionStream(StreamReader):
 
     def __init__(self, tally: Tally | None = None) -> None:
         super().__init__(tally)
-        self._responses = 0
         self._turns: dict[int, _Turn] = {}
         """The answers under way, by their index."""
         self._error: Any = None

@@ -19,7 +19,7 @@ from seatrial.formats.decoding import decoded_message
 from seatrial.formats.framing import open_document
 from seatrial.formats.keys import KEY_DROPPED
 from seatrial.formats.parts import At
-from seatrial.formats.reading import Reading
+from seatrial.formats.reading import Reading, single_turn
 from seatrial.formats.reported_failure import note_failure
 from seatrial.formats.shape import drop_key, items, members, value
 from seatrial.formats.sniffing import LIKELY, SURE, Members, Sample, Sniff, first_byte, objects, says_something, text_of
@@ -80,7 +80,8 @@ def read_completions(data: bytes, stream: type[CompletionStream]) -> Reading:
         chat.read(decoded_message(msgspec.Raw(data), tally, ()), ())
     else:
         chat.read_all(decoded_items(document, tally, ()))
-    return Reading(stream.format, run, tally.total(), calls=chat.facts)
+    reading = Reading(stream.format, run, tally.total(), calls=chat.facts)
+    return single_turn(reading) if isinstance(document, dict) else reading
 
 
 def decoded_items(entries: list[msgspec.Raw], tally: Tally, at: tuple[str | int, ...]) -> Iterator[Any]:
@@ -127,7 +128,8 @@ def _read_object(document: dict[str, msgspec.Raw], format: str, tally: Tally) ->
         run.usage, run.cost_usd = taken.tokens, taken.cost_usd
     record_id = said.get("id")
     found_id = record_id if type(record_id) is str else None
-    return Reading(format, run, tally.total(), id=found_id, calls=chat.facts)
+    reading = Reading(format, run, tally.total(), id=found_id, calls=chat.facts)
+    return reading if "messages" in document else single_turn(reading)
 
 
 def _note_delta(delta: Any, said: Any, tally: Tally, at: At) -> None:

@@ -13,7 +13,7 @@ from seatrial.events.ndjson import NdjsonParser
 from seatrial.events.sse import SseFrame, SseParser
 from seatrial.formats.chat import Chat
 from seatrial.formats.parts import At
-from seatrial.formats.reading import Reading
+from seatrial.formats.reading import Reading, single_turn
 from seatrial.formats.shape import items, members
 from seatrial.formats.tally import Tally
 from seatrial.formats.turn import STREAM_TRUNCATED
@@ -70,6 +70,8 @@ class StreamReader(ABC):
         self._id: str | None = None
         self._framing = Framing()
         self._frames = 0
+        self._responses = 0
+        """How many responses of a model have ended; 0 for a stream that holds all turns of an agent."""
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes of the stream."""
@@ -93,7 +95,8 @@ class StreamReader(ABC):
         if not self._run.messages:
             self._tally.add(STREAM_TRUNCATED, (), "the stream holds no response")
         self._tally.add_repairs(self._framing.repairs, ())
-        return Reading(self.format, self._run, self._tally.total(), id=self._id, calls=self._chat.facts)
+        reading = Reading(self.format, self._run, self._tally.total(), id=self._id, calls=self._chat.facts)
+        return single_turn(reading) if self._responses == 1 else reading
 
     @abstractmethod
     def _take(self, payload: bytes, at: At) -> None:

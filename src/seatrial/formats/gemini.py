@@ -67,7 +67,8 @@ def _container(given: dict[str, Any], chat: Chat, run: Transcript, at: At) -> bo
     if "parts" in given:
         return False
     if _is_response(given):
-        _read_responses([(given, at)], chat, run, streamed=False, known=[])
+        known = _read_responses([(given, at)], chat, run, streamed=False, known=[])
+        chat.is_single_turn = not at and len(known) == 1
         return True
     key = "contents" if "contents" in given else "messages"
     if key not in given:
@@ -115,7 +116,9 @@ def _read_entries(found: list[Any], chat: Chat, run: Transcript) -> None:
         elif type(entry) is not dict or not _container(entry, chat, run, at):
             chat.read(entry, at)
     if pieces:
-        _read_responses(pieces, chat, run, streamed=True, known=known)
+        alone = not chat.messages
+        known = _read_responses(pieces, chat, run, streamed=True, known=known)
+        chat.is_single_turn = alone and len(known) == 1
 
 
 def _read_responses(

@@ -24,7 +24,7 @@ from seatrial.formats.keys import calls_in_metadata
 from seatrial.formats.limits import excess, note_answer_only
 from seatrial.formats.loss import losses
 from seatrial.formats.parts import json_kind, read_text
-from seatrial.formats.reading import Reading, Written
+from seatrial.formats.reading import Reading, Written, earlier_turns
 from seatrial.formats.reported_failure import note_failure
 from seatrial.formats.shape import members
 from seatrial.formats.sniffing import HINT, SURE, Members, Sample, Sniff, first_byte
@@ -119,6 +119,8 @@ def read_object(body: dict[str, Any], notes: list[Note] | None = None, *, size: 
     text = rest.pop("text", None)
     trace = rest.pop("trace", None)
     key, entries = _take(rest, _MESSAGES, notes)
+    if key == "output":
+        notes += earlier_turns(body)
     ref_key, trace_ref = _take(rest, _TRACE_REF, notes)
     if text is None and entries is None and trace is None and trace_ref is None:
         raise SeatrialError(

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 import msgspec
 
 from seatrial.events.types import Event
 from seatrial.formats.call_facts import CallFacts
-from seatrial.transcript import Note, Transcript
+from seatrial.formats.parts import At
+from seatrial.transcript import AssistantMessage, Note, Transcript, note_code, pointer
+
+
+EARLIER_TURNS_MISSING = note_code(
+    "earlier_turns_missing",
+    "The record continues an earlier response or conversation that is not in it; what was called there is unknown.",
+    "serious",
+)
+_EARLIER = ("previous_response_id", "conversation")
 
 TraceType = Literal["model_step", "tool_call", "tool_result", "message", "error"]
 
@@ -47,6 +57,30 @@ class Reading(msgspec.Struct):
     """When calls ran, how they ended and who ran them, where the source says so beside them; by call id."""
     answer_only: bool = False
     """Whether the record is an answer and nothing else, so that nothing in it lists calls."""
+    single_turn: bool = False
+    """Whether that is because it is one turn of a model, or one message."""
+
+
+def single_turn(reading: Reading) -> Reading:
+    """The reading of a record that is one turn of a model, or one message, and no list of what was said.
+
+    The last turn of a loop looks the same whatever was called in the turns before it: without a call of its own, it is
+    an answer and nothing else.
+    """
+    messages = reading.transcript.messages
+    if not any(type(message) is AssistantMessage and message.tool_calls() for message in messages):
+        reading.answer_only = reading.single_turn = True
+    return reading
+
+
+def earlier_turns(response: Mapping[str, Any], known: Collection[str] = (), at: At = ()) -> list[Note]:
+    """A note when a response of the Responses API continues what is not there; `known` are responses that are."""
+    for key in _EARLIER:
+        earlier = response.get(key)
+        if earlier and not (type(earlier) is str and earlier in known):
+            text = "this continues an earlier response or conversation; return the items of all of them"
+            return [Note(EARLIER_TURNS_MISSING, pointer(*at, key), text)]
+    return []
 
 
 class Written(msgspec.Struct):

@@ -17,7 +17,7 @@ from seatrial.formats.decoding import decoded
 from seatrial.formats.dialects.responses import ITEM_TYPES
 from seatrial.formats.framing import FRAME_DROPPED, StreamReader, open_document
 from seatrial.formats.parts import At, json_kind
-from seatrial.formats.reading import Reading
+from seatrial.formats.reading import Reading, earlier_turns, single_turn
 from seatrial.formats.response_output import ResponseOutput, call_of_event, tells_no_call
 from seatrial.formats.shape import members, value
 from seatrial.formats.sniffing import CERTAIN, LIKELY, SURE, Members, Sample, Sniff, objects, text_of
@@ -25,16 +25,10 @@ from seatrial.formats.tally import Tally
 from seatrial.formats.turn import STREAM_TRUNCATED, end_turn, note_cut_arguments
 from seatrial.formats.turn import Ending as TurnEnding
 from seatrial.formats.usage import read_usage
-from seatrial.transcript import AssistantMessage, StopReason, Transcript, note_code
+from seatrial.transcript import AssistantMessage, StopReason, Transcript
 from seatrial.transcript.salvage import MESSAGE_DROPPED, VALUE_DROPPED
 
 FORMAT: Final = "responses"
-
-EARLIER_TURNS_MISSING = note_code(
-    "earlier_turns_missing",
-    "A response continues a conversation that the provider keeps; the turns before it, and their calls, are not known.",
-    "serious",
-)
 
 _SAYS_NOTHING: Final = frozenset({"keepalive", "ping"})
 _LAST: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
@@ -97,7 +91,8 @@ def read(data: bytes) -> Reading:
     run = Transcript(messages=[], metadata={})
     chat = Chat(tally, run.messages)
     record_id = read_response(body, chat, run)
-    return Reading(FORMAT, run, tally.total(), id=record_id, calls=chat.facts)
+    reading = Reading(FORMAT, run, tally.total(), id=record_id, calls=chat.facts)
+    return reading if type(body.get("input")) is list else single_turn(reading)
 
 
 def read_response(body: dict[str, Any], chat: Chat, run: Transcript, at: At = ()) -> str | None:
@@ -110,10 +105,7 @@ def read_response(body: dict[str, Any], chat: Chat, run: Transcript, at: At = ()
         chat.add_user(given, (*at, "input"))
     elif type(given) is list:
         chat.read_all(given, (*at, "input"))
-    previous = body.get("previous_response_id")
-    if (type(previous) is str and previous not in chat.turns) or body.get("conversation"):
-        text = "it continues a conversation that the provider keeps, and the turns before it are not here"
-        tally.add(EARLIER_TURNS_MISSING, at, text, each="")
+    tally.notes += earlier_turns(body, chat.turns, at)
     before = len(chat.messages)
     output = body.get("output")
     if type(output) is list:
@@ -165,7 +157,6 @@ class ResponsesStream(StreamReader):
     def __init__(self, tally: Tally | None = None) -> None:
         super().__init__(tally)
         self._output = ResponseOutput()
-        self._responses = 0
         self._said: dict[str, Any] = {}
         self._under_way = False
 

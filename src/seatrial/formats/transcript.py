@@ -17,7 +17,7 @@ from seatrial.formats.chat_sniffing import CALL_KEYS, sniff_chat
 from seatrial.formats.keys import calls_in_metadata, may_hold_call
 from seatrial.formats.loss import losses
 from seatrial.formats.parts import At
-from seatrial.formats.reading import Reading, Written
+from seatrial.formats.reading import Reading, Written, single_turn
 from seatrial.formats.sniffing import Sample, Sniff
 from seatrial.formats.tally import Tally
 from seatrial.transcript import AssistantMessage, Message, Note, RunIdentity, Transcript, Usage
@@ -53,7 +53,8 @@ def read(data: bytes) -> Reading:
         None, [calls_in_metadata(key, value, "metadata", messages=messages) for key, value in run.metadata.items()]
     )
     transcript = Transcript(messages, run.answer, run.identity, run.usage, run.cost_usd, run.duration_ms, run.metadata)
-    return Reading(FORMAT, transcript, notes)
+    reading = Reading(FORMAT, transcript, notes)
+    return single_turn(reading) if _is_message(data) else reading
 
 
 def write(transcript: Transcript) -> Written:
@@ -80,6 +81,15 @@ def _read_run(data: bytes, notes: list[Note]) -> _Run:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     return _Run()
+
+
+def _is_message(data: bytes) -> bool:
+    if data.lstrip()[:1] != b"{":
+        return False
+    try:
+        return "role" in _MEMBERS.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
 
 
 def _note_unread_keys(data: bytes, notes: list[Note]) -> None:

@@ -31,6 +31,11 @@ MAX_REASONS = 20
 CALLS_NOT_LISTED = note_code(
     "calls_not_listed", "The agent gave an answer, and nothing that lists its tool calls.", "look"
 )
+SINGLE_TURN = note_code(
+    "single_turn",
+    "The agent gave one turn of a model, or one message, without a call: what it did in other turns is not in it.",
+    "look",
+)
 CALL_WITHOUT_TOOLS = note_code(
     "call_without_tools", "The suite says that the agent has no tools, but it made a call.", "look"
 )
@@ -79,11 +84,19 @@ def assess(reading: Reading, found: FoundSteps, notes: Iterable[Note], tool_acce
     if tool_access == "world" and source == "observed":
         # What the agent says of itself, and what could not be read of that, has no part in it.
         dropped = [note for note in dropped if note.code in UNRECORDED]
+    if tool_access == "none":
+        from seatrial.formats.reading import EARLIER_TURNS_MISSING
+
+        # In turns that are not there, an agent without tools called nothing.
+        dropped = [note for note in dropped if note.code != EARLIER_TURNS_MISSING]
     if dropped:
         return Completeness("partial", source, sources, dropped[:MAX_REASONS], max(len(dropped) - MAX_REASONS, 0))
     if sources not in ([], ["observed"]) or tool_access == "none" or (tool_access == "world" and sources):
         return Completeness("complete", source, sources)
     reason = Note(CALLS_NOT_LISTED, "", "the agent returned an answer and nothing that lists its calls")
+    if reading.single_turn:
+        text = "the agent returned one turn of a model, or one message, and not the whole list of messages"
+        reason = Note(SINGLE_TURN, "", text)
     # What went through our tool plane is known, but the agent may have tools of its own.
     return Completeness("partial" if sources else "none", source, sources, [reason])
 
@@ -92,7 +105,9 @@ def _reporting(reading: Reading, found: FoundSteps) -> list[Source]:
     """The sources by which the agent reports its calls."""
     from seatrial.transcript import AssistantMessage
 
-    sources: list[Source] = [source for source in ("trace", "events") if source in found.sources]
+    # An answer may come as events, and lists no calls all the same.
+    listing: tuple[Source, ...] = ("trace",) if reading.answer_only else ("trace", "events")
+    sources: list[Source] = [source for source in listing if source in found.sources]
     listed = not reading.answer_only and any(type(message) is AssistantMessage for message in reading.transcript.done())
     if listed or found.others.get("messages") or ("messages" in found.others and sources):
         sources.append("messages")
