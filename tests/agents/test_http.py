@@ -828,3 +828,21 @@ def test_the_connectivity_check_says_what_is_wrong(answer: Any, words: str) -> N
 
 def test_probes_are_data() -> None:
     assert msgspec.to_builtins(probing(HttpAgent.ping, _ported)).keys() == {"ok", "message", "latency_ms"}
+
+
+STATE = {"messages": [{"type": "human", "content": "Go."}, {"type": "ai", "content": "Done.", "tool_calls": []}]}
+
+
+def test_what_a_framework_writes_is_read_like_that_of_other_agents() -> None:
+    reply = replied(answering(STATE))
+    assert reply.fault is None
+    assert reply.reading is not None
+    assert (reply.reading.format, reply.reading.transcript.final_text()) == ("langchain", "Done.")
+
+
+def test_an_agent_that_promises_agent_responses_is_told_what_it_sent_instead() -> None:
+    fault = replied(answering(STATE), strictness="strict").fault
+    assert fault is not None
+    assert fault.error_class == "agent_bad_response"
+    assert "expected an object with `final_response` (text), got an object with `messages`" in fault.message
+    assert "looks like langchain" in fault.message

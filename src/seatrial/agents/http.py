@@ -6,6 +6,7 @@ import time
 from typing import Any, Self
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from seatrial import wire
 from seatrial.agents.agent import Emit, Reply, RunRequest
@@ -15,9 +16,11 @@ from seatrial.agents.endpoint import Answer, Endpoint, Reached, checked_url, mer
 from seatrial.agents.excerpt import excerpt
 from seatrial.agents.limit import time_limit
 from seatrial.agents.off_loop import off_loop
+from seatrial.agents.output import read_record
 from seatrial.agents.shared_timer import SharedTimer
 from seatrial.errors import SeatrialError
 from seatrial.formats import agent_response, contract
+from seatrial.formats.reading import Reading
 from seatrial.formats.unseen import note_repeated_keys
 from seatrial.http_client import HttpTransport
 from seatrial.runs import Fault
@@ -126,11 +129,16 @@ class HttpAgent:
         except SeatrialError as error:
             reply.fault = Fault("agent_bad_response", _not_a_response(error, answer), excerpt(body), answer.status)
             return
+        foreign = _read_foreign(body)
+        if foreign is not None and self._config.strictness == "soft":
+            reply.reading = foreign
+            return
         report = contract.check(reading, self._config.response_mode, self._config.strictness)
         reading.notes = report.notes
         reply.reading = reading
         if report.violation is not None:
-            reply.fault = Fault(report.violation, report.message, excerpt(body), answer.status)
+            message = report.message if reading.transcript.answer else f"{report.message}; {_what_came(body, foreign)}"
+            reply.fault = Fault(report.violation, message, excerpt(body), answer.status)
 
     async def _probe(self, question: dict[str, Any], yes: str, proxy_url: str | None = None) -> Probe:
         headers = {"Content-Type": "application/json"}
@@ -156,6 +164,35 @@ def _not_a_response(error: SeatrialError, answer: Answer) -> str:
     return f"the answer{kind} is not an agent response: {error.message}"
 
 
+class _Top(msgspec.Struct):
+    final_response: msgspec.Raw | UnsetType = UNSET
+    session_done: msgspec.Raw | UnsetType = UNSET
+
+
+def _read_foreign(body: bytes) -> Reading | None:
+    """What a framework or a provider writes in the stead of an agent response; None when it is none, or no answer."""
+    try:
+        top = wire.decode(body, _TOP, [])
+        if top.final_response is not UNSET or top.session_done is not UNSET:
+            return None
+        reading = note_repeated_keys(body, read_record(body))
+    except SeatrialError:
+        return None
+    return reading if reading.transcript.final_text() else None
+
+
+def _what_came(body: bytes, foreign: Reading | None) -> str:
+    """What was expected of a body without an answer, and what it has."""
+    try:
+        keys = [*wire.decode(body, _KEYS, [])]
+    except SeatrialError:
+        keys = []
+    named = ", ".join([f"`{key[:40]}`" for key in keys[:8]])
+    got = f"an object with {named}" if named else "an empty object"
+    looks = "" if foreign is None else f", which looks like {foreign.format}"
+    return f"expected an object with `final_response` (text), got {got}{looks}"
+
+
 class _Outbound(msgspec.Struct):
     reachable: bool
     status_code: int | None = None
@@ -178,4 +215,6 @@ def _unreached(body: bytes) -> str | None:
     return f"the agent does not reach the tool proxy: {why[:200]}"
 
 
+_TOP = msgspec.json.Decoder(_Top)
+_KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _CONNECTIVITY = msgspec.json.Decoder(_Connectivity)

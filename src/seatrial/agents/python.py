@@ -17,8 +17,9 @@ from seatrial.agents.calling import Calling
 from seatrial.agents.config import MAX_RESPONSE_BYTES, PythonConfig
 from seatrial.agents.exception import exception_fault
 from seatrial.agents.limit import time_limit
+from seatrial.agents.objects import to_json_values
 from seatrial.agents.off_loop import off_loop
-from seatrial.agents.returned import encode_returned
+from seatrial.agents.returned import Returned, encode_returned
 from seatrial.agents.shared_timer import SharedTimer
 from seatrial.agents.streamed import StreamedRun
 from seatrial.errors import SeatrialError
@@ -85,6 +86,7 @@ class PythonAgent:
     async def _run(self, request: RunRequest, emit: Emit, grant: RunGrant | None) -> Reply:
         limit = time_limit(request, self._timeout_s)
         value: Any = None
+        returned: Returned | Reply | None = None
         stream: StreamedRun | None = None
         fault: Fault | None = None
         try:
@@ -94,9 +96,15 @@ class PythonAgent:
                     stream = StreamedRun(
                         emit, "agui", RunStarted(thread_id=request.run_id, run_id=request.run_id), grant
                     )
-                    fault = await self._take_events(value, stream, f"{request.run_id}-answer")
+                    pieces = _Pieces(f"{request.run_id}-answer")
+                    fault = await self._take_events(value, stream, pieces)
                     if fault is not None and grant is not None:
                         fault.message = grant.redact_text(fault.message)
+                    if pieces.records is not None:
+                        stream = None
+                        returned = encode_returned(pieces.records, grant, yielded=True)
+                else:
+                    returned = await self._encoded(value, grant)
         except TimeoutError as error:
             # The function may raise one of its own; and one that has said that its run is over cannot be late.
             if not timeout.expired:
@@ -114,10 +122,17 @@ class PythonAgent:
             fault = self._raised(error, grant)
         if stream is not None:
             return await stream.reply(fault)
-        if fault is not None:
+        if fault is not None or returned is None:
             return Reply(fault=fault)
-        returned = encode_returned(value, grant)
         return returned if isinstance(returned, Reply) else await off_loop(len(returned.body), returned.reply)
+
+    async def _encoded(self, value: Any, grant: RunGrant | None) -> Returned | Reply:
+        """What a function returned, as bytes; objects of frameworks are converted in a thread."""
+        try:
+            return encode_returned(value, grant, convert=False)
+        except TypeError:
+            encoded: Returned | Reply = await self._in_thread(partial(encode_returned, value, grant))
+            return encoded
 
     def _raised(self, error: BaseException, grant: RunGrant | None) -> Fault:
         return exception_fault(error, grant, self._infrastructure_errors)
@@ -130,12 +145,8 @@ class PythonAgent:
             value = await self._in_thread(partial(self._function, *positional, **named))
         return await value if inspect.isawaitable(value) else value
 
-    async def _take_events(self, items: Any, stream: StreamedRun, answer_id: str) -> Fault | None:
-        """Hand on what a function yields; the fault of something that is no event, or too much.
-
-        Text is a piece of the message `answer_id`, which no other run of a conversation has.
-        """
-        pieces = _Pieces(answer_id)
+    async def _take_events(self, items: Any, stream: StreamedRun, pieces: _Pieces) -> Fault | None:
+        """Hand on what a function yields; the fault of something that is no event, or too much."""
         try:
             if not hasattr(items, "__anext__"):
                 await self._take_in_thread(items, stream, pieces)
@@ -146,7 +157,8 @@ class PythonAgent:
             else:
                 async for item in items:
                     await pieces.of(item).put_into(stream)
-            stream.finish()
+            if pieces.records is None:
+                stream.finish()
         except SeatrialError as error:
             if error.code == "too_large":
                 return Fault("response_too_large", f"the function yielded too much: {error.message}")
@@ -192,24 +204,41 @@ class PythonAgent:
 
 
 class _Piece(NamedTuple):
-    """What a function yielded, as bytes: an event, or a part of a stream of them."""
+    """What a function yielded, as bytes: an event, or a part of a stream of them; nothing for a record."""
 
     data: bytes
     is_event: bool
 
     async def put_into(self, stream: StreamedRun) -> None:
-        await (stream.put(self.data) if self.is_event else stream.feed(self.data))
+        if self.data:
+            await (stream.put(self.data) if self.is_event else stream.feed(self.data))
 
 
 class _Pieces:
-    """Makes bytes of all that one function yields, and keeps count of them."""
+    """Makes bytes of all that one function yields, and keeps count of them.
+
+    Text is a piece of the message `answer_id`, which no other run of a conversation has. What a framework streams that
+    is no event, as the updates of a graph, is collected, and read as a list when all of it is there.
+    """
 
     def __init__(self, answer_id: str) -> None:
+        self.records: list[Any] | None = None
         self._answer_id = answer_id
         self._left = MAX_RESPONSE_BYTES
+        self._begun = False
 
     def of(self, item: Any) -> _Piece:
         """An event in any form, a part of a stream of them, or a piece of the answer."""
+        if not self._begun:
+            self._begun = True
+            self.records = [] if _is_record(item) else None
+        if self.records is not None:
+            record = to_json_values(item)
+            self._left -= len(wire.encode(record))
+            if self._left < 0:
+                raise _too_much()
+            self.records.append(record)
+            return _Piece(b"", False)
         if isinstance(item, bytes | str) and len(item) > self._left:
             raise _too_much()
         piece = _Piece(item, False) if isinstance(item, bytes) else _Piece(_encoded(item, self._answer_id), True)
@@ -217,6 +246,14 @@ class _Pieces:
         if self._left < 0:
             raise _too_much()
         return piece
+
+
+def _is_record(item: Any) -> bool:
+    """Whether this is a message, a chunk or an update of some framework; the types of events are in capital letters."""
+    if isinstance(item, str | bytes | int | float | BaseEvent) or item is None:
+        return False
+    kind = item.get("type") if isinstance(item, dict) else None
+    return not (type(kind) is str and kind.isupper())
 
 
 def _encoded(item: Any, answer_id: str) -> bytes:

@@ -7,13 +7,15 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from seatrial import wire
+from seatrial import formats, wire
 from seatrial.agents.agent import Reply
 from seatrial.agents.config import MAX_RESPONSE_BYTES
 from seatrial.agents.excerpt import excerpt
+from seatrial.agents.objects import is_plain, to_json_values
 from seatrial.agents.output import read_output, read_record, reading_fault
 from seatrial.errors import SeatrialError
 from seatrial.formats import agent_response, contract, output_messages
+from seatrial.formats.dialects import find_dialect
 from seatrial.formats.reading import Reading
 from seatrial.formats.unseen import note_repeated_keys
 from seatrial.runs import Fault
@@ -26,17 +28,23 @@ def read_returned(value: Any, grant: RunGrant | None = None) -> Reply:
     """The reply that a value is.
 
     Text is the answer. An object with a `final_response` is an agent response, any other a provider response or what a
-    framework writes; a list is its `output_messages`. Bytes are read as the output of a program is. Data classes,
-    structs and pydantic models count as objects. The token of a grant is not kept.
+    framework writes; a list is its `output_messages`. Bytes are read as the output of a program is. Objects of
+    frameworks are converted first, wherever they stand. The token of a grant is not kept.
     """
     returned = encode_returned(value, grant)
     return returned if isinstance(returned, Reply) else returned.reply()
 
 
-def encode_returned(value: Any, grant: RunGrant | None = None) -> Returned | Reply:
-    """The value as the bytes that are kept, still to be read; a reply with a fault when that cannot be."""
+def encode_returned(
+    value: Any, grant: RunGrant | None = None, *, convert: bool = True, yielded: bool = False
+) -> Returned | Reply:
+    """The value as the bytes that are kept, still to be read; a reply with a fault when that cannot be.
+
+    Without `convert`, raises `TypeError` when there are objects in it: converting them may take long. `yielded`: it is
+    the list of all that a function yielded.
+    """
     try:
-        body = _body(value)
+        value, body = _body(value, convert)
     except SeatrialError as error:
         message = error.message if grant is None else grant.redact_text(error.message)
         return Reply(fault=Fault("agent_bad_response", message))
@@ -44,7 +52,7 @@ def encode_returned(value: Any, grant: RunGrant | None = None) -> Returned | Rep
     if len(kept) > MAX_RESPONSE_BYTES:
         message = f"what the function returned is larger than {MAX_RESPONSE_BYTES:,} bytes"
         return Reply(fault=Fault("response_too_large", message))
-    return Returned(value, kept, kept is not body)
+    return Returned(value, kept, kept is not body, yielded)
 
 
 class Returned(msgspec.Struct):
@@ -54,12 +62,14 @@ class Returned(msgspec.Struct):
     body: bytes
     redacted: bool
     """Whether the run token was taken out of it."""
+    yielded: bool = False
+    """Whether it is the list of all that a function yielded."""
 
     def reply(self) -> Reply:
         """Read it."""
         reply = Reply(body=self.body)
         try:
-            reading = _read(self.value, self.body)
+            reading = _read(self.value, self.body, self.yielded)
         except SeatrialError as error:
             message = f"what the function returned cannot be read: {error}"
             reply.fault = Fault("agent_bad_response", message, excerpt(self.body))
@@ -75,31 +85,62 @@ class Returned(msgspec.Struct):
         return reply
 
 
-def _body(value: Any) -> bytes:
-    """The value as the bytes that are kept."""
+def _body(value: Any, convert: bool) -> tuple[Any, bytes]:
+    """The value without objects of frameworks, and as the bytes that are kept."""
     if isinstance(value, str):
-        return str(wire.without_surrogates(value)).encode()
+        return value, str(wire.without_surrogates(value)).encode()
     if isinstance(value, bytes):
-        return value
+        return value, value
     if value is None:
         raise SeatrialError("invalid_document", f"the function returned nothing; expected {_EXPECTED}")
+    given = type(value).__name__
     try:
-        if isinstance(value, list | tuple):
-            return wire.encode({"output_messages": value})
-        # A pydantic model knows by itself how it is written; we do without importing pydantic.
-        dump = getattr(value, "model_dump_json", None)
-        body = dump().encode() if callable(dump) else wire.encode(value)
-    except (TypeError, ValueError, OverflowError) as error:
+        value, body = _encoded(value, convert)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        if not convert and isinstance(error, TypeError):
+            raise
         raise SeatrialError("invalid_document", f"the function returned what is not JSON: {error}") from None
-    if not body.startswith(b"{"):
-        kind = type(value).__name__
-        raise SeatrialError("invalid_document", f"the function returned {kind}; expected {_EXPECTED}")
-    return body
+    if body[:1] not in (b"{", b"["):
+        raise SeatrialError("invalid_document", f"the function returned {given}; expected {_EXPECTED}")
+    return value, body
 
 
-def _read(value: Any, body: bytes) -> Reading:
+def _encoded(value: Any, convert: bool) -> tuple[Any, bytes]:
+    if is_plain(value):
+        try:
+            return value, wire.encode(_document(value))
+        except TypeError:
+            if not convert:
+                raise
+    elif not convert:
+        raise TypeError("there are objects in it")
+    value = to_json_values(value)
+    return value, wire.encode(_document(value))
+
+
+def _document(value: Any) -> Any:
+    """A list of messages is `output_messages`; one of something else is the document that it is."""
+    if type(value) is not list:
+        return value
+    return value if _is_other_list(value) else {"output_messages": value}
+
+
+def _is_other_list(value: Any) -> bool:
+    """Whether this is a list, and not one of messages: states and updates of a graph, chunks of a stream."""
+    first = value[0] if type(value) is list and value else None
+    return type(first) is dict and find_dialect(first) is None
+
+
+def _read(value: Any, body: bytes, yielded: bool) -> Reading:
     if isinstance(value, str):
         return output_messages.read_text_output(body)
+    if _is_other_list(value):
+        try:
+            return formats.read(body)
+        except SeatrialError:
+            if yielded:
+                raise
+        return output_messages.read(wire.encode({"output_messages": value}))
     if _has_final_response(value, body):
         reading = agent_response.read(body)
         # What we encoded ourselves has every key once.
