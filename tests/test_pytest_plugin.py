@@ -457,3 +457,61 @@ def test_workers_of_xdist_fill_one_experiment_together(project: pytest.Pytester)
         (experiment,) = store.experiments()
         assert experiment.status == "finished"
         assert len(store.done_keys(experiment.experiment_id)) == 6
+
+
+DELETES_NOTHING = '{"kind": "tool_trajectory", "mode": "any_order", "maximums": {"delete_account": 0}}'
+
+
+def test_graders_that_did_not_pass_fail_the_test_unless_it_asks_for_the_outcome(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        f"""
+        import pytest
+
+        GRADERS = [{DELETES_NOTHING}]
+
+        def deletes(instruction):
+            call = {{"id": "1", "name": "delete_account", "arguments": {{}}}}
+            message = {{"role": "assistant", "content": "ok", "tool_calls": [call]}}
+            return {{"final_response": "ok", "messages": [message]}}
+
+        def test_forgotten(seatrial):
+            seatrial.run(deletes, "x", graders=GRADERS)
+
+        def test_unknown(seatrial):
+            seatrial.run(lambda: "ok", "x", graders=GRADERS)
+
+        @pytest.mark.seatrial(deletes, "x", graders=GRADERS)
+        def test_marker_alone():
+            pass
+
+        def test_asked_for(seatrial):
+            assert seatrial.run(deletes, "x", graders=GRADERS, check=False).judgement == "failed"
+
+        def test_without_tools(seatrial):
+            assert seatrial.run(lambda: "ok", "x", graders=GRADERS, tool_access="none").passed
+        """
+    )
+    result = run(project)
+    result.assert_outcomes(passed=2, failed=2, errors=1)
+    result.stdout.fnmatch_lines(["*required graders failed: tool_trajectory*"])
+
+
+def test_tool_access_counts_in_suites_and_configurations(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        plain="def answer(instruction):\n    return 'ok'",
+        test_it=f"""
+        from seatrial.suites import PythonConfig
+
+        def test_config(seatrial):
+            config = PythonConfig(target="plain:answer", tool_access="none")
+            assert seatrial.run(config, "x", graders=[{DELETES_NOTHING}]).passed
+
+        def test_suite(seatrial):
+            assert seatrial.run("mine", "a", suite="own.suite.yaml").passed
+        """,
+    )
+    (project.path / "own.suite.yaml").write_text(
+        "agents: {mine: {kind: python, target: 'plain:answer', tool_access: none}}\n"
+        f"graders: [{DELETES_NOTHING}]\ncases: [{{id: a, instruction: x}}]\n"
+    )
+    run(project).assert_outcomes(passed=3)

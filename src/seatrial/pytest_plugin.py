@@ -22,10 +22,14 @@ if TYPE_CHECKING:
     from seatrial.testing import Outcome
     from seatrial.testing.asked import Asked, Given
     from seatrial.testing.session import Plan, Session
+    from seatrial.trajectory.completeness import ToolAccess
 
 SUITE_ENDINGS = (".suite.yaml", ".suite.yml")
 
-_MARKER = "seatrial(agent, case, *, suite=None, graders=(), check=True, **fields): what the fixture `outcome` is of"
+_MARKER = (
+    "seatrial(agent, case, *, suite=None, graders=(), tool_access=None, check=True, **fields): "
+    "runs the agent before the test; the fixture `outcome` is the result"
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -55,6 +59,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteCollector | None:
     return SuiteCollector.from_parent(parent, path=file_path) if file_path.name.endswith(SUITE_ENDINGS) else None
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """A test with the marker has its run, also when it does not look at the outcome."""
+    if isinstance(item, pytest.Function) and item.get_closest_marker("seatrial") and "outcome" not in item.fixturenames:
+        item.fixturenames.append("outcome")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -163,6 +173,7 @@ class Trials:
         *,
         suite: str | os.PathLike[str] | None = None,
         graders: Sequence[Mapping[str, Any]] = (),
+        tool_access: ToolAccess | None = None,
         check: bool = True,
         **fields: Any,
     ) -> Outcome:
@@ -170,14 +181,16 @@ class Trials:
 
         `agent` is a function, `module:function`, or an agent's configuration; `case` an instruction (`fields` are
         further keys of the case, as `input={...}`) or a `Case`. With `suite`, a file beside the test, both are names
-        in it. An agent that raised, timed out or broke its contract raises `AgentFailedError` with its own traceback,
-        or with `check=False` is an outcome like any other; one that cannot be reached raises `SeatrialError`.
+        in it. `tool_access="none"` says that a function has no tools. An agent that raised, timed out or broke its
+        contract raises `AgentFailedError` with its own traceback, and graders that did not pass it raise
+        `AssertionError`; with `check=False` both are an outcome. One that cannot be reached raises `SeatrialError`.
         """
         __tracebackhide__ = True
         from seatrial.errors import SeatrialError
 
         try:
-            return _answered(self._stage.session.run(self._asked(agent, case, suite, graders, fields)), check)
+            asked = self._asked(agent, case, suite, graders, tool_access, fields)
+            return _answered(self._stage.session.run(asked), check)
         except SeatrialError as error:
             # Without the frames it came through: pytest prints what is in them, and the environment is in one.
             raise error.with_traceback(None) from None
@@ -189,6 +202,7 @@ class Trials:
         *,
         suite: str | os.PathLike[str] | None = None,
         graders: Sequence[Mapping[str, Any]] = (),
+        tool_access: ToolAccess | None = None,
         check: bool = True,
         **fields: Any,
     ) -> Outcome:
@@ -197,7 +211,7 @@ class Trials:
         from seatrial.errors import SeatrialError
 
         try:
-            asked = self._asked(agent, case, suite, graders, fields)
+            asked = self._asked(agent, case, suite, graders, tool_access, fields)
             return _answered(await self._stage.session.run_async(asked), check)
         except SeatrialError as error:
             raise error.with_traceback(None) from None  # as above
@@ -208,15 +222,16 @@ class Trials:
         case: str | Case,
         suite: str | os.PathLike[str] | None,
         graders: Sequence[Mapping[str, Any]],
+        tool_access: ToolAccess | None,
         fields: Mapping[str, Any],
     ) -> Asked:
         from seatrial.errors import SeatrialError
         from seatrial.testing.asked import asked, asked_of_suite
 
         if suite is None:
-            return asked(self._test, self._file, agent, case, graders, fields)
-        if graders or fields:
-            raise SeatrialError("invalid_config", "with `suite`, the case and its graders are those of the suite")
+            return asked(self._test, self._file, agent, case, graders, fields, tool_access)
+        if graders or fields or tool_access is not None:
+            raise SeatrialError("invalid_config", "with `suite`, agent, case and graders are those of the suite")
         return asked_of_suite(self._test, self._file.parent / suite, agent, case)
 
 
@@ -303,6 +318,7 @@ class SuiteItem(pytest.Item):
 
 
 def _answered(outcome: Outcome, check: bool) -> Outcome:
+    __tracebackhide__ = True
     status = outcome.run.status
     if status == "failed" and check:
         from seatrial.testing import AgentFailedError
@@ -312,4 +328,6 @@ def _answered(outcome: Outcome, check: bool) -> Outcome:
         from seatrial.errors import SeatrialError
 
         raise SeatrialError("agent_unhealthy", f"the run says nothing of the agent\n{outcome}")
+    if check and outcome.judgement in ("failed", "errored"):
+        outcome.check()
     return outcome

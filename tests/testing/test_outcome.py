@@ -24,9 +24,14 @@ def an_outcome(answer: str = "hello", judgement: Judgement = "failed", **fields:
 
 def test_a_check_passes_only_what_the_graders_passed() -> None:
     an_outcome(judgement="passed").check()
-    for judgement in ("failed", "errored", "skipped"):
+    for judgement in ("failed", "errored"):
         with pytest.raises(AssertionError, match="1 of 2 required graders failed: polite"):
             an_outcome(judgement=judgement).check()
+
+
+def test_a_check_without_graders_says_so() -> None:
+    with pytest.raises(AssertionError, match="no graders were given"):
+        an_outcome(judgement="skipped").check()
 
 
 def test_the_story_has_the_graders_that_failed_the_calls_and_the_answer() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 import msgspec
 
@@ -13,6 +13,7 @@ from seatrial.errors import SeatrialError
 from seatrial.runs import Case
 from seatrial.suites import AgentConfig, InvalidSuiteError, PythonConfig, Suite, load_suite, read_cases, validate_suite
 from seatrial.suites.case_check import FOR_AGENTS
+from seatrial.trajectory.completeness import ToolAccess
 
 Given: TypeAlias = str | Callable[..., Any] | AgentConfig
 """An agent: a function, `module:function`, or a configuration; with a suite, its name there."""
@@ -38,8 +39,12 @@ def asked(
     case: str | Case,
     graders: Sequence[Mapping[str, Any]],
     fields: Mapping[str, Any],
+    tool_access: ToolAccess | None = None,
 ) -> Asked:
     """An agent and a case that a test wrote out; `fields` are further keys of a case given by its instruction."""
+    if tool_access not in (None, *get_args(ToolAccess)):
+        known = ", ".join(get_args(ToolAccess))
+        raise SeatrialError("invalid_config", f"`tool_access` is one of {known}, got {tool_access!r}")
     if isinstance(case, str):
         try:
             case = msgspec.convert({"id": "case", "instruction": case, **fields}, Case)
@@ -50,12 +55,14 @@ def asked(
     functions: dict[str, Callable[..., Any]] = {}
     config: AgentConfig
     if isinstance(agent, str):
-        config = PythonConfig(target=agent)
+        config = PythonConfig(target=agent, tool_access=tool_access or "own")
     elif isinstance(agent, msgspec.Struct):
+        if tool_access is not None:
+            raise SeatrialError("invalid_config", "`tool_access` belongs in the agent's configuration")
         config = agent
     else:
         # Never looked up: the function is at hand.
-        config = PythonConfig(target="test:function")
+        config = PythonConfig(target="test:function", tool_access=tool_access or "own")
         functions[AGENT] = agent
         for key in FOR_AGENTS:
             if getattr(case, key) and key not in Calling(agent, file.parent).case_keys:

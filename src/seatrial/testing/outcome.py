@@ -61,6 +61,10 @@ class Outcome(msgspec.Struct, frozen=True):
     def check(self) -> None:
         """Fail the test, with the whole story, unless the graders passed it."""
         __tracebackhide__ = True
+        if self.judgement == "skipped" and not self.run.verdicts and self.run.status == "completed":
+            raise AssertionError(
+                "no graders were given, so there is nothing to check: see `graders=` of `seatrial.run`"
+            )
         if not self.passed:
             raise AssertionError(str(self))
 
