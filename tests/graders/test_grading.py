@@ -98,7 +98,7 @@ def test_the_grade_shows_its_arithmetic() -> None:
 def test_the_grade_says_which_graders_are_missing() -> None:
     silent = {**SILENT, "name": "price"}
     _, found = grade(subject("done"), YES, {**NO, "name": "must not"}, silent)
-    assert found.reasons == ["could not be graded: price was skipped", "1 of 3 required graders failed: must not"]
+    assert found.reasons == ["1 of 3 required graders failed: must not", "could not be graded: price was skipped"]
     _, found = grade(subject("done"), YES, OPTIONAL, {**silent, "required": False}, threshold=0.3)
     assert found.reasons == [
         "weighted score 0.3333 to 1, for graders that weigh 2 did not judge: >= threshold 0.3",

@@ -12,7 +12,6 @@ from seatrial.formats.call_facts import CallFacts
 from seatrial.formats.parts import At
 from seatrial.transcript import AssistantMessage, Note, Transcript, note_code, pointer
 
-
 EARLIER_TURNS_MISSING = note_code(
     "earlier_turns_missing",
     "The record continues an earlier response or conversation that is not in it; what was called there is unknown.",

@@ -108,10 +108,10 @@ def conclude(verdicts: Sequence[Verdict], threshold: float | None = None) -> Gra
         grade.judgement = "failed"
         grade.reasons.append(f"{count} of {len(required)} required graders failed: {failed}")
     if missing := [verdict for verdict in absent if verdict.required]:
-        # verdicts.md 4: whatever the others say.
+        # verdicts.md 4: whatever the others say. What failed is named first, and is not forgotten.
         grade.judgement = "errored"
         named = [f"{verdict.grader} {_absence(verdict)}" for verdict in missing]
-        grade.reasons.insert(0, f"could not be graded: {', '.join(named)}")
+        grade.reasons.append(f"could not be graded: {', '.join(named)}")
     elif not verdicts:
         grade.judgement = "skipped"
         grade.reasons.append("nothing was checked: no graders")

@@ -41,6 +41,8 @@ MAX_SPEECH = 60
 """Things said; the middle of a longer conversation is left out."""
 MAX_CALLS = 100
 MAX_REASONS = 20
+MAX_SHARED_REASON = 350
+"""Of one grader, where several have something to say."""
 MAX_NOTE = 500
 """Characters of a note, and of its pointer."""
 MAX_PLACED = 100
@@ -144,17 +146,30 @@ def _message(run: Run) -> str:
     if run.fault is not None:
         return f"{run.fault.error_class}: {run.fault.message}"
     judgement = run.grade.judgement if run.grade is not None else None
-    telling = [verdict for verdict in run.verdicts if verdict.judgement == judgement and verdict.reasons]
-    # The grader whose word decided, before one that only lowered the score.
-    telling.sort(key=lambda verdict: not verdict.required)
-    if telling:
-        # All of them: that it was negated, what a score had to reach, or what a judge thought, comes last.
-        reasons = "; ".join(telling[0].reasons)
-        basis = None if "(basis: " in reasons else telling[0].basis
-        return f"{grader_name(telling[0].grader, basis)}: {reasons}"
+    telling = [
+        verdict
+        for verdict in run.verdicts
+        if verdict.reasons and (verdict.judgement == judgement or (verdict.required and verdict.judgement == "failed"))
+    ]
+    # What failed comes first, also where a grader that is missing decided; and required graders before the others.
+    telling.sort(key=lambda verdict: (verdict.judgement != "failed", not verdict.required))
+    if telling and judgement in ("failed", "errored"):
+        mixed = any(verdict.judgement != judgement for verdict in telling)
+        told = [_told(verdict, mixed, alone=len(telling) == 1) for verdict in telling]
+        if judgement == "errored" and telling[-1].judgement == "failed" and run.grade is not None:
+            told += run.grade.reasons[1:]  # a grader was skipped; the first reason names what failed
+        return "; ".join(told)
     if run.grade is not None and run.grade.reasons:
         return run.grade.reasons[0]
     return f"the run is {run.status}" if run.status != "completed" else "the run was not graded"
+
+
+def _told(verdict: Verdict, mixed: bool, *, alone: bool) -> str:
+    # All reasons: that it was negated, what a score had to reach, or what a judge thought, comes last.
+    reasons = "; ".join(verdict.reasons)
+    basis = None if "(basis: " in reasons else verdict.basis
+    word = f" {verdict.judgement}" if mixed else ""
+    return f"{grader_name(verdict.grader, basis)}{word}: {reasons if alone else cut(reasons, MAX_SHARED_REASON)}"
 
 
 def _verdicts(run: Run, case: Case, suite: dict[str, Any]) -> list[VerdictLine]:
