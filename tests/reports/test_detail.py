@@ -99,14 +99,14 @@ def test_details_that_are_no_match_are_left_alone() -> None:
     assert detail_of(run, CASE, suite).verdicts[0].calls == []
 
 
-def test_the_message_is_the_word_of_the_grader_that_decided() -> None:
+def test_the_message_has_every_grader_that_failed_and_those_that_decide_first() -> None:
     verdicts = [
         Verdict(grader="style", kind="judge", judgement="failed", reasons=["rude"]),
         Verdict(grader="calls", kind="regex", judgement="failed", reasons=["no refund", "negated"], required=True),
         Verdict(grader="other", kind="equals", judgement="passed", reasons=["fine"], required=True),
     ]
     run = records.run(verdicts=verdicts, judgement="failed")
-    assert detail_of(run, CASE, {}).message == "calls: no refund; negated"
+    assert detail_of(run, CASE, {}).message == "calls: no refund; negated; style: rude"
 
 
 def test_a_fault_is_the_message_of_a_run_without_an_answer() -> None:
@@ -165,3 +165,12 @@ def test_values_nested_too_deeply_are_not_followed() -> None:
     assert value_text(deep) == "(nested too deeply to be shown)"
     while deep:  # taken apart by hand: the interpreter would recurse
         deep = deep.pop()
+
+
+def test_what_failed_is_named_before_the_grader_that_made_the_run_errored() -> None:
+    verdicts = [
+        Verdict(grader="polite", kind="judge", judgement="errored", reasons=["no endpoint"], required=True),
+        Verdict(grader="calls", kind="regex", judgement="failed", reasons=["deleted"], required=True),
+    ]
+    run = records.run(verdicts=verdicts, judgement="errored")
+    assert detail_of(run, CASE, {}).message == "calls failed: deleted; polite errored: no endpoint"
