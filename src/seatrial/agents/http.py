@@ -16,7 +16,7 @@ from seatrial.agents.endpoint import Answer, Endpoint, Reached, checked_url, mer
 from seatrial.agents.excerpt import excerpt
 from seatrial.agents.limit import time_limit
 from seatrial.agents.off_loop import off_loop
-from seatrial.agents.output import read_record
+from seatrial.agents.output import read_record, reading_fault
 from seatrial.agents.shared_timer import SharedTimer
 from seatrial.errors import SeatrialError
 from seatrial.formats import agent_response, contract
@@ -131,7 +131,9 @@ class HttpAgent:
             return
         foreign = _read_foreign(body)
         if foreign is not None and self._config.strictness == "soft":
-            reply.reading = foreign
+            reply.reading, reply.fault = foreign, reading_fault(foreign)
+            if reply.fault is not None:
+                reply.fault.detail, reply.fault.http_status = excerpt(body), answer.status
             return
         report = contract.check(reading, self._config.response_mode, self._config.strictness)
         reading.notes = report.notes
