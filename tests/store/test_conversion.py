@@ -92,6 +92,8 @@ def everything(store: Store) -> dict[str, Any]:
         "noted": store.note_totals("exp-1"),
         "whole": list(store.whole_runs("exp-1")),
         "one": store.run("run-late-case-1-0"),
+        "items": [item.index for item in store.items("run-late-case-1-0", 150, 60)],
+        "record": store.run_record("run-crew-case-2-0"),
         "events": store.events("run-crew-case-0-0"),
         "hits": store.search("bollard", limit=100),
         "served": store.run("served-1"),
@@ -117,6 +119,8 @@ def test_an_old_store_is_read_the_same_before_and_after_it_is_converted(old: str
         check_rollups(store)
         check_rollups(store, "exp-2")
         assert store.signatures("exp-1")[0].signature.startswith("tool_trajectory|trajectory")
+        [last] = [item for item in store.items("run-late-case-1-0", 245, 100) if item.long_texts]
+        assert (last.index, store.text(last.long_texts[0].address)) == (250, "x" * 40_000)
     assert after == before
 
 
@@ -125,15 +129,15 @@ def test_a_conversion_that_breaks_off_goes_on_where_it_was(old: str, without_con
         before = everything(store)
         done = 0
         for size in (1, 7, 20):
-            numbers = store._numbers_of(conversion._NEXT)[:size]
-            store._writer.submit(conversion.CountRuns(numbers)).wait()
+            numbers = store._next_batch()[:size]
+            store._writer.submit(conversion.ConvertRuns(numbers)).wait()
             # The same again, as after a commit of which nobody knows whether it went through.
-            store._writer.submit(conversion.CountRuns(numbers)).wait()
+            store._writer.submit(conversion.ConvertRuns(numbers)).wait()
             done += size
             assert store.unconverted() == RUNS - done
             assert everything(store) == before
     with open_store(old) as store:
-        conversion.Conversion(store._numbers_of, store._writer.submit)._thread.join(60)
+        conversion.Conversion(store._next_batch, store._writer.submit)._thread.join(60)
         assert store.unconverted() == 0
         assert everything(store) == before
         check_rollups(store)
@@ -161,7 +165,7 @@ def test_runs_that_are_not_converted_yet_can_be_graded_and_replaced(old: str, wi
         [crew, *_] = store.totals("exp-1").agents
         assert crew.runs == 18
         before = everything(store)
-        conversion.Conversion(store._numbers_of, store._writer.submit)._thread.join(60)
+        conversion.Conversion(store._next_batch, store._writer.submit)._thread.join(60)
         assert everything(store) == before
         check_rollups(store)
 

@@ -2,10 +2,11 @@
 
 from seatrial.store.bodies import address
 from seatrial.store.experiments import ExperimentSummary
+from seatrial.store.items import Item, LongText
 from seatrial.store.notices import Listener
 from seatrial.store.open import open_store
 from seatrial.store.presence import Presence
-from seatrial.store.queries import RunFilter, RunNotes
+from seatrial.store.queries import RunFilter, RunNotes, RunRecord
 from seatrial.store.receipt import Receipt
 from seatrial.store.rollups import EDGES, GRADER_ERRORED, Changes, Counted, is_timed, left_out
 from seatrial.store.rows import CallsKnown, Outcome, RunSummary
@@ -39,7 +40,9 @@ __all__ = [
     "ExperimentSummary",
     "GraderCounts",
     "Hit",
+    "Item",
     "Listener",
+    "LongText",
     "NoteCounts",
     "NoteTotals",
     "Outcome",
@@ -47,6 +50,7 @@ __all__ = [
     "Receipt",
     "RunFilter",
     "RunNotes",
+    "RunRecord",
     "RunSummary",
     "SignatureCount",
     "Store",

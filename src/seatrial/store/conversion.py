@@ -16,18 +16,41 @@ from msgspec.structs import replace
 from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.runs import Verdict
-from seatrial.store import rows
+from seatrial.store import inserts, items, rows
+from seatrial.store.bodies import Packer, unpack
 from seatrial.store.counts import COUNTED_RUNS, counted_runs, signature_in
 from seatrial.store.inserts import POSITION
 from seatrial.store.receipt import Receipt
-from seatrial.store.schema import UNCOUNTED, runs, served_runs, verdicts
+from seatrial.store.recording import add_items
+from seatrial.store.schema import UNCOUNTED, readings, runs, served_runs, verdicts
 from seatrial.store.transaction import Operation, Transaction
 
 RUNS_AT_ONCE = 50
 _PAUSE_S = 0.02
 """Between two batches, so that whoever else writes has its turn."""
 
-_NEXT = sa.select(runs.c.id).where(sa.text(UNCOUNTED)).order_by(runs.c.experiment, runs.c.id).limit(RUNS_AT_ONCE)
+BYTES_AT_ONCE = 4 << 20
+"""Bytes of readings, as they are stored, after which a batch takes no further run."""
+
+_NEXT = (
+    sa.select(runs.c.id, sa.func.coalesce(sa.func.length(readings.c.data), 0).label("size"))
+    .outerjoin(readings, readings.c.run == runs.c.id)
+    .where(sa.text(UNCOUNTED))
+    .order_by(runs.c.experiment, runs.c.id)
+    .limit(RUNS_AT_ONCE)
+)
+
+
+def next_batch(connection: sa.Connection) -> list[int]:
+    """The integers of the runs that are to be converted together; none when all are converted."""
+    batch: list[int] = []
+    size = 0
+    for row in connection.execute(_NEXT):
+        if batch and size + row.size > BYTES_AT_ONCE:
+            break
+        batch.append(row.id)
+        size += row.size
+    return batch
 
 
 def pending(connection: sa.Connection) -> int:
@@ -35,8 +58,9 @@ def pending(connection: sa.Connection) -> int:
     return int(connection.execute(sa.select(sa.func.count()).select_from(runs).where(sa.text(UNCOUNTED))).scalar_one())
 
 
-class CountRuns(Operation[None]):
-    """Take runs of earlier versions into the rollups, find their signatures, and give them their positions."""
+class ConvertRuns(Operation[None]):
+    """Take runs of earlier versions into the rollups, find their signatures, give them their positions, and divide
+    their transcripts."""
 
     def __init__(self, numbers: Sequence[int]) -> None:
         self._numbers = numbers
@@ -45,6 +69,7 @@ class CountRuns(Operation[None]):
         these = runs.c.id.in_(self._numbers)
         served = sa.select(served_runs.c.run).where(served_runs.c.run.in_(self._numbers))
         to.execute(sa.update(runs).where(these, runs.c.id.in_(served)).values(counted=rows.NEVER_COUNTED))
+        self._divide(to)
         # Those that another process has converted meanwhile are not among them.
         found = to.execute(COUNTED_RUNS.where(these, sa.text(UNCOUNTED)).order_by(runs.c.id).with_for_update()).all()
         for row, run in zip(found, counted_runs(to.execute, found), strict=True):
@@ -58,6 +83,30 @@ class CountRuns(Operation[None]):
             .where(runs.c.id.in_([row.id for row in found]))
             .values(counted=rows.COUNTED, position=position)
         )
+
+    def _divide(self, to: Transaction) -> None:
+        """Put long transcripts into rows."""
+        query = sa.select(readings).where(readings.c.run.in_(self._numbers), readings.c.messages.is_(None))
+        for row in to.execute(query).all():
+            try:
+                document = unpack(row.packed, row.data)
+                found = items.divided(wire.decode(document, rows.READING), document)
+            except SeatrialError:
+                continue  # damaged, which is said where the whole of the run is read
+            if found.messages is None:
+                continue
+            packer = Packer()
+            head, divided, bodies = items.packed_rows(found, packer)
+            packer.pack()
+            for hash_, size, body in bodies:
+                to.add(inserts.BODY, hash_, size, body.packed, body.data)
+            add_items(to, row.run, divided)
+            values = {"messages": found.messages, "trace": found.trace, "texts": found.head_texts}
+            to.execute(
+                sa.update(readings)
+                .where(readings.c.run == row.run)
+                .values(packed=head.packed, data=head.data, **values)
+            )
 
 
 def _verdicts(to: Transaction, number: int, grading: int) -> list[Verdict]:
@@ -74,10 +123,8 @@ def _verdicts(to: Transaction, number: int, grading: int) -> list[Verdict]:
 class Conversion:
     """A thread that converts what there is to convert, until that is done or the store is closed."""
 
-    def __init__(
-        self, reading: Callable[[sa.Select[tuple[int]]], list[int]], submit: Callable[[Operation[None]], Receipt[None]]
-    ) -> None:
-        self._reading = reading
+    def __init__(self, next_batch: Callable[[], list[int]], submit: Callable[[Operation[None]], Receipt[None]]) -> None:
+        self._next_batch = next_batch
         self._submit = submit
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._work, name="seatrial-conversion", daemon=True)
@@ -90,8 +137,8 @@ class Conversion:
 
     def _work(self) -> None:
         try:
-            while not self._closed.is_set() and (numbers := self._reading(_NEXT)):
-                self._submit(CountRuns(numbers)).wait()
+            while not self._closed.is_set() and (numbers := self._next_batch()):
+                self._submit(ConvertRuns(numbers)).wait()
                 self._closed.wait(_PAUSE_S)
         except SeatrialError:
             # Locked, full or away: reading goes on as before, and whoever opens the store next tries again.

@@ -61,6 +61,7 @@ STEP = Insert(schema.steps)
 NOTE = Insert(schema.notes)
 VERDICT = Insert(schema.verdicts)
 READING = Insert(schema.readings)
+ITEMS = Insert(schema.items)
 SERVED_RUN = Insert(schema.served_runs)
 CELL = Insert(
     schema.cells, _added(schema.cells), returning=("experiment", "case_id", "agent", "runs", "passed", "failed")
@@ -69,5 +70,5 @@ CELL = Insert(
 TALLY = Insert(schema.tallies, _added(schema.tallies))
 """Numbers that are added to those of a tally."""
 
-ALL = (CASE, BODY, RUN, BEGUN_RUN, ATTEMPT, EVENTS, STEP, NOTE, VERDICT, READING, SERVED_RUN, CELL, TALLY)
+ALL = (CASE, BODY, RUN, BEGUN_RUN, ATTEMPT, EVENTS, STEP, NOTE, VERDICT, READING, ITEMS, SERVED_RUN, CELL, TALLY)
 """In the order in which they are sent: what is referred to comes first."""

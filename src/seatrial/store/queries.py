@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar, get_args
 
@@ -12,24 +12,27 @@ import sqlalchemy as sa
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
-from seatrial.runs import Fault, Grade, Run, RunKey, Verdict
-from seatrial.store import rows, schema
+from seatrial.runs import Attempt, Fault, Grade, Run, RunKey, Verdict
+from seatrial.store import items, rows, schema
 from seatrial.store.bodies import digest, unpack
 from seatrial.store.counts import all_counted, run_note_counts
 from seatrial.store.dialect import Dialect
+from seatrial.store.items import LongText
 from seatrial.store.phrases import phrases
 from seatrial.store.rollups import weight_of
 from seatrial.store.rows import Outcome, RunSummary
 from seatrial.store.schema import bodies, cases, events, experiments, notes, readings, runs, verdicts
+from seatrial.store.schema import items as items_table
 from seatrial.store.search import Hit, pieces, snippet
 from seatrial.trajectory.completeness import Completeness
-from seatrial.transcript import Note, Weight, note_code
+from seatrial.transcript import Message, Note, Usage, Weight, note_code
 
 BODY_DAMAGED = note_code("body_damaged", "The store has the run, but not the bytes that the agent sent.", "look")
 
 T = TypeVar("T")
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+_TEXTS_AT_ONCE = 200
 _BEYOND = 2**62  # no run has so many events, and no database a much larger number
 
 
@@ -39,6 +42,32 @@ class RunFilter(msgspec.Struct, frozen=True):
     outcomes: frozenset[Outcome] = frozenset()
     agents: frozenset[str] = frozenset()
     run_ids: frozenset[str] = frozenset()
+
+
+class RunRecord(msgspec.Struct, kw_only=True):
+    """A run without what it may have any amount of: its messages, its trace, its steps, its notes, its events."""
+
+    experiment_id: str
+    summary: RunSummary
+    fault: Fault | None = None
+    completeness: Completeness | None = None
+    grade: Grade | None = None
+    verdicts: list[Verdict] = []
+    attempts: list[Attempt] = []
+    metadata: dict[str, Any] = {}
+    format: str | None = None
+    """The format of the agent's record; None when there was no answer to read."""
+    messages: int = 0
+    """How many there are: `Store.items` gives them."""
+    answer: str | None = None
+    """The answer that the source named outside the messages; of a long one, the beginning."""
+    usage: Usage | None = None
+    given: list[int] = []
+    """Indices of the messages that the run started from."""
+    source_metadata: dict[str, Any] = {}
+    """What else the source said about the run."""
+    long_texts: list[LongText] = []
+    """What of these is cut: pointers are into the reading (`/transcript/answer`)."""
 
 
 class RunNotes(msgspec.Struct, frozen=True):
@@ -193,6 +222,7 @@ def search(connection: sa.Connection, dialect: Dialect, text: str, experiment: i
     ]
 
 
+_READING = sa.select(readings).select_from(runs).outerjoin(readings, readings.c.run == runs.c.id)
 _WHOLE = sa.select(experiments.c.experiment_id, runs).join(experiments, experiments.c.id == runs.c.experiment)
 
 
@@ -248,32 +278,29 @@ def _page(query: sa.Select[Any], experiment: int, where: RunFilter, after: RunKe
 def _whole(connection: sa.Connection, query: sa.Select[Any]) -> list[Run]:
     found = connection.execute(query).all()
     numbers = [row.id for row in found]
-    documents = {
-        number: (packed, data)
-        for number, packed, data in connection.execute(sa.select(readings).where(readings.c.run.in_(numbers)))
-    }
+    documents = _Documents(connection, numbers)
     parts = {
         table.name: _parts(connection, table, numbers) for table in (schema.attempts, schema.steps, notes, verdicts)
     }
     whole = []
     for row in found:
         try:
-            whole.append(_run(row, documents.get(row.id), {name: some[row.id] for name, some in parts.items()}))
+            whole.append(_run(row, documents, {name: some[row.id] for name, some in parts.items()}))
         except (SeatrialError, TypeError, ValueError) as error:
             whole.append(_damaged(row, error))
     return whole
 
 
-def _run(row: sa.Row[Any], document: tuple[int, bytes] | None, parts: dict[str, list[bytes]]) -> Run:
+def _run(row: sa.Row[Any], documents: _Documents, parts: dict[str, list[bytes]]) -> Run:
     """The run of a row and its parts; `SeatrialError` when something in it cannot be read."""
     for name, count in (("steps", row.steps), ("attempts", row.attempts)):
         # What is missing is no less damage than what is broken: a call that was made must not be gone unnoticed.
         if len(parts[name]) != count:
             raise SeatrialError("damaged", f"it has {len(parts[name])} of {count} {name}")
     data = wire.decode(row.data, rows.RUN_DATA)
-    reading = None
-    if document is not None:
-        reading = rows.reading_of(unpack(*document), _decoded(parts["notes"], rows.NOTE))
+    stored, reading = documents.reading(row.id), None
+    if stored is not None:
+        reading = rows.read(stored, _decoded(parts["notes"], rows.NOTE))
         if data.completeness is not None and data.completeness.level == "none":
             reading.answer_only = True  # earlier versions did not store it
     return Run(
@@ -294,6 +321,153 @@ def _run(row: sa.Row[Any], document: tuple[int, bytes] | None, parts: dict[str, 
         duration_ms=row.duration_ms,
         metadata=data.metadata,
     )
+
+
+class _Documents:
+    """What was stored of the readings of some runs."""
+
+    def __init__(self, connection: sa.Connection, numbers: Sequence[int]) -> None:
+        found = connection.execute(sa.select(readings).where(readings.c.run.in_(numbers)))
+        self._heads = {head.run: head for head in found}
+        self._items: defaultdict[tuple[int, int], list[sa.Row[Any]]] = defaultdict(list)
+        divided = [number for number, head in self._heads.items() if head.messages is not None]
+        if divided:
+            query = sa.select(items_table).where(items_table.c.run.in_(divided)).order_by(*items_table.primary_key)
+            for row in connection.execute(query):
+                self._items[row.run, row.part].append(row)
+        # Which texts there are is known when the rows are.
+        wanted: set[str] = set()
+        for row in self._rows():
+            with suppress(SeatrialError):  # it is said where the run is made of its rows
+                wanted.update(cut.text.address for cut in cut_texts(row))
+        self._texts = long_texts(connection, wanted)
+
+    def reading(self, number: int) -> rows.StoredReading | None:
+        """The whole reading of a run; `damaged` when something of it is missing."""
+        head = self._heads.get(number)
+        if head is None:
+            return None
+        stored = wire.decode(self._whole(head), rows.READING)
+        if head.messages is not None:
+            stored.transcript.messages = self._list(number, items.MESSAGES, head.messages, items.MESSAGE_LIST)
+        if head.trace is not None:
+            stored.trace = self._list(number, items.TRACE, head.trace, items.TRACE_LIST)
+        return stored
+
+    def _list(self, number: int, part: int, count: int, decoder: msgspec.json.Decoder[list[T]]) -> list[T]:
+        values: list[T] = []
+        for row in self._items[number, part]:
+            if row.first != len(values):
+                break
+            some: list[T] = wire.decode(self._whole(row), decoder)
+            values += some
+        if len(values) != count:
+            raise SeatrialError("damaged", f"it has {len(values)} of {count} items")
+        return values
+
+    def _whole(self, row: sa.Row[Any]) -> bytes:
+        return items.restored(unpack(row.packed, row.data), cut_texts(row), self._texts)
+
+    def _rows(self) -> Iterator[sa.Row[Any]]:
+        yield from self._heads.values()
+        for some in self._items.values():
+            yield from some
+
+
+def cut_texts(row: sa.Row[Any]) -> list[items.CutText]:
+    """The long texts of a row of `readings` or `items`."""
+    if row.texts is None:
+        return []
+    try:
+        return wire.decode(row.texts, items.CUT_TEXTS)
+    except SeatrialError as error:
+        raise SeatrialError("damaged", f"its long texts cannot be found: {error.message}") from None
+
+
+def long_texts(connection: sa.Connection, addresses: Iterable[str]) -> dict[str, bytes]:
+    """Long texts as JSON, those that can be read."""
+    found: dict[str, bytes] = {}
+    wanted = [digest(name) for name in sorted(addresses)]
+    for start in range(0, len(wanted), _TEXTS_AT_ONCE):
+        some = bodies.c.hash.in_(wanted[start : start + _TEXTS_AT_ONCE])
+        for row in connection.execute(sa.select(bodies).where(some)):
+            with suppress(SeatrialError):
+                found[row.hash.hex()] = unpack(row.packed, row.data)
+    return found
+
+
+def item_page(connection: sa.Connection, run_id: str, first: int, count: int) -> list[items.Item]:
+    """So many messages of a run, from one on."""
+    head = connection.execute(_READING.where(runs.c.run_id == run_id)).first()
+    if head is None:
+        raise rows.no_run(run_id)
+    last = first + count - 1
+    if head.run is None or count <= 0 or last < 0:
+        return []
+    if head.messages is None:
+        # A short one, or one that an earlier version wrote.
+        stored = wire.decode(unpack(head.packed, head.data), rows.READING)
+        some = stored.transcript.messages[max(0, first) : last + 1]
+        return [items.Item(index, message) for index, message in enumerate(some, max(0, first))]
+    of_run = (items_table.c.run == head.run) & (items_table.c.part == items.MESSAGES)
+    begin = sa.select(sa.func.max(items_table.c.first)).where(of_run, items_table.c.first <= max(0, first))
+    query = sa.select(items_table).where(of_run, items_table.c.first.between(begin.scalar_subquery(), last))
+    found: list[items.Item] = []
+    for row in connection.execute(query.order_by(items_table.c.first)):
+        cut: defaultdict[int, list[items.LongText]] = defaultdict(list)
+        for text in cut_texts(row):
+            cut[text.item].append(text.text)
+        messages: list[Message] = wire.decode(unpack(row.packed, row.data), items.MESSAGE_LIST)
+        for index, message in enumerate(messages):
+            if first <= row.first + index <= last:
+                found.append(items.Item(row.first + index, message, cut[index]))
+    return found
+
+
+def run_record(connection: sa.Connection, run_id: str) -> RunRecord:
+    """A run without its messages, its trace and its steps."""
+    row = connection.execute(_WHOLE.where(runs.c.run_id == run_id)).first()
+    if row is None:
+        raise rows.no_run(run_id)
+    try:
+        return _record(connection, row)
+    except (SeatrialError, TypeError, ValueError) as error:
+        raise SeatrialError("damaged", f"the stored record of run {run_id} is damaged: {error}") from None
+
+
+def _record(connection: sa.Connection, row: sa.Row[Any]) -> RunRecord:
+    head = connection.execute(_READING.where(runs.c.id == row.id)).one()
+    parts = {table.name: _parts(connection, table, [row.id])[row.id] for table in (schema.attempts, verdicts)}
+    data = wire.decode(row.data, rows.RUN_DATA)
+    record = RunRecord(
+        experiment_id=row.experiment_id,
+        summary=_summary(row),
+        fault=data.fault,
+        completeness=data.completeness,
+        grade=wire.decode(row.grade, rows.GRADE) if row.grade is not None else None,
+        verdicts=_decoded(parts["verdicts"], rows.VERDICT),
+        attempts=_decoded(parts["attempts"], rows.ATTEMPT),
+        metadata=data.metadata,
+    )
+    if head.run is not None:
+        stored = wire.decode(unpack(head.packed, head.data), rows.READING)
+        transcript = stored.transcript
+        record.format = stored.format
+        record.messages = len(transcript.messages) if head.messages is None else head.messages
+        record.answer = transcript.answer
+        record.usage = transcript.usage
+        record.given = transcript.given
+        record.source_metadata = transcript.metadata
+        record.long_texts = [cut.text for cut in cut_texts(head)]
+    return record
+
+
+def text(connection: sa.Connection, address: str) -> str:
+    """A long text."""
+    found = wire.decode(body(connection, address))
+    if not isinstance(found, str):
+        raise SeatrialError("not_found", f"there is no text {address} in the store")
+    return found
 
 
 def _damaged(row: sa.Row[Any], error: Exception) -> Run:

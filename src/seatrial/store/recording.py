@@ -11,7 +11,7 @@ from msgspec.structs import astuple
 
 from seatrial.errors import SeatrialError
 from seatrial.runs import Run, RunKey
-from seatrial.store import inserts, rows, schema
+from seatrial.store import inserts, items, rows, schema
 from seatrial.store.appending import EventRow, add_events, are_at, divided, following, joined
 from seatrial.store.bodies import Document, Packer, address, digest
 from seatrial.store.counts import COUNTED_RUNS, counted_runs
@@ -83,12 +83,13 @@ class Record:
         self._verdicts = list(map(rows.verdict_values, count(), run.verdicts))
         reading = run.reading
         self._notes = list(map(rows.note_values, count(), reading.notes)) if reading is not None else []
-        self._reading = rows.reading_json(reading) if reading is not None else None
+        self._reading = items.divided(items.stored_reading(reading)) if reading is not None else None
         self._text = indexed_text(reading, run.steps)
         self._bodies = whole
-        self._packed_reading: Document | None = None
+        self._head: Document | None = None
+        self._items: list[items.ItemRow] = []
         self._packed_bodies: list[tuple[bytes, int, Document]] = []
-        self.size = SMALL + len(self._lines) + len(self._reading or b"")
+        self.size = SMALL + len(self._lines) + (self._reading.size if self._reading is not None else 0)
         for _, data in whole:
             self.size += len(data)
 
@@ -97,7 +98,8 @@ class Record:
         self._events = divided(self._lines, self._count, packer)
         self._packed_bodies = [(hash_, len(data), packer.add(data)) for hash_, data in self._bodies]
         if self._reading is not None:
-            self._packed_reading = packer.add(self._reading)
+            self._head, self._items, texts = items.packed_rows(self._reading, packer)
+            self._packed_bodies += texts
 
     def add(self, to: Transaction, number: int, experiment: int, first: int, begun: bool) -> None:
         """Gather all rows; the events from the sequence `first` on."""
@@ -117,8 +119,10 @@ class Record:
             add(inserts.VERDICT, number, 0, *verdict)
         for hash_, size, body in self._packed_bodies:
             add(inserts.BODY, hash_, size, body.packed, body.data)
-        if (reading := self._packed_reading) is not None:
-            add(inserts.READING, number, reading.packed, reading.data)
+        if (reading := self._reading) is not None and (head := self._head) is not None:
+            texts = reading.head_texts
+            add(inserts.READING, number, head.packed, head.data, reading.messages, reading.trace, texts)
+            add_items(to, number, self._items)
         if self._text:
             to.index(number, self._text)
         add_events(to, number, first, self._events)
@@ -133,6 +137,13 @@ class Record:
     def is_at(self, to: Transaction, number: int, first: int) -> bool:
         """Whether its events are stored from this sequence on."""
         return are_at(to, number, first, self._events)
+
+
+def add_items(to: Transaction, number: int, given: Iterable[items.ItemRow]) -> None:
+    """Gather the rows of a transcript."""
+    for row in given:
+        document = row.document
+        to.add(inserts.ITEMS, number, row.part, row.first, row.count, document.packed, document.data, row.texts)
 
 
 class RecordRun(Operation[bool]):

@@ -215,24 +215,13 @@ def run_columns(run: Run, body: bytes | None = None, *, counted: int = COUNTED) 
     )
 
 
-def reading_json(reading: Reading) -> bytes:
-    """The document of a row of `readings`."""
-    return encode(
-        StoredReading(
-            format=reading.format,
-            transcript=reading.transcript,
-            id=reading.id,
-            trace=reading.trace,
-            trace_ref=reading.trace_ref,
-            calls=reading.calls,
-            answer_only=reading.answer_only,
-        ),
-    )
-
-
 def reading_of(document: bytes, notes: list[Note]) -> Reading:
     """The reading of a stored document; its events are to be read from their own table."""
-    stored = wire.decode(document, READING)
+    return read(wire.decode(document, READING), notes)
+
+
+def read(stored: StoredReading, notes: list[Note]) -> Reading:
+    """The reading that was stored; its events are to be read from their own table."""
     return Reading(
         format=stored.format,
         transcript=stored.transcript,

@@ -15,9 +15,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
 """Every version of the schema, oldest first; the last is what this code reads and writes."""
-READABLE_FROM = "0006"
+READABLE_FROM = "0007"
 """The oldest version of which reports can be made without a migration."""
 VERSION_TABLE = "seatrial_version"
 
@@ -211,12 +211,31 @@ verdicts = sa.Table(
     sa.Column("data", sa.LargeBinary, nullable=False),
 )
 
+# What was made of an agent's record. A short transcript is in the document; of a longer one, what is not in `items`.
 readings = sa.Table(
     "readings",
     metadata,
     _of_run(),
     sa.Column("packed", sa.SmallInteger, nullable=False),
     sa.Column("data", sa.LargeBinary, nullable=False),
+    # How many messages, and how many entries of the trace, are in `items`; null when they are here.
+    sa.Column("messages", sa.Integer),
+    sa.Column("trace", sa.Integer),
+    # Which of its texts are in `bodies`; null for none.
+    sa.Column("texts", sa.LargeBinary),
+)
+
+items = sa.Table(
+    "items",
+    metadata,
+    _of_run(),
+    # 0 for messages, 1 for entries of the trace.
+    sa.Column("part", sa.SmallInteger, primary_key=True, autoincrement=False),
+    sa.Column("first", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("count", sa.Integer, nullable=False),
+    sa.Column("packed", sa.SmallInteger, nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+    sa.Column("texts", sa.LargeBinary),
 )
 
 bodies = sa.Table(

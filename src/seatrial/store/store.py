@@ -30,9 +30,10 @@ from seatrial.store.conversion import Conversion
 from seatrial.store.dialect import Dialect
 from seatrial.store.ending import EndRun, ForgetEvents, MarkRun
 from seatrial.store.experiments import ExperimentSummary
+from seatrial.store.items import Item
 from seatrial.store.notices import Callback, Listener
 from seatrial.store.presence import Hold, Presence
-from seatrial.store.queries import RunFilter, RunNotes
+from seatrial.store.queries import RunFilter, RunNotes, RunRecord
 from seatrial.store.receipt import Receipt
 from seatrial.store.rows import Outcome, RunSummary
 from seatrial.store.search import Hit
@@ -84,16 +85,16 @@ class Store:
     def convert(self) -> None:
         """Begin to convert, in the background, what an earlier version wrote. `open_store` does that."""
         if self._conversion is None and self.unconverted():
-            self._conversion = Conversion(self._numbers_of, self._writer.submit)
+            self._conversion = Conversion(self._next_batch, self._writer.submit)
 
     def unconverted(self) -> int:
         """How many runs an earlier version wrote that are not converted yet; they can be read like all others."""
         with self._reading() as connection:
             return conversion.pending(connection)
 
-    def _numbers_of(self, query: sa.Select[tuple[int]]) -> list[int]:
+    def _next_batch(self) -> list[int]:
         with self._reading() as connection:
-            return list(connection.scalars(query))
+            return conversion.next_batch(connection)
 
     # Writing
 
@@ -402,6 +403,21 @@ class Store:
         """One run with all its parts. Its events are read with `events`."""
         with self._reading() as connection:
             return queries.run(connection, run_id)
+
+    def run_record(self, run_id: str) -> RunRecord:
+        """One run without what it may have any amount of; costs the same for every length of it."""
+        with self._reading() as connection:
+            return queries.run_record(connection, run_id)
+
+    def items(self, run_id: str, first: int = 0, count: int = 100) -> list[Item]:
+        """So many messages of a run, from the one with the index `first` on; costs the same wherever they are."""
+        with self._reading() as connection:
+            return queries.item_page(connection, run_id, first, count)
+
+    def text(self, address: str) -> str:
+        """A long text that was taken out of a message, by its content address."""
+        with self._reading() as connection:
+            return queries.text(connection, address)
 
     def events(self, run_id: str, *, after: int = -1, limit: int = 1000) -> list[tuple[int, bytes]]:
         """(sequence, event) of at most so many events behind the sequence `after`."""
