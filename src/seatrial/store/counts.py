@@ -52,7 +52,7 @@ WEIGHTS: tuple[Weight, ...] = ("serious", "look", "harmless")
 RUNS_AT_ONCE = 500
 EXACT_UP_TO = 2000
 """Runs of an experiment whose durations are all read for percentiles; of more, these come from the histogram."""
-_FLAKY_AT_ONCE = 1000
+_FLAKY_AT_ONCE = 200
 
 _DOCUMENTS = frozenset({"grade", "body", "data"})
 _COLUMNS = [field for field in RunColumns.__struct_fields__ if field not in _DOCUMENTS]
