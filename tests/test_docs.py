@@ -10,12 +10,21 @@ from urllib.parse import unquote
 
 import pytest
 
+from seatrial.agents.excerpt import MAX_DETAIL
 from seatrial.agents.placeholders import PLACEHOLDERS
 from seatrial.events.codec import EVENT_TYPES
+from seatrial.events.sse import MAX_FRAME_BYTES
 from seatrial.events.violation import VIOLATION_CODES
+from seatrial.formats.agent_response import LONG_FINAL_RESPONSE
 from seatrial.runs.fault import class_of_status
 from seatrial.suites.seed_csv import COLUMNS
+from seatrial.trajectory.completeness import MAX_REASONS
+from seatrial.trajectory.observed import MAX_OBSERVED_BYTES, MAX_OBSERVED_CALLS
+from seatrial.trajectory.order import SEARCH_BUDGET
 from seatrial.transcript import TextBlock, ThinkingBlock, split_thinking
+from seatrial.transcript.note import MAX_NOTES
+from seatrial.world import actor, proxy
+from seatrial.world.grant import MAX_RUN_BYTES
 from seatrial.world.trace import TRACE_TYPES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -146,6 +155,25 @@ def test_dispatch_lists_the_types_of_traces() -> None:
     assert in_code(section("dispatch", "5.5")) >= TRACE_TYPES
 
 
+def test_dispatch_lists_every_refusal_of_the_proxy() -> None:
+    listed = {(int(status), name.strip("`")) for status, name, _ in rows(section("dispatch", "5.3"))[1:]}
+    sources = "".join([path.read_text(encoding="utf-8") for path in (ROOT / "src/seatrial/world").glob("*.py")])
+    made = {(int(status), name) for status, name in re.findall(r'refusal\(\s*(\d+), "(\w+)"', sources)}
+    assert len(made) > 8
+    # These are not written beside their status.
+    assert listed - made == {(400, "payload_invalid"), (401, "run_token_invalid")}
+    assert made <= listed
+
+
+def test_dispatch_has_the_limits_of_the_proxy() -> None:
+    limits = {row[0]: row[1] for row in rows(section("dispatch", "5"))[1:6]}
+    assert limits["one body"].startswith(f"{proxy.MAX_BODY_BYTES >> 20} MiB")
+    assert limits["all bodies of one run"] == f"{MAX_RUN_BYTES >> 20} MiB"
+    assert limits["trace posts of one run"] == f"{proxy.MAX_TRACE_POSTS:,}"
+    assert limits["recorded calls of one run"] == f"{MAX_OBSERVED_CALLS:,}"
+    assert limits["arguments and results of recorded calls"] == f"{MAX_OBSERVED_BYTES >> 20} MiB"
+
+
 def test_dispatch_has_the_fault_class_of_every_status() -> None:
     listed: dict[int, str | None] = {}
     for statuses, fault, *_ in rows(section("dispatch", "3.3"))[1:-1]:
@@ -158,6 +186,24 @@ def test_dispatch_has_the_fault_class_of_every_status() -> None:
     listed = {status: listed[status] for status in sorted(listed)}
     assert list(listed) == list(range(200, 600))
     assert listed == {status: class_of_status(status) for status in listed}
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "figure"),
+    [
+        ("dispatch", "5.1", f"up to {actor.MAX_SEGMENTS} segments"),
+        ("dispatch", "5.1", f"{actor.MAX_LABEL} characters at most"),
+        ("dispatch", "6.2", f"more than {LONG_FINAL_RESPONSE:,} characters"),
+        ("dispatch", "14", f"the first {MAX_DETAIL} characters"),
+        ("events", "B8", f"{MAX_FRAME_BYTES >> 20} MiB"),
+        ("trajectory", "1", f"{MAX_OBSERVED_CALLS:,} of them and {MAX_OBSERVED_BYTES >> 20} MiB"),
+        ("trajectory", "2", f"{SEARCH_BUDGET:,} steps"),
+        ("verdicts", "1", f"{MAX_REASONS} at most"),
+        ("verdicts", "5", f"keeps {MAX_NOTES:,} notes"),
+    ],
+)
+def test_a_figure_is_the_one_of_the_code(name: str, number: str, figure: str) -> None:
+    assert figure in section(name, number)
 
 
 def test_events_lists_every_type_with_its_fields() -> None:
