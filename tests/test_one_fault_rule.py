@@ -186,7 +186,8 @@ BEHAVIOURS: list[Behaviour] = [
             "stream": Sent(stream(STARTED, whole=False), "reset"),
         },
     ),
-    ("resets in the head of its answer", "failed", "answer_cut_off", over_http(Sent(b"HTTP/1.1 200 O", "reset"))),
+    # No answer has begun before its head is there.
+    ("resets in the head of its answer", "errored", "connection_lost", over_http(Sent(b"HTTP/1.1 200 O", "reset"))),
     (
         "says that it is not its doing",
         "errored",

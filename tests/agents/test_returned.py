@@ -140,3 +140,30 @@ def test_no_object_makes_it_raise(value: dict[str, Any]) -> None:
     assert error_class(reply) in (None, "agent_bad_response")
     assert reply.fault is not None or reply.reading is not None
     assert reply.body == wire.encode(value)
+
+
+def doubled(levels: int) -> list[Any]:
+    """A list that is small in memory, and twice as long as JSON for each level."""
+    value: Any = "a" * 8
+    for _ in range(levels):
+        value = [value, value]
+    return [value]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"final_response": "hi", "x": doubled(40)}, doubled(40), {"x": ["a" * 1_000_000] * 100}],
+    ids=["in an object", "in a list", "texts"],
+)
+def test_a_value_that_is_small_in_memory_and_endless_as_json_is_too_large(value: Any) -> None:
+    reply = read_returned(value)
+    assert reply.fault is not None
+    assert reply.fault.error_class == "response_too_large"
+
+
+def test_a_circle_of_lists_is_too_large() -> None:
+    circle: list[Any] = []
+    circle.append(circle)
+    reply = read_returned({"final_response": "hi", "x": circle})
+    assert reply.fault is not None
+    assert reply.fault.error_class == "response_too_large"

@@ -177,7 +177,7 @@ def test_responses_kept_as_messages_keep_their_stop_reason_and_usage() -> None:
         ("max_tokens", StopReason.MAX_TOKENS, []),
         ("model_context_window_exceeded", StopReason.MAX_TOKENS, []),
         ("refusal", StopReason.OTHER, ["unknown_stop_reason"]),
-        ("pause_turn", StopReason.OTHER, ["unknown_stop_reason"]),
+        ("pause_turn", StopReason.MAX_TOKENS, []),
         (None, StopReason.END_TURN, ["stop_reason_guessed"]),
     ],
 )

@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from seatrial import wire
+from seatrial.agents.config import MAX_RESPONSE_BYTES
 from seatrial.errors import SeatrialError
 from seatrial.transcript import pointer
 
@@ -44,6 +45,28 @@ def is_plain(value: Any) -> bool:
             for inner in value.values()
         )
     return type(value) in _PLAIN or (type(value) is list and all(type(item) in _FROZEN for item in value))
+
+
+def check_size(value: Any) -> None:
+    """Raise `SeatrialError` for a value that is too large to be written, without writing it.
+
+    What is in it twice is written twice: a list of two lists of two lists, all of them the same, is small in memory
+    and without bound as JSON.
+    """
+    values, characters = MAX_VALUES, MAX_RESPONSE_BYTES
+    waiting = [value]
+    while waiting:
+        found = waiting.pop()
+        inner = found.values() if type(found) is dict else found if type(found) is list else ()
+        values -= len(inner)
+        for item in inner:
+            if type(item) is str:
+                characters -= len(item)
+            elif type(item) is dict or type(item) is list:
+                waiting.append(item)
+        if values < 0 or characters < 0:
+            limit = f"{MAX_VALUES:,} values" if values < 0 else f"{MAX_RESPONSE_BYTES:,} bytes"
+            raise SeatrialError("too_large", f"there are more than {limit}")
 
 
 def to_json_values(value: Any) -> Any:

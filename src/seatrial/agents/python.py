@@ -17,7 +17,7 @@ from seatrial.agents.calling import Calling
 from seatrial.agents.config import MAX_RESPONSE_BYTES, PythonConfig
 from seatrial.agents.exception import exception_fault
 from seatrial.agents.limit import time_limit
-from seatrial.agents.objects import to_json_values
+from seatrial.agents.objects import check_size, to_json_values
 from seatrial.agents.off_loop import off_loop
 from seatrial.agents.returned import Returned, encode_returned
 from seatrial.agents.shared_timer import SharedTimer
@@ -234,6 +234,7 @@ class _Pieces:
             self.records = [] if _is_record(item) else None
         if self.records is not None:
             record = to_json_values(item)
+            check_size(record)
             self._left -= len(wire.encode(record))
             if self._left < 0:
                 raise _too_much()
@@ -260,8 +261,10 @@ def _encoded(item: Any, answer_id: str) -> bytes:
     if isinstance(item, str):
         return encode_event(TextMessageChunk(message_id=answer_id, delta=item))
     if isinstance(item, BaseEvent):
+        check_size([getattr(item, field) for field in item.__struct_fields__])
         return wire.encode(item)
     if isinstance(item, dict):
+        check_size(item)
         try:
             return wire.encode(item)
         except (TypeError, ValueError, OverflowError) as error:

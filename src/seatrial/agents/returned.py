@@ -11,7 +11,7 @@ from seatrial import formats, wire
 from seatrial.agents.agent import Reply
 from seatrial.agents.config import MAX_RESPONSE_BYTES
 from seatrial.agents.excerpt import excerpt
-from seatrial.agents.objects import is_plain, to_json_values
+from seatrial.agents.objects import check_size, is_plain, to_json_values
 from seatrial.agents.output import read_output, read_record, reading_fault
 from seatrial.errors import SeatrialError
 from seatrial.formats import agent_response, contract, output_messages
@@ -46,6 +46,8 @@ def encode_returned(
     try:
         value, body = _body(value, convert)
     except SeatrialError as error:
+        if error.code == "too_large":
+            return Reply(fault=Fault("response_too_large", f"the function returned too much: {error.message}"))
         message = error.message if grant is None else grant.redact_text(error.message)
         return Reply(fault=Fault("agent_bad_response", message))
     kept = body if grant is None else grant.redact(body)
@@ -107,6 +109,7 @@ def _body(value: Any, convert: bool) -> tuple[Any, bytes]:
 
 def _encoded(value: Any, convert: bool) -> tuple[Any, bytes]:
     if is_plain(value):
+        check_size(value)
         try:
             return value, wire.encode(_document(value))
         except TypeError:
@@ -115,6 +118,7 @@ def _encoded(value: Any, convert: bool) -> tuple[Any, bytes]:
     elif not convert:
         raise TypeError("there are objects in it")
     value = to_json_values(value)
+    check_size(value)
     return value, wire.encode(_document(value))
 
 
