@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,9 +31,21 @@ def postgres_url(postgres_store: str) -> str:
     return postgres_store
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every test of a store has one of each kind. A test that opens it again by its address has none in memory, which
+    is gone with whoever opened it."""
+    own = {name for mark in metafunc.definition.iter_markers("parametrize") for name in str(mark.args[0]).split(",")}
+    if "where" in metafunc.fixturenames and "where" not in own:
+        kinds = ["sqlite", "postgres", "memory"]
+        opened_again = "where" in inspect.signature(metafunc.function).parameters
+        metafunc.parametrize("where", kinds[:2] if opened_again else kinds, indirect=True)
+
+
+@pytest.fixture
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where an empty store is: of both kinds, one after the other."""
+    """Where an empty store is: of all kinds, one after the other."""
+    if request.param == "memory":
+        return "memory:"
     if request.param == "sqlite":
         return str(shutil.copy(request.getfixturevalue("empty_store"), tmp_path / "store.db"))
     url: str = request.getfixturevalue("postgres_url")

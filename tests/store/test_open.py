@@ -161,3 +161,36 @@ def test_the_listed_versions_are_those_of_the_migrations() -> None:
     config.set_main_option("script_location", "seatrial.store:migrations")
     revisions = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]
     assert tuple(reversed(revisions)) == schema.REVISIONS
+
+
+def test_a_store_in_memory_is_gone_when_it_is_closed_and_no_other_store_sees_it(tmp_path: Path) -> None:
+    with open_store("memory:") as store, open_store("memory:") as other:
+        store.create_experiment(records.experiment(), records.cases(1))
+        assert store.record_run(records.run()).wait()
+        assert len(store.experiments()) == 1
+        assert other.experiments() == []
+    with open_store("memory:") as store:
+        assert store.experiments() == []
+    for options in ({"create": False}, {"read_only": True}):
+        with pytest.raises(SeatrialError) as caught:
+            open_store("memory:", **options)
+        assert caught.value.code == "not_found"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_importing_the_store_changes_nothing_for_other_users_of_its_libraries() -> None:
+    program = (
+        "import logging, sqlite3, sys, threading, warnings, sqlalchemy, alembic, msgspec\n"
+        "def state():\n"
+        "    return (dict(sqlite3.adapters), dict(sqlite3.converters), list(warnings.filters),\n"
+        "        list(logging.root.handlers), logging.root.level, threading.active_count(), sys.getrecursionlimit(),\n"
+        "        sys.getswitchinterval())\n"
+        "before = state()\n"
+        "import seatrial.store.sqlite, seatrial.store.postgres\n"
+        "from seatrial.store import open_store\n"
+        "with open_store('memory:') as store:\n"
+        "    store.experiments()\n"
+        "assert state() == before, (before, state())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

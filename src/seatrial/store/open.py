@@ -13,13 +13,15 @@ from seatrial.store.schema import READABLE_FROM, REVISIONS, VERSION_TABLE
 from seatrial.store.store import Store
 from seatrial.store.writer import PATIENCE_S
 
+MEMORY = "memory:"
+"""The address of a store that is gone when it is closed."""
 _PAUSE_S = 0.05
 
 
 def open_store(
     where: str | Path, *, create: bool = True, read_only: bool = False, patience_s: float = PATIENCE_S
 ) -> Store:
-    """Open the store at a path, a `sqlite:///` or a `postgresql://` URL.
+    """Open the store at a path, a `sqlite:///` or a `postgresql://` URL; `memory:` is one for tests, gone when closed.
 
     A store of an older version is brought up to date, its runs in the background; one of a newer version is refused
     (`store_too_new`), and so is a database that is something else (`not_a_store`). A store that is not there yet is
@@ -51,6 +53,12 @@ def open_store(
 
 
 def _dialect(where: str | Path, create: bool, read_only: bool = False) -> Dialect:
+    if where == MEMORY:
+        from seatrial.store.sqlite import SQLite
+
+        if not create:
+            raise SeatrialError("not_found", "a store in memory is new whenever it is opened", hint="name a file")
+        return SQLite(None)
     if isinstance(where, Path) or "://" not in where:
         return _sqlite(Path(where), create, read_only)
     try:

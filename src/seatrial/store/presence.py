@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
@@ -63,6 +64,67 @@ class FileClaim:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+class MemoryLocks:
+    """Locks of a store in memory, which only its own process can open: whoever asks first has it until it is closed."""
+
+    def __init__(self) -> None:
+        self._held: set[str] = set()
+        self._lock = threading.Lock()
+
+    def take(self, name: str) -> bool:
+        """Whether nobody had it."""
+        with self._lock:
+            taken = name not in self._held
+            self._held.add(name)
+        return taken
+
+    def give_up(self, name: str) -> None:
+        """Let others have it."""
+        with self._lock:
+            self._held.discard(name)
+
+
+class MemoryClaim:
+    """The claim of the one server that a store in memory can have."""
+
+    lost = False
+
+    def __init__(self, locks: MemoryLocks, server_id: str) -> None:
+        self._locks: MemoryLocks | None = locks
+        self._server_id = server_id
+        if not locks.take("server"):
+            raise SeatrialError("conflict", "another server has this store in memory open")
+
+    def renew(self) -> None:
+        """Nothing can take it away."""
+
+    def dead(self, server_ids: Iterable[str]) -> set[str]:
+        return set(server_ids) - {self._server_id}
+
+    def close(self) -> None:
+        if self._locks is not None:
+            self._locks.give_up("server")
+            self._locks = None
+
+
+class MemoryHold:
+    """The right to run an experiment of a store in memory."""
+
+    def __init__(self, locks: MemoryLocks, experiment_id: str) -> None:
+        self._locks: MemoryLocks | None = locks
+        self._name = f"experiment {experiment_id}"
+        if not locks.take(self._name):
+            raise being_run(experiment_id, this_process())
+
+    def check(self) -> None:
+        """Nothing can take it away."""
+
+    def close(self) -> None:
+        if self._locks is not None:
+            self._locks.give_up(self._name)
+            self._locks = None
 
 
 class Hold(Protocol):

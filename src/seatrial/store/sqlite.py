@@ -1,4 +1,4 @@
-"""A store in one SQLite file.
+"""A store in one SQLite file, or in a SQLite database in memory.
 
 Write-ahead logging, so that readers and the writer do not wait for each other. `synchronous=NORMAL`: what was
 acknowledged survives the death of the process, however sudden; when the whole machine loses power the last
@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 import os
 import sqlite3
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,7 +28,7 @@ from seatrial.store.dialect import Failure, opened_for_reading
 from seatrial.store.inserts import Insert
 from seatrial.store.notices import Callback, Listener, Silence
 from seatrial.store.phrases import Phrase
-from seatrial.store.presence import FileClaim, FileHold, Hold, Presence
+from seatrial.store.presence import FileClaim, FileHold, Hold, MemoryClaim, MemoryHold, MemoryLocks, Presence
 
 BUSY_S = 5.0
 """How long SQLite itself waits for a lock; the writer's patience is longer."""
@@ -39,11 +40,6 @@ _ROWS_AT_ONCE = (256, 128, 64, 32, 16, 8, 4, 2, 1)
 _words = sa.Table("words", sa.MetaData(), sa.Column("rowid", sa.Integer), sa.Column("text", sa.Text))
 _WORDS = Insert(_words)
 
-# Of every value that is not a number or a text, Python asks how it is to be adapted. For bytes and None nobody says,
-# which it takes longer to find out than it takes to store them: so somebody says that they stay as they are.
-sqlite3.register_adapter(bytes, bytes)
-sqlite3.register_adapter(type(None), {None: None}.__getitem__)
-
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 # The latter two are what a write past a limit or a quota comes back as.
 _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
@@ -54,20 +50,28 @@ class SQLite:
 
     errors: tuple[type[Exception], ...] = (sqlite3.Error, sa.exc.DBAPIError, UnicodeEncodeError, OverflowError)
 
-    def __init__(self, path: Path, read_only: bool = False) -> None:
-        self.name = str(path)
+    def __init__(self, path: Path | None, read_only: bool = False) -> None:
+        """Of the file at this path; without one, of a database in memory, which is gone when this is closed."""
+        self.name = "memory:" if path is None else str(path)
         self._path = path
         self._read_only = read_only
-        self.reading = self._engine(path, writes=False)
-        self._writing = self._engine(path, writes=True)
+        self._url = _url(path, read_only)
+        self.reading = self._engine(writes=False)
+        self._writing = self._engine(writes=True)
+        self._locks = MemoryLocks()
+        # A database in memory is there as long as somebody is connected.
+        self._anchor = self._writing.connect() if path is None else None
         self._statements: dict[tuple[Insert, int], str] = {}
 
     def connect(self) -> sa.Connection:
         if self._read_only:
             raise opened_for_reading(self.name)
+        _say_what_needs_no_adapter()
         return self._writing.connect()
 
     def check_room(self) -> None:
+        if self._path is None:
+            return
         try:
             room = os.statvfs(self._path.resolve().parent)
         except OSError as error:
@@ -124,9 +128,11 @@ class SQLite:
         return sa.select(_words.c.rowid.label("run")).where(sa.text("words MATCH :query").bindparams(query=query))
 
     def claim(self, server_id: str) -> Presence:
-        return FileClaim(self._path, server_id)
+        return MemoryClaim(self._locks, server_id) if self._path is None else FileClaim(self._path, server_id)
 
     def hold(self, number: int, experiment_id: str) -> Hold:
+        if self._path is None:
+            return MemoryHold(self._locks, experiment_id)
         return FileHold(self._path, number, experiment_id)
 
     def listen(self, callback: Callback) -> Listener:
@@ -157,6 +163,8 @@ class SQLite:
         return Failure("refused", SeatrialError("store_unavailable", f"{self.name}: {cause}"))
 
     def close(self) -> None:
+        if self._anchor is not None:
+            self._anchor.close()
         self.reading.dispose()
         self._writing.dispose()
 
@@ -176,9 +184,9 @@ class SQLite:
                 done, left = end, left - at_once
         return returned
 
-    def _engine(self, path: Path, writes: bool) -> sa.Engine:
+    def _engine(self, writes: bool) -> sa.Engine:
         engine = sa.create_engine(
-            _read_only_url(path) if self._read_only else sa.URL.create("sqlite", database=str(path)),
+            self._url,
             # Transactions begin where we say so, not where the driver thinks.
             connect_args={"isolation_level": None, "timeout": BUSY_S, "cached_statements": 512},
             **({"poolclass": sa.NullPool} if writes else {"max_overflow": -1}),
@@ -186,6 +194,27 @@ class SQLite:
         sa.event.listen(engine, "connect", _configure_writing if writes else _configure_reading)
         sa.event.listen(engine, "begin", _begun if writes else _begin_reading)
         return engine
+
+
+def _say_what_needs_no_adapter() -> None:
+    """Have bytes and None stored as they are without a search.
+
+    Of every value that is not a number or a text, Python asks all who might adapt it, which for these two takes longer
+    than storing them: a sixth of the time of a run. The answer is the same with and without this, but can be given
+    only for the whole process: so not before something is written, and not where somebody else has given one.
+    """
+    if (bytes, sqlite3.PrepareProtocol) not in sqlite3.adapters:
+        sqlite3.register_adapter(bytes, bytes)
+    if (type(None), sqlite3.PrepareProtocol) not in sqlite3.adapters:
+        sqlite3.register_adapter(type(None), {None: None}.__getitem__)
+
+
+def _url(path: Path | None, read_only: bool) -> sa.URL:
+    if path is None:
+        # Of all connections of this process that name it, and nobody else's.
+        name = f"file:/seatrial-{uuid.uuid4().hex}"
+        return sa.URL.create("sqlite", database=name, query={"vfs": "memdb", "uri": "true"})
+    return _read_only_url(path) if read_only else sa.URL.create("sqlite", database=str(path))
 
 
 def _read_only_url(path: Path) -> sa.URL:
