@@ -47,7 +47,7 @@ def test_a_grader_on_calls_passes_and_fails_only_on_what_is_known(
         assert "calls are" in found.reasons[0]
         assert found.reasons[-1].startswith("To do: ")
     assert found.basis == "reported"
-    assert found.reasons[0].endswith("(basis: reported)")
+    assert found.reasons[0].removesuffix(".").endswith("(basis: reported)")
 
 
 NEGATED = {"passed": "failed", "failed": "passed", "errored": "errored"}
@@ -106,7 +106,7 @@ def test_a_grader_with_basis_observed_is_errored_on_calls_that_only_the_agent_re
     assert deleted.judgement == "errored"
     seen = verdict(subject(steps=calls("find"), steps_source="observed"), grader)
     assert (seen.judgement, seen.basis) == ("passed", "observed")
-    assert seen.reasons[0].endswith("(basis: observed)")
+    assert seen.reasons[0].removesuffix(".").endswith("(basis: observed)")
 
 
 def test_basis_observed_is_errored_also_where_an_unknown_figure_is_skipped() -> None:

@@ -133,7 +133,7 @@ def test_errored_says_what_is_missing_and_what_to_do_about_it() -> None:
     result = matched({**MET, "forbidden": expected("delete")}, steps("a"), "none")
     assert result.errored == (
         "the agent's calls are unknown: the agent returned an answer and nothing that lists its calls "
-        "(calls_not_listed). So it is unknown whether no forbidden call is made"
+        "(calls_not_listed). The agent may have made a forbidden call"
     )
     assert result.hint is not None
     for remedy in ("return the messages", "tool proxy or the model proxy", "tool_access: none"):

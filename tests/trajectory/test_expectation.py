@@ -157,11 +157,11 @@ def test_a_configuration_without_a_mode_is_an_error() -> None:
     ("items", "pointer", "said"),
     [
         ([{"tool": "a", "id": "a", "after": ["b"]}], "/expected/0/after/0", "no item has the id 'b'"),
-        ([{"tool": "a", "id": "x", "after": ["x"]}], "/expected/0/after", "circle"),
+        ([{"tool": "a", "id": "x", "after": ["x"]}], "/expected/0/after", "circular"),
         (
             [{"tool": "a", "id": "x", "after": ["y"]}, {"tool": "b", "id": "y", "after": ["x"]}],
             "/expected/0/after",
-            "circle",
+            "circular",
         ),
         ([{"tool": "a", "id": "x"}, {"tool": "b", "id": "x"}], "/expected/1/id", "two items"),
         ([{"tool": "a", "after": "x"}], "/expected/0/after", "array"),

@@ -50,13 +50,14 @@ OBSERVED_ALONE = Completeness(
 
 
 def based(reason: str, basis: Basis) -> str:
-    """A reason that says what it rests on."""
-    return f"{reason} (basis: {basis})"
+    """A reason that says what it rests on, before its full stop if it has one."""
+    stop = "." if reason.endswith(".") else ""
+    return f"{reason.removesuffix(stop)} (basis: {basis}){stop}"
 
 
 def calls_unknown(reason: str, known: Completeness) -> Finding:
     """The finding of a grader that knows too little of the calls to say either way."""
-    reasons = [based(f"{reason}: {what_is_missing(known)}", known.basis), to_do(what_to_do(known))]
+    reasons = [based(f"{reason}: {what_is_missing(known)}.", known.basis), to_do(what_to_do(known))]
     return Finding(judgement="errored", reasons=reasons, basis=known.basis)
 
 
@@ -65,7 +66,7 @@ def not_observed(subject: Subject, wanted: BasisWanted) -> Finding | None:
     known = known_of(subject)
     if wanted == "any" or known.basis == "observed" or subject.run.observed:
         return None
-    reason = based("the grader asks for observed calls, and only the agent reports calls of this run", known.basis)
+    reason = based("the grader asks for observed calls, and only the agent reports calls of this run.", known.basis)
     return Finding(judgement="errored", reasons=[reason, to_do(_OBSERVE)], basis=known.basis)
 
 
@@ -73,7 +74,7 @@ def passed_by_report(found: Finding, wanted: BasisWanted) -> Finding:
     """A finding, unless it passed by what only the agent reports and the grader asks for observed calls."""
     if wanted == "any" or found.basis == "observed" or found.judgement != "passed":
         return found
-    reason = "the grader asks for observed calls, and it passes only by what the agent reports"
+    reason = "the grader asks for observed calls, and it passes only by what the agent reports."
     return Finding(
         judgement="errored",
         reasons=[*found.reasons, reason, to_do(_ONLY_OBSERVED)],

@@ -166,7 +166,7 @@ def _message(run: Run) -> str:
 
 def _told(verdict: Verdict, mixed: bool, *, alone: bool) -> str:
     # All reasons: that it was negated, what a score had to reach, or what a judge thought, comes last.
-    reasons = "; ".join(verdict.reasons)
+    reasons = "; ".join(verdict.reasons).replace(".; ", ". ")  # some are whole sentences
     basis = None if "(basis: " in reasons else verdict.basis
     word = f" {verdict.judgement}" if mixed else ""
     return f"{grader_name(verdict.grader, basis)}{word}: {reasons if alone else cut(reasons, MAX_SHARED_REASON)}"

@@ -25,7 +25,7 @@ SHOWN_REASONS = 3
 
 COMPLETENESS_NOT_RECORDED = note_code(
     "completeness_not_recorded",
-    "The run was recorded by a version that did not work out how complete its calls are.",
+    "The run was recorded by a version that did not compute how complete its calls are.",
     "serious",
 )
 NO_ANSWER_TO_READ = note_code(
@@ -77,7 +77,7 @@ def known_calls(completeness: Completeness | None, source: str | None = None) ->
     """What is known of a run's calls. Where nobody worked it out, that is not all of them."""
     if completeness is not None:
         return completeness
-    text = "the run was recorded before Seatrial worked out how complete its calls are"
+    text = "the run was recorded before Seatrial computed how complete its calls are"
     reasons = [Note(COMPLETENESS_NOT_RECORDED, "", text)]
     return Completeness("partial", "observed" if source == "observed" else None, reasons=reasons)
 

@@ -34,10 +34,10 @@ def check_constraints(
     violated = {violation.constraint for violation in result.violations}
     unknown = {undecided.claim for undecided in result.undecided}
     assertions = []
-    for key, text in _constraints(expectation):
+    for key, text, question in _constraints(expectation):
         met = key == "min_calls" and len(kept) >= (expectation.min_calls or 0)
         if not (complete or met or key in violated or key in unknown):
-            result.undecided.append(Undecided(key, f"whether {text}"))
+            result.undecided.append(Undecided(key, question))
             unknown.add(key)
         skipped = key in unknown and key not in violated
         assertions.append(Assertion(text, key not in violated and not skipped, skipped))
@@ -58,7 +58,7 @@ def _findings(
                 yield Violation("forbidden", f"{name} is a forbidden call", index)
             else:
                 lacking = _lacking(item, steps[index])
-                text = f"whether step {index} ({name}) is a forbidden call: the record does not have its {lacking}"
+                text = f"step {index} ({name}) may be a forbidden call: the record does not have its {lacking}"
                 yield Undecided("forbidden", text, index)
     if (allowed := expectation.allowed) is not None:
         for index in kept:
@@ -76,7 +76,7 @@ def _findings(
                 yield Violation("no_errors", f"{shown(step.name)} {status}", index)
             # A provider runs its tools itself, often gives no result, and says so when one failed.
             elif step.status == "unknown" and step.executed_by != "provider":
-                text = f"whether step {index} ({shown(step.name)}) failed: the record does not have its result"
+                text = f"step {index} ({shown(step.name)}) may have failed: the record does not have its result"
                 yield Undecided("no_errors", text, index)
 
 
@@ -88,15 +88,20 @@ def _lacking(item: Item, step: Step) -> str:
     return " and ".join(facts) or "values in a form that can be compared"
 
 
-def _constraints(expectation: Expectation) -> Iterator[tuple[str, str]]:
-    """The key of each constraint that is set, and what it says."""
+def _constraints(expectation: Expectation) -> Iterator[tuple[str, str, str]]:
+    """The key of each constraint that is set, what it says, and what it leaves open when not all calls are known."""
     if expectation.forbidden:
-        yield "forbidden", "no forbidden call is made"
+        yield "forbidden", "no forbidden call is made", "the agent may have made a forbidden call"
     if expectation.allowed is not None:
-        yield "allowed", "only allowed and expected tools are called"
-    if expectation.max_calls is not None:
-        yield "max_calls", f"at most {calls(expectation.max_calls)}"
-    if expectation.min_calls is not None:
-        yield "min_calls", f"at least {calls(expectation.min_calls)}"
+        question = "the agent may have called tools that are neither allowed nor expected"
+        yield "allowed", "only allowed and expected tools are called", question
+    if (most := expectation.max_calls) is not None:
+        yield (
+            "max_calls",
+            f"at most {calls(most)}",
+            f"the agent may have made more than {calls(most)}" if most else "the agent may have made calls",
+        )
+    if (least := expectation.min_calls) is not None:
+        yield "min_calls", f"at least {calls(least)}", f"it is unknown whether the agent made at least {calls(least)}"
     if expectation.no_errors:
-        yield "no_errors", "no call fails"
+        yield "no_errors", "no call fails", "a call may have failed"

@@ -307,7 +307,7 @@ def _order(items: list[Item]) -> list[int]:
         ready = [index for index in waiting if not any(earlier in waiting for earlier in direct[index])]
         if not ready:
             index = min(waiting)
-            config.refuse("these items wait for each other in a circle", ("expected", index, "after"))
+            config.refuse("circular `after`: these items wait for each other", ("expected", index, "after"))
         for index in ready:
             for earlier in direct[index]:
                 before[index] |= before[earlier] | 1 << earlier

@@ -110,10 +110,10 @@ def _doubt(expectation: Expectation, steps: list[Step], kept: Sequence[int]) -> 
         return None
     statuses = {steps[index].status for index in kept}
     if "unknown" in statuses:
-        return Undecided("failed_calls", "which of the calls failed")
+        return Undecided("failed_calls", "it is unknown which of the calls failed")
     # Counts by tool stay the same when a failed call is joined with one that is not known.
     if expectation.collapse_retries and expectation.mode != "any_order" and not FAILED.isdisjoint(statuses):
-        return Undecided("retries", "whether a call that failed was made again")
+        return Undecided("retries", "a call that failed may have been made again")
     return None
 
 
@@ -181,10 +181,9 @@ def _time(
         spent = duration(steps[place])
         text = f"{expectation.items[item].tool} (item {item}) takes at most {most:g} ms"
         if spent is None:
-            assertions.append(Assertion(f"{text}: how long it took is not known", False, skipped=True))
-            untimed.append(
-                Undecided("max_duration_ms", f"how long step {place} ({shown(steps[place].name)}) took", place)
-            )
+            assertions.append(Assertion(f"{text}: how long it took is unknown", False, skipped=True))
+            text = f"it is unknown how long step {place} ({shown(steps[place].name)}) took"
+            untimed.append(Undecided("max_duration_ms", text, place))
             continue
         assertions.append(Assertion(f"{text}: it took {spent:g} ms", spent <= most))
         hits += spent <= most
@@ -201,21 +200,30 @@ def _count(
         by_name.setdefault(called[index], []).append(index)
     met = wanted = made = total = least = most = 0
     counting: set[int] = set()
+    open_bounds: list[Undecided] = []
     for bound in expectation.bounds:
         calls = sorted(index for name, indices in by_name.items() if bound.tool.fits(name) for index in indices)
-        claims: list[tuple[str, Claim]] = []
+        claims: list[tuple[str, str, Claim]] = []
         if bound.least is not None:
-            claims.append((f"at least {times(bound.least)}", at_least(len(calls), bound.least, complete)))
+            text = f"must be called at least {times(bound.least)}"
+            question = f"it is unknown whether {bound.tool} was called at least {times(bound.least)}"
+            claims.append((text, question, at_least(len(calls), bound.least, complete)))
             met += len(calls) >= bound.least
             wanted += bound.least
             made += min(len(calls), bound.least)
         if bound.most is not None:
-            claims.append((f"at most {times(bound.most)}", at_most(len(calls), bound.most, complete)))
+            text = f"must be called at most {times(bound.most)}" if bound.most else "must not be called"
+            more = f" more than {times(bound.most)}" if bound.most else ""
+            question = f"the agent may have called {bound.tool}{more}"
+            claims.append((text, question, at_most(len(calls), bound.most, complete)))
             met += len(calls) <= bound.most
-        for limit, holds in claims:
-            counted = f"it was called {times(len(calls))}" if complete else f"{so_many_calls(len(calls))} of it known"
-            text = f"{bound.tool} is called {limit}; {counted}"
-            result.assertions.append(Assertion(text, holds is True, holds is None))
+        for text, question, holds in claims:
+            counted = f"it was called {times(len(calls))}" if calls else "it was not called"
+            if not complete:
+                counted = f"{so_many_calls(len(calls))} {'is' if len(calls) == 1 else 'are'} known"
+            result.assertions.append(Assertion(f"{bound.tool} {text}; {counted}", holds is True, holds is None))
+            if holds is None:
+                open_bounds.append(Undecided("any_order", question))
             least += holds is True
             most += holds is not False
         total += len(claims)
@@ -223,4 +231,4 @@ def _count(
     result.extra = [index for index in kept if index not in counting]
     result.recall = made / wanted if wanted else 1.0
     result.precision = len(counting) / len(kept) if kept else 1.0
-    return Tally(met, total, least, most)
+    return Tally(met, total, least, most, open_bounds=open_bounds)

@@ -72,15 +72,20 @@ def shown(name: str) -> str:
 
 def _expected(expectation: Expectation) -> str:
     if expectation.mode == "any_order":
-        bounds = []
+        bounds, forbidden = [], []
         for bound in expectation.bounds:
+            if bound.most == 0:
+                forbidden.append(f"{bound.tool}")
+                continue
             limits = []
             if bound.least is not None:
                 limits.append(f"at least {times(bound.least)}")
             if bound.most is not None:
-                limits.append(f"at most {times(bound.most)}" if bound.most else "never")
+                limits.append(f"at most {times(bound.most)}")
             bounds.append(f"{bound.tool} {' and '.join(limits)}")
-        return f"Expected {_listed(bounds, len(bounds))}."
+        sentences = [f"Expected {_listed(bounds, len(bounds))}."] if bounds else []
+        sentences += [f"{_listed(forbidden, len(forbidden))} must not be called."] if forbidden else []
+        return " ".join(sentences)
     return _expected_calls(expectation.mode, len(expectation.tools), tuple(expectation.tools[:MAX_NAMES]))
 
 

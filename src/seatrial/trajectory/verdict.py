@@ -19,6 +19,15 @@ from seatrial.trajectory.step import Step
 MAX_QUESTIONS = 5
 _OTHERS_ALLOWED = frozenset({"in_order", "superset", "partial_order"})
 """Modes in which calls beside the expected ones do no harm."""
+_OPEN_QUESTIONS: dict[Mode, str] = {
+    "exact": "it is unknown whether the expected calls, and no others, were made in order",
+    "unordered": "it is unknown whether the expected calls, and no others, were made",
+    "subset": "the agent may have made calls that were not expected",
+    "superset": "it is unknown whether every expected call was made",
+    "in_order": "it is unknown whether every expected call was made in order",
+    "partial_order": "it is unknown whether every expected call was made after those it waits for",
+}
+"""What a mode leaves open when not all calls are known; `any_order` asks for each of its bounds."""
 
 
 class Tally(msgspec.Struct, frozen=True, gc=False):
@@ -32,6 +41,8 @@ class Tally(msgspec.Struct, frozen=True, gc=False):
     """For `any_order`: bounds that are not broken for good."""
     untimed: list[Undecided] = []
     """Matched calls of which it is not known how long they took."""
+    open_bounds: list[Undecided] = []
+    """For `any_order`: bounds that calls which are not known may break or meet."""
     doubt: Undecided | None = None
     """Why not even the calls that are known are sure to count."""
 
@@ -107,10 +118,10 @@ def give_up(result: MatchResult, known: Completeness) -> None:
     if more > 0:
         questions += f"; and {more} more"
     if known.level == "complete":
-        result.errored = f"it is not known {questions}"
+        result.errored = questions
         result.hint = "record the results of all calls, with their status and times"
     else:
-        result.errored = f"{what_is_missing(known)}. So it is unknown {questions}"
+        result.errored = f"{what_is_missing(known)}. {questions[0].upper()}{questions[1:]}"
         result.hint = what_to_do(known)
 
 
@@ -128,11 +139,13 @@ def _mode_holds(result: MatchResult, expectation: Expectation, tally: Tally, kno
     if most < bar:
         return False
     if not complete:
-        text = f"whether the score is at least {bar:g}" if bar < 1 else f"whether there are {_claimed(expectation)}"
-        result.undecided.append(Undecided(expectation.mode, text))
+        if bar < 1:
+            result.undecided.append(Undecided(expectation.mode, f"the score may be below or above {bar:g}"))
+        elif expectation.mode != "any_order":
+            result.undecided.append(Undecided(expectation.mode, _OPEN_QUESTIONS[expectation.mode]))
         if expectation.mode != "any_order":
             result.assertions[0].passed, result.assertions[0].skipped = False, True
-    result.undecided += [*tally.untimed, *excused]
+    result.undecided += [*tally.open_bounds, *tally.untimed, *excused]
     return None
 
 
@@ -165,15 +178,11 @@ def _excused(result: MatchResult) -> list[Undecided]:
     for mismatch in result.mismatches:
         facts = [unrecorded(difference) for difference in mismatch.differences]
         if facts and None not in facts:
-            text = f"whether step {mismatch.actual} is the call that item {mismatch.expected} expects: "
+            text = f"step {mismatch.actual} may be the call that item {mismatch.expected} expects: "
             lacking = " and ".join([fact for fact in facts if fact is not None])
             text += f"the record does not have its {lacking}"
             found.append(Undecided(result.mode, text, mismatch.actual))
     return found
-
-
-def _claimed(expectation: Expectation) -> str:
-    return "as many calls as expected" if expectation.mode == "any_order" else _goal(expectation.mode, 0, 0)[1]
 
 
 def _goal(mode: Mode, size: int, made: int) -> tuple[int, str]:
