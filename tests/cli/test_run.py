@@ -278,7 +278,7 @@ def test_a_program_that_segfaults_in_four_of_seven_cases_does_not_look_perfect(
     assert outcomes() == counts
     line = next(line for line in done.stdout.splitlines() if line.startswith("crew "))
     assert rate in line.split()
-    sentence = "4 of 7 runs are in no rate: agent_signal (4); of all runs, 42.9% passed."
+    sentence = "4 of 7 runs are not counted: agent_signal (4); of all runs, 42.9% passed."
     for text in (done.stdout, Path("summary.md").read_text(), Path("page.html").read_text()):
         assert (sentence in text) is moved
         assert "100%" not in text.rpartition("</style>")[2] or sentence in text
@@ -296,7 +296,7 @@ def answer(case_id):
     done = seatrial()
     assert done.returncode == 3
     assert outcomes() == {"passed": 2, "errored": 1}
-    assert "1 of 3 runs is in no rate: infrastructure_error (1); of all runs, 66.7% passed." in done.stdout
+    assert "1 of 3 runs is not counted: infrastructure_error (1); of all runs, 66.7% passed." in done.stdout
 
 
 JUDGE = {"kind": "judge", "name": "friendly"}
@@ -479,7 +479,8 @@ def test_a_signal_finishes_what_runs_and_says_how_to_resume(harbour: Path, numbe
     begun = len(asked())
     assert process.returncode == 128 + number
     assert f"stopped: {reason}; continue with" in stdout
-    assert "finishing what is running, for 60 s at most; once more to stop at once" in stderr
+    again = {signal.SIGINT: "press Ctrl-C again", signal.SIGTERM: "send SIGTERM again"}[number]
+    assert f"waiting up to 60 s for running cases; {again} to stop now" in stderr
     assert outcomes() == {"passed": begun}
     found = re.search(r"continue with\n  seatrial (run .*)\n", stdout)
     assert found is not None

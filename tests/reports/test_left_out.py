@@ -32,7 +32,7 @@ def unlike() -> Report:
 
 
 SENTENCE = (
-    "4 of 7 runs are in no rate: agent_unavailable (2), grader_errored (1), skipped (1); of all runs, 42.9% passed."
+    "4 of 7 runs are not counted: agent_unavailable (2), grader_errored (1), skipped (1); of all runs, 42.9% passed."
 )
 LEFT_OUT = {"agent_unavailable": 2, "grader_errored": 1, "skipped": 1}
 
@@ -80,7 +80,7 @@ def test_csv_says_of_each_run_why_it_is_in_no_rate() -> None:
 
 def test_runs_that_are_all_left_out_are_said_too() -> None:
     sentence = left_out_sentence(agent_of("e e e"))
-    assert sentence == "3 of 3 runs are in no rate: agent_unreachable (3)."
+    assert sentence == "3 of 3 runs are not counted: agent_unreachable (3)."
 
 
 def test_a_rate_that_leaves_nothing_out_needs_no_word() -> None:

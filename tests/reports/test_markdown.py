@@ -20,9 +20,9 @@ def test_the_summary_is_a_table() -> None:
     head = "| agent | runs | passed | failed | errored | pass rate | left out | of all runs | 95% interval | score |"
     assert f"{head} median | p95 |\n" in text
     assert "| <code>crew</code> | 5 | 3 | 1 | 1 | 75.0% | 1 | 60.0% | 30.1–95.4% |" in text
-    sentence = "1 of 5 runs is in no rate: agent_unreachable (1); of all runs, 60.0% passed."
+    sentence = "1 of 5 runs is not counted: agent_unreachable (1); of all runs, 60.0% passed."
     assert f"\n⚠️ <code>crew</code>: {sentence}\n" in text
-    assert "in no rate and no score" in text
+    assert "excluded from rates and scores" in text
 
 
 def test_what_did_not_pass_is_listed_with_its_reason() -> None:

@@ -100,7 +100,7 @@ def test_every_report_says_whose_calls_are_not_all_known_and_why(form: str, stor
         assert '"none"' in text or ",none," in text
     else:
         assert "not all known" in text
-        assert "unknown: nothing lists them" in text or "calls_not_listed" in text
+        assert "unknown: the agent did not return them" in text or "calls_not_listed" in text
     if form != "terminal":
         assert UNLISTED.code in text or form in ("html", "markdown")
 
@@ -306,9 +306,9 @@ def test_figures_that_are_not_known_of_all_runs_say_so() -> None:
     rows = [row("a", cost_usd=0.5, duration_ms=None), row("b", score=None), row("c", calls="none", steps=None)]
     found = report(rows)
     assert remarks(found.summary.agents[0]) == (
-        "the calls of 1 of 3 runs are unknown: nothing lists them (tool_access: none in the suite says that an agent "
-        "has no tools); the score is the mean of 2 of 3 graded runs: the others have none; median and p95 are of 2 "
-        "of 3 graded runs: the others gave no answer, or their time is unknown; the cost of 2 of 3 runs is unknown."
+        "the calls of 1 of 3 runs are unknown: the agent did not return them (if it has no tools, set "
+        "`tool_access: none`); the score is the mean of 2 of 3 graded runs: the others have none; median and p95 are "
+        "of 2 of 3 graded runs: the others gave no answer or no duration; the cost of 2 of 3 runs is unknown."
     )
     assert remarks(report([row(cost_usd=0.5)]).summary.agents[0]) == ""
     for form in ("terminal", "markdown", "html"):

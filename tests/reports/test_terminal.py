@@ -21,9 +21,9 @@ def test_the_summary_says_rate_interval_and_errors_of_each_agent() -> None:
     )
     assert crew.split()[:7] == ["crew", "5", "3", "1", "1", "75.0%", "1"]
     assert shop.split()[:6] == ["shop", "5", "5", "0", "0", "100%"]
-    assert "in no rate and no score" in text
+    assert "excluded from rates and scores" in text
     assert "faults by class\n  crew  agent_unreachable  1\n" in text
-    assert "\ncrew: 1 of 5 runs is in no rate: agent_unreachable (1); of all runs, 60.0% passed.\n" in text
+    assert "\ncrew: 1 of 5 runs is not counted: agent_unreachable (1); of all runs, 60.0% passed.\n" in text
     assert "shop:" not in text
 
 

@@ -154,7 +154,7 @@ def _remarks(comparison: Comparison) -> Iterator[str]:
     if comparison.unpaired:
         yield (
             f"{figures.plural(comparison.unpaired, 'case')} left out: only one side has a graded run. Errored runs "
-            "are in no rate."
+            "are not counted."
         )
     if comparison.lost:
         yield (

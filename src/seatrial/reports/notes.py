@@ -29,7 +29,7 @@ _NOT_KNOWN: dict[CallsKnown, str] = {
 }
 _UNKNOWN_CALLS: dict[CallsKnown, str] = {
     "partial": "not all known",
-    "none": "unknown: nothing lists them (tool_access: none in the suite says that an agent has no tools)",
+    "none": "unknown: the agent did not return them (if it has no tools, set `tool_access: none`)",
     "not recorded": "unknown: the version of Seatrial that recorded them did not check",
 }
 
@@ -75,7 +75,9 @@ def calls_reason(row: RunRow) -> str:
         return "the version of Seatrial that recorded the run did not check"
     found = row.completeness
     if found is None or not found.reasons:
-        return "nothing lists them" if known == "none" else "something that may hold a call could not be read"
+        return (
+            "the agent did not return them" if known == "none" else "something that may hold a call could not be read"
+        )
     first = [
         f"{reason.message} ({reason.code}{f' at {reason.pointer}' if reason.pointer else ''})"
         for reason in found.reasons[:MAX_REASONS]
@@ -126,7 +128,7 @@ def remarks(agent: AgentSummary) -> str:
         told.append(f"the score is the mean of {agent.scored:,} of {agent.graded:,} graded runs: the others have none")
     if agent.timed < agent.graded:
         known = f"median and p95 are of {agent.timed:,} of {agent.graded:,} graded runs: " if agent.timed else ""
-        told.append(f"{known}{'the others' if known else 'the runs'} gave no answer, or their time is unknown")
+        told.append(f"{known or 'no timings: '}{'the others' if known else 'the runs'} gave no answer or no duration")
     if agent.cost_usd is not None and (unknown := agent.unknown.get("cost_usd")):
         told.append(f"the cost of {unknown:,} of {runs} is unknown")
     return f"{'; '.join(told)}." if told else ""

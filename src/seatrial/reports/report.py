@@ -11,7 +11,7 @@ from seatrial.runs import Experiment
 from seatrial.store import GraderCounts, NoteTotals, Outcome
 
 ERRORED_NOTE = (
-    "Errored runs are in no rate and no score: what happened was not the agent's doing, or could not be judged."
+    "Errored runs are excluded from rates and scores: the fault was not the agent's, or there was no verdict."
 )
 
 
