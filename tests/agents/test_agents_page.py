@@ -29,15 +29,21 @@ def blocks(language: str) -> list[str]:
 
 
 @pytest.mark.parametrize("text", blocks("yaml"))
-def test_every_example_is_a_sound_suite(text: str, tmp_path: Path) -> None:
+def test_every_example_is_a_suite_that_can_be_run_as_it_is(text: str, tmp_path: Path) -> None:
     (tmp_path / "recorded.jsonl").touch()
     (tmp_path / "suite.yaml").write_text(text)
-    suite = load_suite(tmp_path / "suite.yaml", variables={"SHOP_TOKEN": "x"})
+    suite = load_suite(tmp_path / "suite.yaml", variables={"SHOP_TOKEN": "x"}, grading="all")
     assert len(suite.agents) == 1
 
 
 def test_every_kind_has_an_example() -> None:
-    assert re.findall(r"kind: (\w+)", "".join(blocks("yaml"))) == ["python", "http", "cli", "stream", "replay"]
+    assert re.findall(r"^    kind: (\w+)", "".join(blocks("yaml")), re.MULTILINE) == [
+        "python",
+        "http",
+        "cli",
+        "stream",
+        "replay",
+    ]
 
 
 def test_every_parameter_of_a_function_is_listed() -> None:
