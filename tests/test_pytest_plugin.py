@@ -200,7 +200,7 @@ def test_an_agent_that_raised_does_not_pass_a_test_of_what_its_answer_lacks(proj
             "E *in forgetful",
             "E *return {}[[]instruction]",
             "E *KeyError: 'What is the password?'",
-            "E *asks for the outcome: `seatrial.run(..., check=False)`",
+            "E *to test the failure itself, use `check=False`",
         ]
     )
 

@@ -327,7 +327,7 @@ def _answered(outcome: Outcome, check: bool) -> Outcome:
     if status not in ("completed", "failed"):
         from seatrial.errors import SeatrialError
 
-        raise SeatrialError("agent_unhealthy", f"the run says nothing of the agent\n{outcome}")
+        raise SeatrialError("agent_unhealthy", f"no verdict: the fault was not the agent's\n{outcome}")
     if check and outcome.judgement in ("failed", "errored"):
         outcome.check()
     return outcome

@@ -200,7 +200,7 @@ def test_what_finishes_within_the_grace_is_kept(harbour: Path) -> None:
     wait_for("hanging", process)
     process.send_signal(signal.SIGTERM)
     assert process.stderr is not None
-    while "finishing what is running" not in process.stderr.readline():
+    while "waiting up to" not in process.stderr.readline():
         assert process.poll() is None
     Path("hang").unlink()
     stdout, _ = process.communicate(timeout=60)

@@ -58,10 +58,10 @@ class Workspace:
             files = lacking(error) == "open files"
             raise SeatrialError(
                 "unwritable_file",
-                f"there is no room for temporary files: {error.strerror}",
+                f"there is no space for temporary files: {error.strerror}",
                 hint="raise the limit of open files (`ulimit -n`), or run fewer at once (`--concurrency`)"
                 if files
-                else "make room in the temporary directory, or name another one in TMPDIR",
+                else "free some space in the temporary directory, or name another one in TMPDIR",
             ) from None
 
     def __enter__(self) -> Self:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     which = "an experiment: its id, the beginning of it, its name, or `latest`; with :AGENT, only that agent of it"
-    parser.add_argument("a", metavar="A", help=f"what was before: {which}")
-    parser.add_argument("b", metavar="B", help="what is now: the same")
+    parser.add_argument("a", metavar="A", help=f"the earlier one, {which}")
+    parser.add_argument("b", metavar="B", help="the later one, named in the same way")
     add_store_option(parser)
     parser.add_argument(
         "--fail-on",
@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--markdown", action="store_true", help="Markdown, for a CI step summary")
     parser.epilog = (
         "Without an agent, agents of the same name are compared; where each side has only one, those two.\n"
-        "exit codes: 0 compared, and --fail-on does not object; 1 it does; 3 some agent could not be compared, or\n"
+        "exit codes: 0 compared, and no --fail-on condition is met; 1 one is; 3 some agent could not be compared, or\n"
         "with --fail-on, A could judge a case or an agent that B could not, or not in every trial."
     )
 

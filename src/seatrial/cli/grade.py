@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--skip-judges",
         action="store_true",
-        help="ask no model: a case whose judge is required is errored then, and not passed",
+        help="call no model: a case with a required judge is then errored, not passed",
     )
     add_store_option(parser)
     parser.add_argument(

@@ -108,7 +108,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="the directory to write to (default: this one)",
     )
-    parser.add_argument("--force", action="store_true", help="replace what is there already")
+    parser.add_argument("--force", action="store_true", help="overwrite existing files")
     parser.add_argument("--json", action="store_true", help="what was written, and what to do next, as JSON")
     parser.epilog = f"Writes {SUITE} and {AGENT}."
 

@@ -19,8 +19,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="results as JSON lines (the default)")
     parser.add_argument("--text", action="store_true", help="a paragraph for each line instead of JSON")
     parser.epilog = (
-        "Good lines get their result also when others are bad.\n"
-        "The steps of a line are all that there were, unless its `level` is `partial` or `none`.\n"
+        "A bad line does not affect the others.\n"
+        "The steps of a line are taken as all calls, unless its `level` is `partial` or `none`.\n"
         "exit codes: 0 all passed, 1 any failed, 2 a line cannot be used (named by its number), 3 there is no verdict\n"
         "on a line: too little is known of the calls, or a limit was reached."
     )

@@ -30,7 +30,7 @@ from seatrial.suites import Grading, Secrets, Suite, load_suite, read_cases
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("suite", metavar="SUITE", help="the suite file")
-    parser.add_argument("--name", help="how reports call the experiment (default: the suite's name)")
+    parser.add_argument("--name", help="the name of the experiment in reports (default: the suite's name)")
     parser.add_argument("--trials", type=int, metavar="N", help="how often each case is run, instead of the suite's")
     parser.add_argument("--concurrency", type=int, metavar="N", help="runs at once, instead of the suite's")
     parser.add_argument("--agent", action="append", metavar="NAME", help="only this agent; may be repeated")
@@ -50,7 +50,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="no progress")
     add_grace_option(parser)
     parser.epilog = (
-        "Ctrl-C or SIGTERM finishes what is running, and says how to resume; a second one stops at once.\n"
+        "After Ctrl-C or SIGTERM, running cases finish, and the command says how to resume;\n"
+        "a second one stops at once.\n"
         "An EXPERIMENT is `latest`, an id or the beginning of one, or a name.\n"
         "exit codes: 0 all passed, 1 any failed, 2 usage or an unusable suite,\n"
         "3 something could not be run or judged, 130 stopped by Ctrl-C, 143 by SIGTERM."
@@ -63,9 +64,11 @@ def add_grading_options(parser: argparse.ArgumentParser) -> None:
     chosen.add_argument(
         "--skip-judges",
         action="store_true",
-        help="ask no model: a case whose judge is required is errored then, and not passed",
+        help="call no model: a case with a required judge is then errored, not passed",
     )
-    chosen.add_argument("--no-grade", action="store_true", help="ask no grader: runs are kept, and can be graded later")
+    chosen.add_argument(
+        "--no-grade", action="store_true", help="run no graders: runs are kept, and can be graded later"
+    )
 
 
 def grading_of(args: argparse.Namespace) -> Grading:
@@ -182,8 +185,9 @@ async def _carried_out(
 ) -> Tally:
     def asked(number: signal.Signals) -> None:
         stop.request(REASONS[number])
-        within = f"{grace_of(args)[number]:g} s at most"
-        print(f"\nfinishing what is running, for {within}; once more to stop at once", file=sys.stderr)
+        grace = f"{grace_of(args)[number]:g} s"
+        again = "press Ctrl-C again" if number == signal.SIGINT else f"send {number.name} again"
+        print(f"\nwaiting up to {grace} for running cases; {again} to stop now", file=sys.stderr)
 
     signals.attach(asked)
     with Watcher(experiment, total_runs(store, experiment, suite), quiet=args.quiet) as observer:

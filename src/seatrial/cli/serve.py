@@ -48,27 +48,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=10.0,
         metavar="S",
-        help="idle streams say so often that they are alive (default: %(default)g)",
+        help="seconds between keepalives on an idle stream (default: %(default)g)",
     )
     parser.add_argument(
         "--send-timeout-s",
         type=float,
         default=30.0,
         metavar="S",
-        help="subscribers that take nothing for so long are cut off; they can resume (default: %(default)g)",
+        help="subscribers that read nothing for this many seconds are cut off; they can resume (default: %(default)g)",
     )
     parser.add_argument(
         "--push-idle-s",
         type=float,
         default=900.0,
         metavar="S",
-        help="pushed runs that get no event for so long are ended (default: %(default)g)",
+        help="pushed runs that get no event for this many seconds are ended (default: %(default)g)",
     )
     parser.add_argument(
         "--retention",
         type=float,
         metavar="DAYS",
-        help="forget the events of runs that ended so long ago (default: keep them)",
+        help="delete the events of runs that ended more than this many days ago (default: keep them)",
     )
     parser.add_argument(
         "--allow-host",
@@ -89,7 +89,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=8 * 1024 * 1024,
         metavar="BYTES",
-        help="the largest body that is taken (default: %(default)d)",
+        help="the largest request body that is accepted (default: %(default)d)",
     )
     parser.add_argument(
         "--rate",
@@ -106,7 +106,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "Without a key in the store (`seatrial keys`) anybody on this machine may use the server, and nobody else.\n"
         "Ctrl-C or SIGTERM lets running runs finish, then ends; a second one ends at once.\n"
-        "exit codes: 0 stopped in good order, 2 usage or an unusable suite, 3 the server could not be run."
+        "exit codes: 0 stopped normally, 2 usage or an unusable suite, 3 the server could not be run."
     )
 
 

@@ -168,7 +168,10 @@ def add_grace_option(parser: argparse.ArgumentParser) -> None:
     """Declare `--grace-s`."""
     usual = f"{GRACE_S[signal.SIGINT]:g} after Ctrl-C, {GRACE_S[signal.SIGTERM]:g} after SIGTERM"
     parser.add_argument(
-        "--grace-s", type=float, metavar="S", help=f"how long what is running may take after a stop (default: {usual})"
+        "--grace-s",
+        type=float,
+        metavar="S",
+        help=f"how long running cases may continue after a stop (default: {usual})",
     )
 
 

@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--prefer",
         choices=("trace", "messages", "events"),
-        help="the source that counts, instead of the first there is",
+        help="the source to use, instead of the first that exists",
     )
     parser.add_argument(
         "--json",

@@ -23,7 +23,7 @@ from seatrial.transcript import Note, note_code
 
 SECRET_REMOVED = note_code(
     "secret_removed",
-    "The agent sent back a secret of the suite; the name of the secret stands in its place.",
+    "The agent sent back a secret of the suite; it was replaced by the name of the secret.",
     "harmless",
 )
 

@@ -36,11 +36,11 @@ from seatrial.transcript import Note, Notes, Weight, note_code, pointer, repair_
 from seatrial.transcript.failure import FAILURE_KEYS, find_failure
 
 LEGACY_EVENT = note_code(
-    "legacy_event", "An event of a THINKING_* type, which AG-UI 1.0 has no more, became REASONING_*.", "harmless"
+    "legacy_event", "An event of a THINKING_* type, which AG-UI 1.0 no longer has, became REASONING_*.", "harmless"
 )
 EVENT_UNREADABLE = note_code(
     "event_unreadable",
-    "What came is not JSON, or no object with a type; the log keeps it, and it was not read.",
+    "A frame is not JSON, or not an object with a type; the log keeps it, and it was not read.",
     "serious",
 )
 UNKNOWN_EVENT_TYPE = note_code(
@@ -55,8 +55,8 @@ EVENT_FIELD_MAPPED = note_code(
 )
 EVENT_FIELD_MISSING = note_code(
     "event_field_missing",
-    "A required field is missing or of a wrong type; an empty or made-up value stands in. Serious where it says what "
-    "was called, with what, or what came of it.",
+    "A required field is missing or of a wrong type; an empty or made-up value is used. Serious where it says what "
+    "was called, with what, or what it returned.",
     "look",
 )
 EVENT_FIELD_DROPPED = note_code(

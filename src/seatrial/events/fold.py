@@ -33,7 +33,7 @@ TEXT_INTO_ACTIVITY = note_code(
 TOOL_CALL_RENAMED = note_code("tool_call_renamed", "A tool call is started again under another tool name.", "serious")
 PARENT_NOT_ASSISTANT = note_code(
     "parent_not_assistant",
-    "The parent of a tool call is no assistant message; the call got a message of its own.",
+    "The parent of a tool call is not an assistant message; the call got a message of its own.",
     "look",
 )
 PATCH_FAILED = note_code("patch_failed", "A patch does not apply; the state or activity stays as it was.", "look")

@@ -88,7 +88,7 @@ ENCRYPTED_VALUE_DROPPED = note_code(
 )
 SUBAGENT_FLATTENED = note_code(
     "subagent_flattened",
-    "What subagents said stands among what the agent said, and no longer tells whose it is.",
+    "Messages of subagents are among those of the agent, and are not marked as theirs.",
     "harmless",
 )
 MEDIA_PART_DROPPED = note_code(

@@ -19,7 +19,7 @@ from seatrial.transcript import Note, RunIdentity, StopReason, Usage, note_code,
 KEY = "seatrial"
 
 REMAINDER_IGNORED = note_code(
-    "remainder_ignored", "What stands under `metadata.seatrial` does not fit the event; the plain event counts.", "look"
+    "remainder_ignored", "`metadata.seatrial` does not match the event; the plain event counts.", "look"
 )
 
 

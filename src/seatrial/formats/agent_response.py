@@ -373,7 +373,7 @@ def _read_carefully(data: bytes) -> Reading:
         messages, facts = chat.messages, chat.facts
     else:
         if entries is None:
-            tally.add(MESSAGES_MISSING, ("messages",), "there are no messages; the answer stands for them")
+            tally.add(MESSAGES_MISSING, ("messages",), "there are no messages; the answer is used instead")
         else:
             tally.add(MESSAGES_INVALID, ("messages",), f"expected an array, got {json_kind(entries)}")
         messages = [AssistantMessage([TextBlock(answer)], _END_TURN)] if answer else []

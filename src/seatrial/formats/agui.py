@@ -24,7 +24,7 @@ NAME = "agui"
 
 EVENT_ORDER_VIOLATION = note_code(
     "event_order_violation",
-    "An event stands where it may not; clients stop there, this reading went on. Serious for a piece of a call.",
+    "An event is not allowed at its position; clients stop there, this reader does not. Serious for a part of a call.",
     "look",
 )
 ONLY_SEATRIAL_READS = note_code(

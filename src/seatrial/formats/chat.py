@@ -50,7 +50,7 @@ from seatrial.transcript.failure import find_failure
 from seatrial.transcript.salvage import CONTENT_RESHAPED, MAX_TIMESTAMP, MESSAGE_DROPPED, VALUE_DROPPED
 
 MESSAGES_MISSING = note_code(
-    "messages_missing", "The source has no messages; one assistant message with the answer stands for them.", "harmless"
+    "messages_missing", "The source has no messages; one assistant message with the answer is used instead.", "harmless"
 )
 MESSAGES_INVALID = note_code("messages_invalid", "The messages are not an array; they were ignored.", "serious")
 MESSAGE_DROPPED_NO_ROLE = note_code(
@@ -61,7 +61,7 @@ MESSAGE_OF_ANOTHER_FORMAT = note_code(
     "An entry among the messages belongs to a format that is recognised and not read; it was dropped.",
     "serious",
 )
-ROLE_READ_AS = note_code("role_read_as", "A role by another name was read as the one it stands for.", "harmless")
+ROLE_READ_AS = note_code("role_read_as", "A role with another name was read as the one it means.", "harmless")
 TOOL_CALLS_INVALID = note_code("tool_calls_invalid", "The tool calls are not an array; they were ignored.", "serious")
 CALLS_OUTSIDE_ASSISTANT = note_code(
     "calls_outside_assistant",

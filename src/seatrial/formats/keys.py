@@ -22,7 +22,7 @@ KEY_DROPPED = note_code(
 )
 CALLS_IN_METADATA = note_code(
     "calls_in_metadata",
-    "Metadata of the record looks as if there were tool calls in it; they were not read.",
+    "Metadata of the record looks like tool calls; it was not read.",
     "serious",
 )
 
@@ -66,7 +66,7 @@ KEYS_WITHOUT_CALLS: Final = frozenset(
         "usage_metadata",
     }
 )
-"""Keys that are known to hold no call, whatever stands under them."""
+"""Keys that are known to hold no call, whatever they contain."""
 
 _DEFINITIONS: Final = frozenset(
     {
@@ -195,7 +195,7 @@ def calls_in_metadata(key: str, value: Any, *at: str | int, messages: Iterable[M
     known = KnownCalls({call.id: call.name for call in calls})
     if calls and (_are_known(value, known) if key in _DEFINITIONS else not may_hold_call(key, value, known)):
         return None
-    return Note(CALLS_IN_METADATA, pointer(*at, key), "what stands here looks like calls, and was not read")
+    return Note(CALLS_IN_METADATA, pointer(*at, key), "this looks like tool calls, but was not read")
 
 
 def _looks_like_call(value: dict[str, Any], known: KnownCalls) -> bool:

@@ -317,7 +317,7 @@ def _take(rest: dict[str, Any], keys: tuple[str, ...], notes: list[Note]) -> tup
 def _stand_in(key: str, entries: Any, answer: str | None, rest: dict[str, Any], notes: list[Note]) -> list[Message]:
     """One assistant message in place of messages that are not there."""
     if entries is None:
-        notes.append(Note(MESSAGES_MISSING, pointer(key), "there are no messages; the answer stands for them"))
+        notes.append(Note(MESSAGES_MISSING, pointer(key), "there are no messages; the answer is used instead"))
     else:
         notes.append(Note(MESSAGES_INVALID, pointer(key), f"expected an array, got {json_kind(entries)}"))
     blocks: list[AssistantBlock] = []

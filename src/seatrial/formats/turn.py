@@ -32,7 +32,7 @@ CALL_MISSING = note_code(
 
 CALL_DISCARDED = note_code(
     "call_discarded",
-    "The provider says that the model tried to call a tool, and threw the call away; which one is not known.",
+    "The provider says that the model tried to call a tool, and discarded the call; which one is unknown.",
     "serious",
 )
 

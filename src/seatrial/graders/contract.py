@@ -17,7 +17,7 @@ class Contract(Grader):
     response_mode: ResponseMode
     """`thin`: a final response. `rich`: messages too, with at least one assistant text."""
     strictness: Strictness = "strict"
-    """Whether missing messages fail the check, or are only told."""
+    """Whether missing messages fail the check, or are only noted."""
 
     def prepare(self) -> Check:
         def find(subject: Subject, surroundings: Surroundings) -> Finding:

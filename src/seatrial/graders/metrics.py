@@ -157,9 +157,9 @@ class CountGrader(MetricGrader):
     """What graders of a count have in common."""
 
     max: Count | None = None
-    """So many at most."""
+    """At most this many."""
     min: Count | None = None
-    """So many at least."""
+    """At least this many."""
 
     def _bounds(self) -> tuple[float | None, float | None]:
         return self.min, self.max

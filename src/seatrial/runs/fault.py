@@ -55,7 +55,7 @@ FAULT_CLASSES: dict[str, FaultClass] = {
     "agent_5xx": _agent("The agent answered 500 to 599, but not 502, 503, 504 or 529.", transient=True),
     "agent_4xx": _agent("The agent answered 400 to 499, but not 401, 403, 408, 425 or 429.", transient=False),
     "agent_bad_response": _agent(
-        "What the agent sent cannot be read as anything it may send: not HTTP, not JSON, no usable final response, "
+        "The agent sent something that cannot be read: not HTTP, not JSON, no usable final response, "
         "not a stream of events.",
         transient=True,
     ),
@@ -75,7 +75,7 @@ FAULT_CLASSES: dict[str, FaultClass] = {
         transient=True,
     ),
     "deadline_exceeded": _agent(
-        "The agent had not answered when the deadline of the run came (`run_timeout_s`, `timeouts.run_s`, the case's "
+        "The agent had not answered when the deadline of the run passed (`run_timeout_s`, `timeouts.run_s`, the case's "
         "`timeout_s`).",
         transient=False,
     ),
@@ -101,7 +101,7 @@ FAULT_CLASSES: dict[str, FaultClass] = {
         "The agent's program could not be started: it does not exist, or is not executable.", transient=False
     ),
     "deadline_in_retry": _outside(
-        "The deadline of the run came after its first attempt: faults that were not the agent's, and the waits after "
+        "The deadline of the run passed after its first attempt: faults that were not the agent's, and the waits after "
         "them, had used up a part of it.",
         transient=False,
     ),
@@ -112,7 +112,7 @@ FAULT_CLASSES: dict[str, FaultClass] = {
     "out_of_resources": _ours("This machine had no memory, disk, processes or open files left.", transient=True),
     "proxy_misconfigured": _ours("The tool proxy's address is missing or malformed."),
     "recording_failed": _ours("The run could not be recorded (disk full, store gone)."),
-    "record_damaged": _ours("What the store has of the run cannot be read any more; everything else in it can."),
+    "record_damaged": _ours("The stored data of the run cannot be read; the rest of the store can."),
     "server_restarted": _ours("The server that ran it is gone."),
     "server_stopped": _ours("The server was stopped before the run had ended."),
     "internal_error": _ours("A fault of Seatrial itself."),

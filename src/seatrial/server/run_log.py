@@ -30,7 +30,7 @@ MAX_PENDING_BYTES = 64 << 20
 MAX_NOTES = 100
 
 EVENT_DROPPED = note_code(
-    "event_dropped", "An event stands where it may not, or cannot be stored; the log lacks it.", "serious"
+    "event_dropped", "An event is not allowed at its position, or cannot be stored; it is not in the log.", "serious"
 )
 EVENT_AFTER_END = note_code(
     "event_after_end", "An event came after the one that ended the run; the log lacks it.", "serious"

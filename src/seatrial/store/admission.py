@@ -125,7 +125,7 @@ class AdmitRun(Operation[Admitted]):
         if newest is not None and newest.status in served.ACTIVE:
             return SeatrialError(
                 "thread_busy",
-                f"run {newest.run_id} goes on in thread {admission.thread_id!r}",
+                f"run {newest.run_id} is still active in thread {admission.thread_id!r}",
                 hint="wait until it has ended, or cancel it",
                 details={"runId": newest.run_id},
             )

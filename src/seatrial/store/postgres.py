@@ -161,7 +161,7 @@ class Postgres:
             hint = "reports can be made of it; to store anything, the database must take transactions that write"
             return Failure("refused", SeatrialError("store_unavailable", said, hint=hint))
         if state == "53100":
-            hint = "make room on the server's disk; what was acknowledged is safe"
+            hint = "free some space on the server's disk; what was acknowledged is safe"
             return Failure("refused", SeatrialError("store_full", said, hint=hint))
         if state.startswith(("22", "54")) or isinstance(cause, (UnicodeEncodeError, psycopg.DataError)):
             return Failure("refused", SeatrialError("unstorable", said))

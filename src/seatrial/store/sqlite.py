@@ -77,7 +77,7 @@ class SQLite:
         except OSError as error:
             raise SeatrialError("store_unavailable", f"{self.name}: {error.strerror}") from None
         if room.f_bavail * room.f_frsize < MIN_ROOM:
-            raise SeatrialError("store_full", f"{self.name}: the disk is full", hint="make room on the disk")
+            raise SeatrialError("store_full", f"{self.name}: the disk is full", hint="free some disk space")
 
     @contextmanager
     def migrating(self) -> Iterator[sa.Connection]:
@@ -148,7 +148,7 @@ class SQLite:
             hint = "another process is writing to it; try again when that has finished"
             return Failure("busy", SeatrialError("store_unavailable", f"{self.name}: {cause}", hint=hint))
         if code in _FULL:
-            hint = "make room on the disk; what was acknowledged is safe"
+            hint = "free some disk space; what was acknowledged is safe"
             return Failure("refused", SeatrialError("store_full", f"{self.name}: {cause}", hint=hint))
         if primary == sqlite3.SQLITE_READONLY:
             hint = "reports can be made of it; to store anything, the file and its directory must be writable"

@@ -143,7 +143,7 @@ class _Files:
         if real in self.chain:
             circle = [*self.chain[self.chain.index(real) :], real]
             shown = " -> ".join(f"`{step.name}`" for step in circle)
-            raise SeatrialError("invalid_suite", f"this include goes round in a circle: {shown}")
+            raise SeatrialError("invalid_suite", f"circular include: {shown}")
         if real in self.seen:
             # Two files may share a third; what it says is there already.
             return None

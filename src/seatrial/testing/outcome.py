@@ -118,7 +118,7 @@ class AgentFailedError(SeatrialError):
         fault = outcome.fault
         told = outcome.run.status if fault is None else f"{fault.error_class}: {fault.message}"
         detail = "" if fault is None or not fault.detail else f"\n{fault.detail.rstrip()}"
-        hint = "a test that is about this asks for the outcome: `seatrial.run(..., check=False)`"
+        hint = "to test the failure itself, use `check=False`"
         super().__init__("agent_failed", printable(f"the agent failed, {told}{detail}\n{hint}"))
         self.outcome = outcome
         """The run, with its fault."""

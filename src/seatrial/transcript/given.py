@@ -27,13 +27,13 @@ from seatrial.transcript.transcript import Transcript
 
 GIVEN_BY_ORDER = note_code(
     "given_by_order",
-    "The agent returned the messages that it was given in other words; their order tells them apart from its own.",
+    "The agent returned the messages that it was given in other words; they were told apart by their order.",
     "look",
 )
 GIVEN_OR_REPEATED = note_code(
     "given_or_repeated",
     "The instruction repeats an earlier request, and nothing tells the calls that were made then from the agent's own; "
-    "they were taken for the earlier ones.",
+    "they were counted as the earlier ones.",
     "serious",
 )
 

@@ -47,7 +47,7 @@ UNKNOWN_STOP_REASON = note_code(
 )
 STOP_REASON_GUESSED = note_code(
     "stop_reason_guessed",
-    "An assistant message has no stop reason; its tool calls, or their absence, tell which.",
+    "An assistant message has no stop reason; its tool calls, or their absence, decided it.",
     "harmless",
 )
 MESSAGE_DROPPED = note_code(
@@ -62,10 +62,8 @@ CONTENT_RESHAPED = note_code(
     "look",
 )
 VALUE_DROPPED = note_code("value_dropped", "An optional value has the wrong type or range; it was dropped.", "look")
-VALUE_MISSING = note_code("value_missing", "A required value is missing; an empty one stands in for it.", "look")
-TEXT_FROM_JSON = note_code(
-    "text_from_json", "A value that should be text is something else; its JSON stands in.", "look"
-)
+VALUE_MISSING = note_code("value_missing", "A required value is missing; an empty one is used instead.", "look")
+TEXT_FROM_JSON = note_code("text_from_json", "A value that should be text is something else; its JSON is used.", "look")
 VALUE_UNREADABLE = note_code(
     "value_unreadable", "A value cannot be held (a number out of range); its JSON is kept as text.", "look"
 )
