@@ -148,7 +148,7 @@ def _offered(value: Any, name: str, method: Any) -> Any:
         return method()
     except Exception as error:  # noqa: BLE001 (whatever a framework raises)
         told = f"`{type(value).__name__}.{name}` raised {type(error).__name__}: {error}"[:300]
-        raise SeatrialError("invalid_document", f"the function returned what is not JSON: {told}; {_ADVICE}") from None
+        raise SeatrialError("invalid_document", f"the function returned a value that cannot be written as JSON: {told}; {_ADVICE}") from None
 
 
 def _text(value: Any) -> str:
