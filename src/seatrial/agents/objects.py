@@ -128,7 +128,10 @@ def _opened(value: Any, at: Path) -> Any:
             return _offered(value, "to_dict", to_dict)
     where = f" at {pointer(*at)}" if at else ""
     name = f"{kind.__module__}.{kind.__qualname__}"
-    raise SeatrialError("invalid_document", f"the function returned what is not JSON{where}: a {name[:200]}; {_ADVICE}")
+    raise SeatrialError(
+        "invalid_document",
+        f"the function returned a value that cannot be written as JSON{where}: a {name[:200]}; {_ADVICE}",
+    )
 
 
 def _dumped(value: Any, dump: Any) -> Any:
@@ -148,7 +151,9 @@ def _offered(value: Any, name: str, method: Any) -> Any:
         return method()
     except Exception as error:  # noqa: BLE001 (whatever a framework raises)
         told = f"`{type(value).__name__}.{name}` raised {type(error).__name__}: {error}"[:300]
-        raise SeatrialError("invalid_document", f"the function returned a value that cannot be written as JSON: {told}; {_ADVICE}") from None
+        raise SeatrialError(
+            "invalid_document", f"the function returned a value that cannot be written as JSON: {told}; {_ADVICE}"
+        ) from None
 
 
 def _text(value: Any) -> str:

@@ -101,7 +101,9 @@ def _body(value: Any, convert: bool) -> tuple[Any, bytes]:
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         if not convert and isinstance(error, TypeError):
             raise
-        raise SeatrialError("invalid_document", f"the function returned a value that cannot be written as JSON: {error}") from None
+        raise SeatrialError(
+            "invalid_document", f"the function returned a value that cannot be written as JSON: {error}"
+        ) from None
     if body[:1] not in (b"{", b"["):
         raise SeatrialError("invalid_document", f"the function returned {given}; expected {_EXPECTED}")
     return value, body
