@@ -75,7 +75,10 @@ def main() -> int:
                 {**store, "SHOP_HTTP_URL": http, "SHOP_STREAM_URL": stream},
             )
     surprises += not ran_as_expected(
-        "Is it better, and how sure can we be?", "seatrial compare before after --fail-on regression", 0, store
+        "Is it better, and how sure can we be?",
+        "seatrial compare before:http after:http --fail-on regression",
+        0,
+        store,
     )
     surprises += not survives_a_killed_server(store)
     print(f"\nThe report: {ROOT / OUTPUT / 'report.html'}")
