@@ -498,7 +498,7 @@ def test_a_second_signal_stops_at_once(harbour: Path, first: signal.Signals, sec
     wait_for_calls(process, 3)
     process.send_signal(first)
     assert process.stderr is not None
-    while "once more" not in process.stderr.readline():
+    while "to stop now" not in process.stderr.readline():
         assert process.poll() is None
     process.send_signal(second)
     _, stderr = process.communicate(timeout=90)
