@@ -54,7 +54,8 @@ def _copy(made: Path, where: str, version: str) -> None:
         migrate(connection, dialect, version)
         there = sa.inspect(connection)
         for table in schema.metadata.sorted_tables:
-            if not there.has_table(table.name) or (version == "0001" and table.name == "api_keys"):
+            made_there = old.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (table.name,)).fetchone()
+            if made_there is None or not there.has_table(table.name):
                 continue
             columns = [column["name"] for column in there.get_columns(table.name)]
             rows = old.execute(f"SELECT {', '.join(columns)} FROM {table.name}").fetchall()

@@ -10,7 +10,7 @@ from seatrial.errors import SeatrialError
 from seatrial.runs import Case, Experiment
 from seatrial.store import rows
 from seatrial.store.bodies import unpack
-from seatrial.store.schema import cases, experiments
+from seatrial.store.schema import agent_notes, cases, experiments
 from seatrial.transcript import Note
 
 # Integers are given in the order of creation, whatever the clock of whoever created it said.
@@ -62,6 +62,9 @@ def resolve(connection: sa.Connection, ref: str) -> Experiment:
     try:
         suite = wire.decode(unpack(found.packed, found.suite), rows.SUITE)
         notes = msgspec.convert(suite.pop(rows.AGENT_NOTES, {}), dict[str, list[Note]])
+        query = sa.select(agent_notes.c.agent, agent_notes.c.data).where(agent_notes.c.experiment == found.id)
+        for row in connection.execute(query.order_by(agent_notes.c.agent, agent_notes.c.position)):
+            notes.setdefault(row.agent, []).append(wire.decode(row.data, rows.NOTE))
     except (SeatrialError, msgspec.ValidationError) as error:
         raise _damaged(f"the stored suite of the experiment {found.experiment_id}", error) from None
     return Experiment(

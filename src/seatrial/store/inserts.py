@@ -51,6 +51,7 @@ _POSITION = {"position": POSITION}
 
 # The same case again is the same case; two cases of one id are an error.
 CASE = Insert(schema.cases, "ON CONFLICT (experiment, position) DO NOTHING")
+AGENT_NOTE = Insert(schema.agent_notes)
 BODY = Insert(schema.bodies, "ON CONFLICT (hash) DO NOTHING")
 RUN = Insert(schema.runs, computed=_POSITION)
 BEGUN_RUN = Insert(schema.runs, _replaced(schema.runs, ("id",)), computed=_POSITION)
@@ -70,5 +71,21 @@ CELL = Insert(
 TALLY = Insert(schema.tallies, _added(schema.tallies))
 """Numbers that are added to those of a tally."""
 
-ALL = (CASE, BODY, RUN, BEGUN_RUN, ATTEMPT, EVENTS, STEP, NOTE, VERDICT, READING, ITEMS, SERVED_RUN, CELL, TALLY)
+ALL = (
+    CASE,
+    AGENT_NOTE,
+    BODY,
+    RUN,
+    BEGUN_RUN,
+    ATTEMPT,
+    EVENTS,
+    STEP,
+    NOTE,
+    VERDICT,
+    READING,
+    ITEMS,
+    SERVED_RUN,
+    CELL,
+    TALLY,
+)
 """In the order in which they are sent: what is referred to comes first."""

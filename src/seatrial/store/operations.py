@@ -17,7 +17,7 @@ from seatrial._version import __version__
 from seatrial.errors import SeatrialError
 from seatrial.runs import Case, Experiment, Grade, Verdict
 from seatrial.store import inserts, rows, schema
-from seatrial.store.bodies import Document, Packer, pack, unpack
+from seatrial.store.bodies import Document, Packer, pack
 from seatrial.store.counts import COUNTED_RUNS, counted_runs, signature_in
 from seatrial.store.transaction import Operation, Transaction
 from seatrial.transcript import Note
@@ -33,8 +33,12 @@ class CreateExperiment(Operation[int]):
         rows.identifier("id", experiment.experiment_id)
         rows.identifier("name", experiment.name)
         self._experiment = experiment
-        notes = {rows.AGENT_NOTES: experiment.notes} if experiment.notes else {}
-        self._suite = rows.encode({**experiment.suite, **notes})
+        self._suite = rows.encode(experiment.suite)
+        self._notes = [
+            (agent, *rows.note_values(position, note))
+            for agent, notes in experiment.notes.items()
+            for position, note in enumerate(notes)
+        ]
 
     def run(self, to: Transaction) -> int:
         number: int
@@ -65,6 +69,8 @@ class CreateExperiment(Operation[int]):
             )
             .returning(table.c.id)
         ).scalar_one()
+        for note in self._notes:
+            to.add(inserts.AGENT_NOTE, number, *note)
         return number
 
 
@@ -132,18 +138,17 @@ class AddNotes(Operation[None]):
 
     def __init__(self, experiment: int, agent: str, notes: Iterable[Note]) -> None:
         self._experiment = experiment
-        self._agent = agent
-        self._notes = list(notes)
+        self._agent = rows.identifier("name of an agent", agent)
+        self._notes = [rows.note_values(position, note) for position, note in enumerate(notes)]
 
     def run(self, to: Transaction) -> None:
-        table = schema.experiments
-        here = table.c.id == self._experiment
-        # Another process may be at the same experiment.
-        found = to.execute(sa.select(table.c.packed, table.c.suite).where(here).with_for_update()).one()
-        suite = wire.decode(unpack(found.packed, found.suite), rows.SUITE)
-        suite.setdefault(rows.AGENT_NOTES, {}).setdefault(self._agent, []).extend(self._notes)
-        packed, data = pack(rows.encode(suite))
-        to.execute(sa.update(table).where(here).values(packed=packed, suite=data))
+        table = schema.agent_notes
+        here = (table.c.experiment == self._experiment) & (table.c.agent == self._agent)
+        # Another process that adds some at the same time collides with this one at their places, and looks again.
+        last = to.execute(sa.select(sa.func.max(table.c.position)).where(here)).scalar()
+        first = 0 if last is None else last + 1
+        for position, code, weight, data in self._notes:
+            to.add(inserts.AGENT_NOTE, self._experiment, self._agent, first + position, code, weight, data)
 
 
 class RecordVerdicts(Operation[None]):

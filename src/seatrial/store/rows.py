@@ -32,7 +32,7 @@ _MAX_INT = 2**63 - 1
 _MAX_NUMBER = 1e15
 
 AGENT_NOTES = "agent_notes"
-"""Key of the stored suite under which the experiment's notes are."""
+"""Key of the stored suite under which earlier versions have the notes of an experiment."""
 
 UNCOUNTED, COUNTED, NEVER_COUNTED = range(3)
 """What `runs.counted` says."""

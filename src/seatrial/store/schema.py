@@ -15,9 +15,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
 """Every version of the schema, oldest first; the last is what this code reads and writes."""
-READABLE_FROM = "0007"
+READABLE_FROM = "0008"
 """The oldest version of which reports can be made without a migration."""
 VERSION_TABLE = "seatrial_version"
 
@@ -67,6 +67,18 @@ experiments = sa.Table(
     sa.Column("cases", sa.Integer),
     sa.Column("packed", sa.SmallInteger, nullable=False),
     sa.Column("suite", sa.LargeBinary, nullable=False),
+)
+
+# What agents said that belongs to no run. Earlier versions have it in the suite, under `rows.AGENT_NOTES`.
+agent_notes = sa.Table(
+    "agent_notes",
+    metadata,
+    sa.Column("experiment", ID, sa.ForeignKey("experiments.id", **_CASCADE), primary_key=True, autoincrement=False),
+    sa.Column("agent", TEXT, primary_key=True),
+    sa.Column("position", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("code", TEXT, nullable=False),
+    sa.Column("weight", TEXT),
+    sa.Column("data", sa.LargeBinary, nullable=False),
 )
 
 cases = sa.Table(
