@@ -205,3 +205,12 @@ def test_a_call_beside_one_that_the_message_makes_anyhow_is_found() -> None:
 def test_signs_without_number_are_not_looked_at_one_by_one() -> None:
     assert not unlisted(said("<tool_use> " * 100))
     assert unlisted(said("<tool_use> " * 100_000))
+
+
+def test_a_text_that_python_cannot_make_a_value_of_is_an_answer() -> None:
+    assert not unlisted(said("{'template': {{}} }"))
+
+
+def test_a_call_in_a_text_that_is_too_long_to_be_opened_leaves_a_doubt() -> None:
+    assert unlisted(said(json.dumps({"name": "delete_account", "arguments": {"why": "a" * 200_000}})))
+    assert not unlisted(said(json.dumps({"rows": ["a" * 200_000]})))

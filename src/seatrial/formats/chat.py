@@ -9,7 +9,7 @@ What cannot be read gets a note. Dropping something that may be, or hold, a call
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
@@ -117,6 +117,7 @@ class Chat:
         """Whether all that is read is one response of a model, or one message."""
         self._pairing = Pairing()
         self._turn: AssistantMessage | None = None
+        self._turn_calls = False
         """The turn that further items may belong to, where a dialect writes a turn in several items."""
         self._after_turn: list[ToolResultMessage] = []
         """Results that came inside the items of that turn."""
@@ -185,9 +186,12 @@ class Chat:
             self.close_turn()
             self._turn = AssistantMessage([], StopReason.END_TURN)
             self.messages.append(self._turn)
+            self._turn_calls = False
         for block in blocks:
             add_block(self._turn.content, block)
-        self._turn.stop_reason = _stop_reason(self._turn.content)
+            # Not by looking at all blocks again: a turn may come in very many items.
+            self._turn_calls = self._turn_calls or type(block) is ToolCall
+        self._turn.stop_reason = StopReason.TOOL_USE if self._turn_calls else StopReason.END_TURN
         self._after_turn += results
         return self._turn
 
@@ -294,7 +298,7 @@ class Chat:
         return blocks
 
     def part_pieces(
-        self, part: Any, at: At, *, agent: bool, known_calls: frozenset[str] = frozenset()
+        self, part: Any, at: At, *, agent: bool, known_calls: Container[str] = frozenset()
     ) -> Iterable[Piece]:
         """What one part of a content comes to."""
         from seatrial.formats.dialects import find_part_reader
@@ -503,12 +507,12 @@ def add_block(blocks: list[AssistantBlock], block: AssistantBlock) -> None:
         blocks.append(block)
 
 
-def repeatable_calls(part: Any, known_calls: Mapping[str, str]) -> frozenset[str]:
-    """The ids of the calls that a part may repeat: a call of another name is another call, whatever its id."""
+def repeatable_calls(part: Any, known_calls: Mapping[str, str]) -> Container[str]:
+    """Which of the calls a part may repeat: a call of another name is another call, whatever its id."""
     call = read_call(part) if known_calls else None
     if call is not None and call.id is not None and known_calls.get(call.id, call.name) != call.name:
-        return frozenset(known_calls) - {call.id}
-    return frozenset(known_calls)
+        return frozenset()
+    return known_calls.keys()
 
 
 def _is_retrieval(key: str, value: Any) -> bool:

@@ -98,6 +98,8 @@ _WRITTEN: Final = (
     ("action", ("action_input",)),
 )
 _LISTS: Final = ("tool_calls", "toolCalls", "tool_uses")
+_KEYS_OF_CALLS: Final = ("arguments", "parameters", "args", "tool_input", "action_input", *_LISTS)
+"""In a text that is too long to be opened, any of these leaves a doubt."""
 _TYPES: Final = frozenset({"tool_use", "tool_call", "tool-call", "toolCall", "function_call", "mcp_tool_use"})
 
 
@@ -154,8 +156,10 @@ def _is_written(text: str, known: KnownCalls, own: frozenset[str], traced: froze
     stripped = text.strip()
     if stripped.startswith("```") and stripped.endswith("```"):
         stripped = stripped.removeprefix("```").removeprefix("json").removesuffix("```").strip()
-    if not stripped.startswith(("{", "[")) or len(stripped) > _LONGEST:
+    if not stripped.startswith(("{", "[")):
         return False
+    if len(stripped) > _LONGEST:
+        return any(f'"{key}"' in stripped or f"'{key}'" in stripped for key in _KEYS_OF_CALLS)
     return _as_call(stripped) is not None and not _is_listed(stripped, known, traced)
 
 
@@ -213,7 +217,7 @@ def _literal(text: str) -> Any:
         return None
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None
 
 

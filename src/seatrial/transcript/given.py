@@ -64,14 +64,18 @@ def _by_call_id(messages: Sequence[Message], given: Sequence[Message]) -> list[i
     if not ids:
         return []
     named = {call.id for message in given for call in _made(message) if not _is_made_up(call)}
+    confirmed = False
+    end = -1
     # The instruction may repeat an earlier request, so the last one that fits counts.
-    for end in reversed([index for index, message in enumerate(messages) if _same(message, given[-1])]):
-        head = messages[: end + 1]
-        made = [call for message in head for call in _made(message)]
-        answered = [message for message in head if type(message) is ToolResultMessage and message.tool_call_id in named]
-        if (made or answered) and all((call.id, *_calls_of(call)) in ids for call in made):
-            return [index for index, message in enumerate(head) if type(message) is not SystemMessage]
-    return []
+    for index, message in enumerate(messages):
+        calls = _made(message)
+        if any((call.id, *_calls_of(call)) not in ids for call in calls):
+            break
+        answered = type(message) is ToolResultMessage and message.tool_call_id in named
+        confirmed = confirmed or bool(calls) or answered
+        if confirmed and _same(message, given[-1]):
+            end = index
+    return [index for index, message in enumerate(messages[: end + 1]) if type(message) is not SystemMessage]
 
 
 def _made(message: Message) -> list[ToolCall]:
@@ -142,10 +146,17 @@ def _by_order(messages: Sequence[Message], given: Sequence[Message]) -> list[int
     if any(_same(messages[index], given[-1]) for index in users[: wanted - 1]):
         return []  # the instruction came earlier: what follows it is the agent's
     known = Counter(call for message in given for call in _calls(message))
+    turns = [type(message) for message in given].count(AssistantMessage)
     marked: list[int] = []
     own_calls: set[str] = set()
     for index, message in enumerate(messages[: users[wanted - 1] + 1]):
         calls = Counter(_calls(message))
+        if type(message) is AssistantMessage:
+            # More turns than were given: this one is the agent's, whatever user message follows it.
+            turns -= 1
+            if turns < 0:
+                own_calls.update([call.id for call in message.tool_calls()])
+                continue
         if calls <= known and not (type(message) is ToolResultMessage and message.tool_call_id in own_calls):
             known -= calls
             marked.append(index)

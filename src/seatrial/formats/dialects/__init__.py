@@ -8,7 +8,7 @@ dialect is a module and a line here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from types import ModuleType
 from typing import Any, Protocol, TypeAlias, cast
 
@@ -25,7 +25,7 @@ from seatrial.formats.dialects import (
 )
 from seatrial.formats.parts import At
 
-PartReader: TypeAlias = Callable[[dict[str, Any], Chat, At, frozenset[str]], Iterable[Piece]]
+PartReader: TypeAlias = Callable[[dict[str, Any], Chat, At, Container[str]], Iterable[Piece]]
 """Reads one part of a content. The last argument are ids of calls that the message lists elsewhere, too."""
 
 

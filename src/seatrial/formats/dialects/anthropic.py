@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any, Final
 
 from seatrial.formats.calls import nameless_note, read_call
@@ -124,7 +125,7 @@ def read_system(content: Any, chat: Chat, at: At) -> None:
         chat.add_system(read_text(content, at, chat.tally.notes))
 
 
-def _thinking(part: dict[str, Any], chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+def _thinking(part: dict[str, Any], chat: Chat, at: At, _: Container[str]) -> list[Piece]:
     chat.note_keys(part, _THINKING_KEYS, at, agent=True)
     chat.note_calls_in_known(part, _THINKING_KEYS, at)
     text, signature = part.get("thinking", part.get("text")), part.get("signature")
@@ -140,7 +141,7 @@ def _thinking(part: dict[str, Any], chat: Chat, at: At, _: frozenset[str]) -> li
     return [from_items([ReasoningText(format=_FORMAT, text=text, signature=signature)])]
 
 
-def _redacted(part: dict[str, Any], chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+def _redacted(part: dict[str, Any], chat: Chat, at: At, _: Container[str]) -> list[Piece]:
     data = part.get("data")
     if type(data) is not str:
         chat.tally.notes.append(dropped_part(part, at))
@@ -148,7 +149,7 @@ def _redacted(part: dict[str, Any], chat: Chat, at: At, _: frozenset[str]) -> li
     return [from_items([ReasoningEncrypted(format=_FORMAT, data=data)])]
 
 
-def _tool_use(part: dict[str, Any], chat: Chat, at: At, known_calls: frozenset[str]) -> list[Piece]:
+def _tool_use(part: dict[str, Any], chat: Chat, at: At, known_calls: Container[str]) -> list[Piece]:
     call = read_call(part)
     if call is None:
         chat.tally.notes.append(nameless_note(pointer(*at)))
@@ -161,7 +162,7 @@ def _tool_use(part: dict[str, Any], chat: Chat, at: At, known_calls: frozenset[s
     return [chat.call(call, at, executed_by="agent" if by_agent else "provider")]
 
 
-def _tool_result(part: dict[str, Any], chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+def _tool_result(part: dict[str, Any], chat: Chat, at: At, _: Container[str]) -> list[Piece]:
     message = chat.result(part.get("tool_use_id", part.get("tool_call_id")), None, at)
     content = part.get("content")
     message.content = chat.result_blocks(content, (*at, "content"))
@@ -170,7 +171,7 @@ def _tool_result(part: dict[str, Any], chat: Chat, at: At, _: frozenset[str]) ->
     return [message]
 
 
-def _server_result(part: dict[str, Any], chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+def _server_result(part: dict[str, Any], chat: Chat, at: At, _: Container[str]) -> list[Piece]:
     """The result of a tool that the provider ran: whatever it is, kept as the value that it is."""
     message: ToolResultMessage = chat.result(part.get("tool_use_id"), None, at)
     content = part.get("content")

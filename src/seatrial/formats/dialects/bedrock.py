@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any, Final
 
 from seatrial import wire
@@ -79,7 +80,7 @@ def read_system(content: Any, chat: Chat, at: At) -> None:
             chat.tally.notes.append(dropped_part({"type": "other"}, (*at, index)))
 
 
-def _block(part: dict[str, Any], chat: Chat, at: At, known_calls: frozenset[str]) -> list[Piece]:
+def _block(part: dict[str, Any], chat: Chat, at: At, known_calls: Container[str]) -> list[Piece]:
     """A block has one key, but one that has more hides nothing."""
     pieces: list[Piece] = []
     for key, value in part.items():
@@ -91,11 +92,11 @@ def _block(part: dict[str, Any], chat: Chat, at: At, known_calls: frozenset[str]
     return pieces
 
 
-def _text(text: Any, chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+def _text(text: Any, chat: Chat, at: At, _: Container[str]) -> list[Piece]:
     return [TextBlock(read_text(text, at, chat.tally.notes))]
 
 
-def _tool_use(use: Any, chat: Chat, at: At, known_calls: frozenset[str]) -> list[Piece]:
+def _tool_use(use: Any, chat: Chat, at: At, known_calls: Container[str]) -> list[Piece]:
     name = use.get("name") if type(use) is dict else None
     if type(name) is not str or not name:
         chat.tally.notes.append(nameless_note(pointer(*at)))
@@ -118,7 +119,7 @@ def _tool_use(use: Any, chat: Chat, at: At, known_calls: frozenset[str]) -> list
     return [from_items([signed]), block]
 
 
-def _tool_result(result: Any, chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+def _tool_result(result: Any, chat: Chat, at: At, _: Container[str]) -> list[Piece]:
     if type(result) is not dict:
         chat.tally.notes.append(dropped_part(result, at))
         return []
@@ -148,7 +149,7 @@ def _result_block(part: Any, chat: Chat, at: At) -> ToolResultBlock:
     return TextBlock(wire.encode(part).decode())
 
 
-def read_reasoning(content: Any, chat: Chat, at: At, _: frozenset[str] = frozenset()) -> list[Piece]:
+def read_reasoning(content: Any, chat: Chat, at: At, _: Container[str] = frozenset()) -> list[Piece]:
     """Reasoning in words, signed or not, and reasoning that only the provider can read."""
     given = content if type(content) is dict else {}
     said = given.get("reasoningText")
@@ -168,12 +169,12 @@ def read_reasoning(content: Any, chat: Chat, at: At, _: frozenset[str] = frozens
     return pieces
 
 
-def _citations(content: Any, chat: Chat, at: At, known_calls: frozenset[str]) -> list[Piece]:
+def _citations(content: Any, chat: Chat, at: At, known_calls: Container[str]) -> list[Piece]:
     texts = content.get("content") if type(content) is dict else None
     return _plain_texts(texts if type(texts) is list else [content], chat, at)
 
 
-def _guarded(content: Any, chat: Chat, at: At, known_calls: frozenset[str]) -> list[Piece]:
+def _guarded(content: Any, chat: Chat, at: At, known_calls: Container[str]) -> list[Piece]:
     given = content if type(content) is dict else {}
     if type(given.get("image")) is dict:
         return _image(given["image"], chat, (*at, "image"), known_calls)
@@ -191,7 +192,7 @@ def _plain_texts(entries: list[Any], chat: Chat, at: At) -> list[Piece]:
     return pieces
 
 
-def _image(image: Any, chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+def _image(image: Any, chat: Chat, at: At, _: Container[str]) -> list[Piece]:
     if (block := _read_image(image)) is not None:
         return [block]
     chat.tally.notes.append(dropped_part({"type": "image"}, at))
@@ -217,12 +218,12 @@ def _bytes(value: Any) -> str | None:
     return found if type(found) is str else None
 
 
-def _media(value: Any, chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+def _media(value: Any, chat: Chat, at: At, _: Container[str]) -> list[Piece]:
     chat.tally.notes.append(dropped_part({"type": str(at[-1])}, at))
     return []
 
 
-def _nothing(value: Any, chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+def _nothing(value: Any, chat: Chat, at: At, _: Container[str]) -> list[Piece]:
     return []
 
 

@@ -17,6 +17,7 @@ A content without a role is the model's if there is a call or a thought in it, a
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any, Final
 
 from seatrial.formats.calls import Call, nameless_note, set_arguments
@@ -95,7 +96,7 @@ def either(value: Any, camel: str) -> Any:
     return value.get(_SNAKE[camel]) if found is None else found
 
 
-def read_part(part: dict[str, Any], chat: Chat, at: At, known_calls: frozenset[str]) -> list[Piece]:
+def read_part(part: dict[str, Any], chat: Chat, at: At, known_calls: Container[str]) -> list[Piece]:
     """A part has one kind of data, but one that has more hides nothing."""
     signature = either(part, "thoughtSignature")
     if type(signature) is not str:
@@ -137,7 +138,7 @@ def _call(given: Any, name: Any, arguments: Any, chat: Chat, at: At, **facts: An
     return [chat.call(call, at, **facts)]
 
 
-def _function_call(given: Any, chat: Chat, at: At, known_calls: frozenset[str]) -> list[Piece]:
+def _function_call(given: Any, chat: Chat, at: At, known_calls: Container[str]) -> list[Piece]:
     if type(given) is not dict:
         chat.tally.notes.append(nameless_note(pointer(*at)))
         return []
@@ -149,7 +150,7 @@ def _function_call(given: Any, chat: Chat, at: At, known_calls: frozenset[str]) 
     return _call(given, given.get("name"), given.get("args"), chat, at)
 
 
-def _function_response(given: Any, chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+def _function_response(given: Any, chat: Chat, at: At, _: Container[str]) -> list[Piece]:
     if type(given) is not dict:
         chat.tally.notes.append(dropped_part(given, at))
         return []
@@ -162,13 +163,13 @@ def _function_response(given: Any, chat: Chat, at: At, _: frozenset[str]) -> lis
     return [message]
 
 
-def _executable_code(given: Any, chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+def _executable_code(given: Any, chat: Chat, at: At, _: Container[str]) -> list[Piece]:
     code = given if type(given) is dict else {"code": given}
     arguments = {key: value for key, value in code.items() if key != "id"}
     return _call(code, _CODE, arguments, chat, at, executed_by="provider")
 
 
-def _code_result(given: Any, chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+def _code_result(given: Any, chat: Chat, at: At, _: Container[str]) -> list[Piece]:
     said = given if type(given) is dict else {"output": given}
     message = chat.result(said.get("id"), _CODE, at, by_name=True)
     chat.fill(message, said.get("output"), (*at, "output"))
@@ -179,14 +180,14 @@ def _code_result(given: Any, chat: Chat, at: At, _: frozenset[str]) -> list[Piec
     return [message]
 
 
-def _tool_call(given: Any, chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+def _tool_call(given: Any, chat: Chat, at: At, _: Container[str]) -> list[Piece]:
     if type(given) is not dict:
         chat.tally.notes.append(nameless_note(pointer(*at)))
         return []
     return _call(given, _tool_name(given), given.get("args"), chat, at, executed_by="provider")
 
 
-def _tool_response(given: Any, chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+def _tool_response(given: Any, chat: Chat, at: At, _: Container[str]) -> list[Piece]:
     if type(given) is not dict:
         chat.tally.notes.append(dropped_part(given, at))
         return []
@@ -203,7 +204,7 @@ def _tool_name(given: dict[str, Any]) -> str | None:
     return kind.lower() if type(kind) is str else None
 
 
-def _inline_data(given: Any, chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+def _inline_data(given: Any, chat: Chat, at: At, _: Container[str]) -> list[Piece]:
     media_type, data = either(given, "mimeType"), given.get("data") if type(given) is dict else None
     if type(media_type) is str and media_type.startswith("image/") and type(data) is str:
         return [ImageBlock(f"data:{media_type};base64,{data}", media_type)]
@@ -211,7 +212,7 @@ def _inline_data(given: Any, chat: Chat, at: At, _: frozenset[str]) -> list[Piec
     return []
 
 
-def _file_data(given: Any, chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+def _file_data(given: Any, chat: Chat, at: At, _: Container[str]) -> list[Piece]:
     media_type, uri = either(given, "mimeType"), either(given, "fileUri")
     if type(media_type) is str and media_type.startswith("image/") and type(uri) is str:
         return [ImageBlock(uri, media_type)]

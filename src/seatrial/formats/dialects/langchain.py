@@ -18,7 +18,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, Final
 
 from seatrial import wire
@@ -369,7 +369,7 @@ def _read_ending(said: dict[str, Any], message: AssistantMessage, chat: Chat, at
             chat.drop_key(key, value, where, agent=may_hold_call(key, value))
 
 
-def _call_block(part: dict[str, Any], chat: Chat, at: At, known_calls: frozenset[str]) -> list[Piece]:
+def _call_block(part: dict[str, Any], chat: Chat, at: At, known_calls: Container[str]) -> list[Piece]:
     """A standard content block that is a call, whole or a fragment of a stream."""
     call = read_call(part)
     if call is None:
@@ -387,7 +387,7 @@ def _call_block(part: dict[str, Any], chat: Chat, at: At, known_calls: frozenset
     return [block]
 
 
-def _server_result(part: dict[str, Any], chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+def _server_result(part: dict[str, Any], chat: Chat, at: At, _: Container[str]) -> list[Piece]:
     message = chat.result(part.get("tool_call_id"), None, at)
     chat.fill(message, part.get("output"), (*at, "output"))
     chat.note_keys(part, _BLOCK_KEYS, at, agent=False)
@@ -395,7 +395,7 @@ def _server_result(part: dict[str, Any], chat: Chat, at: At, _: frozenset[str]) 
     return [message]
 
 
-def _reasoning_content(part: dict[str, Any], chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+def _reasoning_content(part: dict[str, Any], chat: Chat, at: At, _: Container[str]) -> list[Piece]:
     """Bedrock's reasoning, as LangChain's models of it keep it."""
     said = part.get("reasoning_content")
     if type(said) is not dict:
@@ -404,7 +404,7 @@ def _reasoning_content(part: dict[str, Any], chat: Chat, at: At, _: frozenset[st
     return bedrock.read_reasoning({"reasoningText": said, **said}, chat, at)
 
 
-def _code(part: dict[str, Any], chat: Chat, at: At, known_calls: frozenset[str]) -> list[Piece]:
+def _code(part: dict[str, Any], chat: Chat, at: At, known_calls: Container[str]) -> list[Piece]:
     """Code that Gemini ran, and what it printed, as LangChain's models of it keep them."""
     if part["type"] == "executable_code":
         inside = {"id": part.get("id"), "code": part.get("executable_code"), "language": part.get("language")}
@@ -414,14 +414,14 @@ def _code(part: dict[str, Any], chat: Chat, at: At, known_calls: frozenset[str])
     return gemini.read_part({"codeExecutionResult": result}, chat, at, known_calls)
 
 
-def _plain_text(part: dict[str, Any], chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+def _plain_text(part: dict[str, Any], chat: Chat, at: At, _: Container[str]) -> list[Piece]:
     if type(text := part.get("text")) is str:
         return [TextBlock(read_text(text, at, chat.tally.notes))]
     chat.tally.notes.append(dropped_part(part, at))
     return []
 
 
-def _non_standard(part: dict[str, Any], chat: Chat, at: At, known_calls: frozenset[str]) -> Iterable[Piece]:
+def _non_standard(part: dict[str, Any], chat: Chat, at: At, known_calls: Container[str]) -> Iterable[Piece]:
     """A block of the provider's own inside a standard one."""
     value = part.get("value")
     if type(value) is dict and value.get("type") == "non_standard":

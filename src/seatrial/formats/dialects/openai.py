@@ -18,7 +18,7 @@ messages of Inspect (`function` is the name, a failed result has an `error` obje
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, Final
 
 from msgspec import UNSET, Raw
@@ -341,12 +341,12 @@ def _read_result(item: dict[str, Any], chat: Chat, at: At, timestamp: int | None
     chat.add_result(message, at)
 
 
-def _refusal(part: dict[str, Any], chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+def _refusal(part: dict[str, Any], chat: Chat, at: At, _: Container[str]) -> list[Piece]:
     chat.tally.add(REFUSAL_READ_AS_TEXT, at, "kept a refusal as visible text", each="")
     return [TextBlock(read_text(part.get("refusal", ""), (*at, "refusal"), chat.tally.notes))]
 
 
-def _call_part(part: dict[str, Any], chat: Chat, at: At, known_calls: frozenset[str]) -> list[Piece]:
+def _call_part(part: dict[str, Any], chat: Chat, at: At, known_calls: Container[str]) -> list[Piece]:
     call_id = part.get("id")
     return [] if type(call_id) is str and call_id in known_calls else read_call_entry(part, chat, at)
 

@@ -17,7 +17,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any, Final
 
 from msgspec import UNSET, Raw
@@ -243,7 +243,7 @@ def _mark(result: ToolResultMessage, output: Any, failed: dict[str, Any], chat: 
     chat.mark_failure(result, failed)
 
 
-def _tool_call(part: dict[str, Any], chat: Chat, at: At, known_calls: frozenset[str]) -> list[Piece]:
+def _tool_call(part: dict[str, Any], chat: Chat, at: At, known_calls: Container[str]) -> list[Piece]:
     if type(part.get("toolName")) is not str:
         chat.tally.notes.append(nameless_note(pointer(*at)))
         return []
@@ -253,7 +253,7 @@ def _tool_call(part: dict[str, Any], chat: Chat, at: At, known_calls: frozenset[
     return [_called(call, part, chat, at)]
 
 
-def _tool_result(part: dict[str, Any], chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+def _tool_result(part: dict[str, Any], chat: Chat, at: At, _: Container[str]) -> list[Piece]:
     message = chat.result(part.get("toolCallId"), part.get("toolName"), at)
     output = part.get("output", part.get("result"))
     failed: dict[str, Any] = {"isError": part.get("isError"), "error": part.get("error")}
@@ -271,14 +271,14 @@ def _tool_result(part: dict[str, Any], chat: Chat, at: At, _: frozenset[str]) ->
     return [message]
 
 
-def _tool_error(part: dict[str, Any], chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+def _tool_error(part: dict[str, Any], chat: Chat, at: At, _: Container[str]) -> list[Piece]:
     """A failed call among the contents of a step."""
     message = chat.result(part.get("toolCallId"), part.get("toolName"), at)
     chat.mark_failure(message, {"error": part.get("error"), "isError": True})
     return [message]
 
 
-def _approval(part: dict[str, Any], chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+def _approval(part: dict[str, Any], chat: Chat, at: At, _: Container[str]) -> list[Piece]:
     kind = part["type"]
     chat.tally.add(ITEM_WITHOUT_CALL, at, f"left out a part of the type {kind}", each=kind)
     asked = part.get("toolCall")
@@ -298,7 +298,7 @@ def _reasoning(part: dict[str, Any], chat: Chat, at: At) -> list[Piece]:
     return [ReasoningBlock(read_text("" if text is None else text, at, chat.tally.notes))]
 
 
-def _file(part: dict[str, Any], chat: Chat, at: At, _: frozenset[str]) -> list[Piece]:
+def _file(part: dict[str, Any], chat: Chat, at: At, _: Container[str]) -> list[Piece]:
     media_type = part.get("mediaType", part.get("mimeType"))
     source = part.get("url", part.get("data"))
     if type(media_type) is str and media_type.startswith("image/") and type(source) is str:
