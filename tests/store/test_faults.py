@@ -171,7 +171,7 @@ def test_a_full_disk_of_a_database_server_is_reported_and_the_store_goes_on_when
             count, error = fill(store, 0)
             assert error.code == "store_full"
             assert "No space left" in error.message
-            assert "make room" in (error.hint or "")
+            assert "free some space" in (error.hint or "")
             assert len(store.done_keys("exp-1")) == count
             ballast.unlink()
             assert store.record_run(records.run(count)).wait()
