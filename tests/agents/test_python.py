@@ -708,3 +708,16 @@ def agent(p):
         yield event
 """
     assert answer_of(run(folder, source)[0]) == "one two three"
+
+
+@pytest.mark.parametrize("last", ["return 'never'", "yield 'never'"])
+def test_a_function_that_cancels_its_own_task_has_failed(folder: Path, last: str) -> None:
+    source = f"""
+import asyncio
+async def agent(instruction):
+    asyncio.current_task().cancel()
+    await asyncio.sleep(1)
+    {last}
+"""
+    reply, _ = run(folder, source)
+    assert error_class(reply) == "agent_exception"

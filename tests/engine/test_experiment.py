@@ -327,3 +327,18 @@ def test_what_a_batch_says_that_belongs_to_no_run_is_told_without_secrets(store:
     assert tally.notes == {"crew": notes}
     assert store.resolve_experiment(experiment.experiment_id).notes == {"crew": notes}
     assert watching.told[-1] == ("crew", notes)
+
+
+def test_an_experiment_that_lacks_runs_is_not_finished(store: Store) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        if request.case.id == "case-0":
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()  # for whatever reason: the worker is gone
+            await asyncio.sleep(1)
+        return await say_ok(request, emit)
+
+    suite = a_suite(2, concurrency=1)
+    _, tally = run_suite(store, suite, {"crew": Scripted(answer)})
+    assert tally.stop_reason is not None
+    assert "without a record" in tally.stop_reason

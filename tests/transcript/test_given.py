@@ -177,7 +177,7 @@ def test_a_conversation_that_begins_with_the_result_of_a_given_call_is_known_by_
 
 def test_a_turn_before_any_user_message_is_the_agents_when_none_was_given() -> None:
     # An agent that writes its calls into its text returns its own turns, and results in the user's name.
-    returned = [said("Action: delete"), UserMessage("Observation: deleted"), said("done")]
+    returned: list[Message] = [said("Action: delete"), UserMessage("Observation: deleted"), said("done")]
     transcript = Transcript(returned)
     mark_given(transcript, [UserMessage("Delete it.")], [])
     assert returned[0] in transcript.done()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast
 
 from seatrial import wire
 from seatrial.agents.agent import Emit, Reply, RunRequest
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from seatrial.world.grant import RunGrant
     from seatrial.world.proxy import ToolProxy
 
+T = TypeVar("T")
+
+MAX_RECORDS = 200_000
+"""Messages, chunks or updates of a framework that one function may yield."""
 PIECES_AHEAD = 64
 """How many things a function in a thread may have yielded that were not read yet."""
 
@@ -97,7 +101,7 @@ class PythonAgent:
                         emit, "agui", RunStarted(thread_id=request.run_id, run_id=request.run_id), grant
                     )
                     pieces = _Pieces(f"{request.run_id}-answer")
-                    fault = await self._take_events(value, stream, pieces)
+                    fault = await _in_own_task(self._take_events(value, stream, pieces))
                     if fault is not None and grant is not None:
                         fault.message = grant.redact_text(fault.message)
                     if pieces.records is not None:
@@ -143,7 +147,7 @@ class PythonAgent:
             value = self._function(*positional, **named)
         else:
             value = await self._in_thread(partial(self._function, *positional, **named))
-        return await value if inspect.isawaitable(value) else value
+        return await _in_own_task(value) if inspect.isawaitable(value) else value
 
     async def _take_events(self, items: Any, stream: StreamedRun, pieces: _Pieces) -> Fault | None:
         """Hand on what a function yields; the fault of something that is no event, or too much."""
@@ -203,6 +207,21 @@ class PythonAgent:
         return await self._threads.call(function)
 
 
+async def _in_own_task(awaitable: Awaitable[T]) -> T:
+    """Wait for what runs an agent's code: a function that cancels its task must not cancel ours."""
+
+    async def caught() -> tuple[T | None, BaseException | None]:
+        try:
+            return await awaitable, None
+        except BaseException as error:  # noqa: BLE001 - a task that raises SystemExit would end the event loop
+            return None, error
+
+    value, error = await asyncio.ensure_future(caught())
+    if error is not None:
+        raise error
+    return cast("T", value)
+
+
 class _Piece(NamedTuple):
     """What a function yielded, as bytes: an event, or a part of a stream of them; nothing for a record."""
 
@@ -210,8 +229,8 @@ class _Piece(NamedTuple):
     is_event: bool
 
     async def put_into(self, stream: StreamedRun) -> None:
-        if self.data:
-            await (stream.put(self.data) if self.is_event else stream.feed(self.data))
+        # Nothing, too: it gives others their turn of the event loop.
+        await (stream.put(self.data) if self.is_event else stream.feed(self.data))
 
 
 class _Pieces:
@@ -236,7 +255,7 @@ class _Pieces:
             record = to_json_values(item)
             check_size(record)
             self._left -= len(wire.encode(record))
-            if self._left < 0:
+            if self._left < 0 or len(self.records) >= MAX_RECORDS:
                 raise _too_much()
             self.records.append(record)
             return _Piece(b"", False)

@@ -104,6 +104,7 @@ class ExperimentRunner:
         self._begun = 0.0
         self._left_out = False
         """Whether something was not run, because of a stop."""
+        self._begun_runs = self._ended_runs = 0
 
     async def run(self) -> Tally:
         """Run what is missing, to the end or until asked to stop. Raises `SeatrialError` when the store fails."""
@@ -129,6 +130,9 @@ class ExperimentRunner:
             finally:
                 self.stop.abandon = None
         reason = self.stop.reason if self._left_out else self._damaged
+        if reason is None and self._ended_runs < self._begun_runs:
+            # Whatever it was: an experiment that lacks runs is not a finished one.
+            reason = f"{self._begun_runs - self._ended_runs} of {self._begun_runs} runs ended without a record"
         if missing or self.experiment.status != "finished":
             await self._store.finish_experiment(experiment_id, finished_at=self._clock.now_ms(), stop_reason=reason)
         return Tally(len(done), self._outcomes, reason, self._outbox.elsewhere, self._notes)
@@ -172,6 +176,7 @@ class ExperimentRunner:
                     continue
                 if self._should_stop():
                     return
+                self._begun_runs += 1
                 yield Trial(
                     run_id=next(self._run_ids),
                     experiment_id=self.experiment.experiment_id,
@@ -274,6 +279,7 @@ class ExperimentRunner:
         """Grade a run and hand it to the store."""
         run = finished.run
         given = await grade(run, case, self._plan, self._surroundings, self._redaction)
+        self._ended_runs += 1
         self._spending.add(run)
         self._outcomes[given.judgement] += 1
         await self._outbox.put(finished)
