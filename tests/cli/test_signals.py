@@ -11,6 +11,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from seatrial.store import open_store
 SEATRIAL = [sys.executable, "-c", "from seatrial.cli import main; raise SystemExit(main())"]
 
 CREW = '''
-import asyncio, concurrent.futures, os, sys, threading, time
+import asyncio, concurrent.futures, os, re, sys, threading, time
 from pathlib import Path
 
 def hangs():
@@ -73,6 +74,30 @@ async def in_an_executor_of_its_own(case_id):
     if case_id == "hangs" and hangs():
         await asyncio.wrap_future(pool.submit(time.sleep, 3600))
     return "ok"
+
+def backtracks():
+    """A call to C that keeps the interpreter lock for years."""
+    return re.match("(a+)+$", "a" * 200 + "!")
+
+def keeps_the_lock(case_id):
+    if case_id == "hangs" and hangs():
+        while not os.path.exists("seize"):
+            time.sleep(0.01)
+        Path("seized").touch()
+        backtracks()
+    return "ok"
+
+async def keeps_the_lock_in_the_loop(case_id):
+    while case_id == "hangs" and hangs() and not os.path.exists("seize"):
+        await asyncio.sleep(0.01)
+    return keeps_the_lock(case_id)
+
+async def keeps_the_lock_of_the_server(instruction):
+    return keeps_the_lock("hangs")
+
+def check_that_keeps_the_lock(subject):
+    keeps_the_lock(subject.case.id)
+    return True
 
 def endless_text(case_id):
     return "a" * 99_000 + "!" if case_id == "hangs" and hangs() else "ok"
@@ -255,15 +280,140 @@ def test_threads_that_an_agent_leaves_behind_do_not_keep_the_command(target: str
     assert (status, outcomes["first"], outcomes["hangs"] != "passed") == ("finished", "passed", True)
 
 
-def test_sigterm_ends_a_server_whose_loop_an_agent_keeps() -> None:
-    write_suite("blocks_the_server", [])
-    process = start("serve", "s.suite.yaml", "--port", "0", "--drain-s", "1", "--json")
+def ask_a_server_to_hang(process: subprocess.Popen[str]) -> None:
     assert process.stdout is not None
     url = json.loads(process.stdout.readline())["url"]
     asked = {"agent": "crew", "input": {"messages": [{"id": "m1", "role": "user", "content": "x"}]}}
     request = urllib.request.Request(f"{url}/v1/runs", json.dumps(asked).encode(), {"Content-Type": "application/json"})
-    urllib.request.urlopen(request, timeout=60).close()
+    with suppress(TimeoutError, OSError):  # it may hang before it has answered
+        urllib.request.urlopen(request, timeout=5).close()
     wait_for("hanging", process)
+
+
+def test_sigterm_ends_a_server_whose_loop_an_agent_keeps() -> None:
+    write_suite("blocks_the_server", [])
+    process = start("serve", "s.suite.yaml", "--port", "0", "--drain-s", "1", "--json")
+    ask_a_server_to_hang(process)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM
+
+
+KEEPING_THE_LOCK: dict[str, tuple[str, list[dict[str, Any]]]] = {
+    "an agent": ("keeps_the_lock", []),
+    "an async agent": ("keeps_the_lock_in_the_loop", []),
+    "a function that grades": (
+        "plain",
+        [{"kind": "python", "target": "crew:check_that_keeps_the_lock", "timeout_s": 3600}],
+    ),
+}
+
+
+def wait_until_the_first_run_is_stored() -> None:
+    deadline = time.monotonic() + 120
+    while "first" not in stored()[1]:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def killed(process: subprocess.Popen[str]) -> str:
+    """What a command said that was killed by its watchdog, which is gone, too: the pipes are closed."""
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL, stderr
+    assert "Traceback" not in stderr
+    assert stderr.count("seatrial: killed, because it did not obey a signal to stop") == 1
+    return stderr
+
+
+@pytest.mark.parametrize("what", list(KEEPING_THE_LOCK))
+def test_a_run_that_no_python_code_can_stop_is_killed_and_can_be_resumed(what: str) -> None:
+    write_suite(*KEEPING_THE_LOCK[what])
+    process = start("run", "s.suite.yaml", "--grace-s", "3600")
+    wait_for("hanging", process)
+    wait_until_the_first_run_is_stored()
+    Path("seize").touch()
+    wait_for("seized", process)
+    process.send_signal(signal.SIGTERM)
+    stderr = killed(process)
+    assert stored()[1] == {"first": "passed"}
+    command = stderr.rpartition("continue with\n  seatrial ")[2].split("\n")[0].split()
+    assert command[:3] == ["run", "s.suite.yaml", "--resume"]
+    Path("hang").unlink()
+    assert start(*command[: command.index("--store")]).wait(timeout=120) == 0
+    assert stored() == ("finished", {"first": "passed", "hangs": "passed"})
+
+
+def test_a_run_whose_stop_does_not_go_on_is_killed() -> None:
+    write_suite("keeps_the_lock", [])
+    process = start("run", "s.suite.yaml", "--grace-s", "1")
+    wait_for("hanging", process)
+    wait_until_the_first_run_is_stored()
+    process.send_signal(signal.SIGTERM)
+    assert process.stderr is not None
+    while "finishing what is running" not in process.stderr.readline():
+        assert process.poll() is None
+    Path("seize").touch()
+    killed(process)
+    assert stored()[1] == {"first": "passed"}
+
+
+def test_grading_that_no_python_code_can_stop_is_killed_and_the_same_command_grades_the_rest() -> None:
+    write_suite("plain", [])
+    assert start("run", "s.suite.yaml").wait(timeout=120) == 0
+    write_suite(*KEEPING_THE_LOCK["a function that grades"])
+    Path("seize").touch()
+    process = start("grade", "latest", "--suite", "s.suite.yaml")
+    wait_for("seized", process)
+    process.send_signal(signal.SIGTERM)
+    assert "the same command grades the rest" in killed(process)
+    Path("hang").unlink()
+    assert start("grade", "latest", "--suite", "s.suite.yaml").wait(timeout=120) == 0
+
+
+def test_a_server_that_no_python_code_can_stop_is_killed() -> None:
+    write_suite("keeps_the_lock_of_the_server", [])
+    Path("seize").touch()
+    process = start("serve", "s.suite.yaml", "--port", "0", "--json")
+    ask_a_server_to_hang(process)
+    process.send_signal(signal.SIGTERM)
+    assert "the next server on this store ends the runs that were active" in killed(process)
+
+
+def watchdogs(process: subprocess.Popen[str]) -> list[int]:
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return [int(child) for child in children if "watchdog.py" in Path(f"/proc/{child}/cmdline").read_text()]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_watchdog_does_not_outlive_a_command_that_is_killed() -> None:
+    write_suite("in_thread", [])
+    process = start("run", "s.suite.yaml")
+    wait_for("hanging", process)
+    [watchdog] = watchdogs(process)
+    process.kill()
+    process.communicate(timeout=60)  # to the end of the pipe, of which the watchdog has an end
+    deadline = time.monotonic() + 60
+    while os.path.exists(f"/proc/{watchdog}") and "Z" not in Path(f"/proc/{watchdog}/stat").read_text().split():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_command_that_ends_by_itself_leaves_no_watchdog() -> None:
+    Path("hang").unlink()
+    write_suite("plain", [])
+    process = start("run", "s.suite.yaml")
+    assert process.wait(timeout=120) == 0
+    assert process.communicate(timeout=60)[1].count("killed") == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_ctrl_c_in_a_terminal_does_not_end_the_watchdog() -> None:
+    write_suite("in_thread", [])
+    process = start("run", "s.suite.yaml", "--grace-s", "3600")
+    wait_for("hanging", process)
+    [watchdog] = watchdogs(process)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        os.kill(watchdog, number)
+    assert watchdogs(process) == [watchdog]
+    assert "Z" not in Path(f"/proc/{watchdog}/stat").read_text().split()

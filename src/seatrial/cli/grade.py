@@ -62,7 +62,8 @@ def run(args: argparse.Namespace) -> int:
             cases = read_cases(suite, variables=os.environ, grading=grading)
         suite.grading = grading
         # What functions of the suite print is no part of the result.
-        stops = StopSignals(grace_s=grace_of(args), last_words=lambda number: store.close())
+        advice = "the same command grades the rest"
+        stops = StopSignals(grace_s=grace_of(args), last_words=lambda number: store.close(), advice=advice)
         with redirect_stdout(sys.stderr), stops as signals:
             done = signals.run(_graded(experiment, suite, cases, store, signals))
     if args.json:

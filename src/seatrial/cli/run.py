@@ -93,15 +93,16 @@ def run(args: argparse.Namespace) -> int:
                 if abandon is not None:
                     abandon(REASONS[number])
                 store.close()  # also when it was abandoned before: it may not be written yet
-                print(f"continue with\n  {_resume_command(args, experiment)}", file=sys.stderr)
+                print(advice, file=sys.stderr)
 
-            with StopSignals(grace_s=grace_of(args), last_words=last_words) as signals:
+            advice = f"continue with\n  {_resume_command(args, experiment)}"
+            with StopSignals(grace_s=grace_of(args), last_words=last_words, advice=advice) as signals:
                 try:
                     tally = signals.run(_carried_out(args, experiment, suite, store, secrets, stop, signals))
                 except (SeatrialError, KeyboardInterrupt) as error:
                     if isinstance(error, SeatrialError) and error.code == "conflict":
                         raise  # another process runs it
-                    print(f"continue with\n  {_resume_command(args, experiment)}", file=sys.stderr)
+                    print(advice, file=sys.stderr)
                     raise
         report = stored_report(store, experiment.experiment_id)
         show_report(args, report)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from seatrial.store import Store
     from seatrial.suites import Suite
 
+_AFTER_A_KILL = "the next server on this store ends the runs that were active"
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -143,7 +145,7 @@ def run(args: argparse.Namespace) -> int:
     grace_s = dict.fromkeys(REASONS, settings.drain_s + ENDING_S)
     with (
         opened_store(args, create=True) as store,
-        StopSignals(grace_s=grace_s, last_words=lambda number: store.close()) as signals,
+        StopSignals(grace_s=grace_s, last_words=lambda number: store.close(), advice=_AFTER_A_KILL) as signals,
     ):
         signals.run(_served(store, suite, settings, signals, as_json=args.json), _loop_factory())
     return PASSED

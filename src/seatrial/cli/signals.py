@@ -3,6 +3,7 @@
 A thread of its own takes the signals. The event loop cannot be relied on: an async function that blocks keeps it,
 and with it every handler that is registered there. A stop has three steps, each of which follows the one before when
 its time is up, or when another signal comes: ask the command to finish what is running, cancel it, end the process.
+Where a call to C keeps Python's interpreter lock, no thread runs, and a watchdog process kills the command.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import select
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -22,6 +24,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, TypeVar
 
+from seatrial.cli import watchdog
 from seatrial.cli.exits import REASONS, StoppedBySignal
 from seatrial.errors import SeatrialError
 
@@ -42,12 +45,16 @@ class StopSignals:
         *,
         grace_s: Mapping[signal.Signals, float] = GRACE_S,
         last_words: Callable[[signal.Signals], None] | None = None,
+        advice: str = "",
     ) -> None:
-        """`last_words` are called in another thread before the process is ended, and have `ENDING_S` as well."""
+        """`last_words` are called in another thread before the process is ended, and have `ENDING_S` as well. `advice`
+        is what the watchdog says of how to continue."""
         self.received: signal.Signals | None = None
         """The last signal that came."""
         self._grace_s = grace_s
         self._last_words = last_words
+        self._advice = advice
+        self._watchdog: _Watchdog | None = None
         self._lock = threading.Lock()
         self._step = 0
         self._ask: Callable[[signal.Signals], None] | None = None
@@ -62,6 +69,9 @@ class StopSignals:
             self._writes.setblocking(False)
             self._before = {number: signal.getsignal(number) for number in REASONS}
             self._wakeup_before = self._install()
+            if os.name == "posix":
+                with suppress(OSError):  # no room for one more process: signals are obeyed, but not in a call to C
+                    self._watchdog = _Watchdog(self._reads, self._advice)
             self._thread = threading.Thread(target=self._watch, name="seatrial-signals", daemon=True)
             self._thread.start()
         return self
@@ -75,6 +85,8 @@ class StopSignals:
                 signal.signal(number, handler)
             self._reads.shutdown(socket.SHUT_RDWR)
             self._thread.join()
+            if self._watchdog is not None:
+                self._watchdog.close()
             self._reads.close()
             self._writes.close()
 
@@ -122,22 +134,25 @@ class StopSignals:
             elif self.received is not None:
                 numbers = [self.received]
             for number in numbers:
-                deadline = time.monotonic() + self._go_on(number)
+                seconds = self._grace_s[number] if self._step == 0 else ENDING_S
+                deadline = time.monotonic() + seconds
+                if self._watchdog is not None:
+                    self._watchdog.expect(seconds)
+                self._go_on(number)
 
-    def _go_on(self, number: signal.Signals) -> float:
-        """Take the next step; how many seconds it may take."""
+    def _go_on(self, number: signal.Signals) -> None:
+        """Take the next step."""
         with self._lock:
             self.received = number
             self._step += 1
             if self._step == 1:
                 if self._loop is not None and self._ask is not None:
                     self._in_loop(self._ask, number)
-                return self._grace_s[number]
+                return
             if self._step == 2:
                 self._cancel()
-                return ENDING_S
+                return
         self._end(number)
-        return ENDING_S
 
     def _cancel(self) -> None:
         if self._task is not None:
@@ -154,6 +169,48 @@ class StopSignals:
             words.start()
             words.join(ENDING_S)
         leave(128 + number)
+
+
+class _Watchdog:
+    """The process that kills this one when it no longer runs any Python code."""
+
+    def __init__(self, wakeups: socket.socket, advice: str) -> None:
+        """`wakeups` is where signals are received. Raises `OSError` when there cannot be another process."""
+        self._steps, theirs = socket.socketpair()
+        self._steps.setblocking(False)
+        # A number can become that of another process; a descriptor cannot.
+        pidfd = os.pidfd_open(os.getpid()) if hasattr(os, "pidfd_open") else -1
+        descriptors = [wakeups.fileno(), theirs.fileno(), *([pidfd] if pidfd >= 0 else [])]
+        # It inherits what is blocked, so that Ctrl-C in a terminal never ends it, not even while it starts.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {*REASONS, signal.SIGHUP})
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - our own file
+                [
+                    *(sys.executable, "-I", "-S", watchdog.__file__),
+                    *(str(wakeups.fileno()), str(theirs.fileno()), str(pidfd), advice),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=descriptors,
+            )
+        except BaseException:
+            self._steps.close()
+            raise
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+            theirs.close()
+            if pidfd >= 0:
+                os.close(pidfd)
+
+    def expect(self, seconds: float) -> None:
+        """Say that the stop takes its next step after so many seconds at the latest."""
+        with suppress(OSError):
+            self._steps.send(watchdog.STEP.pack(seconds))
+
+    def close(self) -> None:
+        self._steps.close()
+        self._process.kill()  # it would end by itself, but may only just be starting
+        self._process.wait()
 
 
 class _UnwaitedExecutor(ThreadPoolExecutor):
