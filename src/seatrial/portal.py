@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from seatrial.threads import InterruptedCallError, interrupt
+from seatrial.threads import interrupt
 
 T = TypeVar("T")
 
@@ -26,8 +26,10 @@ class Portal:
             try:
                 self._loop.run_forever()
                 return
-            except InterruptedCallError:
-                continue  # the task that kept the loop has ended, and the others go on
+            except (SystemExit, KeyboardInterrupt):
+                # The task that kept the loop was interrupted, or a task of somebody's raised it. That task has ended,
+                # and the others go on: Ctrl-C is for the main thread.
+                continue
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Start something in the loop."""

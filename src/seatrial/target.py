@@ -20,8 +20,10 @@ def load_target(target: str, directory: Path) -> Any:
         sys.path.insert(0, str(folder))
     try:
         module = importlib.import_module(module_name)
-    except (Exception, SystemExit) as error:
-        # A module of the suite's author may raise anything.
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        # A module of the suite's author may raise anything, sys.exit() included.
         raise SeatrialError(
             "invalid_config", f"`{module_name}` cannot be imported: {type(error).__name__}: {error}"
         ) from error

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import signal
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
 from queue import SimpleQueue
-from typing import Any, TypeAlias, TypeVar
+from types import FrameType
+from typing import Any, TypeAlias, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -26,6 +28,27 @@ class InterruptedCallError(SystemExit):
 def interrupt(thread_id: int) -> None:
     """Raise `InterruptedCallError` in a thread, as soon as it runs Python code: not while it is in a call to C."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread_id), ctypes.py_object(InterruptedCallError))
+
+
+def taken_elsewhere(number: int, frame: FrameType | None) -> None:
+    """The handler of a signal that a thread or another process takes. It raises nothing."""
+
+
+def ends_us(error: BaseException, *, ran_here: bool) -> bool:
+    """Whether what came out of a function of others was not raised by it, but is there to end what called it: it was
+    cancelled, its coroutine was closed, or somebody pressed Ctrl-C. `ran_here` is whether the function ran in this
+    thread."""
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and task.cancelling() > 0
+    if isinstance(error, GeneratorExit):
+        # What we waited for was closed before us, and by itself; a function's own comes through frames of its own.
+        return error.__traceback__ is None or error.__traceback__.tb_next is None
+    if isinstance(error, KeyboardInterrupt):
+        # Python raises it in the main thread, and only where the handler does.
+        is_main = threading.current_thread() is threading.main_thread()
+        return ran_here and is_main and signal.getsignal(signal.SIGINT) is not taken_elsewhere
+    return False
 
 
 class _Call:
@@ -69,7 +92,7 @@ class Threads:
     async def call(self, function: Callable[[], T], *, interrupts: bool = False) -> T:
         """What the function returns, or raises. With `interrupts`, it is ended when nobody waits for it any more, not
         in a call to C; this must then be the only call."""
-        future: asyncio.Future[T] = self._loop.create_future()
+        future: asyncio.Future[tuple[T, None] | tuple[None, BaseException]] = self._loop.create_future()
         if self._idle:
             self._idle -= 1
         else:
@@ -79,11 +102,17 @@ class Threads:
         call = _Call(lambda: context.run(function))
         self._jobs.put((call, future))
         try:
-            return await future
+            value, error = await future
         except asyncio.CancelledError:
             if interrupts:
                 call.interrupt()
             raise
+        if error is not None:
+            # A coroutine cannot raise it as it is.
+            if isinstance(error, StopIteration):
+                raise RuntimeError(f"the function raised StopIteration: {error}")
+            raise error
+        return cast(T, value)
 
     def close(self) -> None:
         """Let the threads go that have nothing to do, and the others when they are done."""
@@ -97,27 +126,16 @@ class Threads:
     def _work_off(self) -> None:
         while (job := self._jobs.get()) is not None:
             function, future = job
+            outcome: tuple[Any, BaseException | None]
             try:
-                settle, outcome = _set_result, function()
+                outcome = function(), None
             except BaseException as error:  # noqa: BLE001 - it is handed to whoever waits, whatever it is
-                settle, outcome = _set_error, error
+                outcome = None, error
             with suppress(RuntimeError):  # the loop is closed: nobody waits
-                self._loop.call_soon_threadsafe(self._done, settle, future, outcome)
+                self._loop.call_soon_threadsafe(self._done, future, outcome)
 
-    def _done(
-        self, settle: Callable[[asyncio.Future[Any], Any], None], future: asyncio.Future[Any], outcome: Any
-    ) -> None:
+    def _done(self, future: asyncio.Future[Any], outcome: tuple[Any, BaseException | None]) -> None:
         self._idle += 1
         if not future.done():
-            settle(future, outcome)
-
-
-def _set_result(future: asyncio.Future[Any], outcome: Any) -> None:
-    future.set_result(outcome)
-
-
-def _set_error(future: asyncio.Future[Any], outcome: Any) -> None:
-    # A future takes no StopIteration: a coroutine cannot raise one.
-    if isinstance(outcome, StopIteration):
-        outcome = RuntimeError(f"the function raised StopIteration: {outcome}")
-    future.set_exception(outcome)
+            # Not as its exception: a GeneratorExit of a future closes every coroutine that waits for it.
+            future.set_result(outcome)

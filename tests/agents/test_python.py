@@ -326,6 +326,7 @@ def deeper():
         ("return agent(instruction)", "RecursionError"),
         ("raise type('Panic', (BaseException,), {})('in Rust')", "Panic: in Rust"),
         ("raise ExceptionGroup('many', [ValueError(1)])", "ExceptionGroup: many"),
+        ("raise GeneratorExit('mine')", "GeneratorExit: mine"),
     ],
 )
 @pytest.mark.parametrize("head", ["def", "async def"])
@@ -338,6 +339,30 @@ def test_whatever_an_agent_raises_is_a_finding(folder: Path, head: str, statemen
     assert name in reply.fault.message
     assert reply.fault.detail is not None
     assert len(reply.fault.detail) < 17_000
+
+
+@pytest.mark.parametrize("body", ["raise KeyboardInterrupt", "yield 'a'\n    raise KeyboardInterrupt"])
+def test_ctrl_c_does_not_come_from_an_agent_in_its_thread(folder: Path, body: str) -> None:
+    assert error_class(run(folder, f"def agent(instruction):\n    {body}")[0]) == "agent_exception"
+
+
+def test_a_run_whose_coroutine_is_closed_ends_without_a_finding(folder: Path) -> None:
+    async def play() -> None:
+        async with an_agent(folder, "import asyncio\nasync def agent(p): await asyncio.sleep(600)") as agent:
+            running = agent.run(a_request(), lambda _: None)
+            running.send(None)
+            running.close()  # raises RuntimeError for a coroutine that goes on
+
+    asyncio.run(play())
+
+
+def test_what_is_returned_may_raise_when_it_is_written(folder: Path) -> None:
+    source = """
+class Model:
+    def model_dump_json(self): raise SystemExit(0)
+def agent(instruction): return Model()
+"""
+    assert error_class(run(folder, source)[0]) == "agent_exception"
 
 
 def test_an_exception_that_cannot_be_shown_is_a_finding_too(folder: Path) -> None:
@@ -692,9 +717,18 @@ def test_a_generator_in_a_thread_waits_when_it_is_far_ahead(folder: Path) -> Non
     assert max(ahead) <= python.PIECES_AHEAD + 2
 
 
-@pytest.mark.parametrize("statement", ["import sys; sys.exit(3)", "raise ValueError('mine')"])
-def test_a_generator_in_a_thread_that_raises_is_a_finding(folder: Path, statement: str) -> None:
-    reply, events = run(folder, f"def agent(p):\n    yield 'a'\n    {statement}")
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import sys; sys.exit(3)",
+        "raise ValueError('mine')",
+        "raise GeneratorExit",
+        "import asyncio; raise asyncio.CancelledError",
+    ],
+)
+@pytest.mark.parametrize("head", ["def", "async def"])
+def test_a_generator_that_raises_is_a_finding(folder: Path, head: str, statement: str) -> None:
+    reply, events = run(folder, f"{head} agent(p):\n    yield 'a'\n    {statement}")
     assert error_class(reply) == "agent_exception"
     assert TextMessageChunk(message_id="run-1-answer", delta="a") in events
 

@@ -99,6 +99,37 @@ def check_that_keeps_the_lock(subject):
     keeps_the_lock(subject.case.id)
     return True
 
+ERRORS = {
+    kind.__name__: kind for kind in (GeneratorExit, KeyboardInterrupt, SystemExit, asyncio.CancelledError)
+}
+
+def raises(case_id):
+    raise ERRORS[case_id]
+
+async def raises_async(case_id):
+    raise ERRORS[case_id]
+
+def raises_in_a_generator(case_id):
+    yield "a"
+    raise ERRORS[case_id]
+
+async def raises_in_an_async_generator(case_id):
+    yield "a"
+    raise ERRORS[case_id]
+
+async def raises_in_a_task(case_id):
+    # asyncio closes whoever waits for a task that raised GeneratorExit: nothing can be made of that.
+    await (raises_async(case_id) if case_id == "GeneratorExit" else asyncio.create_task(raises_async(case_id)))
+
+async def raises_in_the_server(instruction):
+    await raises_in_a_task(instruction)
+
+def check_that_raises(subject):
+    raise ERRORS[subject.case.id]
+
+async def async_check_that_raises(subject):
+    await raises_in_a_task(subject.case.id)
+
 def endless_text(case_id):
     return "a" * 99_000 + "!" if case_id == "hangs" and hangs() else "ok"
 
@@ -417,3 +448,63 @@ def test_ctrl_c_in_a_terminal_does_not_end_the_watchdog() -> None:
         os.kill(watchdog, number)
     assert watchdogs(process) == [watchdog]
     assert "Z" not in Path(f"/proc/{watchdog}/stat").read_text().split()
+
+
+ERRORS = ["GeneratorExit", "KeyboardInterrupt", "SystemExit", "CancelledError"]
+CASES = [{"id": name, "instruction": "x"} for name in ERRORS]
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "raises",
+        "raises_async",
+        "raises_in_a_generator",
+        "raises_in_an_async_generator",
+        "raises_in_a_task",
+    ],
+)
+def test_an_agent_that_raises_what_ends_programs_has_failed_and_the_command_goes_on(target: str) -> None:
+    write_suite(target, [], cases=CASES)
+    process = start("run", "s.suite.yaml")
+    stdout, stderr = process.communicate(timeout=120)
+    assert (process.returncode, stderr.count("Traceback")) == (1, 0), stderr
+    assert stored() == ("finished", dict.fromkeys(ERRORS, "failed")), stdout
+
+
+@pytest.mark.parametrize("target", ["check_that_raises", "async_check_that_raises"])
+def test_a_grader_that_raises_what_ends_programs_has_errored_and_the_command_goes_on(target: str) -> None:
+    write_suite("plain", [{"kind": "python", "target": f"crew:{target}"}], cases=CASES)
+    process = start("run", "s.suite.yaml")
+    stdout, stderr = process.communicate(timeout=120)
+    assert (process.returncode, stderr.count("Traceback")) == (3, 0), stderr
+    assert stored() == ("finished", dict.fromkeys(ERRORS, "errored")), stdout
+    process = start("grade", "latest")
+    _, stderr = process.communicate(timeout=120)
+    assert (process.returncode, stderr.count("Traceback")) == (3, 0), stderr
+
+
+def test_a_server_outlives_an_agent_that_raises_what_ends_programs() -> None:
+    write_suite("raises_in_the_server", [])
+    process = start("serve", "s.suite.yaml", "--port", "0", "--json")
+    assert process.stdout is not None
+    url = json.loads(process.stdout.readline())["url"]
+    for name in ERRORS:
+        asked = {"agent": "crew", "input": {"messages": [{"id": "m1", "role": "user", "content": name}]}}
+        head = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{url}/v1/runs", json.dumps(asked).encode(), head)
+        with urllib.request.urlopen(request, timeout=60) as response:
+            run_id = json.load(response)["runId"]
+        deadline = time.monotonic() + 60
+        while (status := _status(url, run_id)) in ("pending", "running"):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        assert status == "failed", name
+    process.send_signal(signal.SIGINT)  # which is obeyed all the same
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 0, stderr
+
+
+def _status(url: str, run_id: str) -> str:
+    with urllib.request.urlopen(f"{url}/v1/runs/{run_id}", timeout=60) as response:
+        return str(json.load(response)["status"])

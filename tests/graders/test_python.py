@@ -59,6 +59,17 @@ def test_arguments_reach_the_function(tmp_path: Path) -> None:
         ("async def check(subject): raise SystemExit(3)", "SystemExit"),
         ("def check(subject): raise SystemExit(3)", "SystemExit"),
         ("def check(subject): raise TimeoutError('mine')", "TimeoutError: mine"),
+        ("def check(subject): raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("async def check(subject): raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("def check(subject): raise GeneratorExit", "GeneratorExit"),
+        ("async def check(subject): raise GeneratorExit", "GeneratorExit"),
+        ("import asyncio\ndef check(subject): raise asyncio.CancelledError", "CancelledError"),
+        ("import asyncio\nasync def check(subject): raise asyncio.CancelledError", "CancelledError"),
+        (
+            "import asyncio\nasync def part(): raise SystemExit(0)\n"
+            "async def check(subject): await asyncio.create_task(part())",
+            "SystemExit",
+        ),
         ("def check(subject): return None", "gave no verdict"),
         ("def check(subject): return {'passd': True}", "passd"),
         ("def check(subject): return 7", "gave no verdict"),

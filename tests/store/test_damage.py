@@ -61,6 +61,11 @@ PARTS: dict[str, Callable[[], sa.Executable]] = {
     "a verdict of another shape": lambda: (
         sa.update(schema.verdicts).where(schema.verdicts.c.run == number_of("run-2")).values(data=b"[1, 2]")
     ),
+    "verdicts that are missing": lambda: sa.delete(schema.verdicts).where(schema.verdicts.c.run == number_of("run-2")),
+    "an attempt that is no JSON": lambda: (
+        sa.update(schema.attempts).where(schema.attempts.c.run == number_of("run-2")).values(data=b'{"number": ')
+    ),
+    "an attempt that is missing": lambda: sa.delete(schema.attempts).where(schema.attempts.c.run == number_of("run-2")),
     "a grade that is no text": lambda: (
         sa.update(schema.runs).where(schema.runs.c.run_id == "run-2").values(grade=b"\xff\xfe\x00")
     ),
@@ -99,6 +104,21 @@ def test_grading_again_errors_a_damaged_run_and_grades_the_others(five: Store, p
     assert row.run_id == "run-2"
     assert row.detail is not None
     assert "damaged" in row.detail.message
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_report_names_a_damaged_run_that_had_passed_and_does_not_count_it_as_passed(five: Store, part: str) -> None:
+    damage(five, PARTS[part]())
+    report = stored_report(five, "exp-1")
+    assert (report.summary.passed, report.summary.errored) == (4, 1)
+    rows = {row.run_id: row for row in report.rows(detailed=True)}
+    assert [row.run_id for row in rows.values() if row.outcome != "passed"] == ["run-2"]
+    row = rows["run-2"]
+    assert (row.outcome, row.error_class, row.score) == ("errored", "record_damaged", None)
+    assert row.detail is not None
+    part_name = next(name for name in ("reading", "step", "verdict", "grade", "data", "attempt") if name in part)
+    assert "the stored record of run run-2 is damaged: it" in row.detail.message
+    assert part_name in row.detail.message
 
 
 def test_a_case_that_cannot_be_read_costs_its_runs_alone(five: Store) -> None:

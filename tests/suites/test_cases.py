@@ -218,10 +218,14 @@ FUNCTIONS = {
     "def make(): return [{'id': 'a', 'instruction': 'x'}, {'id': 'a', 'instruction': 'y'}]": (
         "the id `a` is taken (by a case in shop.suite.yaml:3:5)"
     ),
+    "def make(): raise SystemExit(0)": "`MODULE:make` raised SystemExit at case 1: 0",
+    "def make():\n    yield {'instruction': 'x'}\n    raise GeneratorExit": "`MODULE:make` raised GeneratorExit at case 2: ",
+    "raise SystemExit(0)": "`MODULE` cannot be imported: SystemExit: 0",
+    "raise GeneratorExit": "`MODULE` cannot be imported: GeneratorExit: ",
     "def make(): return [3]": "this must be a mapping, not a whole number",
     "def make(): return [object()]": "this must be a mapping, not something of type `object`",
     "def make(): return [{'instruction': 'x', 'expected': object()}]": (
-        "`MODULE:make` raised TypeError at case 2: Encoding objects of type object is unsupported"
+        "`MODULE:make` raised TypeError at case 1: Encoding objects of type object is unsupported"
     ),
     "def make(): return [{'instruction': 'x', 'inptu': 1}]": "unknown key `inptu` (did you mean `input`?)",
 }

@@ -27,7 +27,7 @@ from seatrial.events import encode_event
 from seatrial.events.types import BaseEvent, RunStarted, TextMessageChunk
 from seatrial.runs import Fault
 from seatrial.target import load_target
-from seatrial.threads import Threads
+from seatrial.threads import Threads, ends_us
 
 if TYPE_CHECKING:
     # Brings an HTTP server with it, which most functions have no use for.
@@ -115,14 +115,9 @@ class PythonAgent:
                 fault = self._raised(error, grant)
             elif stream is None or not stream.ended:
                 fault = limit.fault()
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
+        except BaseException as error:  # whatever an agent raises is a finding, sys.exit() too
+            if ends_us(error, ran_here=self._is_async):
                 raise
-            fault = self._raised(error, grant)
-        except (KeyboardInterrupt, GeneratorExit):
-            raise
-        except BaseException as error:  # noqa: BLE001 - whatever an agent raises is a finding, sys.exit() too
             fault = self._raised(error, grant)
         if stream is not None:
             return await stream.reply(fault)

@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
                         raise  # another process runs it
                     print(advice, file=sys.stderr)
                     raise
-        report = stored_report(store, experiment.experiment_id)
+        report = stored_report(store, experiment.experiment_id, just_run=args.resume is None)
         show_report(args, report)
         told = sys.stderr if args.json else sys.stdout
         if tally.stop_reason is not None:

@@ -27,6 +27,7 @@ from typing import Any, TypeVar
 from seatrial.cli import watchdog
 from seatrial.cli.exits import REASONS, StoppedBySignal
 from seatrial.errors import SeatrialError
+from seatrial.threads import taken_elsewhere
 
 T = TypeVar("T")
 
@@ -107,18 +108,25 @@ class StopSignals:
     ) -> T:
         """Run a coroutine in a new event loop. Raises `StoppedBySignal` when a signal cancelled it."""
         with asyncio.Runner(loop_factory=loop_factory) as runner:
-            runner.get_loop().set_default_executor(_UnwaitedExecutor())
-            try:
-                return runner.run(work)
-            except asyncio.CancelledError:
-                if self._step > 1 and self.received is not None:
-                    raise StoppedBySignal(self.received) from None
-                raise
+            loop = runner.get_loop()
+            loop.set_default_executor(_UnwaitedExecutor())
+            task = loop.create_task(work)
+            while True:
+                try:
+                    return loop.run_until_complete(task)
+                except asyncio.CancelledError:
+                    if self._step > 1 and self.received is not None:
+                        raise StoppedBySignal(self.received) from None
+                    raise
+                except (SystemExit, KeyboardInterrupt):
+                    # Signals raise nothing here: a task that an agent started did, which asyncio lets end the loop.
+                    if task.done() or not self._before:
+                        raise
 
     def _install(self) -> int:
         for number in REASONS:
             # The handler does nothing: what counts is the byte that Python writes for the thread below.
-            signal.signal(number, lambda number, frame: None)
+            signal.signal(number, taken_elsewhere)
         return signal.set_wakeup_fd(self._writes.fileno(), warn_on_full_buffer=False)
 
     def _watch(self) -> None:

@@ -18,7 +18,7 @@ from seatrial.graders.grader import FOR_GRADERS, Check, Finding, Grader, Subject
 from seatrial.graders.reported import finding_of
 from seatrial.portal import Portal
 from seatrial.target import load_target
-from seatrial.threads import InterruptedCallError, Threads
+from seatrial.threads import InterruptedCallError, Threads, ends_us
 
 RESPONSE_S = 2.0
 """How long the loop of async functions may take to respond after one of them was given up."""
@@ -53,7 +53,9 @@ class Python(Grader):
                 said = await self._said(subject, surroundings.directory)
         except _UnusableTargetError as error:
             return errored(str(error))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 (the function may raise anything)
+        except BaseException as error:  # the function may raise anything
+            if ends_us(error, ran_here=False):
+                raise
             if isinstance(error, TimeoutError) and deadline.expired():
                 return errored(f"`{self.target}` took longer than {self.limit_s:g} s, its time limit (`timeout_s`)")
             found = errored(f"`{self.target}` raised {type(error).__name__}: {error}"[:500])
@@ -135,8 +137,8 @@ async def _in_shared_loop(awaitable: Awaitable[Any]) -> Any:
 async def _outcome(awaitable: Awaitable[Any]) -> tuple[Any, BaseException | None]:
     try:
         return await awaitable, None
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         # Not passed on as it is: a loop ends with a SystemExit in one of its tasks.
-        if isinstance(error, InterruptedCallError):
+        if isinstance(error, InterruptedCallError) or ends_us(error, ran_here=False):
             raise
         return None, error

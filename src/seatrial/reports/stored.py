@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import msgspec
 from msgspec.structs import asdict
@@ -10,38 +10,58 @@ from msgspec.structs import asdict
 from seatrial.errors import SeatrialError
 from seatrial.reports.detail import detail_of, note_line
 from seatrial.reports.report import Report, report_on
-from seatrial.reports.rows import MAX_FLAKY, CompletenessLine, NoteCount, RunDetail, RunRow, Source
+from seatrial.reports.rows import (
+    MAX_FLAKY,
+    CompletenessLine,
+    NoteCount,
+    RunDetail,
+    RunRow,
+    Rows,
+    Source,
+    matrix,
+    totals_of,
+)
 from seatrial.runs import Case, Experiment, Run
 from seatrial.store import Cell, RunFilter, RunNotes, RunSummary, Store, Totals
 from seatrial.trajectory.completeness import Completeness
 
 RUNS_AT_ONCE = 500
+CHECKED_RUNS = 10_000
+"""So many runs are read whole to see whether any is damaged, which takes a second; of more, those that did not pass."""
+RECORD_DAMAGED = "record_damaged"
 DETAILS_AT_ONCE = 100
 """Runs whose transcripts are in memory together."""
 NOTES_OF_A_RUN = 100
 """Notes of one run that a report can have, the most serious first; all are counted."""
 
 
-def stored_report(store: Store, reference: str) -> Report:
+def stored_report(store: Store, reference: str, *, just_run: bool = False) -> Report:
     """The report on an experiment of a store, however it is named; see `Store.resolve_experiment`."""
-    return report_on(stored(store, store.resolve_experiment(reference)))
+    return report_on(stored(store, store.resolve_experiment(reference), just_run=just_run))
 
 
-def stored(store: Store, experiment: Experiment) -> Source:
-    """An experiment of a store, to be reported. Its rows are read anew each time they are asked for."""
+def stored(store: Store, experiment: Experiment, *, just_run: bool = False) -> Source:
+    """An experiment of a store, to be reported. Its rows are read anew each time they are asked for.
+
+    A run of which any part cannot be read any more is errored, whatever was said of it before. What this process has
+    just written (`just_run`), and experiments of more than `CHECKED_RUNS` runs, are not looked through for that.
+    """
+    experiment_id = experiment.experiment_id
+    damaged = frozenset() if just_run else _damaged(store, experiment_id)
 
     def rows(*, agent: str | None = None, detailed: bool = False) -> Iterator[RunRow]:
         where = RunFilter(agents=frozenset({agent} if agent is not None else ()))
         limit = DETAILS_AT_ONCE if detailed else RUNS_AT_ONCE
         page = store.runs(experiment.experiment_id, where, limit=limit)
         while page:
+            page = [_errored(summary) if summary.run_id in damaged else summary for summary in page]
             yield from _detailed(store, experiment, page) if detailed else map(_row, page)
             if len(page) < limit:
                 return
             page = store.runs(experiment.experiment_id, where, after=page[-1].key, limit=limit)
 
-    experiment_id = experiment.experiment_id
-    counts = _StoredCounts(store, experiment_id)
+    # The store has counted what was written, and cannot know what was damaged later.
+    counts = _RowCounts(rows) if damaged else _StoredCounts(store, experiment_id)
     return Source(experiment, rows, counts, store.grader_counts(experiment_id), store.note_totals(experiment_id))
 
 
@@ -60,6 +80,40 @@ class _StoredCounts:
 
     def add_examples(self, cells: list[Cell]) -> None:
         self._store.add_examples(self._experiment_id, cells)
+
+
+class _RowCounts:
+    """The same, counted by going over the rows."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def totals(self) -> Totals:
+        return totals_of(self._rows())
+
+    def cells(self, agent: str) -> list[Cell]:
+        return [cells[agent] for _, cells in matrix(self._rows(agent=agent))]
+
+    def add_examples(self, cells: list[Cell]) -> None:
+        del cells  # they have them
+
+
+def _damaged(store: Store, experiment_id: str) -> Collection[str]:
+    """The runs that cannot be read whole any more."""
+    count = sum(agent.runs for agent in store.totals(experiment_id, flaky=0).agents)
+    if count > CHECKED_RUNS:
+        return frozenset()
+    return frozenset(
+        run.run_id
+        for run in store.whole_runs(experiment_id)
+        if run.fault is not None and run.fault.error_class == RECORD_DAMAGED
+    )
+
+
+def _errored(summary: RunSummary) -> RunSummary:
+    return msgspec.structs.replace(
+        summary, status="errored", outcome="errored", score=None, error_class=RECORD_DAMAGED, calls=None
+    )
 
 
 _NOTHING_NOTED = RunNotes(None, [], {})

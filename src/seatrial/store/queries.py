@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar, get_args
 
 import msgspec
@@ -297,10 +297,17 @@ def _run(row: sa.Row[Any], documents: _Documents, parts: dict[str, list[bytes]])
         # What is missing is no less damage than what is broken: a call that was made must not be gone unnoticed.
         if len(parts[name]) != count:
             raise SeatrialError("damaged", f"it has {len(parts[name])} of {count} {name}")
-    data = wire.decode(row.data, rows.RUN_DATA)
-    stored, reading = documents.reading(row.id), None
-    if stored is not None:
-        reading = rows.read(stored, _decoded(parts["notes"], rows.NOTE))
+    with _part("data"):
+        data = wire.decode(row.data, rows.RUN_DATA)
+    with _part("grade"):
+        grade = wire.decode(row.grade, rows.GRADE) if row.grade is not None else None
+    noted = _decoded(parts["notes"], rows.NOTE, "note")
+    reading = None
+    with _part("reading"):
+        stored = documents.reading(row.id)
+        if stored is not None:
+            reading = rows.read(stored, noted)
+    if reading is not None:
         if data.completeness is not None and data.completeness.level == "none":
             reading.answer_only = True  # earlier versions did not store it
     return Run(
@@ -309,14 +316,14 @@ def _run(row: sa.Row[Any], documents: _Documents, parts: dict[str, list[bytes]])
         key=RunKey(row.agent, row.case_id, row.trial),
         status=row.status,
         reading=reading,
-        steps=_decoded(parts["steps"], rows.STEP),
+        steps=_decoded(parts["steps"], rows.STEP, "step"),
         steps_source=data.steps_source,
         reported=data.reported,
         completeness=data.completeness,
-        attempts=_decoded(parts["attempts"], rows.ATTEMPT),
+        attempts=_decoded(parts["attempts"], rows.ATTEMPT, "attempt"),
         fault=data.fault,
-        verdicts=_decoded(parts["verdicts"], rows.VERDICT),
-        grade=wire.decode(row.grade, rows.GRADE) if row.grade is not None else None,
+        verdicts=_decoded(parts["verdicts"], rows.VERDICT, "verdict"),
+        grade=grade,
         started_at=row.started_at,
         duration_ms=row.duration_ms,
         metadata=data.metadata,
@@ -485,8 +492,23 @@ def _damaged(row: sa.Row[Any], error: Exception) -> Run:
     )
 
 
-def _decoded(parts: list[bytes], decoder: msgspec.json.Decoder[T]) -> list[T]:
-    return [wire.decode(data, decoder) for data in parts]
+@contextmanager
+def _part(name: str) -> Iterator[None]:
+    """Say which part of a run cannot be read."""
+    try:
+        yield
+    except (SeatrialError, TypeError, ValueError) as error:
+        raise SeatrialError("damaged", f"its {name} cannot be read: {error}") from error
+
+
+def _decoded(parts: list[bytes], decoder: msgspec.json.Decoder[T], name: str) -> list[T]:
+    found: list[T] = []
+    for number, data in enumerate(parts, 1):
+        try:
+            found.append(wire.decode(data, decoder))
+        except (SeatrialError, TypeError, ValueError) as error:
+            raise SeatrialError("damaged", f"its {name} {number} cannot be read: {error}") from error
+    return found
 
 
 def _parts(connection: sa.Connection, table: sa.Table, numbers: list[int]) -> defaultdict[int, list[bytes]]:

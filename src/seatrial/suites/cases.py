@@ -196,13 +196,21 @@ def _read_python(target: str, arguments: Mapping[str, Any], directory: Path, pro
     function = load_target(target, directory)
     place = problems.place(("from",))
     number = 0
-    try:
-        for item in function(**arguments):
-            number += 1
+    items: Iterator[Any] | None = None
+    while True:
+        try:
+            items = iter(function(**arguments)) if items is None else items
+            item = next(items)
             # What was built by hand may hold anything, and its author may go on changing it.
-            yield Record(msgspec.to_builtins(item) if isinstance(item, Case | dict) else item, number, place)
-    except Exception as error:
-        # The function is the suite author's, and may raise anything.
-        raise SeatrialError(
-            "invalid_config", f"`{target}` raised {type(error).__name__} at case {number + 1}: {error}"
-        ) from error
+            value = msgspec.to_builtins(item) if isinstance(item, Case | dict) else item
+        except StopIteration:
+            return
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            # The function is the suite author's, and may raise anything, sys.exit() included.
+            raise SeatrialError(
+                "invalid_config", f"`{target}` raised {type(error).__name__} at case {number + 1}: {error}"
+            ) from error
+        number += 1
+        yield Record(value, number, place)
