@@ -75,16 +75,18 @@ agents:
     target: my_agent:answer
     infrastructure_errors: [openai.APIConnectionError, builtins.ConnectionError]
     faults:
-      agent_signal: infrastructure
+      agent_timeout: agent
 ```
 
-A class that does not exist is an error before anything runs, and Seatrial's own cannot be moved. What a suite decided
+A class that does not exist, or that none of the agents can have (`agent_signal` for a function), is an error before
+anything runs, and Seatrial's own cannot be moved. What a suite decided
 is stored with the run, as `moved_to`.
 
 An agent that is a Python function can also say it itself, with `raise seatrial.InfrastructureError("...")`.
-`infrastructure_errors` names exceptions by their module and class; nothing is imported for it. Subclasses count, and so
-does an exception that was raised from one of them (`raise ... from error`). One that was raised while another
-one was handled does not. Of an exception group, every exception must be one of them.
+`infrastructure_errors` names exceptions by their module and class. They are imported before anything runs: one that
+does not exist, or is not an exception class, is an error. Subclasses count, and so
+does an exception that was raised from one of them (`raise ... from error`). One that was raised
+while another one was handled does not. Of an exception group, every exception must be one of them.
 
 ## Classes of older stores
 

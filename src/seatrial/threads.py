@@ -112,7 +112,7 @@ class Threads:
             if isinstance(error, StopIteration):
                 raise RuntimeError(f"the function raised StopIteration: {error}")
             raise error
-        return cast(T, value)
+        return cast("T", value)
 
     def close(self) -> None:
         """Let the threads go that have nothing to do, and the others when they are done."""

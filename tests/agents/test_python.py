@@ -386,7 +386,6 @@ def agent(instruction): raise Shy
         ("raise ConnectionError", ["builtins.ConnectionError"], "infrastructure_error"),
         ("raise ConnectionResetError", ["builtins.ConnectionError"], "infrastructure_error"),
         ("raise OSError", ["builtins.ConnectionError"], "agent_exception"),
-        ("raise ConnectionError", ["other.ConnectionError", "not_installed.Error"], "agent_exception"),
         ("raise Wrapped from ConnectionError()", ["builtins.ConnectionError"], "infrastructure_error"),
         ("try: raise ConnectionError\n except ConnectionError: raise Wrapped", ["builtins.OSError"], "agent_exception"),
         ("raise ExceptionGroup('', [OSError(), TimeoutError()])", ["builtins.OSError"], "infrastructure_error"),
@@ -407,6 +406,13 @@ def test_an_exception_is_the_agents_doing_unless_it_or_the_suite_says_otherwise(
             return await agent.run(a_request(), lambda event: None)
 
     assert error_class(asyncio.run(play())) == expected
+
+
+@pytest.mark.parametrize("name", ["not_installed.Error", "json.dumps", "builtins.NoSuchError"])
+def test_an_agent_whose_infrastructure_errors_do_not_exist_cannot_be_used(folder: Path, name: str) -> None:
+    with pytest.raises(SeatrialError, match=name) as caught:
+        an_agent(folder, "def agent(p): return 'x'", infrastructure_errors=[name])
+    assert caught.value.code == "invalid_config"
 
 
 def test_groups_that_hold_each_other_deeply_are_the_agents_doing(folder: Path) -> None:

@@ -219,7 +219,9 @@ FUNCTIONS = {
         "the id `a` is taken (by a case in shop.suite.yaml:3:5)"
     ),
     "def make(): raise SystemExit(0)": "`MODULE:make` raised SystemExit at case 1: 0",
-    "def make():\n    yield {'instruction': 'x'}\n    raise GeneratorExit": "`MODULE:make` raised GeneratorExit at case 2: ",
+    "def make():\n    yield {'instruction': 'x'}\n    raise GeneratorExit": (
+        "`MODULE:make` raised GeneratorExit at case 2: "
+    ),
     "raise SystemExit(0)": "`MODULE` cannot be imported: SystemExit: 0",
     "raise GeneratorExit": "`MODULE` cannot be imported: GeneratorExit: ",
     "def make(): return [3]": "this must be a mapping, not a whole number",

@@ -451,21 +451,21 @@ cases:
 def test_a_suite_and_an_agent_say_whose_fault_a_class_is_and_the_agent_counts_first(tmp_path: Path, blame: str) -> None:
     other = "agent" if blame == "infrastructure" else "infrastructure"
     text = f"""\
-faults: {{agent_timeout: {blame}, agent_5xx: {blame}}}
+faults: {{agent_timeout: {blame}, agent_bad_response: {blame}}}
 agents:
-  mine: {{kind: python, target: "agent:answer", faults: {{agent_5xx: {other}}}}}
+  mine: {{kind: python, target: "agent:answer", faults: {{agent_bad_response: {other}}}}}
   other: {{kind: python, target: "agent:answer", infrastructure_errors: [openai.APIError]}}
 {CASE}"""
     suite = load(tmp_path, text)
-    assert suite.fault_rules("mine").moved == {"agent_timeout": blame, "agent_5xx": other}
-    assert suite.fault_rules("other").moved == {"agent_timeout": blame, "agent_5xx": blame}
+    assert suite.fault_rules("mine").moved == {"agent_timeout": blame, "agent_bad_response": other}
+    assert suite.fault_rules("other").moved == {"agent_timeout": blame, "agent_bad_response": blame}
 
 
 @pytest.mark.parametrize(
     ("faults", "said"),
     [
         ("{agent_timout: agent}", "unknown class of fault `agent_timout` (did you mean `agent_timeout`?)"),
-        ("{agent_5xx: me}", "`agent_5xx` must be one of `agent`, `infrastructure`, not `me`"),
+        ("{agent_timeout: me}", "`agent_timeout` must be one of `agent`, `infrastructure`, not `me`"),
         ("{internal_error: agent}", "`internal_error` cannot be moved: it is never the agent's doing"),
         ("{transport_error: agent}", "no fault has the class `transport_error` any more"),
     ],
@@ -479,6 +479,33 @@ def test_a_class_of_fault_that_cannot_be_moved_is_told_with_the_nearest_one(
     (problem,) = problems_of(tmp_path, text)
     assert said in problem
     assert problem.startswith("shop.suite.yaml:1:")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("nosuch.Error", "there is no exception `nosuch.Error`: `nosuch` cannot be imported: ModuleNotFoundError"),
+        ("builtins.ConectionError", "`builtins` has no `ConectionError` (did you mean `ConnectionError`?)"),
+        ("json.JSONDecoder", "`json.JSONDecoder` is not an exception class (name an exception with its module"),
+        ("json.dumps", "`json.dumps` is not an exception class"),
+        ("json.nosuch.Error", "there is no exception `json.nosuch.Error`"),
+    ],
+)
+@pytest.mark.parametrize("asked", ["run_python", "import_agents"])
+def test_an_exception_that_is_none_is_told_with_its_line(tmp_path: Path, name: str, said: str, asked: str) -> None:
+    module = f"agent_{abs(hash(tmp_path))}"  # a module of this process keeps its name
+    (tmp_path / f"{module}.py").write_text("def answer(prompt): return 'x'")
+    mine = f"{{kind: python, target: '{module}:answer', infrastructure_errors: [builtins.OSError, {name}]}}"
+    (problem,) = problems_of(tmp_path, f"agents:\n  mine: {mine}\n{CASE}", **{asked: True})
+    assert problem.startswith("shop.suite.yaml:2:")
+    assert said in problem
+
+
+def test_exceptions_of_the_suites_own_modules_and_in_classes_are_found(tmp_path: Path) -> None:
+    (tmp_path / "errors_of_mine.py").write_text("class Client:\n    class Busy(Exception): pass")
+    (tmp_path / "agent_with_errors.py").write_text("def answer(prompt): return 'x'")
+    mine = "{kind: python, target: 'agent_with_errors:answer', infrastructure_errors: [errors_of_mine.Client.Busy]}"
+    assert load(tmp_path, f"agents:\n  mine: {mine}\n{CASE}", import_agents=True).agents
 
 
 def test_an_exception_that_is_named_without_its_module_is_told(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ class PythonConfig(AgentFields, tag_field="kind", tag="python"):
     """`package.module:function`, importable from the suite file's directory."""
     infrastructure_errors: list[ExceptionName] = []
     """Exceptions that are not the agent's doing: `openai.APIConnectionError`. Their subclasses, and exceptions raised
-    from them, count too."""
+    from them, count too. They are imported before anything runs: one that does not exist is an error."""
 
 
 class StreamConfig(AgentFields, tag_field="kind", tag="stream"):

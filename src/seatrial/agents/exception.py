@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import traceback
-from collections.abc import Collection
 from pathlib import Path
 from types import TracebackType
 
 import seatrial
 from seatrial.agents.excerpt import MAX_DETAIL
-from seatrial.errors import InfrastructureError, lacking
+from seatrial.errors import InfrastructureError, SeatrialError, lacking
 from seatrial.runs import Fault
+from seatrial.target import load_target
 from seatrial.world.grant import RunGrant
 
 MAX_TRACEBACK = 16_000
@@ -19,11 +18,33 @@ MAX_TRACEBACK = 16_000
 MAX_CAUSES = 20
 """How far the causes of an exception, and groups in groups, are followed: causes may form a circle."""
 
+_NAME_ONE = "name an exception with its module, such as `openai.APIConnectionError`, that can be imported here"
 _OURS = str(Path(seatrial.__file__).parent)
 
 
+def exception_class(name: str, directory: Path) -> type[BaseException]:
+    """The exception that a suite names as `package.module.Class`. Raises `SeatrialError` when there is none."""
+    first: SeatrialError | None = None
+    parts = name.split(".")
+    # A class may stand in another one, so that not all but the last part is the module.
+    for cut in range(len(parts) - 1, 0, -1):
+        try:
+            found = load_target(f"{'.'.join(parts[:cut])}:{'.'.join(parts[cut:])}", directory)
+        except SeatrialError as error:
+            first = first or error
+            continue
+        if isinstance(found, type) and issubclass(found, BaseException):
+            return found
+        raise SeatrialError("invalid_config", f"`{name}` is not an exception class", hint=_NAME_ONE)
+    why = "it has no module" if first is None else first.message
+    hint = _NAME_ONE if first is None or first.hint is None else first.hint
+    raise SeatrialError("invalid_config", f"there is no exception `{name}`: {why}", hint=hint)
+
+
 def exception_fault(
-    error: BaseException, grant: RunGrant | None = None, infrastructure_errors: Collection[str] = ()
+    error: BaseException,
+    grant: RunGrant | None = None,
+    infrastructure_errors: tuple[type[BaseException], ...] = (),
 ) -> Fault:
     """The fault of an exception, with the traceback from the agent's first line on, and without the run's token."""
     told = traceback.TracebackException(type(error), error, _theirs(error.__traceback__))
@@ -42,7 +63,7 @@ def exception_fault(
     return Fault(error_class, head[:MAX_DETAIL], detail=text)
 
 
-def is_infrastructure(error: BaseException, names: Collection[str], depth: int = MAX_CAUSES) -> bool:
+def is_infrastructure(error: BaseException, kinds: tuple[type[BaseException], ...], depth: int = MAX_CAUSES) -> bool:
     """Whether an exception is none of the agent's doing: it, or what it was raised from, is of a named class.
 
     Only `raise ... from error` counts as a cause: an exception that came up while another was handled may have nothing
@@ -50,23 +71,11 @@ def is_infrastructure(error: BaseException, names: Collection[str], depth: int =
     """
     if depth <= 0:
         return False
-    if any(_is_named(kind, names) for kind in type(error).__mro__):
+    if isinstance(error, (InfrastructureError, *kinds)):
         return True
     if isinstance(error, BaseExceptionGroup):
-        return all(is_infrastructure(each, names, depth - 1) for each in error.exceptions)
-    return error.__cause__ is not None and is_infrastructure(error.__cause__, names, depth - 1)
-
-
-def _is_named(kind: type, names: Collection[str]) -> bool:
-    if kind is InfrastructureError or f"{kind.__module__}.{kind.__qualname__}" in names:
-        return True
-    # A class may be public under another name than that of where it is defined. Nothing is imported for it: an
-    # exception that was raised comes from a module that is loaded.
-    for name in names:
-        module, _, attribute = name.rpartition(".")
-        if module in sys.modules and vars(sys.modules[module]).get(attribute) is kind:
-            return True
-    return False
+        return all(is_infrastructure(each, kinds, depth - 1) for each in error.exceptions)
+    return error.__cause__ is not None and is_infrastructure(error.__cause__, kinds, depth - 1)
 
 
 def _theirs(frames: TracebackType | None) -> TracebackType | None:

@@ -15,7 +15,7 @@ from seatrial import wire
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.calling import Calling
 from seatrial.agents.config import MAX_RESPONSE_BYTES, PythonConfig
-from seatrial.agents.exception import exception_fault
+from seatrial.agents.exception import exception_class, exception_fault
 from seatrial.agents.limit import time_limit
 from seatrial.agents.objects import check_size, to_json_values
 from seatrial.agents.off_loop import off_loop
@@ -66,7 +66,7 @@ class PythonAgent:
         self._is_async = _is_async(self._function)
         self._proxy = proxy if self._calling.needs_grant else None
         self._timeout_s = timeout_s
-        self._infrastructure_errors = frozenset(config.infrastructure_errors)
+        self._infrastructure_errors = tuple(exception_class(name, directory) for name in config.infrastructure_errors)
         self._threads: Threads | None = None
         self._timer = SharedTimer()
 

@@ -1,8 +1,8 @@
 """A small process that ends a command which has become deaf to Ctrl-C and SIGTERM.
 
-A call to C that keeps Python's interpreter lock (a regular expression that backtracks, in a function of the user's) lets
-no other Python code of its process run, the thread that takes signals included. Only Python's handler in C still works,
-which writes a byte into a socket. This process shares the socket's other end and sees that the byte is not taken.
+A call to C that keeps Python's interpreter lock (a regular expression that backtracks, in a function of the user's)
+lets no other Python code of its process run, the thread that takes signals included. Only Python's handler in C still
+works, which writes a byte into a socket. This process shares the other end, and sees that the byte is not taken.
 
 This file is started as a script, by a Python without the packages of any environment: it imports what is light. It
 ends with its parent, however that ends, and kills nothing else.

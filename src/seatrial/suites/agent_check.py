@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
@@ -18,6 +18,7 @@ from seatrial.agents.config import (
     StreamConfig,
     SubAgent,
 )
+from seatrial.agents.exception import exception_class
 from seatrial.agents.placeholders import ONE_CASE, PLACEHOLDERS, used
 from seatrial.errors import SeatrialError
 from seatrial.formats import FORMATS
@@ -39,11 +40,13 @@ def check_agent(
     problems: Problems,
     *,
     run_python: bool = False,
+    import_errors: bool = False,
 ) -> None:
-    """Tell everything that is wrong with one agent; with `run_python`, also whether its target can be imported."""
+    """Tell everything that is wrong with one agent; with `run_python`, also whether its target can be imported, and
+    with it or `import_errors` whether the exceptions can that it names."""
     if not _NAME.fullmatch(name):
         problems.add((), f"{quoted(name)} cannot be an agent's name", "use letters, digits, `.`, `_` and `-`")
-    check_faults(config.faults, problems.within(("faults",)))
+    check_faults(config.faults, {name: config}, problems.within(("faults",)))
     if config.tool_access == "world" and (kind := _without_proxy(config)) is not None:
         problems.add(
             ("tool_access",),
@@ -71,11 +74,23 @@ def check_agent(
         _check_cli(config, directory, variables, problems)
     elif isinstance(config, ReplayConfig):
         _check_replay(config, directory, variables, problems)
-    elif isinstance(config, PythonConfig) and run_python:
+    elif isinstance(config, PythonConfig):
+        _check_python(config, directory, problems, run_python=run_python, import_errors=import_errors)
+
+
+def _check_python(
+    config: PythonConfig, directory: Path, problems: Problems, *, run_python: bool, import_errors: bool
+) -> None:
+    if run_python:
         try:
             load_target(config.target, directory)
         except SeatrialError as error:
             problems.add(("target",), error.message, error.hint)
+    for index, name in enumerate(config.infrastructure_errors if run_python or import_errors else ()):
+        try:
+            exception_class(name, directory)
+        except SeatrialError as error:
+            problems.add(("infrastructure_errors", index), error.message, error.hint)
 
 
 def _without_proxy(config: AgentConfig) -> str | None:
@@ -89,8 +104,22 @@ def _without_proxy(config: AgentConfig) -> str | None:
     return None
 
 
-def check_faults(faults: Mapping[str, str], problems: Problems) -> None:
-    """Tell every class of fault that does not exist, or that is not the suite's to decide."""
+_KINDS_OF_FAULT = {
+    **dict.fromkeys(("agent_exception", "infrastructure_error"), (PythonConfig,)),
+    **dict.fromkeys(("agent_exit", "agent_signal", "agent_output_missing", "agent_not_started"), (CliConfig,)),
+    **dict.fromkeys(
+        (
+            *("agent_5xx", "agent_4xx", "auth_failed", "rate_limited", "agent_unavailable", "agent_redirected"),
+            *("agent_unreachable", "connection_lost", "answer_cut_off"),
+        ),
+        (HttpConfig, StreamConfig),
+    ),
+}
+"""Which agents can have a fault of a class, where not all can. A replay may have any that was recorded."""
+
+
+def check_faults(faults: Mapping[str, str], agents: Mapping[str, AgentConfig], problems: Problems) -> None:
+    """Tell every class of fault that does not exist, that is not the suite's to decide, or that no agent can have."""
     for name in faults:
         if name not in FAULT_CLASSES:
             problems.add((name,), f"unknown class of fault {quoted(name)}", meant(name, MOVABLE))
@@ -98,6 +127,23 @@ def check_faults(faults: Mapping[str, str], problems: Problems) -> None:
             problems.add((name,), f"no fault has the class `{name}` any more", FAULT_CLASSES[name].meaning)
         elif name not in MOVABLE:
             problems.add((name,), f"`{name}` cannot be moved: it is never the agent's doing")
+        elif agents and not any(_may_have(config, name) for config in agents.values()):
+            idle = ", ".join(f"`{agent}` (kind {config.__struct_config__.tag})" for agent, config in agents.items())
+            problems.add((name,), f"`{name}` does nothing here: no fault of {idle} has this class")
+
+
+def _may_have(config: AgentConfig, fault: str) -> bool:
+    return isinstance(config, (ReplayConfig, *_KINDS_OF_FAULT.get(fault, (type(config),))))
+
+
+def check_timeouts(timeouts: Iterable[str], agents: Mapping[str, AgentConfig], problems: Problems) -> None:
+    """Tell every limit of a suite that no agent of it goes by."""
+    connecting = {name: config for name, config in agents.items() if isinstance(config, HttpConfig | StreamConfig)}
+    if agents and "connect_s" in timeouts and not connecting:
+        problems.add(("connect_s",), "`connect_s` does nothing here: no agent of the suite is connected to")
+    for key in ("read_s", "run_s"):
+        if agents and key in timeouts and all(isinstance(config, ReplayConfig) for config in agents.values()):
+            problems.add((key,), f"`{key}` does nothing here: all agents are replays, and none is waited for")
 
 
 def check_judge(config: ModelConfig, variables: Mapping[str, str], problems: Problems) -> None:
@@ -273,8 +319,9 @@ def _check_replay(config: ReplayConfig, directory: Path, variables: Mapping[str,
             problems.add(("path",), f"there is no file or directory {quoted(config.path)}")
         if config.agent is not None:
             problems.add(("agent",), "`agent` chooses among the runs of an `experiment`, and here is a `path`")
-    if config.timeout_s is not None:
-        problems.add(("timeout_s",), "`timeout_s` does nothing in a replay", "`run_timeout_s` is the deadline of a run")
+    for key in ("timeout_s", "run_timeout_s"):
+        if getattr(config, key) is not None:
+            problems.add((key,), f"`{key}` does nothing in a replay: no agent is waited for", "leave it out")
     if config.format is not None and config.experiment is not None:
         problems.add(("format",), "`format` is for the records of a `path`, and here is an `experiment`")
     elif config.format is not None:

@@ -23,7 +23,7 @@ from seatrial.suites.suite import Grading
 from seatrial.suites.world_seed import WorldSeed
 from seatrial.target import load_target
 
-FOR_AGENTS = ("input", "messages", "files")
+FOR_AGENTS = ("input", "messages", "files", "timeout_s")
 """The keys of a case that are there for agents."""
 
 _NOT_BUILT = "is not supported yet: there is no simulated world, and nothing would act on it"
@@ -31,6 +31,8 @@ _HINTS = {
     ("cli", "input"): "only `batch: true` sends it to a program",
     ("cli", "messages"): "only `batch: true` sends it to a program",
     ("cli", "files"): "name `{FILES}` in its `command`",
+    ("cli", "timeout_s"): "a batch has one limit for all its cases, its own `timeout_s`",
+    ("replay", "timeout_s"): "in a replay, no agent is waited for",
 }
 
 
@@ -109,7 +111,8 @@ class CaseCheck:
         if idle:
             kinds = [str(config.__struct_config__.tag) for config in self._agents.values()]
             hint = next((_HINTS[kind, key] for kind in kinds if (kind, key) in _HINTS), None)
-            message = f"`{key}` of the case `{case.id}` reaches no agent: it is not taken by {', '.join(idle)}"
+            acts = "has no effect" if key == "timeout_s" else "reaches no agent"
+            message = f"`{key}` of the case `{case.id}` {acts}: it is not taken by {', '.join(idle)}"
             self._tell_once(source, (key,), message, hint, problems)
 
     def _taken_by(self, name: str, config: AgentConfig) -> frozenset[str]:
@@ -163,20 +166,21 @@ def check_models(graders: Sequence[SoundGrader], path: KeyPath, problems: Proble
 def taken_keys(config: AgentConfig, import_from: Path | None) -> frozenset[str]:
     """Which of the keys that are there for agents one takes. Without `import_from`, a function may take them all."""
     if isinstance(config, HttpConfig | StreamConfig):
-        return frozenset({"input", "messages"})
+        return frozenset({"input", "messages", "timeout_s"})
     if isinstance(config, CliConfig) and not config.batch:
         try:
             names = {name for argument in argv(config.command) for name in used(argument)}
         except ValueError:
             return frozenset(FOR_AGENTS)
-        return frozenset({"files"} if "FILES" in names else ())
+        return frozenset({"files", "timeout_s"} if "FILES" in names else {"timeout_s"})
     if isinstance(config, PythonConfig) and import_from is not None:
         try:
-            return Calling(load_target(config.target, import_from), import_from).case_keys
+            return Calling(load_target(config.target, import_from), import_from).case_keys | {"timeout_s"}
         except SeatrialError:
             return frozenset(FOR_AGENTS)  # told where it is started
-    # A replay has what its agent was given, and a batch is sent everything.
-    return frozenset(FOR_AGENTS)
+    # A replay has what its agent was given, and a batch is sent everything; but neither waits for a single case.
+    has_deadlines = isinstance(config, PythonConfig)
+    return frozenset(FOR_AGENTS if has_deadlines else set(FOR_AGENTS) - {"timeout_s"})
 
 
 def unsupported_world(problems: Problems) -> None:

@@ -16,7 +16,7 @@ import msgspec
 from seatrial.agents.config import AgentConfig
 from seatrial.models.config import ModelConfig
 from seatrial.runs import Case
-from seatrial.suites.agent_check import check_agent, check_faults, check_judge, check_variables
+from seatrial.suites.agent_check import check_agent, check_faults, check_judge, check_timeouts, check_variables
 from seatrial.suites.case_check import CaseCheck, check_models, unsupported_world
 from seatrial.suites.cases import case_format, checked_cases
 from seatrial.suites.graders import GraderKinds, SoundGrader, check_graders, registered
@@ -86,9 +86,13 @@ def build_suite(
         if agent is not None:
             known_agents[name] = agent
             here = problems.within(("agents", name))
-            check_agent(name, agent, directory, variables, here, run_python=run_python)
+            check_agent(name, agent, directory, variables, here, run_python=run_python, import_errors=import_agents)
+    # Where one agent is wrong, what it would take is not known.
+    sound_agents = known_agents if isinstance(agents, dict) and len(known_agents) == len(agents) else {}
     if isinstance(plain.get("faults"), dict):
-        check_faults(plain["faults"], problems.within(("faults",)))
+        check_faults(plain["faults"], sound_agents, problems.within(("faults",)))
+    if isinstance(plain.get("timeouts"), dict):
+        check_timeouts(plain["timeouts"], sound_agents, problems.within(("timeouts",)))
     judge = _converted(plain.get("judge"), ModelConfig)
     if judge is not None:
         check_judge(judge, variables, problems.within(("judge",)))
@@ -106,8 +110,7 @@ def build_suite(
         )
     entries = _entries(plain.get("cases"), problems)
     check = CaseCheck(
-        # Where one agent is wrong, what it would take is not known.
-        known_agents if isinstance(agents, dict) and len(known_agents) == len(agents) else {},
+        sound_agents,
         sound,
         kinds,
         directory,
