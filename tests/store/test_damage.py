@@ -61,7 +61,6 @@ PARTS: dict[str, Callable[[], sa.Executable]] = {
     "a verdict of another shape": lambda: (
         sa.update(schema.verdicts).where(schema.verdicts.c.run == number_of("run-2")).values(data=b"[1, 2]")
     ),
-    "verdicts that are missing": lambda: sa.delete(schema.verdicts).where(schema.verdicts.c.run == number_of("run-2")),
     "an attempt that is no JSON": lambda: (
         sa.update(schema.attempts).where(schema.attempts.c.run == number_of("run-2")).values(data=b'{"number": ')
     ),

@@ -496,7 +496,9 @@ def test_an_exception_that_is_none_is_told_with_its_line(tmp_path: Path, name: s
     module = f"agent_{abs(hash(tmp_path))}"  # a module of this process keeps its name
     (tmp_path / f"{module}.py").write_text("def answer(prompt): return 'x'")
     mine = f"{{kind: python, target: '{module}:answer', infrastructure_errors: [builtins.OSError, {name}]}}"
-    (problem,) = problems_of(tmp_path, f"agents:\n  mine: {mine}\n{CASE}", **{asked: True})
+    text = f"agents:\n  mine: {mine}\n{CASE}"
+    imports = asked == "import_agents"
+    (problem,) = problems_of(tmp_path, text, run_python=not imports, import_agents=imports)
     assert problem.startswith("shop.suite.yaml:2:")
     assert said in problem
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from seatrial.graders.grader import Finding, Subject
-from seatrial.trajectory.claims import known_calls, what_is_missing, what_to_do
+from seatrial.trajectory.claims import CALLS_UNKNOWN, known_calls, what_is_missing, what_to_do
 from seatrial.trajectory.completeness import CALLS_NOT_LISTED, Basis, Completeness
 from seatrial.trajectory.step import Step
 from seatrial.transcript import Note
@@ -13,6 +13,7 @@ from seatrial.transcript import Note
 BasisWanted: TypeAlias = Literal["any", "observed"]
 """`observed`: calls that only the agent reports are not enough."""
 
+_NOT_OBSERVED = "calls_not_observed"
 _OBSERVE = "run the agent behind the tool proxy or the model proxy"
 _ONLY_OBSERVED = f"{_OBSERVE}, and declare `tool_access: world` if it has no other tools than those of the world"
 
@@ -58,7 +59,7 @@ def based(reason: str, basis: Basis) -> str:
 def calls_unknown(reason: str, known: Completeness) -> Finding:
     """The finding of a grader that knows too little of the calls to say either way."""
     reasons = [based(f"{reason}: {what_is_missing(known)}.", known.basis), to_do(what_to_do(known))]
-    return Finding(judgement="errored", reasons=reasons, basis=known.basis)
+    return Finding(judgement="errored", reasons=reasons, code=CALLS_UNKNOWN, basis=known.basis)
 
 
 def not_observed(subject: Subject, wanted: BasisWanted) -> Finding | None:
@@ -67,7 +68,8 @@ def not_observed(subject: Subject, wanted: BasisWanted) -> Finding | None:
     if wanted == "any" or known.basis == "observed" or subject.run.observed:
         return None
     reason = based("the grader asks for observed calls, and only the agent reports calls of this run.", known.basis)
-    return Finding(judgement="errored", reasons=[reason, to_do(_OBSERVE)], basis=known.basis)
+    reasons = [reason, to_do(_OBSERVE)]
+    return Finding(judgement="errored", reasons=reasons, code=_NOT_OBSERVED, basis=known.basis)
 
 
 def passed_by_report(found: Finding, wanted: BasisWanted) -> Finding:
@@ -78,6 +80,7 @@ def passed_by_report(found: Finding, wanted: BasisWanted) -> Finding:
     return Finding(
         judgement="errored",
         reasons=[*found.reasons, reason, to_do(_ONLY_OBSERVED)],
+        code=_NOT_OBSERVED,
         details=found.details,
         basis="reported",
     )

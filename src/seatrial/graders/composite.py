@@ -91,7 +91,7 @@ class Composite(Grader):
 
     def _conclude(self, verdicts: list[Verdict]) -> Finding:
         if all(verdict.judgement == "skipped" for verdict in verdicts):
-            return skipped("every grader in it was skipped", *_reasons(verdicts, "skipped"))
+            return skipped("every grader in it was skipped", *_reasons(verdicts, "skipped"), code=verdicts[0].code)
         absent = [verdict for verdict in verdicts if verdict.judgement in ("errored", "skipped")]
         count = sum(verdict.judgement == "passed" for verdict in verdicts)
         arithmetic = f"{count} of {len(verdicts)} graders passed"
@@ -112,7 +112,9 @@ class Composite(Grader):
             passed = None  # the score that `min_score` is held against is not known
         judgement: Judgement = "errored" if passed is None else "passed" if passed else "failed"
         told = [reason for word in ("failed", "errored", "skipped") for reason in _reasons(verdicts, word)]
-        return Finding(judgement=judgement, score=score, reasons=[f"{arithmetic} (rule {self.rule})", *told])
+        code = absent[0].code if judgement == "errored" and absent else ""
+        reasons = [f"{arithmetic} (rule {self.rule})", *told]
+        return Finding(judgement=judgement, score=score, reasons=reasons, code=code)
 
 
 def _whole(verdict: Verdict) -> Verdict:

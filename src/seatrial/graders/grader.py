@@ -43,6 +43,8 @@ class Finding(msgspec.Struct, kw_only=True):
     """0 to 1. When absent, 1 for passed and 0 for failed."""
     reasons: list[str] = []
     """Sentences that show the arithmetic."""
+    code: str = ""
+    """Why it errored or was skipped, in a word of letters and `_`."""
     evidence: list[str] = []
     """JSON pointers into the run: `/answer`, `/messages/3`, `/steps/0`."""
     details: Any = None
@@ -133,11 +135,11 @@ def passed_if(condition: bool, *reasons: str, score: float | None = None, eviden
     )
 
 
-def errored(*reasons: str) -> Finding:
+def errored(*reasons: str, code: str = "grader_errored") -> Finding:
     """The finding of a grader that could not run."""
-    return Finding(judgement="errored", reasons=list(reasons))
+    return Finding(judgement="errored", reasons=list(reasons), code=code)
 
 
-def skipped(*reasons: str) -> Finding:
+def skipped(*reasons: str, code: str = "grader_skipped") -> Finding:
     """The finding of a grader that has nothing to say."""
-    return Finding(judgement="skipped", reasons=list(reasons))
+    return Finding(judgement="skipped", reasons=list(reasons), code=code)

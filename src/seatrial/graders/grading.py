@@ -22,6 +22,7 @@ from seatrial.runs import Grade, Judgement, Verdict
 
 Graded: TypeAlias = tuple[list[Verdict], Grade]
 
+GRADER_ERRORED = "grader_errored"
 MAX_CACHED = 512
 """Cases whose own graders are kept compiled."""
 
@@ -110,6 +111,7 @@ def conclude(verdicts: Sequence[Verdict], threshold: float | None = None) -> Gra
     if missing := [verdict for verdict in absent if verdict.required]:
         # verdicts.md 4: whatever the others say. What failed is named first, and is not forgotten.
         grade.judgement = "errored"
+        grade.code = missing[0].code
         named = [f"{verdict.grader} {_absence(verdict)}" for verdict in missing]
         grade.reasons.append(f"could not be graded: {', '.join(named)}")
     elif not verdicts:
@@ -120,12 +122,15 @@ def conclude(verdicts: Sequence[Verdict], threshold: float | None = None) -> Gra
         grade.reasons.append("nothing decides: no grader is required, and there is no threshold")
     elif threshold is not None and weighted is None:
         grade.judgement = "errored"
+        grade.code = GRADER_ERRORED
         grade.reasons.append(f"there is no score to hold against threshold {threshold:g}: no grader weighs anything")
     elif threshold is not None and weighted is not None:
         reached = weighted.reaches(threshold)
         grade.reasons.append(weighted.against(threshold))
         if not failed and not reached:
             grade.judgement = "errored" if reached is None else "failed"
+            if reached is None:
+                grade.code = next((verdict.code for verdict in absent), GRADER_ERRORED)
     if left_out := [f"{verdict.grader} {_absence(verdict)}" for verdict in absent if not verdict.required]:
         grade.reasons.append(f"left out, not required: {', '.join(left_out)}")
     return grade

@@ -81,9 +81,10 @@ class Judge(Grader):
         model = surroundings.model
         if model is None:
             if surroundings.skips_judges:
-                return skipped("judges are left out, as it was asked for")
+                return skipped("judges are left out, as it was asked for", code="judge_skipped")
             return skipped(
-                "no model is configured: name one under `judge` in the suite (`model`, `base_url`, `api_key`)"
+                "no model is configured: name one under `judge` in the suite (`model`, `base_url`, `api_key`)",
+                code="judge_skipped",
             )
         prompt = prompt_for(subject, self.criteria, self.instructions, self.last_messages)
         async with asyncio.TaskGroup() as group:

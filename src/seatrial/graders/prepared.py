@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Iterable
 from math import inf
@@ -19,6 +20,7 @@ from seatrial.threads import Threads
 from seatrial.time_limit import TimeLimit
 
 MAX_ERROR = 500
+_CODE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 AT_ONCE_S = 0.05
 """How long a check may keep the event loop."""
 GRACE_S = 5.0
@@ -135,6 +137,7 @@ class Prepared(msgspec.Struct, frozen=True):
             judgement=judgement,
             score=score,
             reasons=reasons,
+            code=_code(judgement, found.code),
             evidence=found.evidence,
             details=found.details,
             basis=found.basis,
@@ -152,6 +155,7 @@ class Prepared(msgspec.Struct, frozen=True):
             judgement=judgement,
             score=0.0 if judgement == "failed" else None,
             reasons=[reason],
+            code="no_answer" if judgement == "skipped" else "",
             weight=self.grader.weight,
             required=self.grader.required,
         )
@@ -203,7 +207,14 @@ _places_of: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = We
 
 
 def _too_long(limit_s: float) -> Finding:
-    return errored(f"the grader took longer than {limit_s:g} s, its time limit (`timeout_s`)")
+    return errored(f"the grader took longer than {limit_s:g} s, its time limit (`timeout_s`)", code="grader_timeout")
+
+
+def _code(judgement: Judgement, code: str) -> str:
+    """Why a grader did not judge; of code that is not ours, only what can be a code."""
+    if judgement not in ("errored", "skipped"):
+        return ""
+    return code if _CODE.fullmatch(code) else f"grader_{judgement}"
 
 
 def _unusable(found: Finding) -> str | None:

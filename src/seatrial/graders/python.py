@@ -57,7 +57,8 @@ class Python(Grader):
             if ends_us(error, ran_here=False):
                 raise
             if isinstance(error, TimeoutError) and deadline.expired():
-                return errored(f"`{self.target}` took longer than {self.limit_s:g} s, its time limit (`timeout_s`)")
+                told = f"`{self.target}` took longer than {self.limit_s:g} s, its time limit (`timeout_s`)"
+                return errored(told, code="grader_timeout")
             found = errored(f"`{self.target}` raised {type(error).__name__}: {error}"[:500])
             found.details = {"traceback": "".join(traceback.format_exception(error))[-_MAX_TRACEBACK:]}
             return found

@@ -91,7 +91,14 @@ def finding_of(result: MatchResult, basis: Basis = "reported") -> Finding:
             reasons.append(to_do(result.hint))
         doubtful = [undecided.actual for undecided in result.undecided if undecided.actual is not None]
         evidence = [f"/steps/{index}" for index in sorted({*doubtful})[:MAX_EVIDENCE]]
-        return Finding(judgement="errored", reasons=reasons, evidence=evidence, details=result, basis=basis)
+        return Finding(
+            judgement="errored",
+            reasons=reasons,
+            code=result.error_code or "grader_errored",
+            evidence=evidence,
+            details=result,
+            basis=basis,
+        )
     return Finding(
         judgement="passed" if result.passed else "failed",
         score=result.score,

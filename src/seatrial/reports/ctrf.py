@@ -95,9 +95,7 @@ def _test(row: RunRow, report: Report) -> dict[str, Any]:
         test["message"] = reason(row)
         if row.detail is not None:
             lines = [
-                f"{verdict.name}: {verdict.judgement}: {told}"
-                for verdict in row.detail.verdicts
-                for told in verdict.reasons
+                f"{verdict.name}: {verdict.word}: {told}" for verdict in row.detail.verdicts for told in verdict.reasons
             ]
             test["trace"] = "\n".join([*lines, row.detail.fault_detail] if row.detail.fault_detail else lines)
     test["extra"] = {
@@ -107,6 +105,7 @@ def _test(row: RunRow, report: Report) -> dict[str, Any]:
         "trial": row.trial,
         "score": row.score,
         "error_class": row.error_class,
+        "left_out": row.left_out,
         # CTRF requires a duration; here null says that it is unknown.
         "duration_ms": row.duration_ms,
         "calls": {"level": row.calls, "steps": row.steps, "completeness": row.completeness},

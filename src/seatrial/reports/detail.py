@@ -67,6 +67,7 @@ def detail_of(run: Run, case: Case, suite: dict[str, Any], sent: int | None = No
     answer = transcript.final_text() if transcript else None
     return RunDetail(
         message=cut(_message(run)),
+        code="" if run.grade is None else run.grade.code,
         instruction=cut(case.instruction),
         answer=cut(answer) if answer is not None else None,
         fault_detail=cut(fault.detail) if fault is not None and fault.detail else None,
@@ -146,10 +147,12 @@ def _message(run: Run) -> str:
     if run.fault is not None:
         return f"{run.fault.error_class}: {run.fault.message}"
     judgement = run.grade.judgement if run.grade is not None else None
+    # Where nothing could be said, a grader that was skipped is as much the reason as one that errored.
+    words = ("failed", "skipped") if judgement == "errored" else ("failed",)
     telling = [
         verdict
         for verdict in run.verdicts
-        if verdict.reasons and (verdict.judgement == judgement or (verdict.required and verdict.judgement == "failed"))
+        if verdict.reasons and (verdict.judgement == judgement or (verdict.required and verdict.judgement in words))
     ]
     # What failed comes first, also where a grader that is missing decided; and required graders before the others.
     telling.sort(key=lambda verdict: (verdict.judgement != "failed", not verdict.required))
@@ -157,7 +160,7 @@ def _message(run: Run) -> str:
         mixed = any(verdict.judgement != judgement for verdict in telling)
         told = [_told(verdict, mixed, alone=len(telling) == 1) for verdict in telling]
         if judgement == "errored" and telling[-1].judgement == "failed" and run.grade is not None:
-            told += run.grade.reasons[1:]  # a grader was skipped; the first reason names what failed
+            told += run.grade.reasons[1:]  # why it is not failed; the first reason names what failed
         return "; ".join(told)
     if run.grade is not None and run.grade.reasons:
         return run.grade.reasons[0]
@@ -169,7 +172,8 @@ def _told(verdict: Verdict, mixed: bool, *, alone: bool) -> str:
     reasons = "; ".join(verdict.reasons).replace(".; ", ". ")  # some are whole sentences
     basis = None if "(basis: " in reasons else verdict.basis
     word = f" {verdict.judgement}" if mixed else ""
-    return f"{grader_name(verdict.grader, basis)}{word}: {reasons if alone else cut(reasons, MAX_SHARED_REASON)}"
+    code = f"{verdict.code}: " if verdict.code else ""
+    return f"{code}{grader_name(verdict.grader, basis)}{word}: {reasons if alone else cut(reasons, MAX_SHARED_REASON)}"
 
 
 def _verdicts(run: Run, case: Case, suite: dict[str, Any]) -> list[VerdictLine]:
@@ -188,6 +192,7 @@ def _verdicts(run: Run, case: Case, suite: dict[str, Any]) -> list[VerdictLine]:
             score=verdict.score,
             required=verdict.required,
             reasons=[cut(reason) for reason in verdict.reasons[:MAX_REASONS]],
+            code=verdict.code,
             basis=verdict.basis,
             calls=_calls(verdict, expected[id(verdict)], Subject(run, case)) if id(verdict) in expected else [],
         )

@@ -89,7 +89,7 @@ def _case(row: RunRow, report: Report) -> str:
     message = _attribute(reason(row))
     if row.outcome in ("failed", "errored"):
         tag = "failure" if row.outcome == "failed" else "error"
-        kind = _attribute(row.error_class or ("verdict" if row.outcome == "failed" else GRADER_ERRORED))
+        kind = _attribute(row.left_out or row.error_class or "verdict")
         inner = f'<{tag} message="{message}" type="{kind}">{_text(_explanation(row))}</{tag}>'
     else:
         inner = f'<skipped message="{row.outcome}: {message}"/>'
@@ -120,7 +120,7 @@ def _explanation(row: RunRow) -> str:
     if row.detail is not None:
         for verdict in row.detail.verdicts:
             score = "" if verdict.score is None else f" ({figures.decimal(verdict.score)})"
-            lines.append(f"{verdict.name}: {verdict.judgement}{score}")
+            lines.append(f"{verdict.name}: {verdict.word}{score}")
             lines += [f"  {line}" for line in verdict.reasons]
         if row.detail.fault_detail:
             lines.append(row.detail.fault_detail)

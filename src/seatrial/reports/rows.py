@@ -90,6 +90,8 @@ class VerdictLine(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     score: float | None = None
     required: bool = False
     reasons: list[str] = []
+    code: str = ""
+    """Why it errored or was skipped: `calls_unknown`, `judge_skipped`, ..."""
     basis: Basis | None = None
     """Of a verdict on calls: whether they were observed, or only reported by the agent."""
     calls: list[CallLine] = []
@@ -99,6 +101,11 @@ class VerdictLine(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     def name(self) -> str:
         """The grader, and what its word rests on: `refunds (on reported calls)`."""
         return grader_name(self.grader, self.basis)
+
+    @property
+    def word(self) -> str:
+        """Its judgement, with why there is none: `errored (calls_unknown)`."""
+        return f"{self.judgement} ({self.code})" if self.code else self.judgement
 
 
 class SpeechLine(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -120,6 +127,8 @@ class RunDetail(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     message: str
     """The reason, in a sentence or a few."""
+    code: str = ""
+    """Of a run that errored without a fault, why it could not be graded: `calls_unknown`, `judge_skipped`, ..."""
     instruction: str = ""
     answer: str | None = None
     fault_detail: str | None = None
@@ -156,8 +165,10 @@ class RunRow(RunSummary, frozen=True, kw_only=True, gc=False):
 
     @property
     def left_out(self) -> str | None:
-        """Why a run is in no rate: the class of its fault, `grader_errored`, or its outcome; None when it counts."""
-        return None if self.outcome in ("passed", "failed") else left_out(self.outcome, self.error_class)
+        """Why a run is in no rate: the class of its fault, `grader_errored`, or its outcome; None when it counts.
+        Where there are details, why it could not be graded (`calls_unknown`, `judge_skipped`, ...) says more."""
+        why = self.error_class or (None if self.detail is None else self.detail.code or None)
+        return None if self.outcome in ("passed", "failed") else left_out(self.outcome, why)
 
 
 class Rows(Protocol):

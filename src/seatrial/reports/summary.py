@@ -43,7 +43,7 @@ class AgentSummary(msgspec.Struct, frozen=True, kw_only=True):
     rate_of_all: float | None
     """Share of all runs that passed, those that the pass rate leaves out included."""
     left_out: dict[str, int]
-    """Runs that are in no rate, by why: a class of fault, `grader_errored`, or an outcome."""
+    """Runs that are in no rate, by why: a class of fault, why they could not be graded, or an outcome."""
     interval: Interval | None
     """95% of the pass rate; Wilson, by cases where there are several trials."""
     score: float | None

@@ -24,6 +24,9 @@ class Verdict(msgspec.Struct, omit_defaults=True, kw_only=True):
     """0 to 1; None when errored or skipped."""
     reasons: list[str] = []
     """Sentences that show the arithmetic."""
+    code: str = ""
+    """Why it errored or was skipped, for programs: `calls_unknown`, `calls_not_observed`, `judge_skipped`,
+    `no_answer`, `grader_timeout`, else `grader_errored` or `grader_skipped`."""
     evidence: list[str] = []
     """JSON pointers into the run (`/messages/3`, `/steps/0`, `/answer`)."""
     details: Any = None
@@ -48,4 +51,6 @@ class Grade(msgspec.Struct, omit_defaults=True, kw_only=True):
     """Weighted mean of the graders that gave one."""
     threshold: float | None = None
     """The score that was to be reached; None when only the required graders decide."""
+    code: str = ""
+    """Why it errored, where graders are why: the code of the first verdict that is missing."""
     reasons: list[str] = []

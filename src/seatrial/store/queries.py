@@ -307,9 +307,8 @@ def _run(row: sa.Row[Any], documents: _Documents, parts: dict[str, list[bytes]])
         stored = documents.reading(row.id)
         if stored is not None:
             reading = rows.read(stored, noted)
-    if reading is not None:
-        if data.completeness is not None and data.completeness.level == "none":
-            reading.answer_only = True  # earlier versions did not store it
+    if reading is not None and data.completeness is not None and data.completeness.level == "none":
+        reading.answer_only = True  # earlier versions did not store it
     return Run(
         run_id=row.run_id,
         experiment_id=row.experiment_id,

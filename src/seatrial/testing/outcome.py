@@ -76,14 +76,14 @@ class Outcome(msgspec.Struct, frozen=True):
         return "\n".join(self.lines())
 
     def lines(self) -> Iterator[str]:
-        """The whole story: what it came to, every grader that failed or errored and why, the calls, the answer."""
+        """The whole story: what it came to, every grader that did not pass and why, the calls, the answer."""
         grade = self.run.grade
         yield printable("; ".join(grade.reasons)) if grade is not None and grade.reasons else self.judgement
         if self.fault is not None and self.fault.detail:
             yield from _indented(self.fault.detail[-MAX_ANSWER:])
         if self.run.status == "completed":
             for verdict in self.run.verdicts:
-                if verdict.judgement in ("failed", "errored"):
+                if verdict.judgement in ("failed", "errored", "skipped"):
                     yield from _verdict_lines(verdict)
         calls, known = self._known_calls(), self._completeness()
         if self.run.status == "completed" and known.level != "complete":
@@ -126,7 +126,8 @@ class AgentFailedError(SeatrialError):
 
 def _verdict_lines(verdict: Verdict) -> Iterator[str]:
     score = "" if verdict.score is None else f", score {verdict.score:.3g}"
-    yield printable(f"{verdict.grader}: {verdict.judgement}{score}")
+    code = f" ({verdict.code})" if verdict.code else ""
+    yield printable(f"{verdict.grader}: {verdict.judgement}{code}{score}")
     for reason in verdict.reasons:
         yield from _indented(reason)
 
