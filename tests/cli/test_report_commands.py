@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from pathlib import Path
 
@@ -145,3 +146,44 @@ def test_an_experiment_that_is_not_there_is_named(store: str, capsys: pytest.Cap
     assert main(["compare", "monday", "ghost", "--store", store]) == 3
     assert "no experiment 'ghost'" in capsys.readouterr().err
     assert main(["compare", "monday", "no:ghost", "--store", store]) == 3
+
+
+UNGRADED = {
+    "agents": {"crew": {"kind": "python", "target": "silent_crew:answer"}},
+    "judge": {"model": "m", "base_url": "http://127.0.0.1:9/"},
+    "budget": {"cost_usd": 1},
+    "cases": [
+        {
+            "id": "unknown",
+            "instruction": "x",
+            "graders": [{"kind": "tool_trajectory", "mode": "any_order", "maximums": {"rm": 0}}],
+        },
+        {"id": "unjudged", "instruction": "x", "graders": [{"kind": "judge", "instructions": "Is it good?"}]},
+        {"id": "broken", "instruction": "x", "graders": [{"kind": "python", "target": "silent_crew:check"}]},
+    ],
+}
+CODES = {"unknown": "calls_unknown", "unjudged": "judge_skipped", "broken": "grader_errored"}
+
+
+def test_every_form_says_why_a_run_could_not_be_graded_and_what_the_budget_could_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "silent_crew.py").write_text("def answer(p): return 'ok'\ndef check(subject): raise ValueError\n")
+    (tmp_path / "s.suite.yaml").write_text(json.dumps(UNGRADED))  # JSON is YAML, too
+    monkeypatch.chdir(tmp_path)
+    options = [option for form in FORMS for option in (f"--{form}", f"report.{form}")]
+    assert main(["run", "s.suite.yaml", "--skip-judges", "--store", "runs.db", *options]) == 3
+    told = capsys.readouterr()
+    for code in CODES.values():
+        assert f"{code}: " in told.out
+    assert told.err.count("warning: crew: a run did not say what it cost") == 1
+    assert "3 of 3 runs did not say what they cost" in told.out
+    for form in FORMS:
+        written = html.unescape(Path(f"report.{form}").read_text("utf-8"))
+        for code in (*CODES.values(), "budget_cost_unknown"):
+            assert code in written, (form, code)
+        # Where it is the reason of one run, and not of all that could not be graded.
+        assert written.count("grader_errored") <= written.count("judge_skipped"), form
+    assert main(["report", "--store", "runs.db", "--json"]) == 0
+    runs = json.loads(capsys.readouterr().out)["runs"]
+    assert {run["case_id"]: run["detail"]["code"] for run in runs} == CODES

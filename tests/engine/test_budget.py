@@ -52,3 +52,36 @@ def test_without_a_budget_nothing_is_ever_too_much() -> None:
     spending = Spending(Budget())
     spending.add(a_run(cost=1e9, usage=Usage(input_tokens=10**12)))
     assert spending.exceeded(1e9) is None
+
+
+def test_a_run_that_does_not_say_what_it_cost_is_reported_once_and_counted() -> None:
+    spending = Spending(Budget(cost_usd=0.5))
+    (first,) = spending.add(a_run())
+    assert (first.code, first.weight) == ("budget_cost_unknown", "look")
+    assert "`budget.cost_usd` is 0.5" in first.message
+    assert spending.add(a_run()) == []
+    assert spending.add(a_run(cost=0.5)) == []
+    assert spending.exceeded(0) == "cost budget reached: at least 0.5000 of 0.5000 USD"
+    ((agent, (note,)),) = spending.notes().items()
+    assert agent == a_run().key.agent
+    assert note.message.startswith("2 of 3 runs did not say what they cost")
+
+
+def test_a_run_without_an_answer_has_unknown_costs() -> None:
+    spending = Spending(Budget(cost_usd=0.5, tokens=10))
+    run = a_run()
+    run.reading = None
+    assert [note.code for note in spending.add(run)] == ["budget_cost_unknown", "budget_tokens_unknown"]
+
+
+def test_a_judge_without_prices_makes_the_cost_unknown() -> None:
+    spending = Spending(Budget(cost_usd=0.5))
+    run = a_run(cost=0.1)
+    run.verdicts = [Verdict(grader="judge", kind="judge", judgement="passed", tokens=100)]
+    assert [note.code for note in spending.add(run)] == ["budget_cost_unknown"]
+
+
+def test_what_no_budget_limits_may_be_unknown() -> None:
+    assert Spending(Budget(wall_time_s=5)).add(a_run()) == []
+    assert Spending(Budget(tokens=5)).add(a_run(usage=Usage(input_tokens=1, output_tokens=1))) == []
+    assert Spending(Budget(cost_usd=5)).add(a_run(cost=0.0)) == []

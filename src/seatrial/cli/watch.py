@@ -38,7 +38,6 @@ class Watcher:
         self._begun = time.monotonic()
         self._next = self._begun + self._interval
         self._before = 0
-        self._warnings: list[str] = []
 
     def __enter__(self) -> Watcher:
         if not self._quiet:
@@ -51,8 +50,6 @@ class Watcher:
         if not self._quiet and self._live:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
-        for warning in self._warnings:
-            print(warning, file=sys.stderr)
 
     def resumed(self, done: int) -> None:
         """So many runs were there already."""
@@ -84,7 +81,8 @@ class Watcher:
         more = f" (and {len(notes) - 1} more)" if len(notes) > 1 else ""
         where = f"line {first.pointer[1:]} belongs to no run: " if first.pointer else ""
         told = f"warning: {agent}: {where}{first.message} [{first.code}]{more}"
-        self._warnings.append(printable(told))
+        lead = "\r\x1b[K" if self._live and not self._quiet else ""
+        print(f"{lead}{printable(told)}", file=sys.stderr)
 
     def _draw(self, now: float) -> None:
         done = self._before + sum(self._counts.values())

@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from seatrial.runs import Run
 from seatrial.suites import Budget
+from seatrial.transcript import Note, note_code
+
+COST_UNKNOWN = note_code(
+    "budget_cost_unknown",
+    "A budget limits the cost, and runs did not say what they cost: it cannot count them.",
+    "look",
+)
+TOKENS_UNKNOWN = note_code(
+    "budget_tokens_unknown",
+    "A budget limits tokens, and runs did not say how many they used: it cannot count them.",
+    "look",
+)
 
 
 class Spending:
@@ -15,27 +29,64 @@ class Spending:
         self.tokens = 0
         self.limited = budget != Budget()
         """Whether there is anything that can be used up."""
-        self._counts_tokens = budget.tokens is not None
+        self._runs: Counter[str] = Counter()
+        self._unknown: dict[str, Counter[str]] = {COST_UNKNOWN: Counter(), TOKENS_UNKNOWN: Counter()}
 
-    def add(self, run: Run) -> None:
-        """Count a finished run."""
+    def add(self, run: Run) -> list[Note]:
+        """Count a finished run; what there is to say the first time that one of its agent cannot be counted."""
         if not self.limited:
-            return
-        if run.reading is not None:
-            self.cost_usd += run.reading.transcript.cost_usd or 0.0
-            if self._counts_tokens and (used := run.reading.transcript.tokens()) is not None:
-                self.tokens += used.input + used.output
-        for verdict in run.verdicts:
-            self.cost_usd += verdict.cost_usd or 0.0
-            self.tokens += verdict.tokens or 0
+            return []
+        agent = run.key.agent
+        self._runs[agent] += 1
+        cost = None if run.reading is None else run.reading.transcript.cost_usd
+        used = None if run.reading is None or self.budget.tokens is None else run.reading.transcript.tokens()
+        tokens = None if used is None else used.input + used.output
+        # A judge that was asked has used tokens; one whose verdict was known already has not.
+        asked = [verdict for verdict in run.verdicts if verdict.tokens is not None or verdict.cost_usd is not None]
+        self.cost_usd += (cost or 0.0) + sum([verdict.cost_usd or 0.0 for verdict in asked])
+        self.tokens += (tokens or 0) + sum([verdict.tokens or 0 for verdict in asked])
+        news = []
+        if self.budget.cost_usd is not None and (cost is None or any(verdict.cost_usd is None for verdict in asked)):
+            news += self._missed(COST_UNKNOWN, agent)
+        if self.budget.tokens is not None and (tokens is None or any(verdict.tokens is None for verdict in asked)):
+            news += self._missed(TOKENS_UNKNOWN, agent)
+        return news
+
+    def _missed(self, code: str, agent: str) -> list[Note]:
+        counted = self._unknown[code]
+        counted[agent] += 1
+        if counted[agent] > 1:
+            return []
+        return [
+            Note(
+                code, "", f"a run did not say {self._what(code, 'it')}: the budget cannot count it, nor others like it"
+            )
+        ]
+
+    def _what(self, code: str, who: str) -> str:
+        if code == COST_UNKNOWN:
+            return f"what {who} cost, with the judges, and `budget.cost_usd` is {self.budget.cost_usd:g}"
+        return f"how many tokens {who} used, and `budget.tokens` is {self.budget.tokens}"
+
+    def notes(self) -> dict[str, list[Note]]:
+        """By agent, how many of its runs could not be counted."""
+        found: dict[str, list[Note]] = {}
+        for code, counted in self._unknown.items():
+            for agent, count in counted.items():
+                runs = f"{count:,} of {self._runs[agent]:,} runs"
+                message = f"{runs} did not say {self._what(code, 'they')}: more may have been used up than was counted"
+                found.setdefault(agent, []).append(Note(code, "", message))
+        return found
 
     def exceeded(self, elapsed_s: float) -> str | None:
         """Which limit has been reached, in words."""
         budget = self.budget
         if budget.cost_usd is not None and self.cost_usd >= budget.cost_usd:
-            return f"cost budget reached: {self.cost_usd:.4f} of {budget.cost_usd:.4f} USD"
+            least = "at least " if self._unknown[COST_UNKNOWN] else ""
+            return f"cost budget reached: {least}{self.cost_usd:.4f} of {budget.cost_usd:.4f} USD"
         if budget.tokens is not None and self.tokens >= budget.tokens:
-            return f"token budget reached: {self.tokens} of {budget.tokens}"
+            least = "at least " if self._unknown[TOKENS_UNKNOWN] else ""
+            return f"token budget reached: {least}{self.tokens} of {budget.tokens}"
         if budget.wall_time_s is not None and elapsed_s >= budget.wall_time_s:
             return f"time budget reached: {elapsed_s:.3g} of {budget.wall_time_s:.3g} s"
         return None

@@ -129,6 +129,9 @@ class ExperimentRunner:
                 raise
             finally:
                 self.stop.abandon = None
+            for name, told in self._spending.notes().items():
+                self._notes.setdefault(name, []).extend(told)
+                await self._store.add_notes(experiment_id, name, told)
         reason = self.stop.reason if self._left_out else self._damaged
         if reason is None and self._ended_runs < self._begun_runs:
             # Whatever it was: an experiment that lacks runs is not a finished one.
@@ -280,7 +283,9 @@ class ExperimentRunner:
         run = finished.run
         given = await grade(run, case, self._plan, self._surroundings, self._redaction)
         self._ended_runs += 1
-        self._spending.add(run)
+        news = self._spending.add(run)
+        if news and self._observer is not None:
+            self._observer.noted(run.key.agent, news)
         self._outcomes[given.judgement] += 1
         await self._outbox.put(finished)
         if self._observer is not None:

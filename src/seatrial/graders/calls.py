@@ -13,7 +13,7 @@ from seatrial.transcript import Note
 BasisWanted: TypeAlias = Literal["any", "observed"]
 """`observed`: calls that only the agent reports are not enough."""
 
-_NOT_OBSERVED = "calls_not_observed"
+NOT_OBSERVED = "calls_not_observed"
 _OBSERVE = "run the agent behind the tool proxy or the model proxy"
 _ONLY_OBSERVED = f"{_OBSERVE}, and declare `tool_access: world` if it has no other tools than those of the world"
 
@@ -69,7 +69,7 @@ def not_observed(subject: Subject, wanted: BasisWanted) -> Finding | None:
         return None
     reason = based("the grader asks for observed calls, and only the agent reports calls of this run.", known.basis)
     reasons = [reason, to_do(_OBSERVE)]
-    return Finding(judgement="errored", reasons=reasons, code=_NOT_OBSERVED, basis=known.basis)
+    return Finding(judgement="errored", reasons=reasons, code=NOT_OBSERVED, basis=known.basis)
 
 
 def passed_by_report(found: Finding, wanted: BasisWanted) -> Finding:
@@ -80,7 +80,7 @@ def passed_by_report(found: Finding, wanted: BasisWanted) -> Finding:
     return Finding(
         judgement="errored",
         reasons=[*found.reasons, reason, to_do(_ONLY_OBSERVED)],
-        code=_NOT_OBSERVED,
+        code=NOT_OBSERVED,
         details=found.details,
         basis="reported",
     )

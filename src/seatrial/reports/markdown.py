@@ -108,7 +108,7 @@ def _notes(report: Report) -> Iterator[str]:
         verb = "is" if harmless == 1 else "are"
         yield f"\n{figures.plural(harmless, 'harmless note')} {verb} not listed here.\n"
     for agent, notes, more in without_run(report):
-        yield f"\n{code(agent)} sent what belongs to no run:\n\n"
+        yield f"\n{code(agent)}: notes that belong to no run:\n\n"
         yield from (f"- {code(one_line(note_text(note), MAX_REASON))}\n" for note in notes)
         yield f"- … and {more:,} more\n" if more else ""
     wanted = (row for row in report.rows(detailed=True) if row.needs_look)

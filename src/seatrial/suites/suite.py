@@ -37,9 +37,10 @@ class Budget(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     """What an experiment may use up. It stops cleanly when that is reached, and can be resumed."""
 
     cost_usd: Annotated[float, Meta(gt=0)] | None = None
-    """Money that agents and judges report, in US dollars."""
+    """Money that agents and judges report, in US dollars. A run that does not say what it cost is not counted as free:
+    there is a warning, and a note in the report, that the budget cannot count it."""
     tokens: Annotated[int, Meta(gt=0)] | None = None
-    """Tokens that agents and judges report, input and output."""
+    """Tokens that agents and judges report, input and output; the same for a run that does not say how many."""
     wall_time_s: Annotated[float, Meta(gt=0)] | None = None
     """Seconds from the start of this execution."""
 
