@@ -122,6 +122,7 @@ class StopSignals:
                     # Signals raise nothing here: a task that an agent started did, which asyncio lets end the loop.
                     if task.done() or not self._before:
                         raise
+                    loop.call_soon(self._install)  # a loop may take the signals again when it is started again
 
     def _install(self) -> int:
         for number in REASONS:
