@@ -48,7 +48,8 @@ class Spending:
         news = []
         if self.budget.cost_usd is not None and (cost is None or any(verdict.cost_usd is None for verdict in asked)):
             news += self._missed(COST_UNKNOWN, agent)
-        if self.budget.tokens is not None and (tokens is None or any(verdict.tokens is None for verdict in asked)):
+        exact = used is not None and used.exact
+        if self.budget.tokens is not None and (not exact or any(verdict.tokens is None for verdict in asked)):
             news += self._missed(TOKENS_UNKNOWN, agent)
         return news
 

@@ -14,7 +14,6 @@ from seatrial.reports.notes import calls_text, note_text, shown_notes, without_r
 from seatrial.reports.report import Report, reason
 from seatrial.reports.rows import NoteLine, RunRow
 from seatrial.reports.summary import AgentSummary
-from seatrial.store import GRADER_ERRORED
 from seatrial.transcript import Note
 
 # After `printable`, the only characters left that XML 1.0 forbids even as references.
