@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import html
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -182,8 +184,11 @@ def test_every_form_says_why_a_run_could_not_be_graded_and_what_the_budget_could
         written = html.unescape(Path(f"report.{form}").read_text("utf-8"))
         for code in (*CODES.values(), "budget_cost_unknown"):
             assert code in written, (form, code)
-        # Where it is the reason of one run, and not of all that could not be graded.
-        assert written.count("grader_errored") <= written.count("judge_skipped"), form
+    assert sorted(re.findall(r'<error [^>]*type="(\w+)"', Path("report.junit").read_text())) == sorted(CODES.values())
+    with Path("report.csv").open(newline="") as lines:
+        assert {row["case_id"]: row["left_out"] for row in csv.DictReader(lines) if row["case_id"]} == CODES
+    tests = json.loads(Path("report.ctrf").read_text())["results"]["tests"]
+    assert {test["extra"]["case_id"]: test["extra"]["left_out"] for test in tests} == CODES
     assert main(["report", "--store", "runs.db", "--json"]) == 0
     runs = json.loads(capsys.readouterr().out)["runs"]
     assert {run["case_id"]: run["detail"]["code"] for run in runs} == CODES
