@@ -451,8 +451,8 @@ def _record(connection: sa.Connection, row: sa.Row[Any]) -> RunRecord:
         fault=data.fault,
         completeness=data.completeness,
         grade=wire.decode(row.grade, rows.GRADE) if row.grade is not None else None,
-        verdicts=_decoded(parts["verdicts"], rows.VERDICT),
-        attempts=_decoded(parts["attempts"], rows.ATTEMPT),
+        verdicts=_decoded(parts["verdicts"], rows.VERDICT, "verdict"),
+        attempts=_decoded(parts["attempts"], rows.ATTEMPT, "attempt"),
         metadata=data.metadata,
     )
     if head.run is not None:
