@@ -240,7 +240,7 @@ def test_a_second_signal_does_not_wait_for_the_grace(number: signal.Signals) -> 
     wait_for("hanging", process)
     process.send_signal(number)
     assert process.stderr is not None
-    while "for 3600 s at most" not in process.stderr.readline():
+    while "waiting up to 3600 s" not in process.stderr.readline():
         assert process.poll() is None
     process.send_signal(number)
     process.communicate(timeout=60)
@@ -381,7 +381,7 @@ def test_a_run_whose_stop_does_not_go_on_is_killed() -> None:
     wait_until_the_first_run_is_stored()
     process.send_signal(signal.SIGTERM)
     assert process.stderr is not None
-    while "finishing what is running" not in process.stderr.readline():
+    while "waiting up to" not in process.stderr.readline():
         assert process.poll() is None
     Path("seize").touch()
     killed(process)

@@ -281,15 +281,23 @@ def test_the_result_of_a_run_is_the_answer_or_metadata() -> None:
 
 def test_the_usage_of_all_models_and_runs_is_added_up() -> None:
     one = t.TokenUsage(input_tokens=1, output_tokens=2, cached_input_tokens=3)
-    two = t.TokenUsage(input_tokens=10, cache_write_input_tokens=4, total_tokens=99)
+    two = t.TokenUsage(input_tokens=10, output_tokens=0, cache_write_input_tokens=4, total_tokens=99)
     transcript, _ = projected(
         STARTED,
         t.RunFinished(thread_id="t", run_id="r", usage=[one, two]),
         STARTED,
         t.RunError(message="m", usage=[one]),
     )
-    assert transcript.usage == Usage(12, 4, cache_creation_input_tokens=4, cache_read_input_tokens=6)
+    # The input tokens of AG-UI include those of the cache.
+    assert transcript.usage == Usage(2, 4, cache_creation_input_tokens=4, cache_read_input_tokens=6)
     assert projected(STARTED, t.RunFinished(thread_id="t", run_id="r", usage=[]))[0].usage is None
+
+
+@pytest.mark.parametrize("half", [{"total_tokens": 9000}, {"input_tokens": 1}, {"output_tokens": 1}, {}])
+def test_half_a_usage_is_unknown(half: dict[str, int]) -> None:
+    whole = t.TokenUsage(input_tokens=1, output_tokens=2)
+    ended = t.RunFinished(thread_id="t", run_id="r", usage=[whole, t.TokenUsage(**half)])
+    assert projected(STARTED, ended)[0].usage is None
 
 
 LIES: list[Any] = [
