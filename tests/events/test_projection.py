@@ -294,7 +294,7 @@ def test_the_usage_of_all_models_and_runs_is_added_up() -> None:
 
 
 @pytest.mark.parametrize("half", [{"total_tokens": 9000}, {"input_tokens": 1}, {"output_tokens": 1}, {}])
-def test_half_a_usage_is_unknown(half: dict[str, int]) -> None:
+def test_half_a_usage_is_unknown(half: dict[str, Any]) -> None:
     whole = t.TokenUsage(input_tokens=1, output_tokens=2)
     ended = t.RunFinished(thread_id="t", run_id="r", usage=[whole, t.TokenUsage(**half)])
     assert projected(STARTED, ended)[0].usage is None
