@@ -212,7 +212,7 @@ class _Watchdog:
                 os.close(pidfd)
 
     def expect(self, seconds: float) -> None:
-        """Say that the stop takes its next step after so many seconds at the latest."""
+        """Tell the watchdog that the next step of the stop is due within this many seconds."""
         with suppress(OSError):
             self._steps.send(watchdog.STEP.pack(seconds))
 

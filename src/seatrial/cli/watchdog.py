@@ -65,7 +65,7 @@ def _kill(parent: int, pidfd: int, advice: str) -> None:
         "\nseatrial: killed, because it did not obey a signal to stop: something keeps Python's interpreter lock, such "
         f"as a regular expression in a Python agent or grader. What was stored is kept; {advice}\n"
     )
-    # Whoever does not read our output must not keep us from the rest: a pipe that is ready takes this much at once.
+    # A reader that has stopped must not block us: a pipe that is ready takes this much at once.
     if select.select([], [2], [], _WRITABLE_S)[1]:
         os.write(2, text.encode()[: select.PIPE_BUF])
     if pidfd >= 0:

@@ -13,13 +13,11 @@ from seatrial.reports.report import Report, report_on
 from seatrial.reports.rows import (
     MAX_FLAKY,
     CompletenessLine,
+    CountedRows,
     NoteCount,
-    Rows,
     RunDetail,
     RunRow,
     Source,
-    matrix,
-    totals_of,
 )
 from seatrial.runs import Case, Experiment, Run
 from seatrial.store import Cell, RunFilter, RunNotes, RunSummary, Store, Totals
@@ -27,7 +25,8 @@ from seatrial.trajectory.completeness import Completeness
 
 RUNS_AT_ONCE = 500
 CHECKED_RUNS = 10_000
-"""So many runs are read whole to see whether any is damaged, which takes a second; of more, those that did not pass."""
+"""Up to this many runs, all are read to find damaged ones, which takes a second; beyond it, only those that did not
+pass."""
 RECORD_DAMAGED = "record_damaged"
 DETAILS_AT_ONCE = 100
 """Runs whose transcripts are in memory together."""
@@ -61,7 +60,7 @@ def stored(store: Store, experiment: Experiment, *, just_run: bool = False) -> S
             page = store.runs(experiment.experiment_id, where, after=page[-1].key, limit=limit)
 
     # The store has counted what was written, and cannot know what was damaged later.
-    counts = _RowCounts(rows) if damaged else _StoredCounts(store, experiment_id)
+    counts = CountedRows(rows) if damaged else _StoredCounts(store, experiment_id)
     return Source(experiment, rows, counts, store.grader_counts(experiment_id), store.note_totals(experiment_id))
 
 
@@ -80,22 +79,6 @@ class _StoredCounts:
 
     def add_examples(self, cells: list[Cell]) -> None:
         self._store.add_examples(self._experiment_id, cells)
-
-
-class _RowCounts:
-    """The same, counted by going over the rows."""
-
-    def __init__(self, rows: Rows) -> None:
-        self._rows = rows
-
-    def totals(self) -> Totals:
-        return totals_of(self._rows())
-
-    def cells(self, agent: str) -> list[Cell]:
-        return [cells[agent] for _, cells in matrix(self._rows(agent=agent))]
-
-    def add_examples(self, cells: list[Cell]) -> None:
-        del cells  # they have them
 
 
 def _damaged(store: Store, experiment_id: str) -> Collection[str]:

@@ -67,7 +67,7 @@ class FileClaim:
 
 
 class MemoryLocks:
-    """Locks of a store in memory, which only its own process can open: whoever asks first has it until it is closed."""
+    """Locks of a store in memory, which only its own process can open: the first caller holds it until it is closed."""
 
     def __init__(self) -> None:
         self._held: set[str] = set()
