@@ -496,6 +496,48 @@ def test_graders_that_did_not_pass_fail_the_test_unless_it_asks_for_the_outcome(
     result.stdout.fnmatch_lines(["*required graders failed: tool_trajectory*"])
 
 
+def test_a_grader_class_judges_from_a_test_a_marker_and_a_suite_file(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        shop_checks="""
+        from seatrial.graders import Check, Grader, passed_if
+
+        class Mentions(Grader):
+            word: str
+
+            def prepare(self):
+                return Check(lambda subject, surroundings: passed_if(self.word in subject.answer, "looked"))
+        """
+    )
+    project.makefile(
+        ".suite.yaml",
+        own="""
+        agents: {good: {kind: python, target: "shop_agent:answer"}}
+        cases: [{id: refund, instruction: refund}, {id: greet, instruction: hi}]
+        graders: [{kind: "shop_checks:Mentions", word: refunded}]
+        """,
+    )
+    project.makepyfile(
+        """
+        import pytest
+        from shop_agent import answer
+        from shop_checks import Mentions
+
+        def test_passes(seatrial):
+            class Local(Mentions):
+                pass
+
+            assert seatrial.run(answer, "refund", graders=[Local(word="refunded")]).passed
+
+        @pytest.mark.seatrial(answer, "hi", graders=[Mentions(word="refunded")])
+        def test_fails():
+            pass
+        """
+    )
+    result = run(project, "--seatrial-store", "runs.db")
+    result.assert_outcomes(passed=2, failed=1, errors=1)
+    result.stdout.fnmatch_lines(["*required graders failed: shop_checks:Mentions*"])
+
+
 def test_tool_access_counts_in_suites_and_configurations(project: pytest.Pytester) -> None:
     project.makepyfile(
         plain="def answer(instruction):\n    return 'ok'",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from seatrial.graders import Grader
     from seatrial.runs import Case
     from seatrial.suites import Grading, Suite
     from seatrial.testing import Outcome
@@ -172,7 +173,7 @@ class Trials:
         case: str | Case,
         *,
         suite: str | os.PathLike[str] | None = None,
-        graders: Sequence[Mapping[str, Any]] = (),
+        graders: Sequence[Mapping[str, Any] | Grader] = (),
         tool_access: ToolAccess | None = None,
         check: bool = True,
         **fields: Any,
@@ -201,7 +202,7 @@ class Trials:
         case: str | Case,
         *,
         suite: str | os.PathLike[str] | None = None,
-        graders: Sequence[Mapping[str, Any]] = (),
+        graders: Sequence[Mapping[str, Any] | Grader] = (),
         tool_access: ToolAccess | None = None,
         check: bool = True,
         **fields: Any,
@@ -221,7 +222,7 @@ class Trials:
         agent: Given,
         case: str | Case,
         suite: str | os.PathLike[str] | None,
-        graders: Sequence[Mapping[str, Any]],
+        graders: Sequence[Mapping[str, Any] | Grader],
         tool_access: ToolAccess | None,
         fields: Mapping[str, Any],
     ) -> Asked:
@@ -248,7 +249,7 @@ class SuiteCollector(pytest.File):
 
         try:
             grading: Grading = "without_judges" if self.config.option.seatrial_skip_judges else "all"
-            self.suite = load_suite(self.path, grading=grading, import_agents=True)
+            self.suite = load_suite(self.path, grading=grading, import_agents=True, import_graders=True)
             cases = list(read_cases(self.suite, grading=grading))
         except SeatrialError as error:
             raise self.CollectError(printable(str(error))) from None

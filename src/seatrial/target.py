@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from difflib import get_close_matches
 from pathlib import Path
@@ -11,12 +12,22 @@ from typing import Any
 
 from seatrial.errors import SeatrialError
 
+# `$` alone would let a newline at the end pass; `\Z` is not known to the readers of our JSON Schema.
+TARGET = r"^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_.]*$(?!\n)"
+"""The pattern of a target, for JSON Schema too."""
+_TARGET = re.compile(TARGET)
 
-def load_target(target: str, directory: Path) -> Any:
-    """Import what a target names, with the suite's directory on the path. Runs the module."""
+
+def is_target(text: str) -> bool:
+    """Whether a text is `package.module:function`."""
+    return _TARGET.search(text) is not None
+
+
+def load_target(target: str, directory: Path | None) -> Any:
+    """Import what a target names, with the suite's directory, if there is one, on the path. Runs the module."""
     module_name, _, attribute = target.partition(":")
-    folder = directory.resolve()
-    if str(folder) not in sys.path:
+    folder = None if directory is None else directory.resolve()
+    if folder is not None and str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     try:
         module = importlib.import_module(module_name)
@@ -27,7 +38,8 @@ def load_target(target: str, directory: Path) -> Any:
         raise SeatrialError(
             "invalid_config", f"`{module_name}` cannot be imported: {type(error).__name__}: {error}"
         ) from error
-    _check_origin(module_name.partition(".")[0], folder)
+    if folder is not None:
+        _check_origin(module_name.partition(".")[0], folder)
     return _member(module, module_name, attribute)
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 import pytest
@@ -21,6 +21,7 @@ from seatrial.graders import (
     GRADERS,
     Check,
     Finding,
+    Graded,
     Grader,
     GradingPlan,
     Subject,
@@ -194,8 +195,18 @@ def test_a_run_without_an_answer_is_errored_and_its_graders_skipped(status: RunS
     assert "agent_unreachable" in found.reasons[0]
 
 
+def graded(plan: GradingPlan) -> Graded:
+    """What a plan with classes of others says."""
+
+    async def judged() -> Graded:
+        found = plan.grade(subject("done"), Surroundings())
+        assert isinstance(found, Awaitable)  # in a thread
+        return await found
+
+    return asyncio.run(judged())
+
+
 class Broken(Grader):
-    kind: ClassVar[str] = "broken"
     later: bool = False
 
     def prepare(self) -> Check:
@@ -209,7 +220,6 @@ class Broken(Grader):
 
 
 class Odd(Grader):
-    kind: ClassVar[str] = "odd"
     judgement: str = "passed"
     score: Any = None
 
@@ -222,21 +232,13 @@ class Odd(Grader):
     "odd", [{"judgement": "ok"}, {"score": float("nan")}, {"score": 2}, {"score": -0.1}, {"score": "1"}]
 )
 def test_a_grader_that_gives_what_is_no_verdict_is_errored(odd: dict[str, Any], common: dict[str, Any]) -> None:
-    plan = GradingPlan([{"kind": "odd", **odd, **common}], kinds={**GRADERS, "odd": Odd})
-    (found,), grade_ = plan.grade(subject("done"), Surroundings())  # type: ignore[misc]
+    (found,), grade_ = graded(GradingPlan([Odd(**odd, **common)]))
     assert (found.judgement, found.score, grade_.judgement) == ("errored", None, "errored")
 
 
 @pytest.mark.parametrize("later", [False, True])
 def test_a_grader_that_raises_is_errored_and_the_others_still_judge(later: bool) -> None:
-    plan = GradingPlan([{"kind": "broken", "later": later}, YES], kinds={**GRADERS, "broken": Broken})
-
-    async def graded() -> list[Verdict]:
-        found = plan.grade(subject("done"), Surroundings())
-        assert isinstance(found, Awaitable) == later
-        return (await found if isinstance(found, Awaitable) else found)[0]
-
-    broken, passed = asyncio.run(graded())
+    (broken, passed), _ = graded(GradingPlan([Broken(later=later), YES]))
     assert (broken.judgement, broken.reasons) == ("errored", ["the grader raised KeyError: 'oops'"])
     assert passed.judgement == "passed"
 
@@ -250,9 +252,9 @@ def test_graders_of_cases_are_compiled_once_and_not_kept_without_end(monkeypatch
     built: list[object] = []
     build = build_graders
 
-    def counted(configs: Any, kinds: Any) -> list[Grader]:
+    def counted(configs: Any, directory: Path | None) -> list[Grader]:
         built.append(configs)
-        return build(configs, kinds)
+        return build(configs, directory)
 
     monkeypatch.setattr(grading, "build_graders", counted)
     monkeypatch.setattr(grading, "MAX_CACHED", 2)

@@ -12,7 +12,7 @@ import pytest
 from graders.subjects import grade, step, subject, verdict
 from seatrial.graders import Grader, Subject, Surroundings, build_graders
 from seatrial.graders.grader import Check, Finding, passed_if
-from seatrial.graders.prepared import prepare_all
+from seatrial.graders.prepared import Prepared, prepare_all
 from seatrial.graders.registry import GRADERS
 from seatrial.time_limit import TimeLimit, check_time, current_limit
 
@@ -62,7 +62,6 @@ def test_the_event_loop_goes_on_while_a_grader_computes() -> None:
 class Slow(Grader):
     """Takes longer than is done at once, and not longer than it may."""
 
-    kind: ClassVar[str] = "slow"
     threads: ClassVar[list[str]] = []
 
     def prepare(self) -> Check:
@@ -80,7 +79,7 @@ class Slow(Grader):
 
 def test_a_check_that_takes_longer_is_begun_again_in_a_thread_and_counts() -> None:
     async def play() -> str:
-        (slow,) = prepare_all([Slow()])
+        slow = Prepared(Slow(), "slow", Slow().prepare(), b"")
         waiting = slow.judge(subject(), Surroundings())
         assert isinstance(waiting, Awaitable)
         return (await waiting).judgement

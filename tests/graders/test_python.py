@@ -134,7 +134,7 @@ def test_a_function_that_never_returns_is_not_waited_for(tmp_path: Path) -> None
 def test_whatever_keeps_a_function_from_ending_costs_its_own_verdict_alone(
     body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seatrial.graders.python.RESPONSE_S", 0.3)
+    monkeypatch.setattr("seatrial.graders.user_code.RESPONSE_S", 0.3)
     found = judged(tmp_path, body, timeout_s=0.3)
     assert found.judgement == "errored"
     assert "longer than 0.3 s" in found.reasons[0]

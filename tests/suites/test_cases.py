@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from seatrial.runs import Case
 from seatrial.suites import CaseSource, InvalidSuiteError, PythonConfig, Suite, load_suite, read_cases
 from seatrial.suites.record import MAX_LINE
-from suites.samples import AGENT, KINDS, load, problems_of, write
+from suites.samples import AGENT, load, problems_of, write
 
 
 def suite_of(folder: Path, *sources: CaseSource | Case) -> Suite:
@@ -25,7 +25,7 @@ def suite_of(folder: Path, *sources: CaseSource | Case) -> Suite:
 
 
 def cases_of(folder: Path, *sources: CaseSource | Case) -> list[Case]:
-    return list(read_cases(suite_of(folder, *sources), graders=KINDS, variables={}))
+    return list(read_cases(suite_of(folder, *sources), variables={}))
 
 
 def told_of(folder: Path, text: str, name: str = "cases.jsonl") -> list[str]:
@@ -124,7 +124,7 @@ def test_an_id_that_was_made_up_may_be_taken_too(tmp_path: Path) -> None:
 def test_a_source_may_say_its_format_and_name_a_variable(tmp_path: Path) -> None:
     write(tmp_path, "user\nhi\n", "data/seeds.txt")
     suite = suite_of(tmp_path, CaseSource(source="${DATA}/seeds.txt", format="csv"))
-    assert [case.id for case in read_cases(suite, graders=KINDS, variables={"DATA": "data"})] == ["seeds-1"]
+    assert [case.id for case in read_cases(suite, variables={"DATA": "data"})] == ["seeds-1"]
 
 
 def test_arguments_for_a_file_are_told(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_case_that_went_bad_since_it_was_checked_stops_the_reading(tmp_path: P
     write(tmp_path, '{"id": "a", "instruction": "x"}\n{"id": "b", "instruction": "x"}\n', "c.jsonl")
     suite = load(tmp_path, AGENT + "cases: [{from: c.jsonl}]\n")
     write(tmp_path, '{"id": "a", "instruction": "x"}\nnope\n', "c.jsonl")
-    cases = read_cases(suite, graders=KINDS, variables={})
+    cases = read_cases(suite, variables={})
     assert next(cases).id == "a"
     with pytest.raises(InvalidSuiteError, match=r"c\.jsonl:2"):
         next(cases)
@@ -151,7 +151,7 @@ def test_cases_of_a_file_are_not_held_in_memory(tmp_path: Path) -> None:
     tracemalloc.start()
     try:
         suite = load(tmp_path, AGENT + "cases: [{from: c.jsonl}]\n")
-        assert sum(1 for _ in read_cases(suite, graders=KINDS, variables={})) == 2000
+        assert sum(1 for _ in read_cases(suite, variables={})) == 2000
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -195,7 +195,7 @@ def test_a_function_is_asked_for_one_case_at_a_time(tmp_path: Path, module: str)
         "made = []\ndef make():\n    while True:\n        made.append(1)\n        yield {'instruction': 'x'}\n",
         f"{module}.py",
     )
-    cases = read_cases(suite_of(tmp_path, CaseSource(source=f"{module}:make")), graders=KINDS, variables={})
+    cases = read_cases(suite_of(tmp_path, CaseSource(source=f"{module}:make")), variables={})
     assert [next(cases).id, next(cases).id] == ["make-1", "make-2"]
     assert sys.modules[module].made == [1, 1]
 
@@ -247,7 +247,7 @@ def test_any_bytes_are_cases_or_our_error(data: bytes, ending: str, tmp_path_fac
     (folder / f"any.{ending}").write_bytes(data)
     file = write(folder, AGENT + f"cases: [{{from: any.{ending}}}]\n", f"any-{ending}.yaml")
     with pytest.raises(InvalidSuiteError):
-        load_suite(file, graders=KINDS, variables={})
+        load_suite(file, variables={})
 
 
 def test_files_of_a_case_are_from_where_the_case_is_written(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from seatrial.suites import (
 )
 from seatrial.suites.load import MAX_INCLUDE_DEPTH
 from seatrial.suites.problem import MAX_PROBLEMS
-from suites.samples import AGENT, CASE, KINDS, load, problems_of, write
+from suites.samples import AGENT, CASE, load, problems_of, write
 
 WHOLE = """\
 name: shop
@@ -66,7 +66,7 @@ cases:
     input: {order: o-1}
     expected_outcome: refusal
     threshold: 1
-    graders: [{kind: order, mode: exact, expected: [{tool: refund}]}]
+    graders: [{kind: tool_trajectory, mode: exact, expected: [{tool: refund}]}]
   - instruction: Say hello.
   - from: more.jsonl
 """
@@ -90,7 +90,7 @@ def test_a_whole_suite_becomes_typed_objects(tmp_path: Path) -> None:
         input={"order": "o-1"},
         expected_outcome="refusal",
         threshold=1,
-        graders=[{"kind": "order", "mode": "exact", "expected": [{"tool": "refund"}]}],
+        graders=[{"kind": "tool_trajectory", "mode": "exact", "expected": [{"tool": "refund"}]}],
     )
     assert suite.cases[1:] == [Case(id="shop-2", instruction="Say hello."), CaseSource(source="more.jsonl")]
     assert suite.directory == tmp_path
@@ -114,7 +114,7 @@ BAD = sorted((Path(__file__).parent / "bad").glob("*.yaml"))
 def test_a_bad_suite_is_told_exactly(file: Path) -> None:
     told = [line.removeprefix("# ") for line in file.read_text(encoding="utf-8").split("# problems:\n")[1].splitlines()]
     with pytest.raises(InvalidSuiteError) as caught:
-        load_suite(file, graders=KINDS, variables={})
+        load_suite(file, variables={})
     said = [str(problem).removeprefix(f"{file}:") for problem in caught.value.problems]
     assert [problem.replace(str(file), file.name) for problem in said] == told
 
@@ -168,23 +168,23 @@ def test_no_secret_of_the_file_is_in_an_error() -> None:
     file = Path(__file__).parent / "bad" / "secrets-in-the-file.yaml"
     assert "hunter22" in file.read_text(encoding="utf-8")
     with pytest.raises(InvalidSuiteError) as caught:
-        load_suite(file, graders=KINDS, variables={})
+        load_suite(file, variables={})
     assert "hunter22" not in str(caught.value) + repr(caught.value.problems)
 
 
 def test_a_missing_file_is_an_error_of_its_own(tmp_path: Path) -> None:
     for path in (tmp_path / "nowhere.yaml", tmp_path):
         with pytest.raises(SeatrialError) as caught:
-            load_suite(path, graders=KINDS)
+            load_suite(path)
         assert caught.value.code == "unreadable_file"
 
 
 def test_variables_are_those_of_the_process_unless_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = write(tmp_path, "agents: {a: {kind: http, endpoint_url: 'http://x/${SUITE_TEST_VARIABLE}'}}\n" + CASE)
     with pytest.raises(InvalidSuiteError):
-        load_suite(file, graders=KINDS)
+        load_suite(file)
     monkeypatch.setenv("SUITE_TEST_VARIABLE", "y")
-    load_suite(file, graders=KINDS)
+    load_suite(file)
 
 
 def test_an_address_may_be_a_variable(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_any_bytes_give_a_suite_or_our_error(data: bytes, tmp_path_factory: pyte
     file = tmp_path_factory.getbasetemp() / "any.yaml"
     file.write_bytes(data)
     with pytest.raises(InvalidSuiteError):
-        load_suite(file, graders=KINDS, variables={})
+        load_suite(file, variables={})
 
 
 keys = st.sampled_from(
@@ -214,7 +214,7 @@ keys = st.sampled_from(
      "command", "endpoint_url", "headers", "value", "expected", "timeouts", "name", "x"]
 )  # fmt: skip
 words = st.sampled_from(
-    ["http", "cli", "python", "replay", "equals", "order", "m:f", "x.jsonl", "${A}", "{PROMPT}", "http://x", ""]
+    ["http", "cli", "python", "replay", "equals", "steps", "m:f", "x.jsonl", "${A}", "{PROMPT}", "http://x", ""]
 )
 junk = st.recursive(
     st.none() | st.booleans() | st.integers(-2, 3) | st.floats(allow_nan=False, allow_infinity=False) | words,
@@ -231,10 +231,10 @@ def test_any_values_give_a_suite_or_our_error(
     file = tmp_path_factory.getbasetemp() / "junk.yaml"
     file.write_text(json.dumps(value), encoding="utf-8")
     try:
-        suite = load_suite(file, graders=KINDS, variables={})
+        suite = load_suite(file, variables={})
     except InvalidSuiteError:
         return
-    assert validate_suite(suite, graders=KINDS, variables={}) == []
+    assert validate_suite(suite, variables={}) == []
 
 
 # Includes
@@ -251,7 +251,7 @@ def test_included_agents_cases_and_graders_come_first(tmp_path: Path) -> None:
     suite = load(tmp_path, text)
     assert list(suite.agents) == ["other", "mine"]
     assert [case.id for case in suite.cases if isinstance(case, Case)] == ["one", "two-1", "shop-1"]
-    assert [grader["value"] for grader in suite.graders] == [1, 2]
+    assert suite.graders == [{"kind": "equals", "value": 1}, {"kind": "equals", "value": 2}]
 
 
 def test_paths_are_from_the_file_they_are_written_in(tmp_path: Path) -> None:
@@ -278,9 +278,9 @@ def test_an_included_suite_is_the_same_from_everywhere(tmp_path: Path, monkeypat
     write(tmp_path, "agents: {cli: {kind: cli, command: a, cwd: .}}\n" + CASE, "shared/part.yaml")
     file = write(tmp_path, "include: ../shared/part.yaml\n", "suites/shop.yaml")
     monkeypatch.chdir(tmp_path / "suites")
-    near = load_suite("shop.yaml", graders=KINDS).agents
+    near = load_suite("shop.yaml").agents
     monkeypatch.chdir(tmp_path)
-    far = load_suite(os.path.relpath(file), graders=KINDS).agents
+    far = load_suite(os.path.relpath(file)).agents
     assert near == far == {"cli": CliConfig(command="a", cwd="../shared")}
 
 
@@ -384,14 +384,14 @@ def test_a_suite_built_in_python_is_checked_alike() -> None:
     suite = Suite(
         agents={"a": HttpConfig(endpoint_url="nonsense", auth_credential_value="literal")},
         cases=[Case(id="a", instruction="x", graders=[{"kind": "eqals"}]), Case(id="a", instruction="y")],
-        graders=[{"kind": "equals"}],
+        graders=[{"kind": "contains_any"}],
         trials=0,
     )
-    assert [(problem.pointer, problem.message) for problem in validate_suite(suite, graders=KINDS, variables={})] == [
+    assert [(problem.pointer, problem.message) for problem in validate_suite(suite, variables={})] == [
         ("/trials", "`trials` must be at least 1, not 0"),
         ("/agents/a/endpoint_url", "`endpoint_url` must be an http or https URL"),
         ("/agents/a/auth_credential_value", "`auth_credential_value` holds a secret, and a suite is stored and shown"),
-        ("/graders/0", "the key `value` is missing in item 1 of `graders`"),
+        ("/graders/0", "the key `values` is missing in item 1 of `graders`"),
         ("/cases/0/graders/0/kind", "unknown kind `eqals`"),
         ("/cases/1/id", "the id `a` is taken"),
     ]
@@ -399,7 +399,7 @@ def test_a_suite_built_in_python_is_checked_alike() -> None:
 
 def test_a_sound_suite_built_in_python_has_no_problems() -> None:
     suite = Suite(agents={"a": PythonConfig(target="m:f")}, cases=[Case(id="a", instruction="x")])
-    assert validate_suite(suite, graders=KINDS, variables={}) == []
+    assert validate_suite(suite, variables={}) == []
 
 
 def test_what_json_cannot_hold_is_a_problem_not_an_exception() -> None:
@@ -407,7 +407,7 @@ def test_what_json_cannot_hold_is_a_problem_not_an_exception() -> None:
     circle["self"] = circle
     for odd in ({"x": object()}, circle):
         suite = Suite(agents={"a": PythonConfig(target="m:f")}, cases=[Case(id="a", instruction="x", input=odd)])
-        (problem,) = validate_suite(suite, graders=KINDS, variables={})
+        (problem,) = validate_suite(suite, variables={})
         assert problem.message.startswith("the suite holds something that JSON cannot")
 
 

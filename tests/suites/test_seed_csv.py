@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from seatrial.runs import Case
 from seatrial.suites import CaseSource, PythonConfig, Suite, read_cases
-from suites.samples import AGENT, KINDS, problems_of
+from suites.samples import AGENT, problems_of
 
 
 def read(folder: Path, data: str | bytes) -> list[Case]:
@@ -22,7 +22,7 @@ def read(folder: Path, data: str | bytes) -> list[Case]:
     suite = Suite(
         agents={"a": PythonConfig(target="m:f")}, cases=[CaseSource(source="seeds.csv")], file=folder / "s.yaml"
     )
-    return list(read_cases(suite, graders=KINDS, variables={}, checked=False))
+    return list(read_cases(suite, variables={}, checked=False))
 
 
 def told(folder: Path, data: str | bytes) -> list[str]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from seatrial.runs import Case
 from seatrial.suites import Suite, case_hash, load_suite, stored_form, suite_hash
-from suites.samples import AGENT, KINDS, load, write
+from suites.samples import AGENT, load, write
 
 TEXT = """\
 name: shop
@@ -45,7 +45,7 @@ TOKEN = {"TOKEN": "t0p-s3cr3t"}
 
 
 def digest(suite: Suite) -> str:
-    return suite_hash(suite, graders=KINDS, variables={})
+    return suite_hash(suite, variables={})
 
 
 def test_order_of_keys_formatting_names_and_files_do_not_matter(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_values_of_variables_are_not_a_part_of_it(tmp_path: Path) -> None:
 
 def test_the_stored_form_is_a_suite_again(tmp_path: Path) -> None:
     suite = load(tmp_path, TEXT, TOKEN)
-    again = load_suite(write(tmp_path, json.dumps(stored_form(suite))), graders=KINDS, variables=TOKEN)
+    again = load_suite(write(tmp_path, json.dumps(stored_form(suite))), variables=TOKEN)
     assert again == suite
 
 

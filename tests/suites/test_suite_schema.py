@@ -11,10 +11,9 @@ import yaml
 
 from seatrial.suites.reference import suite_reference
 from seatrial.suites.schema import STRUCTS, field_docs, suite_json_schema
-from suites.samples import KINDS
 from suites.test_load import WHOLE
 
-SCHEMA = suite_json_schema(KINDS)
+SCHEMA = suite_json_schema()
 BAD = Path(__file__).parent / "bad"
 
 
@@ -45,7 +44,9 @@ def test_every_key_is_described() -> None:
 def test_descriptions_reach_the_editor() -> None:
     properties = SCHEMA["$defs"]["SuiteFile"]["properties"]
     assert properties["trials"]["description"] == "How often each agent runs each case."
-    assert SCHEMA["$defs"]["Equals"]["properties"]["value"]["description"] == "What the answer must be."
+    assert SCHEMA["$defs"]["Equals"]["properties"]["value"]["description"] == (
+        "What the answer must be; the case's `expected` when absent."
+    )
     assert (
         SCHEMA["$defs"]["Equals"]["properties"]["weight"]["description"] == "Its share in the weighted score of a case."
     )

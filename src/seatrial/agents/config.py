@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from typing import Annotated, Literal, TypeAlias
 
@@ -10,13 +9,13 @@ import msgspec
 from msgspec import Meta
 
 from seatrial.runs import MOVABLE, Blame
+from seatrial.target import TARGET
 from seatrial.trajectory.completeness import ToolAccess
 
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 # `$` alone would let a newline at the end pass; `\Z` is not known to the readers of our JSON Schema.
 HeaderName = Annotated[str, Meta(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$(?!\n)", description="the name of a header")]
-_TARGET = re.compile(r"^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_.]*$(?!\n)")
-Target = Annotated[str, Meta(pattern=_TARGET.pattern, description="`package.module:function`")]
+Target = Annotated[str, Meta(pattern=TARGET, description="`package.module:function`")]
 _EXCEPTION = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+$(?!\n)"
 ExceptionName = Annotated[str, Meta(pattern=_EXCEPTION, description="an exception with its module: `openai.APIError`")]
 FaultName = Annotated[str, Meta(extra_json_schema={"enum": list(MOVABLE)})]
@@ -167,8 +166,3 @@ AgentConfig: TypeAlias = HttpConfig | CliConfig | PythonConfig | StreamConfig | 
 def argv(command: Command) -> list[str]:
     """The arguments of a command. Raises `ValueError` for text whose quotes do not close."""
     return shlex.split(command) if isinstance(command, str) else list(command)
-
-
-def is_target(text: str) -> bool:
-    """Whether a text is `package.module:function`."""
-    return _TARGET.search(text) is not None

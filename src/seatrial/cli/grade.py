@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack, redirect_stdout
 
 import msgspec
@@ -17,7 +17,7 @@ from seatrial.cli.progress import Progress
 from seatrial.cli.signals import StopSignals, add_grace_option, grace_of
 from seatrial.engine import Regrading, Stop, grading_plan, regrade, surroundings
 from seatrial.errors import SeatrialError
-from seatrial.graders import build_graders
+from seatrial.graders import Grader, GraderConfig, build_graders
 from seatrial.graders.prepared import prepare_all
 from seatrial.reports.figures import plural
 from seatrial.runs import Case, Experiment, Run
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
                 # Runs of a case that cannot be read any more are errored, and all others graded.
                 _refuse_judges(suite, store.cases(experiment.experiment_id, damaged=[]))
         else:
-            suite = load_suite(args.suite, grading=grading)
+            suite = load_suite(args.suite, grading=grading, import_graders=True)
             _refuse_changed_agents(suite, stored_suite(experiment.suite))
             cases = read_cases(suite, variables=os.environ, grading=grading)
         suite.grading = grading
@@ -110,8 +110,9 @@ def _refuse_changed_agents(suite: Suite, as_run: Suite) -> None:
 
 def _refuse_judges(suite: Suite, cases: Iterable[Case]) -> None:
     """Raise `SeatrialError` when a stored suite that names no model has graders which ask one."""
-    for graders in (suite.graders, *(case.graders for case in cases)):
-        for grader in prepare_all(build_graders(graders)):
+    everywhere: Iterable[Sequence[GraderConfig | Grader]] = (suite.graders, *(case.graders for case in cases))
+    for graders in everywhere:
+        for grader in prepare_all(build_graders(graders, suite.directory)):
             if grader.check.asks_model:
                 raise SeatrialError(
                     "invalid_config",

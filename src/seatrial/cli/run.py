@@ -79,7 +79,8 @@ def grading_of(args: argparse.Namespace) -> Grading:
 def run(args: argparse.Namespace) -> int:
     # What functions of the suite print is no part of the report.
     with redirect_stdout(sys.stderr):
-        whole = load_suite(args.suite, grading=grading_of(args), import_agents=True)
+        grading = grading_of(args)
+        whole = load_suite(args.suite, grading=grading, import_agents=True, import_graders=grading != "none")
     # Those of agents that are not run, too: whoever runs has the same environment.
     secrets = whole.secrets(os.environ)
     suite = _changed(args, whole)

@@ -217,7 +217,9 @@ async def built_agents(
 
 def grading_plan(suite: Suite) -> GradingPlan:
     """The graders of a suite, compiled; those of its cases when they are met."""
-    return GradingPlan(suite.graders, threshold=suite.threshold, grades=suite.grading != "none")
+    return GradingPlan(
+        suite.graders, threshold=suite.threshold, directory=suite.directory, grades=suite.grading != "none"
+    )
 
 
 async def surroundings(suite: Suite, variables: Mapping[str, str], stack: AsyncExitStack) -> Surroundings:

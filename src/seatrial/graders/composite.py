@@ -12,6 +12,7 @@ from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Check, Finding, Grader, Share, Subject, Surroundings, errored, skipped
 from seatrial.graders.prepared import prepare_all
+from seatrial.graders.registry import build_graders
 from seatrial.graders.together import all_verdicts, weighted_score
 from seatrial.runs import Judgement, Verdict
 
@@ -33,9 +34,6 @@ class Composite(Grader):
     """What `weighted` and `threshold` have to reach."""
 
     def prepare(self) -> Check:
-        # Here, since the registry has this kind too.
-        from seatrial.graders.registry import build_graders
-
         self._check_keys()
         try:
             children = prepare_all(build_graders(self.graders))

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from seatrial.graders.chat_model import ChatModel
+from seatrial.registry import where
 from seatrial.runs import Case, Judgement, Run
 from seatrial.trajectory.completeness import Basis
 
@@ -98,8 +99,10 @@ class Grader(msgspec.Struct, metaclass=_GraderMeta, kw_only=True, forbid_unknown
     """The keys that every grader has. A kind is a subclass with its own keys and a `prepare`."""
 
     kind: ClassVar[str]
+    """What suites and reports call it: the name it is registered under, else `package.module:Class`."""
     version: ClassVar[int] = 1
-    """Raised when the same configuration may judge the same run otherwise than before."""
+    """Raised when the same configuration may judge the same run otherwise than before. Verdicts of a class that is
+    not Seatrial's are reused only where the class sets it: nobody else knows when its code has changed."""
     default_timeout_s: ClassVar[float] = 10.0
     """The time limit of the kind."""
 
@@ -117,6 +120,10 @@ class Grader(msgspec.Struct, metaclass=_GraderMeta, kw_only=True, forbid_unknown
     timeout_s: Seconds | None = None
     """How long it may take for one run; then it is ended, and errored. When absent, 10 seconds; 60 for `python`
     and `code`, 600 for `judge`. A `composite` has none but those of its graders."""
+
+    def __init_subclass__(cls) -> None:
+        if "kind" not in vars(cls):
+            cls.kind = where(cls)
 
     @property
     def limit_s(self) -> float:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from seatrial import wire
 from seatrial.graders.grader import Grader, Subject, Surroundings
 from seatrial.graders.key import content_digest
 from seatrial.graders.prepared import Prepared, prepare_all
-from seatrial.graders.registry import GRADERS, build_graders
+from seatrial.graders.registry import build_graders
 from seatrial.graders.together import all_verdicts, weighted_score
 from seatrial.runs import Grade, Judgement, Verdict
 
@@ -32,17 +33,20 @@ class GradingPlan:
 
     def __init__(
         self,
-        graders: Sequence[Mapping[str, Any]],
+        graders: Sequence[Mapping[str, Any] | Grader],
         *,
         threshold: float | None = None,
-        kinds: Mapping[str, type[Grader]] = GRADERS,
+        directory: Path | None = None,
         grades: bool = True,
     ) -> None:
-        """Without `grades`, no grader is asked, and no run that completed is passed."""
+        """Graders that are classes of the suite's author are looked for in `directory` first.
+
+        Without `grades`, no grader is asked, and no run that completed is passed.
+        """
         self._grades = grades
         self._threshold = threshold
-        self._kinds = kinds
-        self._shared = prepare_all(build_graders(graders, kinds))
+        self._directory = directory
+        self._shared = prepare_all(build_graders(graders, directory)) if grades else []
         self._of_cases: OrderedDict[bytes, list[Prepared]] = OrderedDict()
 
     def grade(
@@ -62,7 +66,7 @@ class GradingPlan:
         if key in cached:
             cached.move_to_end(key)
             return cached[key]
-        own = prepare_all(build_graders(configs, self._kinds), [grader.name for grader in self._shared])
+        own = prepare_all(build_graders(configs, self._directory), [grader.name for grader in self._shared])
         cached[key] = [*self._shared, *own]
         if len(cached) > MAX_CACHED:
             cached.popitem(last=False)

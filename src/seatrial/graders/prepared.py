@@ -6,6 +6,7 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Iterable
+from functools import partial
 from math import inf
 from typing import get_args
 from weakref import WeakKeyDictionary
@@ -15,6 +16,8 @@ import msgspec
 from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings, errored
 from seatrial.graders.key import configuration_digest, verdict_key
+from seatrial.graders.registry import GRADERS
+from seatrial.graders.user_code import found_by, seen_elsewhere
 from seatrial.runs import Judgement, Verdict
 from seatrial.threads import Threads
 from seatrial.time_limit import TimeLimit
@@ -37,13 +40,19 @@ class Prepared(msgspec.Struct, frozen=True):
     check: Check
     configuration: bytes
     """Digest of what is checked."""
+    built_in: bool = True
+    """Whether it is one of Seatrial's: others may block, or never return."""
 
     def judge(self, subject: Subject, surroundings: Surroundings) -> Verdict | Awaitable[Verdict]:
         """The verdict on a run. Whatever goes wrong in a check is a verdict too: `errored`, never `passed`.
 
         Most checks take microseconds and are done here and now. One that turns out to take longer is begun again in a
-        thread, so that other runs go on meanwhile.
+        thread, so that other runs go on meanwhile. What is not Seatrial's own always runs in a thread.
         """
+        if not self.built_in:
+            find = partial(self.check.find, subject, seen_elsewhere(surroundings))
+            limit_s = self.grader.limit_s
+            return self._wait(found_by(find, "the grader", limit_s), subject, limit_s + GRACE_S)
         limit = TimeLimit(AT_ONCE_S)
         try:
             if self.check.parts:  # each of them has its own limit
@@ -186,12 +195,31 @@ def prepare_all(graders: Iterable[Grader], taken: Iterable[str] = ()) -> list[Pr
             number += 1
         names.add(name)
         try:
-            check = grader.prepare()
+            check = prepare(grader)
         except SeatrialError as error:
             error.pointer = f"/{index}{error.pointer or ''}"
             raise
-        prepared.append(Prepared(grader, name, check, configuration_digest(grader)))
+        built_in = GRADERS.is_built_in(grader.kind)
+        prepared.append(Prepared(grader, name, check, configuration_digest(grader), built_in))
     return prepared
+
+
+def prepare(grader: Grader) -> Check:
+    """The check of a grader, whoever wrote it. Raises `SeatrialError("invalid_config")`."""
+    if GRADERS.is_built_in(grader.kind):
+        return grader.prepare()
+    try:
+        check: object = grader.prepare()
+    except SeatrialError:
+        raise
+    except Exception as error:
+        told = f"`prepare` of the grader raised {type(error).__name__}: {error}"[:MAX_ERROR]
+        raise SeatrialError("invalid_config", told) from error
+    if not isinstance(check, Check) or not callable(check.find):
+        message = f"`prepare` of the grader must return a `Check` with a function, not {type(check).__name__}"
+        raise SeatrialError("invalid_config", message)
+    # Code of others may change without a word, unless its author keeps a version.
+    return check if "version" in vars(type(grader)) else msgspec.structs.replace(check, repeatable=False)
 
 
 def _places() -> asyncio.Semaphore:

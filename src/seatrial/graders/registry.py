@@ -1,78 +1,165 @@
-"""Every kind of grader, and graders from configurations."""
+"""Every kind of grader, open to others, and graders from configurations.
+
+A kind is a name in `GRADERS`: one of Seatrial's, one that `@grader("name")` registered, or one that an installed
+package offers by an entry point in the group `seatrial.graders`. A class that has no name is called by where it is:
+`package.module:Class`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from inspect import isabstract
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
-from seatrial.graders.answer import (
-    Contains,
-    ContainsAll,
-    ContainsAny,
-    EndsWith,
-    Equals,
-    IContains,
-    Regex,
-    StartsWith,
-)
-from seatrial.graders.code import Code
-from seatrial.graders.composite import Composite
-from seatrial.graders.contract import Contract
-from seatrial.graders.field_accuracy import FieldAccuracy
 from seatrial.graders.grader import Grader
-from seatrial.graders.honesty import Honesty
-from seatrial.graders.json_answer import IsJson, JsonSchema
-from seatrial.graders.judge import Judge
-from seatrial.graders.metrics import Cost, Latency, ModelCalls, Steps, Tokens
-from seatrial.graders.python import Python
-from seatrial.graders.tool_trajectory import ToolTrajectory
+from seatrial.registry import Registry, nearest, where
+from seatrial.target import is_target, load_target
 from seatrial.transcript.note import pointer
 
-GRADERS: dict[str, type[Grader]] = {
-    kind.kind: kind
-    for kind in (
-        *(ToolTrajectory, Honesty, Contract),
-        *(Equals, Contains, ContainsAny, ContainsAll, IContains, Regex, StartsWith, EndsWith),
-        *(IsJson, JsonSchema, FieldAccuracy),
-        *(Latency, Cost, Tokens, Steps, ModelCalls),
-        *(Judge, Code, Python, Composite),
-    )
-}
-"""Every kind that a suite can name."""
+G = TypeVar("G", bound=type[Grader])
+
+GraderConfig: TypeAlias = dict[str, Any]
+"""A grader as a suite has it: its `kind`, the common keys, and the keys of its kind."""
+
+KIND = "kind"
+_IMPORTABLE = "install it, or let it be importable from the suite file's directory (`grade` without --suite: from here)"
 
 
-def build_graders(configs: Iterable[Mapping[str, Any]], kinds: Mapping[str, type[Grader]] = GRADERS) -> list[Grader]:
-    """Graders of configurations, each a mapping with its `kind`. Raises `SeatrialError("invalid_config")`."""
-    return [_build(config, kinds, index) for index, config in enumerate(configs)]
+def _accept(name: str, value: object) -> type[Grader]:
+    if not isinstance(value, type) or not issubclass(value, Grader):
+        raise TypeError(f"`{where(value)}` is not a subclass of `seatrial.graders.Grader`")
+    if isabstract(value):
+        raise TypeError(f"`{where(value)}` has no method `prepare`")
+    if value.kind not in (name, where(value)):
+        raise TypeError(f"its `kind` is {value.kind!r}")
+    value.kind = name
+    return value
 
 
-def _build(config: Mapping[str, Any], kinds: Mapping[str, type[Grader]], index: int) -> Grader:
-    kind = config.get("kind") if isinstance(config, Mapping) else None
-    if not isinstance(kind, str) or kind not in kinds:
-        message = "a grader needs a `kind`" if kind is None else f"there is no grader of the kind {str(kind)[:60]!r}"
-        raise SeatrialError("invalid_config", message, pointer=pointer(index), hint=_nearest(kind, kinds))
-    own = {key: value for key, value in config.items() if key != "kind"}
-    struct = kinds[kind]
+_HERE = "seatrial.graders"
+GRADERS: Registry[type[Grader]] = Registry(
+    "kind of grader",
+    "seatrial.graders",
+    {
+        "tool_trajectory": f"{_HERE}.tool_trajectory:ToolTrajectory",
+        "honesty": f"{_HERE}.honesty:Honesty",
+        "contract": f"{_HERE}.contract:Contract",
+        "equals": f"{_HERE}.answer:Equals",
+        "contains": f"{_HERE}.answer:Contains",
+        "contains_any": f"{_HERE}.answer:ContainsAny",
+        "contains_all": f"{_HERE}.answer:ContainsAll",
+        "icontains": f"{_HERE}.answer:IContains",
+        "regex": f"{_HERE}.answer:Regex",
+        "starts_with": f"{_HERE}.answer:StartsWith",
+        "ends_with": f"{_HERE}.answer:EndsWith",
+        "is_json": f"{_HERE}.json_answer:IsJson",
+        "json_schema": f"{_HERE}.json_answer:JsonSchema",
+        "field_accuracy": f"{_HERE}.field_accuracy:FieldAccuracy",
+        "latency": f"{_HERE}.metrics:Latency",
+        "cost": f"{_HERE}.metrics:Cost",
+        "tokens": f"{_HERE}.metrics:Tokens",
+        "steps": f"{_HERE}.metrics:Steps",
+        "model_calls": f"{_HERE}.metrics:ModelCalls",
+        "judge": f"{_HERE}.judge:Judge",
+        "code": f"{_HERE}.code:Code",
+        "python": f"{_HERE}.python:Python",
+        "composite": f"{_HERE}.composite:Composite",
+    },
+    _accept,
+)
+"""Every kind that a suite can name, in the order in which they are listed to people."""
+
+
+def grader(name: str) -> Callable[[G], G]:
+    """Register a grader class under a name, which is its `kind` in suites: `@grader("mentions_order")`."""
+    return GRADERS.register(name)
+
+
+def grader_class(kind: str, directory: Path | None = None) -> type[Grader]:
+    """The class of a kind: a name, or `package.module:Class`, which is looked for in `directory` first.
+
+    Raises `SeatrialError("invalid_config")` for a name that nothing has or two have, and for a class that cannot be
+    imported or used.
+    """
+    if not is_target(kind):
+        GRADERS.check_name(kind)
+        return GRADERS.find(kind)
+    try:
+        found = load_target(kind, directory)
+        if not isinstance(found, type) or not issubclass(found, Grader):
+            raise SeatrialError("invalid_config", f"`{kind}` is not a subclass of `seatrial.graders.Grader`")
+    except SeatrialError as error:
+        raise SeatrialError(
+            "invalid_config", f"the grader class {error.message}", hint=error.hint or _IMPORTABLE
+        ) from error
+    return _own_kind(found)
+
+
+def grader_config(grader: Grader) -> GraderConfig:
+    """A grader as a suite file has it."""
+    return {KIND: _own_kind(type(grader)).kind, **msgspec.to_builtins(grader)}
+
+
+def build_graders(configs: Iterable[Mapping[str, Any] | Grader], directory: Path | None = None) -> list[Grader]:
+    """Graders of configurations, each a mapping with its `kind`; graders among them are taken as they are.
+
+    Classes are looked for in `directory` first. Raises `SeatrialError("invalid_config")`.
+    """
+    return [_build(config, index, directory) for index, config in enumerate(configs)]
+
+
+def _build(config: Mapping[str, Any] | Grader, index: int, directory: Path | None) -> Grader:
+    try:
+        if isinstance(config, Grader):
+            _own_kind(type(config))
+            return config
+        kind = config.get(KIND) if isinstance(config, Mapping) else None
+        if not isinstance(kind, str):
+            raise SeatrialError("invalid_config", "a grader needs a `kind`", hint=f"one of: {', '.join(GRADERS)}")
+        own = {key: value for key, value in config.items() if key != KIND}
+        if isinstance(inner := own.get("graders"), list):
+            # A grader of graders is not told where the suite is: so their classes are imported here.
+            try:
+                build_graders(inner, directory)
+            except SeatrialError as error:
+                error.pointer = f"/graders{error.pointer or ''}"
+                raise
+        return _converted(own, kind, grader_class(kind, directory))
+    except RecursionError:
+        raise wire.too_deep() from None
+    except SeatrialError as error:
+        error.pointer = f"{pointer(index)}{error.pointer or ''}"
+        raise
+
+
+def _converted(own: dict[str, Any], kind: str, struct: type[Grader]) -> Grader:
     for key in own:
         if key not in struct.__struct_encode_fields__:
-            hint = _nearest(key, struct.__struct_encode_fields__)
+            hint = nearest(str(key), struct.__struct_encode_fields__)
             raise SeatrialError(
-                "invalid_config", f"`{kind}` has no key {str(key)[:60]!r}", pointer=pointer(index, key), hint=hint
+                "invalid_config", f"`{kind}` has no key {str(key)[:60]!r}", pointer=pointer(key), hint=hint
             )
     try:
         return msgspec.convert(own, struct)
     except msgspec.ValidationError as error:
         told = wire.invalid_document(error)
-        at = pointer(index) + (told.pointer or "")
-        raise SeatrialError("invalid_config", f"`{kind}`: {told.message}", pointer=at) from None
+        raise SeatrialError("invalid_config", f"`{kind}`: {told.message}", pointer=told.pointer) from None
+    except (TypeError, NameError) as error:
+        # An annotation of a class of others that msgspec cannot use.
+        raise SeatrialError("invalid_config", f"`{kind}` cannot be read from a suite: {error}") from error
 
 
-def _nearest(word: object, known: Iterable[str]) -> str:
-    known = list(known)
-    near = get_close_matches(str(word)[:60].lower(), known, n=1)
-    return f"did you mean `{near[0]}`?" if near else f"one of: {', '.join(known)}"
+def _own_kind(found: type[Grader]) -> type[Grader]:
+    """The class, if its kind is its own: verdicts are known by it, and must not be taken for those of another one."""
+    if found.kind != where(found) and GRADERS.get(found.kind) is not found:
+        raise SeatrialError(
+            "invalid_config",
+            f"`{where(found)}` says that its kind is {found.kind!r}, under which it is not registered",
+            hint='register it with `@grader("name")`, and leave `kind` out of the class',
+        )
+    return found

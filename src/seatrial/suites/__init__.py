@@ -10,15 +10,15 @@ from seatrial.agents.config import (
     StreamConfig,
     SubAgent,
 )
+from seatrial.graders.registry import GraderConfig, grader_config
 from seatrial.models.config import ModelConfig
 from seatrial.suites.cases import read_cases
 from seatrial.suites.environment import resolve, resolve_agent
-from seatrial.suites.graders import GraderKinds, grader_config
 from seatrial.suites.identity import case_hash, stored_form, stored_suite, suite_hash
 from seatrial.suites.load import load_suite
 from seatrial.suites.problem import InvalidSuiteError, SuiteProblem
 from seatrial.suites.secrets import Secrets
-from seatrial.suites.suite import Budget, CaseSource, GraderConfig, Grading, Suite, Timeouts
+from seatrial.suites.suite import Budget, CaseSource, Grading, Suite, Timeouts
 from seatrial.suites.validate import validate_suite
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "CaseSource",
     "CliConfig",
     "GraderConfig",
-    "GraderKinds",
     "Grading",
     "HttpConfig",
     "InvalidSuiteError",

@@ -16,7 +16,7 @@ from seatrial.agents.placeholders import used
 from seatrial.errors import SeatrialError
 from seatrial.graders.grader import FOR_GRADERS
 from seatrial.runs import Case
-from seatrial.suites.graders import GraderKinds, SoundGrader, check_graders
+from seatrial.suites.graders import Imports, SoundGrader, check_graders
 from seatrial.suites.problem import KeyPath, Problems
 from seatrial.suites.shape import fit
 from seatrial.suites.suite import Grading
@@ -43,14 +43,12 @@ class CaseCheck:
         self,
         agents: Mapping[str, AgentConfig],
         graders: Sequence[SoundGrader] | None,
-        kinds: GraderKinds,
-        directory: Path,
+        imports: Imports,
         *,
         threshold: float | None = None,
         has_model: bool = True,
         grading: Grading | None = None,
         import_agents: bool = False,
-        import_graders: bool = False,
     ) -> None:
         """`graders` are those of the suite, None when they are wrong: what would need them is not checked then.
 
@@ -59,13 +57,12 @@ class CaseCheck:
         """
         self._agents = agents
         self._graders = graders
-        self._kinds = kinds
-        self._directory = directory
+        self._imports = imports
+        self._directory = imports.directory
         self._threshold = threshold
         self._has_model = has_model
         self._grading = grading
         self._import_agents = import_agents
-        self._import_graders = import_graders
         self._taken: dict[str, frozenset[str]] = {}
         self._told: set[tuple[int, str]] = set()
         self._unjudged_told = False
@@ -94,8 +91,7 @@ class CaseCheck:
     def _own_graders(self, case: Case, problems: Problems) -> list[SoundGrader] | None:
         if not case.graders:
             return []
-        import_from = self._directory if self._import_graders else None
-        own = check_graders(case.graders, self._kinds, ("graders",), problems, import_from=import_from)
+        own = check_graders(case.graders, ("graders",), problems, self._imports)
         if own is not None:
             self.asks_model = self.asks_model or any(each.check.asks_model for each in own)
             if self._grading == "all" and not self._has_model:

@@ -10,18 +10,17 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from seatrial import wire
-from seatrial.agents.config import is_target
 from seatrial.errors import SeatrialError
 from seatrial.runs import Case
 from seatrial.suites.case_check import CaseCheck
 from seatrial.suites.environment import fill
-from seatrial.suites.graders import GraderKinds, check_graders, registered
+from seatrial.suites.graders import Imports, check_graders
 from seatrial.suites.problem import Place, Problems, quoted
 from seatrial.suites.record import Record, TooLongLineError, read_lines
 from seatrial.suites.seed_csv import read_csv
 from seatrial.suites.shape import fit
 from seatrial.suites.suite import CaseSource, Grading, Suite
-from seatrial.target import load_target
+from seatrial.target import is_target, load_target
 
 CaseFormat: TypeAlias = Literal["jsonl", "csv", "python"]
 
@@ -32,7 +31,6 @@ _ENDINGS: dict[str, CaseFormat] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv"
 def read_cases(
     suite: Suite,
     *,
-    graders: GraderKinds | None = None,
     variables: Mapping[str, str] | None = None,
     grading: Grading | None = None,
     checked: bool = True,
@@ -44,7 +42,7 @@ def read_cases(
     """
     problems = Problems()
     entries = enumerate(suite.cases)
-    check = case_check(suite, registered() if graders is None else graders, grading) if checked else None
+    check = case_check(suite, grading) if checked else None
     for case in checked_cases(entries, suite.directory, problems, check, variables=variables):
         if problems.count:
             break
@@ -101,13 +99,13 @@ def case_format(source: CaseSource) -> CaseFormat | None:
     return _ENDINGS.get(ending) or ("python" if ":" in source.source else None)
 
 
-def case_check(suite: Suite, kinds: GraderKinds, grading: Grading | None) -> CaseCheck:
+def case_check(suite: Suite, grading: Grading | None) -> CaseCheck:
     """What the cases of a suite are checked with when they are about to be run."""
+    imports = Imports(suite.directory, classes=suite.grading != "none")
     return CaseCheck(
         suite.agents,
-        check_graders(suite.graders, kinds, ("graders",), Problems()),
-        kinds,
-        suite.directory,
+        check_graders(suite.graders, ("graders",), Problems(), imports),
+        imports,
         threshold=suite.threshold,
         has_model=suite.judge is not None,
         grading="none" if suite.grading == "none" else grading,

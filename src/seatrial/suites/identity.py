@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 
 from seatrial import wire
+from seatrial.graders.grader import Grader
+from seatrial.graders.registry import grader_config
 from seatrial.runs import Case
 from seatrial.suites.cases import case_format, read_cases
-from seatrial.suites.graders import GraderKinds
 from seatrial.suites.suite import CaseSource, Suite, SuiteKeys
 
 _ENCODER = msgspec.json.Encoder(order="sorted")
@@ -19,7 +20,9 @@ _ENCODER = msgspec.json.Encoder(order="sorted")
 
 def stored_form(suite: Suite) -> dict[str, Any]:
     """A suite as it is stored and shown. Variables are in it as `${NAME}`, as they are in the suite itself."""
-    plain: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(suite, file=None, grading="all"))
+    graders = [grader_config(each) if isinstance(each, Grader) else each for each in suite.graders]
+    stored = msgspec.structs.replace(suite, file=None, grading="all", graders=graders)
+    plain: dict[str, Any] = msgspec.to_builtins(stored)
     return plain
 
 
@@ -34,7 +37,7 @@ def case_hash(case: Case) -> str:
     return _digest(case).hex()
 
 
-def suite_hash(suite: Suite, *, graders: GraderKinds | None = None, variables: Mapping[str, str] | None = None) -> str:
+def suite_hash(suite: Suite, *, variables: Mapping[str, str] | None = None) -> str:
     """The content of a suite with all its cases, as 32 hexadecimal digits; what it is called is not a part of it.
 
     Cases count by what they say, not by whether they are inline or in a file. Those of a function are not made for
@@ -47,7 +50,7 @@ def suite_hash(suite: Suite, *, graders: GraderKinds | None = None, variables: M
             total.update(_digest(entry))
             continue
         alone = msgspec.structs.replace(suite, cases=[entry])
-        for case in read_cases(alone, graders=graders, variables=variables, checked=False):
+        for case in read_cases(alone, variables=variables, checked=False):
             total.update(_digest(case))
     return total.hexdigest()
 

@@ -9,15 +9,14 @@ from typing import Any
 
 import msgspec
 
-from seatrial.agents.config import is_target
 from seatrial.errors import SeatrialError
 from seatrial.suites.environment import fill
-from seatrial.suites.graders import GraderKinds
 from seatrial.suites.problem import Problems
 from seatrial.suites.shape import compare
 from seatrial.suites.suite import Grading, Suite, SuiteFile
 from seatrial.suites.validate import build_suite
 from seatrial.suites.yaml_source import MAX_FILE_BYTES, Mark, parse_yaml
+from seatrial.target import is_target
 
 MAX_INCLUDE_DEPTH = 20
 
@@ -31,12 +30,12 @@ _PATHS = {"agents": ("cwd", "path"), "cases": ("from", "files")}
 def load_suite(
     path: str | os.PathLike[str],
     *,
-    graders: GraderKinds | None = None,
     variables: Mapping[str, str] | None = None,
     run_python: bool = False,
     cases_needed: bool = True,
     grading: Grading | None = None,
     import_agents: bool = False,
+    import_graders: bool = False,
 ) -> Suite:
     """Read a suite file and check all of it, to the last case of every file it names.
 
@@ -44,7 +43,8 @@ def load_suite(
     environment unless given. With `run_python`, what the suite names in Python is imported, and functions that make
     cases are called; without, no code of the suite's author runs. Agents can be served without any case
     (`cases_needed`). With `grading`, a case that would get no verdict is a problem too; with `import_agents`, agents
-    that are functions are imported where it matters what they take.
+    that are functions are imported where it matters what they take; with `import_graders`, grader classes are, and
+    their keys checked.
     """
     file = Path(path)
     variables = os.environ if variables is None else variables
@@ -62,12 +62,12 @@ def load_suite(
         fragment.plain,
         problems.at(fragment.mark.locate),
         file,
-        graders=graders,
         variables=variables,
         run_python=run_python,
         cases_needed=cases_needed,
         grading=grading,
         import_agents=import_agents,
+        import_graders=import_graders,
     )
     if suite is None or problems.count:
         raise problems.error()

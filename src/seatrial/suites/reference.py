@@ -19,12 +19,11 @@ from seatrial.agents.config import (
     SubAgent,
 )
 from seatrial.agents.placeholders import PLACEHOLDERS
-from seatrial.graders import Grader
+from seatrial.graders import GRADERS, Grader
 from seatrial.graders.field_accuracy import Field
 from seatrial.graders.judge_prompt import Criterion
 from seatrial.models.config import ModelConfig
 from seatrial.runs import Case
-from seatrial.suites.graders import registered
 from seatrial.suites.schema import field_docs
 from seatrial.suites.seed_csv import COLUMNS, Reading
 from seatrial.suites.shape import expected, shape_of
@@ -71,7 +70,7 @@ def with_reference(page: str) -> str:
 def grader_reference() -> str:
     """The tables of every kind of grader."""
     parts = [f"### every kind\n\n{_table(Grader)}"]
-    for name, kind in registered().items():
+    for name, kind in GRADERS.built_in().items():
         about = " ".join((getdoc(kind) or "").split())
         parts.append(f"### {name}\n\n{about}\n\n{_table(kind)}")
     parts += [f"### {title}\n\n{_table(struct)}" for title, struct in _GRADER_PARTS.items()]

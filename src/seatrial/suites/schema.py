@@ -12,11 +12,12 @@ from typing import Any, get_args
 import msgspec
 
 from seatrial.agents.config import AgentConfig, Retry, SubAgent
+from seatrial.graders.registry import GRADERS, KIND
 from seatrial.models.config import ModelConfig
 from seatrial.runs import Case
-from seatrial.suites.graders import KIND, GraderKinds, registered
 from seatrial.suites.suite import Budget, CaseSource, SuiteFile, Timeouts
 from seatrial.suites.world_seed import WorldSeed
+from seatrial.target import TARGET
 
 STRUCTS: tuple[type[msgspec.Struct], ...] = (
     SuiteFile,
@@ -33,9 +34,9 @@ STRUCTS: tuple[type[msgspec.Struct], ...] = (
 """Everything that a suite file is made of, but graders."""
 
 
-def suite_json_schema(graders: GraderKinds | None = None) -> dict[str, Any]:
-    """The schema of a suite file."""
-    kinds = registered() if graders is None else graders
+def suite_json_schema() -> dict[str, Any]:
+    """The schema of a suite file, with the graders of installed packages."""
+    kinds = dict(GRADERS.items())
     structs = [*STRUCTS, *kinds.values()]
     refs, components = msgspec.json.schema_components(structs, ref_template="#/$defs/{name}")
     ref_of = dict(zip(structs, refs, strict=True))
@@ -52,8 +53,16 @@ def suite_json_schema(graders: GraderKinds | None = None) -> dict[str, Any]:
     case["required"].remove("id")  # `<file>-<number>` when absent
     case["properties"]["world"] |= ref_of[WorldSeed]
     for owner in (suite, case):
-        owner["properties"]["graders"]["items"] = {"anyOf": [ref_of[struct] for struct in kinds.values()]}
+        owner["properties"]["graders"]["items"] = {"anyOf": [*(ref_of[struct] for struct in kinds.values()), _CLASS]}
     return {**ref_of[SuiteFile], "$defs": components}
+
+
+_CLASS = {
+    "type": "object",
+    "description": "A grader class of one's own, which knows its keys.",
+    "properties": {KIND: {"type": "string", "pattern": TARGET, "description": "`package.module:Class`"}},
+    "required": [KIND],
+}
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -10,13 +10,11 @@ import msgspec
 from msgspec import Meta
 
 from seatrial.agents.config import AgentConfig, FaultName, Retry, Seconds
+from seatrial.graders.grader import Grader
+from seatrial.graders.registry import GraderConfig
 from seatrial.models.config import ModelConfig
 from seatrial.runs import Blame, Case, FaultRules
 from seatrial.suites.secrets import Secrets, secrets_of
-
-GraderConfig: TypeAlias = dict[str, Any]
-"""A grader as a suite has it: its `kind`, the common keys, and the keys of its kind."""
-
 
 Grading: TypeAlias = Literal["all", "without_judges", "none"]
 """Which graders are asked."""
@@ -100,6 +98,9 @@ class Suite(SuiteKeys):
     """A suite, whole: read from a file by `load_suite`, or built here and checked by `validate_suite`."""
 
     cases: list[Case | CaseSource] = []
+    # Wider than in a file: whoever builds a suite in Python has the graders themselves.
+    graders: Sequence[GraderConfig | Grader] = []  # type: ignore[assignment]
+    """What judges every run: configurations, or graders themselves."""
     file: Path | None = None
     """The file it was read from."""
     grading: Grading = "all"

@@ -7,19 +7,22 @@ make cases are called.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from seatrial.agents.config import AgentConfig
+from seatrial.errors import SeatrialError
+from seatrial.graders.grader import Grader
+from seatrial.graders.registry import GraderConfig
 from seatrial.models.config import ModelConfig
 from seatrial.runs import Case
 from seatrial.suites.agent_check import check_agent, check_faults, check_judge, check_timeouts, check_variables
 from seatrial.suites.case_check import CaseCheck, check_models, unsupported_world
 from seatrial.suites.cases import case_format, checked_cases
-from seatrial.suites.graders import GraderKinds, SoundGrader, check_graders, registered
+from seatrial.suites.graders import Imports, SoundGrader, check_graders
 from seatrial.suites.identity import stored_form
 from seatrial.suites.problem import Problems, SuiteProblem
 from seatrial.suites.shape import fit
@@ -29,10 +32,10 @@ from seatrial.suites.suite import CaseSource, Grading, Suite, SuiteFile, SuiteKe
 def validate_suite(
     suite: Suite,
     *,
-    graders: GraderKinds | None = None,
     variables: Mapping[str, str] | None = None,
     run_python: bool = False,
     grading: Grading | None = None,
+    import_graders: bool = False,
 ) -> list[SuiteProblem]:
     """The problems of a suite that was built in Python; with `grading`, also where no verdict would come of it."""
     problems = Problems()
@@ -40,15 +43,18 @@ def validate_suite(
         plain = stored_form(suite)
     except (TypeError, RecursionError) as error:
         problems.add((), f"the suite holds something that JSON cannot: {error}")
+    except SeatrialError as error:
+        problems.add(("graders",), error.message, error.hint)
     else:
         build_suite(
             plain,
             problems,
             suite.file,
-            graders=graders,
+            graders=suite.graders,
             variables=variables,
             run_python=run_python,
             grading="none" if suite.grading == "none" else grading,
+            import_graders=import_graders,
         )
     return problems.found
 
@@ -58,19 +64,22 @@ def build_suite(
     problems: Problems,
     file: Path | None,
     *,
-    graders: GraderKinds | None = None,
+    graders: Sequence[GraderConfig | Grader] | None = None,
     variables: Mapping[str, str] | None = None,
     run_python: bool = False,
     cases_needed: bool = True,
     grading: Grading | None = None,
     import_agents: bool = False,
+    import_graders: bool = False,
 ) -> Suite | None:
-    """A suite of plain values, checked to the last case; None, with problems told, when it cannot be run."""
+    """A suite of plain values, checked to the last case; None, with problems told, when it cannot be run.
+
+    `graders` are those of a suite that was built in Python, where they need not be plain.
+    """
     before = problems.count
     if "world" in plain:
         unsupported_world(problems)
         plain = {key: value for key, value in plain.items() if key != "world"}
-    kinds = registered() if graders is None else graders
     variables = os.environ if variables is None else variables
     keys = fit(plain, SuiteFile, (), problems)
     directory = Path() if file is None else file.parent
@@ -97,9 +106,9 @@ def build_suite(
     if judge is not None:
         check_judge(judge, variables, problems.within(("judge",)))
     sound: list[SoundGrader] | None = []
-    if isinstance(plain.get("graders"), list):
-        import_from = directory if run_python else None
-        sound = check_graders(plain["graders"], kinds, ("graders",), problems, import_from=import_from)
+    imports = Imports(directory, classes=run_python or import_graders, functions=run_python)
+    if isinstance(configs := plain.get("graders"), list):
+        sound = check_graders(configs if graders is None else graders, ("graders",), problems, imports)
     if grading == "all" and judge is None and sound is not None:
         check_models(sound, ("graders",), problems)
     if keys is not None and keys.threshold == 0:
@@ -112,13 +121,11 @@ def build_suite(
     check = CaseCheck(
         sound_agents,
         sound,
-        kinds,
-        directory,
+        imports,
         threshold=None if keys is None else keys.threshold,
         has_model=plain.get("judge") is not None,
         grading=grading,
         import_agents=import_agents or run_python,
-        import_graders=run_python,
     )
     for _ in checked_cases(entries.items(), directory, problems, check, variables=variables, run_python=run_python):
         pass

@@ -10,6 +10,7 @@ import msgspec
 
 from seatrial.agents.calling import Calling
 from seatrial.errors import SeatrialError
+from seatrial.graders import Grader
 from seatrial.runs import Case
 from seatrial.suites import AgentConfig, InvalidSuiteError, PythonConfig, Suite, load_suite, read_cases, validate_suite
 from seatrial.suites.case_check import FOR_AGENTS
@@ -37,7 +38,7 @@ def asked(
     file: Path,
     agent: Given,
     case: str | Case,
-    graders: Sequence[Mapping[str, Any]],
+    graders: Sequence[Mapping[str, Any] | Grader],
     fields: Mapping[str, Any],
     tool_access: ToolAccess | None = None,
 ) -> Asked:
@@ -72,19 +73,19 @@ def asked(
         name=test,
         agents={AGENT: config},
         cases=[case],
-        graders=[dict(grader) for grader in graders],
+        graders=[grader if isinstance(grader, Grader) else dict(grader) for grader in graders],
         file=file,
         # Without graders it is the test that judges.
         grading="all" if graders or case.graders else "none",
     )
-    if problems := validate_suite(suite, grading=suite.grading):
+    if problems := validate_suite(suite, grading=suite.grading, import_graders=True):
         raise InvalidSuiteError(problems)
     return Asked(suite, AGENT, case, functions)
 
 
 def asked_of_suite(test: str, path: Path, agent: Given, case: str | Case) -> Asked:
     """An agent and a case that a suite file has, both by name."""
-    suite = load_suite(path, import_agents=True)
+    suite = load_suite(path, import_agents=True, import_graders=True)
     suite.name = test
     if not isinstance(agent, str) or agent not in suite.agents:
         raise SeatrialError(
