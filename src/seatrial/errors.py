@@ -23,6 +23,7 @@ ERROR_CODES: dict[str, str] = {
     "unread_format": "The input is of a format that Seatrial recognises and does not read.",
     "ambiguous_format": "Two formats are equally likely; name one.",
     "not_writable": "The format can be read but not written.",
+    "format_failed": "A format that is not Seatrial's own raised, or gave something that is not a reading.",
     "invalid_config": "A configuration cannot be used: unknown key, wrong type, or nothing to check.",
     "agent_failed": "In a test, an agent raised, did not answer in time, or broke its contract.",
     "agent_unhealthy": "An agent is not ready to be tested: its healthcheck failed.",

@@ -26,22 +26,33 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 class Registry(Mapping[str, T], Generic[T]):
     """Things of one sort by name. Iterating gives the names, those of Seatrial first."""
 
-    def __init__(self, noun: str, group: str, built_in: Mapping[str, str], accept: Callable[[str, object], T]) -> None:
+    def __init__(
+        self,
+        noun: str,
+        group: str,
+        built_in: Mapping[str, str],
+        accept: Callable[[str, object], T],
+        *,
+        fault: str = "invalid_config",
+    ) -> None:
         """`group` is that of the entry points. `built_in` says where each is: `package.module:attribute`, or a module.
 
         `accept` gets a name and what it stands for, and gives it back as it is used. It raises `TypeError` for
-        something that cannot be used.
+        something that cannot be used. `fault` is the code of errors about what others offer.
         """
         self.noun = noun
         self.group = group
         self._built_in = dict(built_in)
         self._accept = accept
+        self._fault = fault
         self._loaded: dict[str, T] = {}
         self._registered: dict[str, T] = {}
+        self._homes: dict[str, str] = {}
+        """Where each of those that were registered is defined."""
         self._installed: dict[str, list[EntryPoint]] | None = None
 
     def register(self, name: str) -> Callable[[V], V]:
-        """A decorator that registers what it decorates. Raises `SeatrialError("invalid_config")` for a taken name."""
+        """A decorator that registers what it decorates. Raises `SeatrialError` for a name that is taken."""
         if not isinstance(name, str) or _NAME.fullmatch(name) is None:
             raise SeatrialError(
                 "invalid_config",
@@ -52,11 +63,12 @@ class Registry(Mapping[str, T], Generic[T]):
         def add(value: V) -> V:
             if name in self._built_in:
                 raise self._conflict(name, ["Seatrial itself", where(value)])
-            earlier = self._registered.get(name)
             # A module that is loaded again registers what it has once more.
-            if earlier is not None and where(earlier) != where(value):
-                raise self._conflict(name, [where(earlier), where(value)])
+            earlier = self._homes.get(name, where(value))
+            if earlier != where(value):
+                raise self._conflict(name, [earlier, where(value)])
             self._registered[name] = self._accepted(name, value, where(value))
+            self._homes[name] = where(value)
             self._loaded.pop(name, None)
             return value
 
@@ -81,16 +93,21 @@ class Registry(Mapping[str, T], Generic[T]):
         """Those that Seatrial ships, whatever else is installed."""
         return {name: self[name] for name in self._built_in}
 
+    def check_names(self) -> None:
+        """`check_name` for every name that an installed package offers."""
+        for name in self._entry_points():
+            self.check_name(name)
+
     def check_name(self, name: str) -> None:
-        """Raise `SeatrialError("invalid_config")` when more than one thing claims a name."""
+        """Raise `SeatrialError` when more than one thing claims a name."""
         offers = self._offers(name)
         claims = [_package_of(offer) for offer in offers]
         if name in self._built_in:
             claims.insert(0, "Seatrial itself")
-        elif (registered := self._registered.get(name)) is not None:
+        elif (home := self._homes.get(name)) is not None:
             # An entry point may well name what its module registers.
-            others = [offer for offer in offers if offer.value != where(registered)]
-            claims = [where(registered), *map(_package_of, others)] if others else []
+            others = [offer for offer in offers if offer.value != home]
+            claims = [home, *map(_package_of, others)] if others else []
         if len(claims) > 1:
             raise self._conflict(name, claims)
 
@@ -128,7 +145,7 @@ class Registry(Mapping[str, T], Generic[T]):
         except BaseException as error:
             # The module of another package may raise anything, sys.exit() included.
             raise SeatrialError(
-                "invalid_config",
+                self._fault,
                 f"the {self.noun} {name!r} of {_package_of(offer)} cannot be imported: {type(error).__name__}: {error}",
                 hint="install what it needs, or uninstall the package",
             ) from error
@@ -142,9 +159,7 @@ class Registry(Mapping[str, T], Generic[T]):
         try:
             return self._accept(name, value)
         except TypeError as error:
-            raise SeatrialError(
-                "invalid_config", f"the {self.noun} {name!r} of {source} cannot be used: {error}"
-            ) from error
+            raise SeatrialError(self._fault, f"the {self.noun} {name!r} of {source} cannot be used: {error}") from error
 
     def _offers(self, name: str) -> list[EntryPoint]:
         return self._entry_points().get(name, [])
@@ -164,7 +179,7 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def _conflict(self, name: str, claims: Iterable[str]) -> SeatrialError:
         return SeatrialError(
-            "invalid_config",
+            self._fault,
             f"the name {name!r} is taken: the {self.noun} is offered by {' and by '.join(claims)}",
             hint=f"give one of them another name, or uninstall its package (entry points `{self.group}`)",
         )

@@ -12,7 +12,7 @@ from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.config import CliConfig
 from seatrial.agents.limit import time_limit
 from seatrial.agents.off_loop import off_loop
-from seatrial.agents.output import read_file, read_output, reading_fault
+from seatrial.agents.output import read_file, read_output, reading_fault, unreadable
 from seatrial.agents.process import Process
 from seatrial.agents.program import Program, RunFiles, exit_fault, system_fault
 from seatrial.errors import SeatrialError
@@ -155,5 +155,5 @@ def _output_fault(error: SeatrialError, size: int) -> Fault:
         return Fault("agent_output_missing", f"the program ended well but left no answer: {error.message}")
     if error.code == "not_json":
         return Fault("agent_bad_response", f"the output, {size:,} bytes, is broken JSON: {error}")
-    kind = "response_too_large" if error.code == "too_large" else "agent_bad_response"
+    kind = "response_too_large" if error.code == "too_large" else unreadable(error)
     return Fault(kind, f"the output is not a provider response: {error}")

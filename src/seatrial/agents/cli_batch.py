@@ -16,7 +16,7 @@ from seatrial.agents.config import CliConfig
 from seatrial.agents.limit import TimeLimit
 from seatrial.agents.lines import Lines
 from seatrial.agents.off_loop import off_loop
-from seatrial.agents.output import read_part, read_record, reading_fault
+from seatrial.agents.output import read_part, read_record, reading_fault, unreadable
 from seatrial.agents.process import READ_BYTES, Process
 from seatrial.agents.program import Program, RunFiles, exit_fault, system_fault
 from seatrial.agents.waiting import WaitingRequests
@@ -147,7 +147,7 @@ class CliBatchAgent:
         try:
             reply.reading = await off_loop(len(line), lambda: note_repeated_keys(line, _read(line)))
         except SeatrialError as error:
-            reply.fault = Fault("agent_bad_response", f"line {number} cannot be read: {error}")
+            reply.fault = Fault(unreadable(error), f"line {number} cannot be read: {error}")
         else:
             reply.fault = reading_fault(reply.reading)
             reply.trace_file = await self.program.trace_file(reply.reading, files)

@@ -16,7 +16,7 @@ from seatrial.agents.endpoint import Answer, Endpoint, Reached, checked_url, mer
 from seatrial.agents.excerpt import excerpt
 from seatrial.agents.limit import time_limit
 from seatrial.agents.off_loop import off_loop
-from seatrial.agents.output import read_record, reading_fault
+from seatrial.agents.output import read_record, reading_fault, unreadable
 from seatrial.agents.shared_timer import SharedTimer
 from seatrial.errors import SeatrialError
 from seatrial.formats import agent_response, contract
@@ -127,7 +127,7 @@ class HttpAgent:
         try:
             reading = note_repeated_keys(body, agent_response.read(body))
         except SeatrialError as error:
-            reply.fault = Fault("agent_bad_response", _not_a_response(error, answer), excerpt(body), answer.status)
+            reply.fault = Fault(unreadable(error), _not_a_response(error, answer), excerpt(body), answer.status)
             return
         foreign = _read_foreign(body)
         if foreign is not None and self._config.strictness == "soft":

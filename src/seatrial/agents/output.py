@@ -59,9 +59,14 @@ def read_record(data: bytes) -> Reading:
     try:
         return formats.read(data)
     except SeatrialError as error:
-        if error.code in ("unread_format", "ambiguous_format"):
+        if error.code in ("unread_format", "ambiguous_format", "format_failed"):
             raise
     raise refusal
+
+
+def unreadable(error: SeatrialError) -> str:
+    """The class of fault of an answer that could not be read: it is not the agent's when a format of others failed."""
+    return "format_failed" if error.code == "format_failed" else "agent_bad_response"
 
 
 def reading_fault(reading: Reading) -> Fault | None:

@@ -55,9 +55,8 @@ class ReplayAgent:
             raise SeatrialError("invalid_config", "a replay needs either `path` or `experiment`")
         if config.experiment is not None and stored is None:
             raise SeatrialError("invalid_config", "there is no store to take the runs of an experiment from")
-        if config.format is not None and config.format not in formats.FORMATS:
-            known = ", ".join(formats.FORMATS)
-            raise SeatrialError("unknown_format", f"there is no format {config.format!r}", hint=f"one of {known}")
+        if config.format is not None:
+            formats.find_format(config.format, directory)
         self._config = config
         self._path = None if config.path is None else directory / config.path
         self._directory = str(directory.resolve())

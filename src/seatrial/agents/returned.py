@@ -12,7 +12,7 @@ from seatrial.agents.agent import Reply
 from seatrial.agents.config import MAX_RESPONSE_BYTES
 from seatrial.agents.excerpt import excerpt
 from seatrial.agents.objects import check_size, is_plain, to_json_values
-from seatrial.agents.output import read_output, read_record, reading_fault
+from seatrial.agents.output import read_output, read_record, reading_fault, unreadable
 from seatrial.errors import SeatrialError
 from seatrial.formats import agent_response, contract, output_messages
 from seatrial.formats.dialects import find_dialect
@@ -49,7 +49,7 @@ def encode_returned(
         if error.code == "too_large":
             return Reply(fault=Fault("response_too_large", f"the function returned too much: {error.message}"))
         message = error.message if grant is None else grant.redact_text(error.message)
-        return Reply(fault=Fault("agent_bad_response", message))
+        return Reply(fault=Fault(unreadable(error), message))
     kept = body if grant is None else grant.redact(body)
     if len(kept) > MAX_RESPONSE_BYTES:
         message = f"what the function returned is larger than {MAX_RESPONSE_BYTES:,} bytes"
@@ -74,7 +74,7 @@ class Returned(msgspec.Struct):
             reading = _read(self.value, self.body, self.yielded)
         except SeatrialError as error:
             message = f"what the function returned cannot be read: {error}"
-            reply.fault = Fault("agent_bad_response", message, excerpt(self.body))
+            reply.fault = Fault(unreadable(error), message, excerpt(self.body))
             return reply
         reply.reading = reading
         reply.fault = reading_fault(reading)
@@ -143,8 +143,8 @@ def _read(value: Any, body: bytes, yielded: bool) -> Reading:
     if _is_other_list(value):
         try:
             return formats.read(body)
-        except SeatrialError:
-            if yielded:
+        except SeatrialError as error:
+            if yielded or error.code == "format_failed":
                 raise
         return output_messages.read(wire.encode({"output_messages": value}))
     if _has_final_response(value, body):

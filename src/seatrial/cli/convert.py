@@ -8,7 +8,7 @@ import sys
 from seatrial import formats, wire
 from seatrial.cli.exits import COULD_NOT_RUN, PASSED
 from seatrial.cli.files import read_document, write_document
-from seatrial.cli.records import error_data, report_bad_line, title
+from seatrial.cli.records import error_data, format_name, report_bad_line, title
 from seatrial.cli.terminal import print_notes
 from seatrial.errors import SeatrialError
 from seatrial.formats import output_messages
@@ -17,15 +17,14 @@ from seatrial.formats.reading import Reading, Written
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    names = sorted(formats.FORMATS)
     parser.add_argument("file", metavar="FILE", help="the record, or lines of records, or - for standard input")
     parser.add_argument(
-        "--to", required=True, choices=names, metavar="FORMAT", help=f"one of {', '.join(formats.writable())}"
+        "--to", required=True, type=format_name, metavar="FORMAT", help=f"one of {', '.join(formats.WRITABLE)}"
     )
     parser.add_argument(
         "--from",
         dest="source",
-        choices=names,
+        type=format_name,
         metavar="FORMAT",
         help="the format of FILE (default: recognised by content)",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from typing import Any
 
@@ -9,6 +10,15 @@ from seatrial import wire
 from seatrial.cli.terminal import printable
 from seatrial.errors import SeatrialError
 from seatrial.formats.batch import BatchRecord
+
+
+def format_name(text: str) -> str:
+    """The type of an option that names a format; installed packages may offer more than Seatrial has."""
+    from seatrial.formats import FORMATS
+
+    if text not in FORMATS:
+        raise argparse.ArgumentTypeError(f"there is no format {text[:60]!r}: {FORMATS.nearest(text)}")
+    return text
 
 
 def title(record: BatchRecord) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from seatrial import formats, wire
 from seatrial.agents.output import read_trace_file
 from seatrial.cli.exits import COULD_NOT_RUN, PASSED
 from seatrial.cli.files import read_document
-from seatrial.cli.records import report_bad_line, title
+from seatrial.cli.records import format_name, report_bad_line, title
 from seatrial.cli.terminal import one_line, paint, print_notes, printable
 from seatrial.formats.reading import Reading
 from seatrial.trajectory import Trajectory, extract
@@ -19,12 +19,11 @@ from seatrial.transcript import Note
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    names = sorted(formats.FORMATS)
     parser.add_argument("file", metavar="FILE", help="the record, or lines of records, or - for standard input")
     parser.add_argument(
         "--from",
         dest="source",
-        choices=names,
+        type=format_name,
         metavar="FORMAT",
         help="the format of FILE (default: recognised by content)",
     )

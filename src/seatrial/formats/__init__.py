@@ -15,17 +15,30 @@ from seatrial.lazy import attach
 if TYPE_CHECKING:
     from seatrial.formats.detection import Detection, detect
     from seatrial.formats.reading import Reading, Written
-    from seatrial.formats.registry import FORMATS, Format, read, read_many, writable, write
+    from seatrial.formats.registry import (
+        FORMATS,
+        WRITABLE,
+        Format,
+        find_format,
+        read,
+        read_many,
+        register_format,
+        writable,
+        write,
+    )
 
 __all__ = [
     "FORMATS",
+    "WRITABLE",
     "Detection",
     "Format",
     "Reading",
     "Written",
     "detect",
+    "find_format",
     "read",
     "read_many",
+    "register_format",
     "writable",
     "write",
 ]
@@ -43,9 +56,12 @@ __getattr__ = attach(
         ),
         "registry": (
             "FORMATS",
+            "WRITABLE",
             "Format",
+            "find_format",
             "read",
             "read_many",
+            "register_format",
             "writable",
             "write",
         ),

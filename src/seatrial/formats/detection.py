@@ -11,7 +11,7 @@ import msgspec
 
 from seatrial.errors import SeatrialError
 from seatrial.formats.foreign import recognise
-from seatrial.formats.registry import FORMATS, codec
+from seatrial.formats.registry import FORMATS, find_format
 from seatrial.formats.sniffing import open_sample
 
 
@@ -27,10 +27,11 @@ def detect(data: bytes) -> Detection:
     """The format of these bytes.
 
     Raises `SeatrialError`: `undetected_format` when they look like none, `unread_format` when they are of one that is
-    known and not read, `ambiguous_format` when two formats are equally sure.
+    known and not read, `ambiguous_format` when two formats are equally sure, `format_failed` when one of others fails.
     """
     sample = open_sample(data)
-    found = [(sniff, name) for name in FORMATS if (sniff := codec(name).sniff(sample)) is not None]
+    FORMATS.check_names()
+    found = [(sniff, name) for name in FORMATS if (sniff := find_format(name).sniff(sample)) is not None]
     most = max([sniff.confidence for sniff, _ in found], default=0)
     foreign = recognise(sample)
     if foreign is not None and foreign.sniff.confidence >= most:

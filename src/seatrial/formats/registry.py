@@ -1,62 +1,85 @@
-"""The formats by name. Adding one is a module with `read` and `write`, and a line here."""
+"""The formats by name, open to others.
+
+One of Seatrial's is a module with `sniff`, `read` and perhaps `write`, and a line here. Others are registered with
+`register_format`, or offered by an entry point in the group `seatrial.formats`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from importlib import import_module
-from typing import Protocol, cast
-
-import msgspec
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.batch import BatchRecord
 from seatrial.formats.limits import excess
 from seatrial.formats.reading import Reading, Written
-from seatrial.formats.sniffing import Sample, Sniff
+from seatrial.formats.sniffing import CERTAIN, Sample, Sniff
 from seatrial.formats.unseen import note_unseen
+from seatrial.registry import Registry, where
+from seatrial.target import is_target, load_target
 from seatrial.transcript import Transcript
 
-
-class Format(msgspec.Struct, frozen=True):
-    """One foreign shape; its module is loaded when it is used."""
-
-    name: str
-    summary: str
-    """One line, for people who choose."""
-    module: str
-    writes: bool = True
-    """Whether it can be written, too."""
+V = TypeVar("V")
 
 
-class Codec(Protocol):
-    """What the module of a format offers."""
+@runtime_checkable
+class Format(Protocol):
+    """One foreign shape: a module, or an object. It may have `write(transcript) -> Written` besides."""
 
-    def sniff(self, sample: Sample) -> Sniff | None: ...
-    def read(self, data: bytes) -> Reading: ...
+    def sniff(self, sample: Sample) -> Sniff | None:
+        """How sure it is that bytes are its own; None when they are not."""
+        ...
+
+    def read(self, data: bytes) -> Reading:
+        """Read one record; raises `SeatrialError` for what cannot be read."""
+        ...
+
+
+class _Writing(Protocol):
     def write(self, transcript: Transcript) -> Written: ...
 
 
-FORMATS: dict[str, Format] = {
-    format.name: format
-    for format in (
-        Format("agent-response", "the body that a customer-hosted agent returns", "agent_response"),
-        Format("output-messages", "a provider response with output_messages or a trace", "output_messages"),
-        Format("openai", "OpenAI chat completions: messages, requests, responses, streams", "openai"),
-        Format("openrouter", "OpenRouter: chat completions with native reasoning", "openrouter"),
-        Format("anthropic", "Anthropic Messages: requests, responses, streams", "anthropic"),
-        Format("responses", "OpenAI Responses: items, requests, responses, streams", "responses", writes=False),
-        Format("bedrock", "Bedrock Converse: messages, requests, responses, streams", "bedrock", writes=False),
-        Format("gemini", "Gemini: contents, requests, responses, streams", "gemini", writes=False),
-        Format("vercel", "Vercel's AI SDK: UIMessages, ModelMessages, streams", "vercel", writes=False),
-        Format("langchain", "LangChain and LangGraph: messages and states", "langchain", writes=False),
-        Format("pydantic-ai", "Pydantic AI: messages of a run", "pydantic_ai", writes=False),
-        Format("transcript", "the canonical transcript: an array of messages, or lines", "transcript"),
-        Format("agui", "a recorded AG-UI event stream", "agui"),
-        Format("events", "the native event log: sequenced envelopes", "events"),
-    )
-}
-"""Every format, in the order in which they are listed to people."""
+def _accept(name: str, value: object) -> Format:
+    found = value() if isinstance(value, type) else value
+    if not isinstance(found, Format):
+        raise TypeError(f"`{where(value)}` needs the functions `sniff` and `read`")
+    return found if FORMATS.is_built_in(name) else _Guarded(name, found)
+
+
+FORMATS: Registry[Format] = Registry(
+    "format",
+    "seatrial.formats",
+    {
+        "agent-response": "seatrial.formats.agent_response",
+        "output-messages": "seatrial.formats.output_messages",
+        "openai": "seatrial.formats.openai",
+        "openrouter": "seatrial.formats.openrouter",
+        "anthropic": "seatrial.formats.anthropic",
+        "responses": "seatrial.formats.responses",
+        "bedrock": "seatrial.formats.bedrock",
+        "gemini": "seatrial.formats.gemini",
+        "vercel": "seatrial.formats.vercel",
+        "langchain": "seatrial.formats.langchain",
+        "pydantic-ai": "seatrial.formats.pydantic_ai",
+        "transcript": "seatrial.formats.transcript",
+        "agui": "seatrial.formats.agui",
+        "events": "seatrial.formats.events",
+    },
+    _accept,
+    fault="format_failed",
+)
+"""Every format, in the order in which they are listed to people; its module is loaded when it is used."""
+
+WRITABLE = ("agent-response", "output-messages", "openai", "openrouter", "anthropic", "transcript", "agui", "events")
+"""Those of Seatrial's that can be written, too."""
+
+
+def register_format(name: str) -> Callable[[V], V]:
+    """Register a class, an object or a module as a format: `@register_format("chat-csv")`."""
+    return FORMATS.register(name)
+
 
 _IN_LINES = frozenset({"agent-response", "output-messages"})
 """Formats of which a file may hold many, one in each line."""
@@ -74,7 +97,7 @@ def read(data: bytes, format: str | None = None) -> Reading:
         raise SeatrialError("too_large", f"the record has {much}")
     name = _detected(data) if format is None else format
     try:
-        return note_unseen(data, codec(name).read(data))
+        return note_unseen(data, find_format(name).read(data))
     except SeatrialError as error:
         if error.hint is None and name in _IN_LINES and _is_lines(data):
             error.hint = "the input holds several records, one in each line"
@@ -83,17 +106,18 @@ def read(data: bytes, format: str | None = None) -> Reading:
 
 def write(transcript: Transcript, format: str) -> Written:
     """Write a transcript in that format, and tell what it cannot carry."""
-    module = codec(format)
-    if not FORMATS[format].writes:
+    found = find_format(format)
+    if not hasattr(found, "write"):
         raise SeatrialError(
             "not_writable", f"{format} can be read but not written", hint=f"one of {', '.join(writable())}"
         )
-    return module.write(transcript)
+    return cast("_Writing", found).write(transcript)
 
 
 def writable() -> list[str]:
     """The formats that can be written."""
-    return [format.name for format in FORMATS.values() if format.writes]
+    others = [name for name in FORMATS if not FORMATS.is_built_in(name) and hasattr(FORMATS[name], "write")]
+    return [*WRITABLE, *others]
 
 
 def read_many(data: bytes, format: str | None = None) -> Iterator[BatchRecord]:
@@ -102,7 +126,7 @@ def read_many(data: bytes, format: str | None = None) -> Iterator[BatchRecord]:
     A file that holds one record, of whatever format, is one record without a line.
     """
     name = _detected(data) if format is None else format
-    module = codec(name)
+    module = find_format(name)
     if name not in _IN_LINES or not _is_lines(data):
         reading = note_unseen(data, module.read(data))
         yield BatchRecord(None, reading.id, reading)
@@ -152,9 +176,60 @@ def _is_json(data: bytes) -> bool:
     return True
 
 
-def codec(name: str) -> Codec:
-    """The module of a format."""
-    format = FORMATS.get(name)
-    if format is None:
-        raise SeatrialError("unknown_format", f"there is no format {name!r}", hint=f"one of {', '.join(FORMATS)}")
-    return cast("Codec", import_module(f"seatrial.formats.{format.module}"))
+def find_format(name: str, directory: Path | None = None) -> Format:
+    """The format of that name, or `package.module:Class`, which is looked for in `directory` first.
+
+    Raises `SeatrialError`: `unknown_format`, or `invalid_config` for a class that cannot be imported or used.
+    """
+    if not is_target(name):
+        return FORMATS.find(name, code="unknown_format")
+    if name not in _classes or directory is not None:
+        try:
+            _classes[name] = _accept(name, load_target(name, directory))
+        except TypeError as error:
+            raise SeatrialError("invalid_config", f"the format {name!r} cannot be used: {error}") from error
+    return _classes[name]
+
+
+_classes: dict[str, Format] = {}
+"""Formats that are called by where they are."""
+
+
+class _Guarded:
+    """A format of others, whose faults are told as its own: what it raises is not the fault of what it reads."""
+
+    def __init__(self, name: str, format: Format) -> None:
+        self._name = name
+        self._format = format
+        self.__module__ = type(format).__module__
+        if hasattr(format, "write"):
+            self.write = lambda transcript: self._called("write", Written, transcript)
+
+    def sniff(self, sample: Sample) -> Sniff | None:
+        found: Sniff | None = self._called("sniff", Sniff | None, sample)
+        if found is not None and not (type(found.confidence) is int and 0 < found.confidence <= CERTAIN):
+            raise self._failed(f"`sniff` gave a confidence of {found.confidence!r}, which is not from 1 to {CERTAIN}")
+        return found
+
+    def read(self, data: bytes) -> Reading:
+        reading: Reading = self._called("read", Reading, data)
+        reading.format = self._name
+        return reading
+
+    def _called(self, function: str, kind: Any, argument: object) -> Any:
+        try:
+            found = getattr(self._format, function)(argument)
+        except SeatrialError:
+            raise
+        except Exception as error:
+            raise self._failed(f"`{function}` raised {type(error).__name__}: {error}"[:500]) from error
+        if not isinstance(found, kind):
+            raise self._failed(f"`{function}` gave {type(found).__name__}, and not {getattr(kind, '__name__', kind)}")
+        return found
+
+    def _failed(self, why: str) -> SeatrialError:
+        return SeatrialError(
+            "format_failed",
+            f"the format {self._name!r} of {where(self._format)} failed: {why}",
+            hint="name the format that the input has, or uninstall this one",
+        )

@@ -109,6 +109,7 @@ FAULT_CLASSES: dict[str, FaultClass] = {
     "endpoint_refused": _ours("The agent's address is one that its `endpoint_rule` forbids."),
     "record_missing": _ours("There is no record of the case to replay."),
     "record_unreadable": _ours("There is a record to replay, but Seatrial cannot read it."),
+    "format_failed": _ours("A format of an installed package failed on the answer, so that it could not be read."),
     "out_of_resources": _ours("This machine had no memory, disk, processes or open files left.", transient=True),
     "proxy_misconfigured": _ours("The tool proxy's address is missing or malformed."),
     "recording_failed": _ours("The run could not be recorded (disk full, store gone)."),

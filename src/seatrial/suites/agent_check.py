@@ -26,7 +26,7 @@ from seatrial.models.config import ModelConfig
 from seatrial.runs import FAULT_CLASSES, MOVABLE
 from seatrial.suites.environment import arguments_of, fill, names_secret, parts, references, texts, unset
 from seatrial.suites.problem import KeyPath, Problems, meant, quoted
-from seatrial.target import load_target
+from seatrial.target import is_target, load_target
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _INPUT_PLACEHOLDER = {"prompt_file": "PROMPT_FILE", "arg": "PROMPT"}
@@ -326,5 +326,6 @@ def _check_replay(config: ReplayConfig, directory: Path, variables: Mapping[str,
         problems.add(("format",), "`format` is for the records of a `path`, and here is an `experiment`")
     elif config.format is not None:
         name = _filled(config.format, variables)
-        if name is not None and name not in FORMATS:
+        # A class of the suite's author is imported when the agent is made.
+        if name is not None and not is_target(name) and name not in FORMATS:
             problems.add(("format",), f"there is no format {quoted(config.format)}", meant(config.format, FORMATS))

@@ -1,0 +1,205 @@
+"""Formats that are not Seatrial's: by entry point, by decorator, and as a class beside a suite."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+from strategies.plugin import install
+
+from seatrial import formats
+from seatrial.errors import SeatrialError
+from seatrial.formats.reading import Reading, Written
+from seatrial.formats.registry import FORMATS, WRITABLE, _accept
+from seatrial.formats.sniffing import Sample, Sniff
+from seatrial.transcript import Transcript
+
+# Lines of `> question` and `< answer`; `! tool` is a call.
+MODULE = textwrap.dedent(
+    '''
+    """Chats as arrows."""
+
+    from seatrial.formats import Reading, Written
+    from seatrial.formats.sniffing import SURE, Sniff
+    from seatrial.transcript import AssistantMessage, StopReason, TextBlock, ToolCall, Transcript, UserMessage
+
+    def sniff(sample):
+        return Sniff(SURE, "lines of arrows") if sample.head[:2] == b"> " else None
+
+    def read(data):
+        messages = []
+        for line in data.decode().splitlines():
+            mark, _, text = line.partition(" ")
+            if mark == ">":
+                messages.append(UserMessage(content=text))
+            elif mark == "!":
+                call = ToolCall(id=str(len(messages)), name=text, arguments={})
+                messages.append(AssistantMessage(content=[call], stop_reason=StopReason.TOOL_USE))
+            else:
+                messages.append(AssistantMessage(content=[TextBlock(text)], stop_reason=StopReason.END_TURN))
+        return Reading("whatever", Transcript(messages=messages), [])
+
+    def write(transcript):
+        return Written(b"> " + (transcript.final_text() or "").encode(), [])
+    '''
+)
+CHAT = "> hello\n! find_order\n< all is done\n"
+OFFER = {"seatrial.formats": {"arrows": "arrows"}}
+
+
+def seatrial(folder: Path, *args: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": "" if path is None else str(path)}
+    command = [str(Path(sys.executable).parent / "seatrial"), *args]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def replay_suite(folder: Path, **agent: Any) -> None:
+    (folder / "records").mkdir(exist_ok=True)
+    (folder / "records" / "one.txt").write_text(CHAT)
+    never = {"kind": "tool_trajectory", "mode": "any_order", "maximums": {"find_order": 0}}
+    suite = {
+        "agents": {"old": {"kind": "replay", "path": "records", **agent}},
+        "cases": [{"id": "one", "instruction": "hello"}],
+        "graders": [{"kind": "contains", "value": "done", "name": "says"}, {**never, "name": "calls", "negate": True}],
+    }
+    (folder / "s.suite.yaml").write_text(json.dumps(suite))
+
+
+# Installed
+
+
+def test_an_installed_format_is_recognised_read_and_written(tmp_path: Path) -> None:
+    site = install(tmp_path / "site", "arrows", {"arrows": MODULE}, OFFER)
+    (tmp_path / "chat.txt").write_text(CHAT)
+    found = seatrial(tmp_path, "steps", "chat.txt", "--json", path=site)
+    assert [step["name"] for step in json.loads(found.stdout)["steps"]] == ["find_order"]
+    written = seatrial(tmp_path, "convert", "chat.txt", "--from", "arrows", "--to", "openai", path=site)
+    assert json.loads(written.stdout)[-1]["content"] == "all is done"
+    assert "read as arrows" in written.stderr
+    back = seatrial(tmp_path, "convert", "chat.txt", "--to", "arrows", path=site)
+    assert back.stdout.strip() == "> all is done"
+    unknown = seatrial(tmp_path, "convert", "chat.txt", "--to", "arrow", path=site)
+    assert (unknown.returncode, "did you mean `arrows`?" in unknown.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("agent", [{}, {"format": "arrows"}, {"format": "arrows:Arrows"}])
+def test_a_suite_replays_records_of_an_own_format(agent: dict[str, str], tmp_path: Path) -> None:
+    beside = MODULE + "\nclass Arrows:\n    sniff, read = staticmethod(sniff), staticmethod(read)\n"
+    if agent.get("format") == "arrows:Arrows":
+        (tmp_path / "arrows.py").write_text(beside)
+        site = None
+    else:
+        site = install(tmp_path / "site", "arrows", {"arrows": MODULE}, OFFER)
+    replay_suite(tmp_path, **agent)
+    ran = seatrial(tmp_path, "run", "s.suite.yaml", "--quiet", path=site)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_two_formats_that_are_equally_sure_are_an_error_that_names_both(tmp_path: Path) -> None:
+    site = install(tmp_path / "site", "arrows", {"arrows": MODULE}, OFFER)
+    install(site, "bows", {"bows": MODULE.replace("lines of arrows", "a bow")}, {"seatrial.formats": {"bows": "bows"}})
+    (tmp_path / "chat.txt").write_text(CHAT)
+    ran = seatrial(tmp_path, "steps", "chat.txt", path=site)
+    assert ran.returncode == 3
+    assert "may be arrows (lines of arrows) and bows (a bow), which is equally likely" in ran.stderr
+    named = seatrial(tmp_path, "steps", "chat.txt", "--from", "bows", path=site)
+    assert named.returncode == 0
+
+
+@pytest.mark.parametrize("name", ["openai", "arrows"])
+def test_a_format_name_that_two_claim_is_an_error_that_names_both(name: str, tmp_path: Path) -> None:
+    site = install(tmp_path / "site", "arrows", {"arrows": MODULE}, {"seatrial.formats": {name: "arrows"}})
+    install(site, "bows", {"bows": MODULE}, {"seatrial.formats": {name: "bows"}})
+    (tmp_path / "chat.txt").write_text(CHAT)
+    ran = seatrial(tmp_path, "steps", "chat.txt", path=site)
+    assert ran.returncode != 0
+    assert f"the name '{name}' is taken" in ran.stderr
+    assert "arrows 1.0 and by bows 1.0" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        (MODULE + "\nraise ValueError('no')", "cannot be imported: ValueError: no"),
+        (MODULE.replace("def read", "def raed"), "needs the functions `sniff` and `read`"),
+        (MODULE.replace("return Sniff", "return 1 / 0, Sniff"), "`sniff` raised ZeroDivisionError"),
+        (MODULE.replace("Sniff(SURE,", "Sniff(1000,"), "a confidence of 1000"),
+        (MODULE.replace('return Reading("whatever",', 'return ("whatever",'), "`read` gave tuple, and not Reading"),
+    ],
+    ids=["import", "no read", "sniff raises", "confidence", "read"],
+)  # fmt: skip
+def test_a_format_that_fails_is_named_and_is_not_the_agents_fault(broken: str, said: str, tmp_path: Path) -> None:
+    site = install(tmp_path / "site", "arrows", {"arrows": broken}, OFFER)
+    (tmp_path / "chat.txt").write_text(CHAT)
+    read = seatrial(tmp_path, "steps", "chat.txt", path=site)
+    assert read.returncode != 0
+    assert said in read.stderr
+    assert "arrows" in read.stderr
+
+
+@pytest.mark.parametrize(("broken", "code"), [(False, 1), (True, 3)])
+def test_an_answer_that_a_broken_format_kept_from_being_read_is_not_the_agents_fault(
+    broken: bool, code: int, tmp_path: Path
+) -> None:
+    text = MODULE.replace("return Sniff", "return 1 / 0, Sniff").replace('if sample.head[:2] == b"> " else None', "")
+    site = install(tmp_path / "site", "arrows", {"arrows": text if broken else MODULE}, OFFER)
+    (tmp_path / "answer.json").write_text('{"nobody": "knows"}')
+    suite = {
+        "agents": {"plain": {"kind": "cli", "command": "cat answer.json"}},
+        "cases": [{"id": "one", "instruction": "hello"}],
+        "graders": [{"kind": "contains", "value": "done"}],
+    }
+    (tmp_path / "s.suite.yaml").write_text(json.dumps(suite))
+    ran = seatrial(tmp_path, "run", "s.suite.yaml", "--quiet", path=site)
+    assert ran.returncode == code, ran.stdout
+    assert ("format_failed" in ran.stdout) is broken
+
+
+# In this process
+
+
+class Arrows:
+    def sniff(self, sample: Sample) -> Sniff | None:
+        return None
+
+    def read(self, data: bytes) -> Reading:
+        if data == b"refused":
+            raise SeatrialError("not_json", "refused")
+        if data == b"none":
+            return None  # type: ignore[return-value]
+        return Reading("another", Transcript(), [])
+
+
+def test_a_format_reads_under_its_own_name_and_its_refusals_stay_what_they_are() -> None:
+    guarded = _accept("arrows", Arrows)
+    assert guarded.read(b"x").format == "arrows"
+    with pytest.raises(SeatrialError, match="refused") as caught:
+        guarded.read(b"refused")
+    assert caught.value.code == "not_json"
+    with pytest.raises(SeatrialError, match="`read` gave NoneType, and not Reading") as caught:
+        guarded.read(b"none")
+    assert caught.value.code == "format_failed"
+    assert not hasattr(guarded, "write")
+
+
+def test_a_class_is_found_by_where_it_is() -> None:
+    name = f"{__name__}:Arrows"
+    sys.modules.setdefault(__name__, sys.modules[Arrows.__module__])
+    assert formats.read(b"x", name).format == name
+    with pytest.raises(SeatrialError, match="needs the functions `sniff` and `read`"):
+        formats.read(b"x", "json:JSONDecodeError.mro")
+    with pytest.raises(SeatrialError, match="cannot be imported"):
+        formats.read(b"x", "nowhere_at_all:Arrows")
+
+
+def test_those_of_seatrial_that_can_be_written_are_those_with_a_writer() -> None:
+    built_in = FORMATS.built_in()
+    assert [name for name, format in built_in.items() if hasattr(format, "write")] == list(WRITABLE)
+    written = formats.write(Transcript(), "openai")
+    assert isinstance(written, Written)
