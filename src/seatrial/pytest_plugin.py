@@ -18,6 +18,7 @@ import pytest
 
 if TYPE_CHECKING:
     from seatrial.graders import Grader
+    from seatrial.models.registry import JudgeModel
     from seatrial.runs import Case
     from seatrial.suites import Grading, Suite
     from seatrial.testing import Outcome
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 SUITE_ENDINGS = (".suite.yaml", ".suite.yml")
 
 _MARKER = (
-    "seatrial(agent, case, *, suite=None, graders=(), tool_access=None, check=True, **fields): "
+    "seatrial(agent, case, *, suite=None, graders=(), judge=None, tool_access=None, check=True, **fields): "
     "runs the agent before the test; the fixture `outcome` is the result"
 )
 
@@ -174,6 +175,7 @@ class Trials:
         *,
         suite: str | os.PathLike[str] | None = None,
         graders: Sequence[Mapping[str, Any] | Grader] = (),
+        judge: JudgeModel | None = None,
         tool_access: ToolAccess | None = None,
         check: bool = True,
         **fields: Any,
@@ -182,15 +184,16 @@ class Trials:
 
         `agent` is a function, `module:function`, or an agent's configuration; `case` an instruction (`fields` are
         further keys of the case, as `input={...}`) or a `Case`. With `suite`, a file beside the test, both are names
-        in it. `tool_access="none"` says that a function has no tools. An agent that raised, timed out or broke its
-        contract raises `AgentFailedError` with its own traceback, and graders that did not pass it raise
-        `AssertionError`; with `check=False` both are an outcome. One that cannot be reached raises `SeatrialError`.
+        in it. Graders that ask a model ask `judge`, which may be a `ScriptedModel`. `tool_access="none"` says that a
+        function has no tools. An agent that raised, timed out or broke its contract raises `AgentFailedError` with its
+        own traceback, and graders that did not pass it raise `AssertionError`; with `check=False` both are an outcome.
+        One that cannot be reached raises `SeatrialError`.
         """
         __tracebackhide__ = True
         from seatrial.errors import SeatrialError
 
         try:
-            asked = self._asked(agent, case, suite, graders, tool_access, fields)
+            asked = self._asked(agent, case, suite, graders, judge, tool_access, fields)
             return _answered(self._stage.session.run(asked), check)
         except SeatrialError as error:
             # Without the frames it came through: pytest prints what is in them, and the environment is in one.
@@ -203,6 +206,7 @@ class Trials:
         *,
         suite: str | os.PathLike[str] | None = None,
         graders: Sequence[Mapping[str, Any] | Grader] = (),
+        judge: JudgeModel | None = None,
         tool_access: ToolAccess | None = None,
         check: bool = True,
         **fields: Any,
@@ -212,7 +216,7 @@ class Trials:
         from seatrial.errors import SeatrialError
 
         try:
-            asked = self._asked(agent, case, suite, graders, tool_access, fields)
+            asked = self._asked(agent, case, suite, graders, judge, tool_access, fields)
             return _answered(await self._stage.session.run_async(asked), check)
         except SeatrialError as error:
             raise error.with_traceback(None) from None  # as above
@@ -223,6 +227,7 @@ class Trials:
         case: str | Case,
         suite: str | os.PathLike[str] | None,
         graders: Sequence[Mapping[str, Any] | Grader],
+        judge: JudgeModel | None,
         tool_access: ToolAccess | None,
         fields: Mapping[str, Any],
     ) -> Asked:
@@ -230,8 +235,8 @@ class Trials:
         from seatrial.testing.asked import asked, asked_of_suite
 
         if suite is None:
-            return asked(self._test, self._file, agent, case, graders, fields, tool_access)
-        if graders or fields or tool_access is not None:
+            return asked(self._test, self._file, agent, case, graders, fields, tool_access, judge)
+        if graders or fields or judge is not None or tool_access is not None:
             raise SeatrialError("invalid_config", "with `suite`, agent, case and graders are those of the suite")
         return asked_of_suite(self._test, self._file.parent / suite, agent, case)
 

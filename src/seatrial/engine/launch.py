@@ -226,9 +226,9 @@ async def surroundings(suite: Suite, variables: Mapping[str, str], stack: AsyncE
     """What graders may use: the suite's directory and its judge, open for as long as the stack is."""
     model = None
     if suite.judge is not None and suite.grading == "all":
-        from seatrial.models import ModelClient
+        from seatrial.models import open_model
 
-        model = await stack.enter_async_context(ModelClient(resolve(suite.judge, variables)))
+        model = await stack.enter_async_context(open_model(resolve(suite.judge, variables), suite.directory))
     return Surroundings(directory=suite.directory, model=model, skips_judges=suite.grading != "all")
 
 

@@ -1,7 +1,10 @@
-"""Chat models: one behind HTTP, for any OpenAI-compatible endpoint, and one that reads out a script."""
+"""Chat models: one behind HTTP, for any OpenAI-compatible endpoint, and one that reads out a script. `@model("name")`
+registers a kind of one's own.
+"""
 
 from seatrial.models.client import ModelClient
-from seatrial.models.config import ModelConfig
+from seatrial.models.config import ModelConfig, ModelKind
+from seatrial.models.registry import MODELS, model, open_model
 from seatrial.models.scripted import ScriptedModel
 
-__all__ = ["ModelClient", "ModelConfig", "ScriptedModel"]
+__all__ = ["MODELS", "ModelClient", "ModelConfig", "ModelKind", "ScriptedModel", "model", "open_model"]

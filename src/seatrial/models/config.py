@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from abc import ABCMeta, abstractmethod
+from contextlib import AbstractAsyncContextManager
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
 
+from seatrial.graders.chat_model import ChatModel
+from seatrial.registry import where
 
-class ModelConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+
+class _ModelMeta(msgspec.StructMeta, ABCMeta):
+    """Structs with an abstract method."""
+
+
+class ModelKind(msgspec.Struct, metaclass=_ModelMeta, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A kind of model that judges can ask. A kind is a subclass with its own keys and an `open`."""
+
+    kind: ClassVar[str]
+    """What suites call it: the name it is registered under, else `package.module:Class`."""
+
+    def __init_subclass__(cls) -> None:
+        if "kind" not in vars(cls):
+            cls.kind = where(cls)
+
+    @abstractmethod
+    def open(self) -> AbstractAsyncContextManager[ChatModel]:
+        """The model, for as long as the block lasts; raises `SeatrialError("invalid_config")`."""
+
+
+class ModelConfig(ModelKind):
     """A chat model behind any OpenAI-compatible endpoint."""
+
+    kind: ClassVar[str] = "openai"
 
     model: str
     """The model's name at that endpoint."""
@@ -29,6 +55,11 @@ class ModelConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit
     """Price of a million input tokens, for the budget and the reports."""
     output_usd_per_mtok: Annotated[float, Meta(ge=0)] | None = None
     """Price of a million output tokens."""
+
+    def open(self) -> AbstractAsyncContextManager[ChatModel]:
+        from seatrial.models.client import ModelClient
+
+        return ModelClient(self)
 
     def __repr__(self) -> str:
         # Never the key, whether or not it still is a `${NAME}`.

@@ -11,6 +11,7 @@ import msgspec
 from seatrial import wire
 from seatrial.graders.grader import Grader
 from seatrial.graders.registry import grader_config
+from seatrial.models.registry import KIND, model_config
 from seatrial.runs import Case
 from seatrial.suites.cases import case_format, read_cases
 from seatrial.suites.suite import CaseSource, Suite, SuiteKeys
@@ -21,7 +22,8 @@ _ENCODER = msgspec.json.Encoder(order="sorted")
 def stored_form(suite: Suite) -> dict[str, Any]:
     """A suite as it is stored and shown. Variables are in it as `${NAME}`, as they are in the suite itself."""
     graders = [grader_config(each) if isinstance(each, Grader) else each for each in suite.graders]
-    stored = msgspec.structs.replace(suite, file=None, grading="all", graders=graders)
+    judge = None if suite.judge is None else model_config(suite.judge)
+    stored = msgspec.structs.replace(suite, file=None, grading="all", graders=graders, judge=judge)
     plain: dict[str, Any] = msgspec.to_builtins(stored)
     return plain
 
@@ -29,7 +31,12 @@ def stored_form(suite: Suite) -> dict[str, Any]:
 def stored_suite(plain: Mapping[str, Any]) -> Suite:
     """The suite of a stored form, without its cases, which are stored by themselves."""
     keys = {key: value for key, value in plain.items() if key in SuiteKeys.__struct_fields__}
-    return Suite(**msgspec.structs.asdict(msgspec.convert(keys, SuiteKeys)))
+    judge = keys.get("judge")
+    if isinstance(judge, dict) and KIND in judge:
+        del keys["judge"]
+    suite = Suite(**msgspec.structs.asdict(msgspec.convert(keys, SuiteKeys)))
+    # Of another kind than ours: its class is imported when it is asked.
+    return suite if "judge" in keys else msgspec.structs.replace(suite, judge=judge)
 
 
 def case_hash(case: Case) -> str:

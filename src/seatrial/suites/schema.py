@@ -48,7 +48,10 @@ def suite_json_schema() -> dict[str, Any]:
         schema["properties"] = {KIND: {"const": kind}, **schema["properties"]}
         schema["required"] = [KIND, *schema.get("required", [])]
 
+    definition[ModelConfig]["properties"] = {KIND: {"const": ModelConfig.kind}, **definition[ModelConfig]["properties"]}
+
     suite, case = definition[SuiteFile], definition[Case]
+    suite["properties"]["judge"]["anyOf"].append(_CLASS)
     suite["properties"]["cases"]["items"] = {"anyOf": [ref_of[Case], ref_of[CaseSource]]}
     case["required"].remove("id")  # `<file>-<number>` when absent
     case["properties"]["world"] |= ref_of[WorldSeed]
@@ -59,7 +62,7 @@ def suite_json_schema() -> dict[str, Any]:
 
 _CLASS = {
     "type": "object",
-    "description": "A grader class of one's own, which knows its keys.",
+    "description": "A class of one's own, which knows its keys.",
     "properties": {KIND: {"type": "string", "pattern": TARGET, "description": "`package.module:Class`"}},
     "required": [KIND],
 }

@@ -13,6 +13,7 @@ from seatrial.agents.config import AgentConfig, FaultName, Retry, Seconds
 from seatrial.graders.grader import Grader
 from seatrial.graders.registry import GraderConfig
 from seatrial.models.config import ModelConfig
+from seatrial.models.registry import JudgeModel
 from seatrial.runs import Blame, Case, FaultRules
 from seatrial.suites.secrets import Secrets, secrets_of
 
@@ -98,9 +99,11 @@ class Suite(SuiteKeys):
     """A suite, whole: read from a file by `load_suite`, or built here and checked by `validate_suite`."""
 
     cases: list[Case | CaseSource] = []
-    # Wider than in a file: whoever builds a suite in Python has the graders themselves.
+    # Wider than in a file: whoever builds a suite in Python has graders and models themselves.
     graders: Sequence[GraderConfig | Grader] = []  # type: ignore[assignment]
     """What judges every run: configurations, or graders themselves."""
+    judge: JudgeModel | None = None  # type: ignore[assignment]
+    """The model that `judge` graders ask: a configuration, or a model itself."""
     file: Path | None = None
     """The file it was read from."""
     grading: Grading = "all"

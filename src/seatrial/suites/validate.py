@@ -18,12 +18,14 @@ from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Grader
 from seatrial.graders.registry import GraderConfig
 from seatrial.models.config import ModelConfig
+from seatrial.models.registry import JudgeModel
 from seatrial.runs import Case
 from seatrial.suites.agent_check import check_agent, check_faults, check_judge, check_timeouts, check_variables
 from seatrial.suites.case_check import CaseCheck, check_models, unsupported_world
 from seatrial.suites.cases import case_format, checked_cases
 from seatrial.suites.graders import Imports, SoundGrader, check_graders
 from seatrial.suites.identity import stored_form
+from seatrial.suites.models import check_other_model, other_model, with_our_model
 from seatrial.suites.problem import Problems, SuiteProblem
 from seatrial.suites.shape import fit
 from seatrial.suites.suite import CaseSource, Grading, Suite, SuiteFile, SuiteKeys
@@ -51,6 +53,7 @@ def validate_suite(
             problems,
             suite.file,
             graders=suite.graders,
+            model=None if isinstance(suite.judge, ModelConfig | dict) else suite.judge,
             variables=variables,
             run_python=run_python,
             grading="none" if suite.grading == "none" else grading,
@@ -65,6 +68,7 @@ def build_suite(
     file: Path | None,
     *,
     graders: Sequence[GraderConfig | Grader] | None = None,
+    model: JudgeModel | None = None,
     variables: Mapping[str, str] | None = None,
     run_python: bool = False,
     cases_needed: bool = True,
@@ -74,18 +78,20 @@ def build_suite(
 ) -> Suite | None:
     """A suite of plain values, checked to the last case; None, with problems told, when it cannot be run.
 
-    `graders` are those of a suite that was built in Python, where they need not be plain.
+    `graders` and `model` are those of a suite that was built in Python, where they need not be plain.
     """
     before = problems.count
     if "world" in plain:
         unsupported_world(problems)
         plain = {key: value for key, value in plain.items() if key != "world"}
     variables = os.environ if variables is None else variables
-    keys = fit(plain, SuiteFile, (), problems)
     directory = Path() if file is None else file.parent
+    other_judge = other_model(plain.get("judge"))
+    plain = with_our_model(plain)
+    keys = fit(plain, SuiteFile, (), problems)
 
-    for key in ("agents", "judge"):
-        check_variables(plain.get(key), variables, problems.within((key,)))
+    check_variables(plain.get("agents"), variables, problems.within(("agents",)))
+    check_variables(other_judge or plain.get("judge"), variables, problems.within(("judge",)))
     agents = plain.get("agents")
     if not agents:
         problems.add(("agents",), "a suite needs at least one agent", "name one under `agents`")
@@ -102,9 +108,12 @@ def build_suite(
         check_faults(plain["faults"], sound_agents, problems.within(("faults",)))
     if isinstance(plain.get("timeouts"), dict):
         check_timeouts(plain["timeouts"], sound_agents, problems.within(("timeouts",)))
-    judge = _converted(plain.get("judge"), ModelConfig)
-    if judge is not None:
+    judge: JudgeModel | None = other_judge or _converted(plain.get("judge"), ModelConfig)
+    if isinstance(judge, ModelConfig):
         check_judge(judge, variables, problems.within(("judge",)))
+    elif other_judge is not None and model is None:
+        importing = run_python or import_graders
+        check_other_model(other_judge, problems.within(("judge",)), directory if importing else None)
     sound: list[SoundGrader] | None = []
     imports = Imports(directory, classes=run_python or import_graders, functions=run_python)
     if isinstance(configs := plain.get("graders"), list):
@@ -123,7 +132,7 @@ def build_suite(
         sound,
         imports,
         threshold=None if keys is None else keys.threshold,
-        has_model=plain.get("judge") is not None,
+        has_model=plain.get("judge") is not None or other_judge is not None,
         grading=grading,
         import_agents=import_agents or run_python,
     )
@@ -141,6 +150,8 @@ def build_suite(
     if keys is None or problems.count > before:
         return None
     shared = {name: getattr(keys, name) for name in SuiteKeys.__struct_fields__}
+    if other_judge is not None:
+        shared["judge"] = other_judge
     return Suite(**shared, cases=list(entries.values()), file=file, grading=grading or "all")
 
 

@@ -11,6 +11,7 @@ import msgspec
 from seatrial.agents.calling import Calling
 from seatrial.errors import SeatrialError
 from seatrial.graders import Grader
+from seatrial.models.registry import JudgeModel
 from seatrial.runs import Case
 from seatrial.suites import AgentConfig, InvalidSuiteError, PythonConfig, Suite, load_suite, read_cases, validate_suite
 from seatrial.suites.case_check import FOR_AGENTS
@@ -41,6 +42,7 @@ def asked(
     graders: Sequence[Mapping[str, Any] | Grader],
     fields: Mapping[str, Any],
     tool_access: ToolAccess | None = None,
+    judge: JudgeModel | None = None,
 ) -> Asked:
     """An agent and a case that a test wrote out; `fields` are further keys of a case given by its instruction."""
     if tool_access not in (None, *get_args(ToolAccess)):
@@ -74,6 +76,7 @@ def asked(
         agents={AGENT: config},
         cases=[case],
         graders=[grader if isinstance(grader, Grader) else dict(grader) for grader in graders],
+        judge=judge,
         file=file,
         # Without graders it is the test that judges.
         grading="all" if graders or case.graders else "none",
