@@ -38,7 +38,7 @@ async def main(count: int, group: int, pause_s: float, folder: Path) -> None:
         print(json.dumps(times), flush=True)
         await asyncio.to_thread(sys.stdin.readline)
 
-    agent = PythonAgent(PythonConfig(target=""), directory=Path(), proxy=None, timeout_s=None, function=talk)
+    agent = PythonAgent(PythonConfig(target=""), directory=Path(), timeout_s=None, function=talk)
     with open_store(folder / "store.db") as store:
         await serve(
             store,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+import shutil
 import signal
 import tempfile
 import warnings
@@ -18,7 +19,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 
-from seatrial.store import open_store
+from seatrial.store import Store, open_store
 
 settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("local"), derandomize=True)
@@ -59,6 +60,13 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("empty") / "store.db"
     open_store(path).close()
     return path
+
+
+@pytest.fixture
+def store(empty_store: Path, tmp_path: Path) -> Iterator[Store]:
+    """An empty store."""
+    with open_store(shutil.copy(empty_store, tmp_path / "store.db")) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import json
 import shutil
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -51,7 +51,7 @@ def act(task, url, token, answer, messages):
         except urllib.error.HTTPError as error:
             error.read()
     if task.get("hangs"):
-        time.sleep(60)
+        time.sleep(20)
     if task["reports"] is None:
         return {answer: "done"}
     made = [
@@ -197,13 +197,12 @@ async def by_pytest(suite: Suite, store: Store) -> Run:
 
 
 async def by_service(suite: Suite, store: Store, access: ToolAccess, task: dict[str, Any]) -> Run:
-    async with AsyncExitStack() as stack:
-        agents = await built_agents(suite, store, {}, stack)
-        served = {name: agent for name, agent in agents.items() if not isinstance(agent, BatchAgent)}
-        limits = {"crew": Limits(deadline_s=suite.timeouts.run_s, tool_access=access)}
-        async with RunService(store, Followers(store), served, limits=limits) as service:
-            run = await ended(service, (await ask(service, json.dumps(task), agent="crew")).run_id)
-        return store.run(run.run_id)
+    agents = built_agents(suite, store, {})
+    served = {name: agent for name, agent in agents.items() if not isinstance(agent, BatchAgent)}
+    limits = {"crew": Limits(deadline_s=suite.timeouts.run_s, tool_access=access)}
+    async with RunService(store, Followers(store), served, limits=limits) as service:
+        run = await ended(service, (await ask(service, json.dumps(task), agent="crew")).run_id)
+    return store.run(run.run_id)
 
 
 def steps_of(run: Run) -> list[str]:
@@ -369,11 +368,6 @@ def test_only_the_world_as_tools_is_refused_where_there_is_no_way_to_it(folder: 
         problems = [str(problem) for problem in validate_suite(the_suite(config, folder, {}))]
         assert any("`tool_access: world` is not supported for" in problem for problem in problems), problems
     (folder / "deaf.py").write_text("def agent(instruction):\n    return 'done'\n")
-
-    async def play() -> None:
-        suite = the_suite(PythonConfig(target="deaf:agent", tool_access="world"), folder, {})
-        async with AsyncExitStack() as stack:
-            await built_agents(suite, None, {}, stack)  # type: ignore[arg-type]
-
+    suite = the_suite(PythonConfig(target="deaf:agent", tool_access="world"), folder, {})
     with pytest.raises(SeatrialError, match="`proxy_url` and `run_token`"):
-        asyncio.run(play())
+        built_agents(suite, None, {})  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ import shutil
 import struct
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
 from socket import SO_LINGER, SOL_SOCKET
@@ -322,16 +322,15 @@ async def by_pytest(suite: Suite, store: Store) -> Run:
 
 
 async def by_service(suite: Suite, store: Store) -> Run | None:
-    async with AsyncExitStack() as stack:
-        agents = await built_agents(suite, store, {}, stack)
-        if isinstance(agents["crew"], BatchAgent) or isinstance(suite.agents["crew"], ReplayConfig):
-            return None  # these are not served
-        limits = {"crew": Limits(deadline_s=suite.timeouts.run_s, faults=suite.fault_rules("crew"))}
-        served = {name: agent for name, agent in agents.items() if not isinstance(agent, BatchAgent)}
-        async with RunService(store, Followers(store), served, limits=limits) as service:
-            run = await ended(service, (await ask(service, agent="crew")).run_id)
-        assert run.status == "failed"
-        return store.run(run.run_id)
+    agents = built_agents(suite, store, {})
+    if isinstance(agents["crew"], BatchAgent) or isinstance(suite.agents["crew"], ReplayConfig):
+        return None  # these are not served
+    limits = {"crew": Limits(deadline_s=suite.timeouts.run_s, faults=suite.fault_rules("crew"))}
+    served = {name: agent for name, agent in agents.items() if not isinstance(agent, BatchAgent)}
+    async with RunService(store, Followers(store), served, limits=limits) as service:
+        run = await ended(service, (await ask(service, agent="crew")).run_id)
+    assert run.status == "failed"
+    return store.run(run.run_id)
 
 
 @pytest.mark.parametrize(("kind", "does", "outcome", "error_class"), TABLE)

@@ -10,9 +10,10 @@ from typing import Any, TypeAlias
 
 from aiohttp import web
 
-from seatrial.agents.agent import Agent, Reply, RunRequest
+from seatrial.agents.agent import Agent, Emit, Reply, RunRequest
 from seatrial.events.types import Event
 from seatrial.runs import Case
+from seatrial.world.proxy import ToolProxy
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Talk: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -40,14 +41,35 @@ def a_case(case_id: str = "case-1", instruction: str = "Book a table for two.", 
     return Case(id=case_id, instruction=instruction, **fields)
 
 
-async def ask(agent: Agent, request: RunRequest | None = None) -> Reply:
+def collecting(events: list[Event]) -> Emit:
+    """Puts what is emitted into the list."""
+
+    async def emit(event: Event) -> None:
+        events.append(event)
+
+    return emit
+
+
+async def ask(agent: Agent, request: RunRequest | None = None, proxy: ToolProxy | None = None) -> Reply:
     """What the agent replies; its events are thrown away."""
-    return await agent.run(a_request() if request is None else request, lambda event: None)
+    reply, _ = await ask_with_events(agent, request, proxy)
+    return reply
 
 
-async def ask_with_events(agent: Agent, request: RunRequest | None = None) -> tuple[Reply, list[Event]]:
+async def ask_with_events(
+    agent: Agent, request: RunRequest | None = None, proxy: ToolProxy | None = None
+) -> tuple[Reply, list[Event]]:
+    """What the agent replies, and its events; with a proxy, the run has access to it."""
     events: list[Event] = []
-    return await agent.run(a_request() if request is None else request, events.append), events
+    emit = collecting(events)
+    request = a_request() if request is None else request
+    if proxy is None:
+        return await agent.run(request, emit), events
+    request.grant = proxy.open_run(request.run_id, emit, request.observed)
+    try:
+        return await agent.run(request, emit), events
+    finally:
+        await proxy.close_run(request.run_id)
 
 
 def error_class(reply: Reply) -> str | None:

@@ -68,7 +68,7 @@ def test_the_streaming_function_is_an_agent(tmp_path: Path) -> None:
 
     async def play() -> None:
         config = PythonConfig(target="function_on_the_page:answer")
-        async with PythonAgent(config, directory=tmp_path, proxy=None, timeout_s=None) as agent:
+        async with PythonAgent(config, directory=tmp_path, timeout_s=None) as agent:
             reply = await ask(agent, a_request())
             assert reply.fault is None
             assert reply.reading is not None
@@ -88,9 +88,9 @@ def test_the_least_that_will_do_does() -> None:
     async def play() -> None:
         async with TestServer(names["app"]) as server, ToolProxy() as proxy:
             config = HttpConfig(endpoint_url=str(server.make_url("/dispatch")))
-            async with HttpAgent("shop", config, proxy=proxy, connect_s=5.0, read_s=None) as agent:
+            async with HttpAgent("shop", config, connect_s=5.0, read_s=None) as agent:
                 assert (await agent.ping()).ok
-                reply = await ask(agent)
+                reply = await ask(agent, proxy=proxy)
                 assert reply.fault is None
                 assert reply.reading is not None
                 assert reply.reading.transcript.final_text() == "You said: Book a table for two."

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.agents import build_agent, needs_proxy
+from seatrial.agents import build_agent
 from seatrial.agents.agent import BatchAgent
 from seatrial.agents.config import AgentConfig, CliConfig, HttpConfig, PythonConfig, ReplayConfig, StreamConfig
 
@@ -34,7 +34,7 @@ def test_a_function_needs_no_http(tmp_path: Path) -> None:
     script = f"""
 import sys
 from pathlib import Path
-from seatrial.agents import build_agent, needs_proxy
+from seatrial.agents import build_agent
 from seatrial.agents.config import PythonConfig
 assert "asyncio" not in sys.modules
 build_agent("a", PythonConfig(target="mine:agent"), directory=Path({str(tmp_path)!r}))
@@ -63,7 +63,8 @@ async def calls_tools(instruction, *, proxy_url, run_token): ...
 def test_the_proxy_is_there_for_those_who_are_told_of_it(config: AgentConfig, needed: bool, tmp_path: Path) -> None:
     Path(tmp_path, "crew_for_proxy.py").write_text(FUNCTIONS)
     try:
-        assert needs_proxy(config, tmp_path) is needed
+        agent = build_agent("crew", config, directory=tmp_path)
+        assert getattr(agent, "uses_world", False) is needed
     finally:
         sys.modules.pop("crew_for_proxy", None)
         sys.path[:] = [folder for folder in sys.path if folder != str(tmp_path)]

@@ -32,10 +32,8 @@ from seatrial.world.proxy import ToolProxy
 ANSWER = {"final_response": "Done.", "messages": [{"role": "assistant", "content": "Done."}]}
 
 
-def an_agent(
-    url: str, proxy: ToolProxy | None, *, connect_s: float = 5.0, read_s: float | None = None, **config: Any
-) -> HttpAgent:
-    return HttpAgent("shop", HttpConfig(endpoint_url=url, **config), proxy=proxy, connect_s=connect_s, read_s=read_s)
+def an_agent(url: str, *, connect_s: float = 5.0, read_s: float | None = None, **config: Any) -> HttpAgent:
+    return HttpAgent("shop", HttpConfig(endpoint_url=url, **config), connect_s=connect_s, read_s=read_s)
 
 
 def answering(body: Any = ANSWER, status: int = 200, **options: Any) -> Handler:
@@ -51,16 +49,16 @@ def replied(handler: Handler, request: RunRequest | None = None, **config: Any) 
     """The reply of an agent that is served by the handler."""
 
     async def play() -> Reply:
-        async with serving(handler) as url, ToolProxy() as proxy, an_agent(url, proxy, **config) as agent:
-            return await ask(agent, request)
+        async with serving(handler) as url, ToolProxy() as proxy, an_agent(url, **config) as agent:
+            return await ask(agent, request, proxy)
 
     return run_unhurried(play())
 
 
 def talked(talk: Talk, request: RunRequest | None = None, **config: Any) -> Reply:
     async def play() -> Reply:
-        async with talking(talk) as url, ToolProxy() as proxy, an_agent(url, proxy, **config) as agent:
-            return await ask(agent, request)
+        async with talking(talk) as url, ToolProxy() as proxy, an_agent(url, **config) as agent:
+            return await ask(agent, request, proxy)
 
     return run_unhurried(play())
 
@@ -165,10 +163,10 @@ def test_runs_share_connections_and_no_cookies() -> None:
             serving(dispatched.handle) as url,
             ToolProxy() as proxy,
             # A name: cookies of bare addresses are kept by nobody.
-            an_agent(url.replace("127.0.0.1", "localhost"), proxy) as agent,
+            an_agent(url.replace("127.0.0.1", "localhost")) as agent,
         ):
             for number in range(5):
-                await ask(agent, a_request(run_id=f"run-{number}"))
+                await ask(agent, a_request(run_id=f"run-{number}"), proxy)
                 assert "Cookie" not in dispatched.headers
 
     asyncio.run(play())
@@ -416,8 +414,8 @@ def test_a_huge_error_page_is_still_called_by_its_status() -> None:
 
 def unreachable(url: str, **options: Any) -> Reply:
     async def play() -> Reply:
-        async with ToolProxy() as proxy, an_agent(url, proxy, **options) as agent:
-            return await ask(agent)
+        async with ToolProxy() as proxy, an_agent(url, **options) as agent:
+            return await ask(agent, proxy=proxy)
 
     return asyncio.run(play())
 
@@ -454,8 +452,8 @@ def a_full_queue() -> Iterator[str]:
 
 def test_a_deadline_that_comes_before_there_is_a_connection_is_not_the_agents_doing() -> None:
     async def play(url: str) -> Reply:
-        async with ToolProxy() as proxy, an_agent(url, proxy) as agent:
-            return await ask(agent, a_request(timeout_s=0.2))
+        async with ToolProxy() as proxy, an_agent(url) as agent:
+            return await ask(agent, a_request(timeout_s=0.2), proxy)
 
     with a_full_queue() as url:
         reply = asyncio.run(play(url))
@@ -538,9 +536,9 @@ def test_tls_against_a_plain_server_fails_clearly() -> None:
         async with (
             serving(answering()) as url,
             ToolProxy() as proxy,
-            an_agent(url.replace("http:", "https:"), proxy) as agent,
+            an_agent(url.replace("http:", "https:")) as agent,
         ):
-            return await ask(agent)
+            return await ask(agent, proxy=proxy)
 
     assert error_class(asyncio.run(play())) == "agent_unreachable"
 
@@ -553,8 +551,8 @@ def test_a_cancelled_run_is_cancelled_and_its_token_dead() -> None:
         return await _hang(request)
 
     async def play() -> int:
-        async with serving(handler) as url, ToolProxy() as proxy, an_agent(url, proxy) as agent:
-            task = asyncio.create_task(ask(agent))
+        async with serving(handler) as url, ToolProxy() as proxy, an_agent(url) as agent:
+            task = asyncio.create_task(ask(agent, proxy=proxy))
             while not tokens:
                 await asyncio.sleep(0.01)
             task.cancel()
@@ -610,8 +608,8 @@ def test_a_run_token_in_an_answer_that_is_not_http_is_not_kept(padding: int) -> 
     async def play() -> Reply:
         server = await asyncio.start_server(accepted, "127.0.0.1", 0)
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
-        async with server, ToolProxy() as proxy, an_agent(url, proxy) as agent:
-            return await ask(agent)
+        async with server, ToolProxy() as proxy, an_agent(url) as agent:
+            return await ask(agent, proxy=proxy)
 
     reply = asyncio.run(play())
     assert error_class(reply) == "agent_bad_response"
@@ -633,7 +631,7 @@ def test_faults_name_neither_address_nor_credential() -> None:
 
 def test_a_header_of_two_lines_is_refused_without_being_shown() -> None:
     with pytest.raises(SeatrialError) as caught:
-        an_agent("http://localhost/", None, auth_credential_value="Bearer swordfish\n")
+        an_agent("http://localhost/", auth_credential_value="Bearer swordfish\n")
     assert caught.value.code == "invalid_config"
     assert "Authorization" in str(caught.value)
     assert "swordfish" not in str(caught.value)
@@ -641,7 +639,7 @@ def test_a_header_of_two_lines_is_refused_without_being_shown() -> None:
 
 def test_credentials_in_address_and_header_contradict_each_other() -> None:
     with pytest.raises(SeatrialError, match="credentials") as caught:
-        an_agent("http://user:hunter2@localhost/", None, auth_credential_value="Bearer swordfish")
+        an_agent("http://user:hunter2@localhost/", auth_credential_value="Bearer swordfish")
     assert "hunter2" not in str(caught.value)
 
 
@@ -649,7 +647,7 @@ def test_credentials_in_address_and_header_contradict_each_other() -> None:
 def test_what_is_no_address_is_refused_without_being_shown(url: str) -> None:
     for address, proxy_url in ((url, None), ("http://localhost/", url)):
         with pytest.raises(SeatrialError) as caught:
-            an_agent(address, None, proxy_url=proxy_url)
+            an_agent(address, proxy_url=proxy_url)
         assert caught.value.code == "invalid_config"
         assert not url or url not in str(caught.value)
 
@@ -664,8 +662,8 @@ def test_traces_are_recorded_while_the_run_goes_on() -> None:
         return web.json_response(ANSWER)
 
     async def play() -> None:
-        async with serving(handler) as url, ToolProxy() as proxy, an_agent(url, proxy) as agent:
-            reply, events = await ask_with_events(agent)
+        async with serving(handler) as url, ToolProxy() as proxy, an_agent(url) as agent:
+            reply, events = await ask_with_events(agent, proxy=proxy)
             assert events == [CustomEvent(name="trace.thinking", value={"text": "hm"})]
             assert not reply.streamed
 
@@ -676,8 +674,8 @@ def test_a_token_is_dead_when_the_run_is_over() -> None:
     dispatched = Dispatched()
 
     async def play() -> int:
-        async with serving(dispatched.handle) as url, ToolProxy() as proxy, an_agent(url, proxy) as agent:
-            await ask(agent)
+        async with serving(dispatched.handle) as url, ToolProxy() as proxy, an_agent(url) as agent:
+            await ask(agent, proxy=proxy)
             return await post_trace(proxy.url, dispatched.headers["X-Pipelines-Run-Token"])
 
     assert asyncio.run(play()) == 401
@@ -694,10 +692,10 @@ def test_concurrent_runs_post_to_their_own_records() -> None:
             return web.json_response(ANSWER)
 
     async def play() -> None:
-        async with serving(handler) as url, ToolProxy() as proxy, an_agent(url, proxy) as agent:
+        async with serving(handler) as url, ToolProxy() as proxy, an_agent(url) as agent:
             requests = [a_request(run_id=f"run-{number}") for number in range(20)]
             for request, (_, events) in zip(
-                requests, await asyncio.gather(*[ask_with_events(agent, one) for one in requests]), strict=True
+                requests, await asyncio.gather(*[ask_with_events(agent, one, proxy) for one in requests]), strict=True
             ):
                 assert events == [CustomEvent(name="trace.custom", value={"run": request.run_id})]
 
@@ -706,7 +704,7 @@ def test_concurrent_runs_post_to_their_own_records() -> None:
 
 def test_without_a_proxy_nothing_is_sent() -> None:
     async def play() -> Reply:
-        async with serving(_hang) as url, an_agent(url, None) as agent:
+        async with serving(_hang) as url, an_agent(url) as agent:
             return await ask(agent)
 
     assert error_class(asyncio.run(play())) == "proxy_misconfigured"
@@ -727,7 +725,7 @@ def test_a_public_agent_is_not_looked_for_on_private_addresses(host: str) -> Non
 
 def test_a_public_agent_speaks_https() -> None:
     with pytest.raises(SeatrialError, match="https"):
-        an_agent("http://example.org/", None, endpoint_rule="public")
+        an_agent("http://example.org/", endpoint_rule="public")
 
 
 @pytest.mark.parametrize(
@@ -763,14 +761,14 @@ def test_public_addresses_are_told_from_others(text: str, public: bool) -> None:
 # Probes
 
 
-def probing(check: Callable[[HttpAgent], Awaitable[Any]], handler: Handler) -> Any:
+def probing(check: Callable[..., Awaitable[Any]], handler: Handler) -> Any:
     async def play() -> Any:
         async with (
             serving(handler) as url,
             ToolProxy() as proxy,
-            an_agent(url, proxy, auth_credential_value="Bearer t") as agent,
+            an_agent(url, auth_credential_value="Bearer t") as agent,
         ):
-            return await check(agent)
+            return await (check(agent) if check is HttpAgent.ping else check(agent, proxy.url))
 
     return asyncio.run(play())
 

@@ -149,7 +149,7 @@ def test_a_result_that_is_no_text_is_the_answer_as_json() -> None:
 def _run(function: Any) -> Reply:
     async def run() -> Reply:
         config = PythonConfig(target="nobody:function")
-        async with PythonAgent(config, directory=Path(), proxy=None, timeout_s=60, function=function) as agent:
+        async with PythonAgent(config, directory=Path(), timeout_s=60, function=function) as agent:
             return await ask(agent)
 
     return asyncio.run(run())

@@ -16,7 +16,7 @@ import aiohttp
 import pytest
 from strategies.unhurried import run_unhurried
 
-from agents.setting import a_case, a_request, ask, ask_with_events, error_class
+from agents.setting import a_case, a_request, ask, ask_with_events, collecting, error_class
 from seatrial.agents import python, streamed
 from seatrial.agents.agent import Reply, RunRequest
 from seatrial.agents.config import PythonConfig
@@ -40,14 +40,12 @@ def folder(tmp_path: Path) -> Iterator[Path]:
             del sys.modules[name]
 
 
-def an_agent(
-    folder: Path, source: str, *, proxy: ToolProxy | None = None, timeout_s: float | None = None, **fields: Any
-) -> PythonAgent:
+def an_agent(folder: Path, source: str, *, timeout_s: float | None = None, **fields: Any) -> PythonAgent:
     """The agent of the function `agent` in a module of its own."""
     name = f"agent_under_test_{next(_numbers)}"
     (folder / f"{name}.py").write_text(source)
     config = PythonConfig(target=f"{name}:agent", **fields)
-    return PythonAgent(config, directory=folder, proxy=proxy, timeout_s=timeout_s)
+    return PythonAgent(config, directory=folder, timeout_s=timeout_s)
 
 
 def run(
@@ -58,7 +56,7 @@ def run(
 
     async def play() -> Reply:
         async with an_agent(folder, source, timeout_s=timeout_s) as agent:
-            return await agent.run(a_request() if request is None else request, events.append)
+            return await agent.run(a_request() if request is None else request, collecting(events))
 
     return run_unhurried(play(), begun=(lambda: bool(events)) if "yield" in source else None), events
 
@@ -180,8 +178,8 @@ def agent(task_input, *, proxy_url, run_token):
 """
 
     async def play() -> None:
-        async with ToolProxy() as proxy, an_agent(folder, source, proxy=proxy) as agent:
-            reply, events = await ask_with_events(agent)
+        async with ToolProxy() as proxy, an_agent(folder, source) as agent:
+            reply, events = await ask_with_events(agent, proxy=proxy)
             assert answer_of(reply) == "{'accepted': True, 'sequence': 0}"
             assert events == [CustomEvent(name="trace.thinking", value={"text": "Book a table for two."})]
 
@@ -191,8 +189,8 @@ def agent(task_input, *, proxy_url, run_token):
 def test_a_token_is_dead_when_the_function_has_returned(folder: Path) -> None:
     async def play() -> int:
         source = "async def agent(proxy_url, run_token): agent.told = proxy_url, run_token; return 'ok'"
-        async with ToolProxy() as proxy, an_agent(folder, source, proxy=proxy) as agent:
-            assert answer_of(await ask(agent)) == "ok"
+        async with ToolProxy() as proxy, an_agent(folder, source) as agent:
+            assert answer_of(await ask(agent, proxy=proxy)) == "ok"
             url, token = agent._function.told  # type: ignore[attr-defined]  # the function under test sets it
             headers = {"Authorization": f"Bearer {token}"}
             async with (
@@ -231,8 +229,8 @@ def test_a_run_token_is_nowhere_in_what_is_kept(folder: Path, head: str, body: s
     source = f"{head} agent(run_token):\n    known.append(run_token)\n    {body}\nknown = []"
 
     async def play() -> None:
-        async with ToolProxy() as proxy, an_agent(folder, source, proxy=proxy) as agent:
-            reply, events = await ask_with_events(agent)
+        async with ToolProxy() as proxy, an_agent(folder, source) as agent:
+            reply, events = await ask_with_events(agent, proxy=proxy)
             (token,) = sys.modules[agent._function.__module__].known
             kept = repr((reply, events))
             assert token[:10] not in kept
@@ -264,8 +262,8 @@ def test_a_run_token_that_is_streamed_piece_by_piece_is_nowhere_in_what_is_kept(
     source = f"{head} agent(run_token):\n    known.append(run_token)\n    {body}\nknown = []"
 
     async def play() -> None:
-        async with ToolProxy() as proxy, an_agent(folder, source, proxy=proxy) as agent:
-            reply, events = await ask_with_events(agent)
+        async with ToolProxy() as proxy, an_agent(folder, source) as agent:
+            reply, events = await ask_with_events(agent, proxy=proxy)
             (token,) = sys.modules[agent._function.__module__].known
             streamed = "".join([str(getattr(event, "delta", "")) for event in events])
             assert "[run token]" in streamed
@@ -284,8 +282,8 @@ def test_text_that_only_begins_like_a_run_token_is_all_there(folder: Path) -> No
     source = "async def agent(run_token):\n    yield 'about ~'\n    yield '5 and ' + run_token[:6]"
 
     async def play() -> Reply:
-        async with ToolProxy() as proxy, an_agent(folder, source, proxy=proxy) as agent:
-            return await ask(agent)
+        async with ToolProxy() as proxy, an_agent(folder, source) as agent:
+            return await ask(agent, proxy=proxy)
 
     reply = asyncio.run(play())
     assert (answer_of(reply) or "").startswith("about ~5 and ~")
@@ -349,7 +347,7 @@ def test_ctrl_c_does_not_come_from_an_agent_in_its_thread(folder: Path, body: st
 def test_a_run_whose_coroutine_is_closed_ends_without_a_finding(folder: Path) -> None:
     async def play() -> None:
         async with an_agent(folder, "import asyncio\nasync def agent(p): await asyncio.sleep(600)") as agent:
-            running = agent.run(a_request(), lambda _: None)
+            running = agent.run(a_request(), collecting([]))
             running.send(None)
             running.close()  # raises RuntimeError for a coroutine that goes on
 
@@ -403,7 +401,7 @@ def test_an_exception_is_the_agents_doing_unless_it_or_the_suite_says_otherwise(
     async def play() -> Reply:
         agent = an_agent(folder, module, infrastructure_errors=names)
         async with agent:
-            return await agent.run(a_request(), lambda event: None)
+            return await agent.run(a_request(), collecting([]))
 
     assert error_class(asyncio.run(play())) == expected
 
@@ -425,7 +423,7 @@ def agent(instruction):
 
     async def play() -> Reply:
         async with an_agent(folder, source, infrastructure_errors=["builtins.OSError"]) as agent:
-            return await agent.run(a_request(), lambda event: None)
+            return await agent.run(a_request(), collecting([]))
 
     assert error_class(asyncio.run(play())) == "agent_exception"
 
@@ -480,7 +478,7 @@ from seatrial.agents.config import PythonConfig
 from seatrial.agents.python import PythonAgent
 async def play():
     config = PythonConfig(target="hanging:agent")
-    async with PythonAgent(config, directory=Path({str(folder)!r}), proxy=None, timeout_s=0.1) as agent:
+    async with PythonAgent(config, directory=Path({str(folder)!r}), timeout_s=0.1) as agent:
         print((await ask(agent)).fault.error_class)
 asyncio.run(play())
 """
@@ -561,7 +559,11 @@ def agent(instruction):
         agent = an_agent(folder, source)
         module = sys.modules[agent._function.__module__]
         async with agent:
-            reply = await agent.run(a_request(), lambda event: module.seen.set())
+
+            async def emit(event: Event) -> None:
+                module.seen.set()
+
+            reply = await agent.run(a_request(), emit)
             assert answer_of(reply) == "firstsecond"
 
     asyncio.run(play())
@@ -713,10 +715,13 @@ def test_a_generator_in_a_thread_waits_when_it_is_far_ahead(folder: Path) -> Non
             yielded.append("a")
             yield "a"
 
+    async def emit(event: Event) -> None:
+        ahead.append(len(yielded) - len(ahead))
+
     async def play() -> None:
         config = PythonConfig(target="at:hand")
-        async with PythonAgent(config, directory=folder, proxy=None, timeout_s=None, function=agent) as crew:
-            await crew.run(a_request(), lambda _: ahead.append(len(yielded) - len(ahead)))
+        async with PythonAgent(config, directory=folder, timeout_s=None, function=agent) as crew:
+            await crew.run(a_request(), emit)
 
     asyncio.run(play())
     assert len(ahead) == 2_002

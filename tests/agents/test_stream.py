@@ -205,7 +205,7 @@ def test_events_are_handed_on_as_they_come() -> None:
             await response.write(sse(event))
         return response
 
-    def emit(event: Event) -> None:
+    async def emit(event: Event) -> None:
         handed.append(event)
         first.set()
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agents.setting import collecting
 from seatrial.agents import off_loop, streamed
 from seatrial.agents.streamed import StreamedRun
 from seatrial.errors import SeatrialError
@@ -32,7 +33,7 @@ def test_others_have_their_turn_while_a_large_chunk_is_read(monkeypatch: pytest.
             await asyncio.sleep(0)
 
     async def play() -> list[Event]:
-        run = StreamedRun(lambda event: None, "agui")
+        run = StreamedRun(collecting([]), "agui")
         onlooker = asyncio.create_task(look_on())
         await run.feed(chunk)
         onlooker.cancel()
@@ -54,7 +55,10 @@ def test_a_large_stream_is_read_beside_the_loop(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(streamed, "reading_of", reading_of)
 
     async def play() -> str | None:
-        run = StreamedRun(lambda event: emitted_in.add(threading.get_ident()), "agui")
+        async def emit(event: Event) -> None:
+            emitted_in.add(threading.get_ident())
+
+        run = StreamedRun(emit, "agui")
         await run.feed(START + PIECE * pieces + END)
         reply = await run.reply(None)
         assert reply.fault is None
@@ -70,7 +74,7 @@ def test_no_more_events_are_taken_than_are_read(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(streamed, "MAX_EVENTS", 100)
 
     async def play() -> None:
-        run = StreamedRun(lambda event: None, "agui")
+        run = StreamedRun(collecting([]), "agui")
         with pytest.raises(SeatrialError, match="more than 100 events"):
             await run.feed(START + b'data: {"type":"NO_SUCH"}\n\n' * 1_000)
         assert len(run.events) == 100

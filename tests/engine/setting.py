@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
@@ -13,9 +13,9 @@ from strategies.unhurried import run_unhurried
 from seatrial.agents.agent import Agent, BatchAgent, Emit, Reply, RunRequest
 from seatrial.agents.config import PythonConfig, Retry
 from seatrial.agents.returned import read_returned
-from seatrial.engine.clock import Clock, SystemClock
+from seatrial.driver.clock import Clock, SystemClock
 from seatrial.engine.experiment import ExperimentRunner, Tally
-from seatrial.engine.launch import create_experiment
+from seatrial.engine.launch import create_experiment, opened_world
 from seatrial.engine.stop import Stop
 from seatrial.graders import GradingPlan, Surroundings
 from seatrial.runs import Case, Experiment, Fault, Run, class_of_status
@@ -30,6 +30,8 @@ NO_WAIT = Retry(attempts=3, first_wait_s=0)
 
 class Scripted:
     """An agent whose every reply is made by a function."""
+
+    uses_world = False
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
@@ -153,20 +155,26 @@ def run_suite(
         experiment = create_experiment(store, suite, selected=selected, variables={}, clock=clock)
     else:
         experiment = store.resolve_experiment(experiment.experiment_id)
-    runner = ExperimentRunner(
-        experiment,
-        suite,
-        agents,
-        GradingPlan(suite.graders, threshold=suite.threshold),
-        Surroundings(directory=Path()),
-        store,
-        selected=selected,
-        secrets=secrets,
-        stop=stop,
-        clock=clock,
-        observer=observer,
-    )
-    return experiment, run_unhurried(runner.run())
+
+    async def run() -> Tally:
+        async with AsyncExitStack() as stack:
+            runner = ExperimentRunner(
+                experiment,
+                suite,
+                agents,
+                GradingPlan(suite.graders, threshold=suite.threshold),
+                Surroundings(directory=Path()),
+                store,
+                selected=selected,
+                secrets=secrets,
+                world=await opened_world(agents.values(), stack),
+                stop=stop,
+                clock=clock,
+                observer=observer,
+            )
+            return await runner.run()
+
+    return experiment, run_unhurried(run())
 
 
 def runs_of(store: Store, experiment: Experiment) -> list[Run]:

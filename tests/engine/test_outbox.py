@@ -10,7 +10,7 @@ from strategies import records
 from engine.setting import Scripted, a_suite, only_run, run_suite, runs_of, say_ok
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.returned import read_returned
-from seatrial.engine import recorder
+from seatrial.engine import trial
 from seatrial.engine.outbox import MAX_UNCONFIRMED, TOGETHER, Outbox
 from seatrial.engine.trial import Finished
 from seatrial.errors import SeatrialError
@@ -43,8 +43,8 @@ def test_a_run_that_is_recorded_by_another_process_first_counts_as_that_one_foun
             with open_store(tmp_path / "store.db") as other:
                 run = records.run("case-1", experiment_id=request.experiment_id, run_id="theirs")
                 assert await other.record_run(run)
-        emit(TextMessageChunk(message_id="m", delta="ok"))
-        await asyncio.sleep(2 * recorder.FLUSH_S if request.case.id != "case-0" else 0)
+        await emit(TextMessageChunk(message_id="m", delta="ok"))
+        await asyncio.sleep(2 * trial.FLUSH_S if request.case.id != "case-0" else 0)
         return read_returned("ok")
 
     experiment, tally = run_suite(store, a_suite(3), {"crew": Scripted(answer)})
@@ -53,32 +53,6 @@ def test_a_run_that_is_recorded_by_another_process_first_counts_as_that_one_foun
     runs = runs_of(store, experiment)
     assert [run.run_id == "theirs" for run in runs] == [False, True, False]
     assert all(run.status == "completed" for run in runs)
-
-
-def test_events_that_the_store_could_not_take_stop_the_experiment(store: Store) -> None:
-    """What was flushed and got lost must not be missing unnoticed."""
-    store.create_experiment(records.experiment(), records.cases(1))
-    lost = store.append_events("a run that was never begun", [b"{}"])
-
-    async def scene() -> None:
-        with pytest.raises(SeatrialError):
-            await lost
-        outbox = Outbox(store)
-        taken = Finished(records.run(0), [], 7, [], [lost])
-        await outbox.put(taken)
-        await outbox.empty()
-        assert outbox.elsewhere == 1
-
-        full = store.append_events("another", [b"{}"])
-        with pytest.raises(SeatrialError) as raised:
-            await full
-        raised.value.code = "store_full"
-        await outbox.put(Finished(records.run(0, run_id="r2"), [], 7, [], [full]))
-        with pytest.raises(SeatrialError) as told:
-            await outbox.empty()
-        assert told.value.code == "store_full"
-
-    asyncio.run(scene())
 
 
 def test_never_more_runs_wait_for_their_commit_than_allowed(store: Store) -> None:

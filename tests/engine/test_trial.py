@@ -21,7 +21,7 @@ from engine.setting import (
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.config import PythonConfig, Retry
 from seatrial.agents.returned import read_returned
-from seatrial.engine import trial as trial_module
+from seatrial.driver import exchange
 from seatrial.events.types import Event, RunError, RunStarted, TextMessageChunk, ToolCallEnd, ToolCallStart
 from seatrial.formats import output_messages
 from seatrial.formats.agui import reading_of
@@ -143,7 +143,7 @@ def test_what_cannot_be_made_a_run_of_errors_the_run_and_keeps_the_body(store: S
 
 
 def test_an_agent_that_outlives_its_deadline_is_cut_off(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial_module, "GRACE_S", 0.01)
+    monkeypatch.setattr(exchange, "GRACE_S", 0.01)
 
     async def answer(request: RunRequest, emit: Emit) -> Reply:
         await asyncio.sleep(60)
@@ -282,13 +282,13 @@ def test_events_of_the_agent_are_stored_while_it_runs(store: Store) -> None:
     seen: list[int] = []
 
     async def answer(request: RunRequest, emit: Emit) -> Reply:
-        emit(TextMessageChunk(message_id="m", delta="o"))
+        await emit(TextMessageChunk(message_id="m", delta="o"))
         for _ in range(3000):
             await asyncio.sleep(0.02)
             seen[:] = [sequence for sequence, _ in store.events(request.run_id)] if _begun(store, request) else []
             if seen:
                 break
-        emit(TextMessageChunk(message_id="m", delta="k"))
+        await emit(TextMessageChunk(message_id="m", delta="k"))
         reply = read_returned("ok")
         reply.streamed = True
         return reply
@@ -305,8 +305,8 @@ def _begun(store: Store, request: RunRequest) -> bool:
 
 def test_an_attempt_that_the_agent_ended_with_an_error_is_ended_once(store: Store) -> None:
     async def answer(request: RunRequest, emit: Emit) -> Reply:
-        emit(RunStarted(thread_id="t", run_id="r"))
-        emit(RunError(message="no"))
+        await emit(RunStarted(thread_id="t", run_id="r"))
+        await emit(RunError(message="no"))
         return Reply(fault=Fault("agent_reported_error", "no"), streamed=True)
 
     experiment, _ = run_suite(store, a_suite(1), {"crew": Scripted(answer)})

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.engine.redaction import Redaction
+from seatrial.driver.redaction import Redaction
 from seatrial.events.deltas import Deltas
 from seatrial.events.types import (
     CustomEvent,

@@ -95,9 +95,9 @@ def test_an_http_agent_may_be_a_script() -> None:
         config = HttpConfig(endpoint_url="http://agent.test/")
         async with (
             ToolProxy() as proxy,
-            HttpAgent("shop", config, proxy=proxy, connect_s=1.0, read_s=1.0, transport=transport) as agent,
+            HttpAgent("shop", config, connect_s=1.0, read_s=1.0, transport=transport) as agent,
         ):
-            return await ask(agent)
+            return await ask(agent, proxy=proxy)
 
     reply = asyncio.run(play())
     assert reply.reading is not None

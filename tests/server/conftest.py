@@ -11,13 +11,6 @@ import pytest
 from seatrial.store import Store, open_store
 
 
-@pytest.fixture
-def store(empty_store: Path, tmp_path: Path) -> Iterator[Store]:
-    """An empty store."""
-    with open_store(shutil.copy(empty_store, tmp_path / "store.db")) as opened:
-        yield opened
-
-
 @pytest.fixture(scope="module")
 def shared(empty_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """A store for all examples of a property."""

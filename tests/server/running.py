@@ -58,9 +58,7 @@ async def running(
 
 def agent(function: Callable[..., Any]) -> Agent:
     """A function as an agent."""
-    return PythonAgent(
-        PythonConfig(target="tests:agent"), directory=Path(), proxy=None, timeout_s=None, function=function
-    )
+    return PythonAgent(PythonConfig(target="tests:agent"), directory=Path(), timeout_s=None, function=function)
 
 
 async def ask(service: RunService, text: str | None = "Hello.", agent: str = "agent", **fields: Any) -> ServedRun:

@@ -68,6 +68,4 @@ async def serving(
 
 def agent(function: Callable[..., Any]) -> Agent:
     """A function as an agent."""
-    return PythonAgent(
-        PythonConfig(target="tests:agent"), directory=Path(), proxy=None, timeout_s=None, function=function
-    )
+    return PythonAgent(PythonConfig(target="tests:agent"), directory=Path(), timeout_s=None, function=function)

@@ -14,7 +14,7 @@ from strategies.events import as_json, events, events_of
 
 from seatrial import wire
 from seatrial.api import PushEvents, PushResult
-from seatrial.engine.clock import SystemClock
+from seatrial.driver.clock import SystemClock
 from seatrial.errors import SeatrialError
 from seatrial.events import types as t
 from seatrial.runs import ServedRun
@@ -343,7 +343,7 @@ def test_pushes_at_the_same_time_all_have_their_place(store: Store) -> None:
 def test_what_is_forgotten_of_a_run_is_read_again(store: Store) -> None:
     async def scenario() -> None:
         async with running(store) as service:
-            service._pushes = Pushes(service._means, runs=2, event_ids=3)
+            service._pushes = Pushes(service._context, runs=2, event_ids=3)
             runs = [await begin(service) for _ in range(4)]
             for number in range(3):
                 for run in runs:

@@ -183,7 +183,7 @@ def test_a_run_goes_on_when_whoever_asked_for_it_leaves_while_it_is_admitted(sto
 # Two terminals, none, and what comes where it may not
 
 
-def test_what_an_agent_sends_after_its_end_is_dropped_with_notes_and_an_error_counts(store: Store) -> None:
+def test_what_an_agent_sends_after_its_end_is_noted_and_kept_as_raw_and_an_error_counts(store: Store) -> None:
     async def agent(prompt: str) -> AsyncIterator[Any]:
         yield {"type": "RUN_STARTED", "threadId": "its", "runId": "own"}
         yield FINISHED
@@ -194,7 +194,7 @@ def test_what_an_agent_sends_after_its_end_is_dropped_with_notes_and_an_error_co
         async with running(store, {"agent": agent}) as service:
             run = await ended(service, (await ask(service)).run_id)
         assert (run.status, run.error_code) == ("failed", "agent_reported_error")
-        assert types_of(whole_log(store, run.run_id)) == ["RUN_STARTED", "RUN_ERROR"]
+        assert types_of(whole_log(store, run.run_id)) == ["RUN_STARTED", "RAW", "RAW", "RAW", "RUN_ERROR"]
         reading = store.run(run.run_id).reading
         assert reading is not None
         assert [note.code for note in reading.notes if note.code in ("event_after_end", "second_terminal")] == [
@@ -204,7 +204,7 @@ def test_what_an_agent_sends_after_its_end_is_dropped_with_notes_and_an_error_co
     asyncio.run(scenario())
 
 
-def test_an_event_that_may_not_come_is_dropped_with_a_note(store: Store) -> None:
+def test_an_event_that_may_not_come_is_kept_as_raw_with_a_note(store: Store) -> None:
     async def agent(prompt: str) -> AsyncIterator[Any]:
         yield {"type": "TEXT_MESSAGE_CONTENT", "messageId": "nobody", "delta": "x"}
         yield "hello"
@@ -213,11 +213,11 @@ def test_an_event_that_may_not_come_is_dropped_with_a_note(store: Store) -> None
         async with running(store, {"agent": agent}) as service:
             run = await ended(service, (await ask(service)).run_id)
         assert run.status == "completed"
-        assert types_of(whole_log(store, run.run_id))[1:-1] == ["TEXT_MESSAGE_CHUNK"]
+        assert types_of(whole_log(store, run.run_id))[1:-1] == ["RAW", "TEXT_MESSAGE_CHUNK"]
         reading = store.run(run.run_id).reading
         assert reading is not None
-        dropped = [note for note in reading.notes if note.code == "event_dropped"]
-        assert [note.pointer for note in dropped] == ["/1"]
+        kept = [note for note in reading.notes if note.code == "event_out_of_order"]
+        assert [note.pointer for note in kept] == ["/1"]
 
     asyncio.run(scenario())
 

@@ -7,12 +7,12 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple
 
 from engine.setting import NO_WAIT, run_suite, runs_of
 
 from seatrial.agents import build_agent
-from seatrial.agents.agent import Agent, BatchAgent, Emit, Reply, RunRequest
+from seatrial.agents.agent import Agent, BatchAgent
 from seatrial.agents.config import CliConfig, PythonConfig, ReplayConfig
 from seatrial.agents.python import PythonAgent
 from seatrial.events import decode_event
@@ -21,7 +21,6 @@ from seatrial.store import Store, open_store
 from seatrial.store.rows import Outcome, outcome
 from seatrial.suites import CaseSource, Suite
 from seatrial.trajectory import Step, steps_from_events
-from seatrial.world.proxy import ToolProxy
 from verdicts.shapes import INSTRUCTION, Call, Json, encoded
 
 Delivery = Literal["python", "python without tools", "replay", "cli", "proxy", "world"]
@@ -126,9 +125,9 @@ def run_corpus(entries: Iterable[Entry], store: Path, directory: Path) -> dict[s
         if name in ("replay", "cli")
     }
     for name in ("python", "python without tools"):
-        agents[name] = PythonAgent(python, directory=directory, proxy=None, timeout_s=60, function=answer)
+        agents[name] = PythonAgent(python, directory=directory, timeout_s=60, function=answer)
     for name in ("proxy", "world"):
-        agents[name] = _BehindProxy(configs[name], directory, answer_after_calls)
+        agents[name] = PythonAgent(configs[name], directory=directory, timeout_s=60, function=answer_after_calls)
     cases: list[Case | CaseSource] = [
         Case(
             id=case_id,
@@ -144,26 +143,6 @@ def run_corpus(entries: Iterable[Entry], store: Path, directory: Path) -> dict[s
     with open_store(store) as opened:
         experiment, _ = run_suite(opened, suite, agents, selected=selected)
         return {by_id[run.key.case_id].name: _finding(run, opened) for run in runs_of(opened, experiment)}
-
-
-class _BehindProxy:
-    """A function that is told of a tool proxy."""
-
-    def __init__(self, config: PythonConfig, directory: Path, function: Callable[..., Any]) -> None:
-        self._proxy = ToolProxy()
-        self._agent = PythonAgent(config, directory=directory, proxy=self._proxy, timeout_s=60, function=function)
-
-    async def __aenter__(self) -> Self:
-        await self._proxy.__aenter__()
-        await self._agent.__aenter__()
-        return self
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        await self._agent.__aexit__(*exc_info)
-        await self._proxy.__aexit__(*exc_info)
-
-    async def run(self, request: RunRequest, emit: Emit) -> Reply:
-        return await self._agent.run(request, emit)
 
 
 def _post(url: str, body: bytes, token: str) -> None:

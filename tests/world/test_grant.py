@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from base64 import urlsafe_b64decode
 from itertools import pairwise
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from seatrial.world.grant import Grants, LiveRun
 
 
-def nothing(event: object) -> None:
+async def nothing(event: object) -> None:
     pass
 
 
@@ -26,7 +27,7 @@ def test_a_token_finds_its_run() -> None:
 def test_a_token_is_dead_when_its_run_closes() -> None:
     grants = Grants()
     grant = grants.open("run-1", "http://proxy", nothing)
-    grants.close("run-1")
+    asyncio.run(grants.close("run-1"))
     assert grants.find(grant.token) == "run_token_expired"
 
 
@@ -39,7 +40,7 @@ def test_a_run_that_is_opened_again_has_one_token() -> None:
 
 
 def test_closing_a_run_that_is_not_open_changes_nothing() -> None:
-    Grants().close("run-1")
+    asyncio.run(Grants().close("run-1"))
 
 
 @given(st.text())
@@ -117,7 +118,11 @@ def test_a_token_that_comes_back_is_taken_out() -> None:
 def test_old_dead_tokens_are_forgotten() -> None:
     grants = Grants()
     first = grants.open("run-0", "http://proxy", nothing)
-    for number in range(10_001):
-        grants.open(f"run-{number}", "http://proxy", nothing)
-        grants.close(f"run-{number}")
+
+    async def play() -> None:
+        for number in range(10_001):
+            grants.open(f"run-{number}", "http://proxy", nothing)
+            await grants.close(f"run-{number}")
+
+    asyncio.run(play())
     assert grants.find(first.token) == "run_token_invalid"

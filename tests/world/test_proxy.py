@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 import msgspec
 import pytest
+from agents.setting import collecting
 
 from seatrial.events.types import CustomEvent, Event
 from seatrial.trajectory import observed
@@ -47,7 +48,7 @@ def with_run(scenario: Callable[[Caller], Awaitable[None]], **options: Any) -> N
         async with ToolProxy(**options) as proxy, aiohttp.ClientSession() as session:
             events: list[Event] = []
             calls = ObservedCalls()
-            caller = Caller(session, proxy, proxy.open_run("run-1", events.append, calls))
+            caller = Caller(session, proxy, proxy.open_run("run-1", collecting(events), calls))
             caller.events, caller.calls = events, calls
             await scenario(caller)
 
@@ -132,7 +133,7 @@ def test_the_token_may_come_in_its_own_header(name: str) -> None:
 
 def test_a_token_is_dead_when_the_run_closes() -> None:
     async def scenario(caller: Caller) -> None:
-        caller.proxy.close_run("run-1")
+        await caller.proxy.close_run("run-1")
         status, body = await caller.post("/tools/search")
         assert (status, detail_of(body)) == (401, "run_token_expired")
 
@@ -144,7 +145,7 @@ def test_a_post_that_is_under_way_when_the_run_closes_is_not_recorded() -> None:
         async def slow_body() -> Any:
             yield b'{"text": '
             await asyncio.sleep(0.1)
-            caller.proxy.close_run("run-1")
+            await caller.proxy.close_run("run-1")
             yield b'"late"}'
 
         headers = {"Authorization": f"Bearer {caller.grant.token}"}
@@ -170,7 +171,7 @@ def test_the_sequence_of_trace_posts_counts_up_for_each_run() -> None:
     async def scenario(caller: Caller) -> None:
         answers = await asyncio.gather(*[caller.post("/traces/custom", {"n": n}) for n in range(20)])
         assert sorted(body["sequence"] for _, body in answers) == list(range(20))
-        other = caller.proxy.open_run("run-2", caller.events.append)
+        other = caller.proxy.open_run("run-2", collecting(caller.events))
         headers = {"Authorization": f"Bearer {other.token}"}
         assert (await caller.post("/traces/custom", {}, headers))[1]["sequence"] == 0
 
@@ -416,7 +417,7 @@ def test_a_call_that_has_no_answer_when_the_run_ends_is_recorded_and_stays_as_it
     async def scenario(caller: Caller) -> None:
         posting = asyncio.create_task(caller.post("/tools/pay", {"id": 7}))
         await begun.wait()
-        caller.proxy.close_run("run-1")
+        await caller.proxy.close_run("run-1")
         go.set()
         await posting
         assert caller.calls.steps is not None

@@ -10,19 +10,8 @@ from seatrial.agents.config import AgentConfig, CliConfig, HttpConfig, PythonCon
 if TYPE_CHECKING:
     from seatrial.agents.agent import Agent, BatchAgent
     from seatrial.agents.replay import StoredRuns
-    from seatrial.world.proxy import ToolProxy
 
-__all__ = ["build_agent", "needs_proxy"]
-
-
-def needs_proxy(config: AgentConfig, directory: Path) -> bool:
-    """Whether the agent of a configuration is told where the tool proxy is."""
-    if isinstance(config, PythonConfig):
-        from seatrial.agents.calling import Calling
-        from seatrial.target import load_target
-
-        return Calling(load_target(config.target, directory), directory).needs_grant
-    return isinstance(config, HttpConfig) or (isinstance(config, CliConfig) and not config.batch)
+__all__ = ["build_agent"]
 
 
 def build_agent(
@@ -30,7 +19,6 @@ def build_agent(
     config: AgentConfig,
     *,
     directory: Path,
-    proxy: ToolProxy | None = None,
     connect_s: float = 10.0,
     read_s: float | None = None,
     stored_runs: StoredRuns | None = None,
@@ -46,9 +34,7 @@ def build_agent(
         case HttpConfig():
             from seatrial.agents.http import HttpAgent
 
-            return HttpAgent(
-                name, config, proxy=proxy, connect_s=config.connect_timeout_s or connect_s, read_s=timeout_s
-            )
+            return HttpAgent(name, config, connect_s=config.connect_timeout_s or connect_s, read_s=timeout_s)
         case StreamConfig():
             from seatrial.agents.stream import StreamAgent
 
@@ -56,7 +42,7 @@ def build_agent(
         case CliConfig(batch=False):
             from seatrial.agents.cli import CliAgent
 
-            return CliAgent(config, directory=directory, timeout_s=timeout_s, proxy=proxy)
+            return CliAgent(config, directory=directory, timeout_s=timeout_s)
         case CliConfig():
             from seatrial.agents.cli_batch import CliBatchAgent
 
@@ -64,7 +50,7 @@ def build_agent(
         case PythonConfig():
             from seatrial.agents.python import PythonAgent
 
-            return PythonAgent(config, directory=directory, proxy=proxy, timeout_s=timeout_s)
+            return PythonAgent(config, directory=directory, timeout_s=timeout_s)
         case ReplayConfig():
             from seatrial.agents.replay import ReplayAgent
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Protocol, Self, TypeAlias, runtime_checkable
 
@@ -14,9 +14,10 @@ from seatrial.formats.reading import Reading
 from seatrial.runs import Case, Fault
 from seatrial.trajectory.observed import ObservedCalls
 from seatrial.transcript import Note
+from seatrial.world.grant import RunGrant
 
-Emit: TypeAlias = Callable[[Event], None]
-"""Hands one event of the run to its recorder, which gives it a sequence and stores it."""
+Emit: TypeAlias = Callable[[Event], Awaitable[None]]
+"""Hands one event of the run to its recorder, which stores it; waits while the store is behind."""
 
 
 class RunRequest(msgspec.Struct, kw_only=True):
@@ -33,6 +34,8 @@ class RunRequest(msgspec.Struct, kw_only=True):
     suite_file: Path | None = None
     run_input: RunAgentInput | None = None
     """What was asked of the run service, with the whole conversation; None when the case is all there is."""
+    grant: RunGrant | None = None
+    """The run's access to the tool proxy, for agents that use it."""
     observed: ObservedCalls = msgspec.field(default_factory=ObservedCalls)
     """Where the agent's calls of the tool proxy are written: they count however the agent ends."""
 
@@ -56,6 +59,11 @@ class Reply(msgspec.Struct, kw_only=True):
 
 class Agent(Protocol):
     """One agent under test. Entered once for an experiment, asked many times, concurrently."""
+
+    @property
+    def uses_world(self) -> bool:
+        """Whether its runs get access to the tool proxy."""
+        ...
 
     async def __aenter__(self) -> Self: ...
 

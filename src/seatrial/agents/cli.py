@@ -20,17 +20,15 @@ from seatrial.runs import Fault
 
 if TYPE_CHECKING:
     from seatrial.world.grant import RunGrant
-    from seatrial.world.proxy import ToolProxy
 
 
 class CliAgent:
     """Starts a program for each run, and takes what it writes as the answer."""
 
-    def __init__(
-        self, config: CliConfig, *, directory: Path, timeout_s: float | None, proxy: ToolProxy | None = None
-    ) -> None:
+    uses_world = True
+
+    def __init__(self, config: CliConfig, *, directory: Path, timeout_s: float | None) -> None:
         self.program = Program(config, directory)
-        self._proxy = proxy
         self._timeout_s = timeout_s
         self._max_bytes = config.max_response_bytes
 
@@ -42,15 +40,7 @@ class CliAgent:
         await self.program.__aexit__(*exc_info)
 
     async def run(self, request: RunRequest, emit: Emit) -> Reply:
-        if self._proxy is None:
-            return await self._start(request, None)
-        grant = self._proxy.open_run(request.run_id, emit, request.observed)
-        try:
-            return await self._start(request, grant)
-        finally:
-            self._proxy.close_run(request.run_id)
-
-    async def _start(self, request: RunRequest, grant: RunGrant | None) -> Reply:
+        grant = request.grant
         async with AsyncExitStack() as stack:
             try:
                 files = await stack.enter_async_context(self.program.files())

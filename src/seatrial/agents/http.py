@@ -25,7 +25,6 @@ from seatrial.formats.unseen import note_repeated_keys
 from seatrial.http_client import HttpTransport
 from seatrial.runs import Fault
 from seatrial.world.grant import RunGrant, token_removed
-from seatrial.world.proxy import ToolProxy
 
 
 class Probe(msgspec.Struct, omit_defaults=True):
@@ -41,12 +40,13 @@ class Probe(msgspec.Struct, omit_defaults=True):
 class HttpAgent:
     """Reaches an agent over HTTP, with one pool of connections for all runs."""
 
+    uses_world = True
+
     def __init__(
         self,
         name: str,
         config: HttpConfig,
         *,
-        proxy: ToolProxy | None,
         connect_s: float,
         read_s: float | None,
         transport: HttpTransport | None = None,
@@ -66,7 +66,6 @@ class HttpAgent:
         )
         self._config = config
         self._agent_id = name if config.agent_id is None else config.agent_id
-        self._proxy = proxy
         self._timer = SharedTimer()
         self._proxy_url: str | None = None
         """What the agent is told in the place of the address that the proxy listens on."""
@@ -81,28 +80,23 @@ class HttpAgent:
         await self._endpoint.__aexit__(*exc_info)
 
     async def run(self, request: RunRequest, emit: Emit) -> Reply:
-        if self._proxy is None:
+        if request.grant is None:
             return Reply(fault=Fault("proxy_misconfigured", "there is no tool proxy whose address the agent could get"))
         limit = time_limit(request)
         reached = Reached()
-        grant = self._proxy.open_run(request.run_id, emit, request.observed)
         try:
             with self._timer.timeout(limit.seconds):
-                return await self._dispatch(request, grant, reached)
+                return await self._dispatch(request, request.grant, reached)
         except TimeoutError:
             return Reply(fault=limit.fault(connected=reached.connected))
-        finally:
-            self._proxy.close_run(request.run_id)
 
     async def ping(self) -> Probe:
         """Ask the agent whether it is there; any 2xx is a yes."""
         return await self._probe(PING, "the agent answers")
 
-    async def check_connectivity(self) -> Probe:
+    async def check_connectivity(self, proxy_url: str) -> Probe:
         """Ask the agent whether it reaches the proxy from where it is (dispatch.md 4.2)."""
-        if self._proxy is None:
-            return Probe(False, "there is no tool proxy to reach", 0.0, Fault("proxy_misconfigured", "no tool proxy"))
-        proxy_url = self._proxy_url or self._proxy.url
+        proxy_url = self._proxy_url or proxy_url
         question = {"connectivity_check": True, "odyssey_proxy_url": proxy_url}
         return await self._probe(question, "the agent reaches the tool proxy", proxy_url)
 

@@ -32,7 +32,6 @@ from seatrial.threads import Threads, ends_us
 if TYPE_CHECKING:
     # Brings an HTTP server with it, which most functions have no use for.
     from seatrial.world.grant import RunGrant
-    from seatrial.world.proxy import ToolProxy
 
 T = TypeVar("T")
 
@@ -50,7 +49,6 @@ class PythonAgent:
         config: PythonConfig,
         *,
         directory: Path,
-        proxy: ToolProxy | None,
         timeout_s: float | None,
         function: Callable[..., Any] | None = None,
     ) -> None:
@@ -64,11 +62,14 @@ class PythonAgent:
                 hint="give it the parameters `proxy_url` and `run_token`, or write `tool_access: none`",
             )
         self._is_async = _is_async(self._function)
-        self._proxy = proxy if self._calling.needs_grant else None
         self._timeout_s = timeout_s
         self._infrastructure_errors = tuple(exception_class(name, directory) for name in config.infrastructure_errors)
         self._threads: Threads | None = None
         self._timer = SharedTimer()
+
+    @property
+    def uses_world(self) -> bool:
+        return self._calling.needs_grant
 
     async def __aenter__(self) -> Self:
         self._threads = Threads()
@@ -79,15 +80,7 @@ class PythonAgent:
             self._threads.close()
 
     async def run(self, request: RunRequest, emit: Emit) -> Reply:
-        if self._proxy is None:
-            return await self._run(request, emit, None)
-        grant = self._proxy.open_run(request.run_id, emit, request.observed)
-        try:
-            return await self._run(request, emit, grant)
-        finally:
-            self._proxy.close_run(request.run_id)
-
-    async def _run(self, request: RunRequest, emit: Emit, grant: RunGrant | None) -> Reply:
+        grant = request.grant
         limit = time_limit(request, self._timeout_s)
         value: Any = None
         returned: Returned | Reply | None = None
@@ -157,7 +150,7 @@ class PythonAgent:
                 async for item in items:
                     await pieces.of(item).put_into(stream)
             if pieces.records is None:
-                stream.finish()
+                await stream.finish()
         except SeatrialError as error:
             if error.code == "too_large":
                 return Fault("response_too_large", f"the function yielded too much: {error.message}")

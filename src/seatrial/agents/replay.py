@@ -50,6 +50,8 @@ class Records(msgspec.Struct):
 class ReplayAgent:
     """Answers with what was recorded for a case: the n-th record of it in the n-th trial, or the only one always."""
 
+    uses_world = False
+
     def __init__(self, config: ReplayConfig, *, directory: Path, stored: StoredRuns | None) -> None:
         if (config.path is None) == (config.experiment is None):
             raise SeatrialError("invalid_config", "a replay needs either `path` or `experiment`")

@@ -38,6 +38,8 @@ _ACCEPT = {"Accept": "text/event-stream, application/x-ndjson;q=0.9"}
 class StreamAgent:
     """Reaches a streaming agent, with one pool of connections for all runs."""
 
+    uses_world = False
+
     def __init__(
         self, config: StreamConfig, *, connect_s: float, read_s: float | None, transport: HttpTransport | None = None
     ) -> None:
@@ -115,7 +117,7 @@ class _Conversation:
             tries = 0 if len(self._run.events) > known else tries + 1
         if fault is None:
             try:
-                self._run.close()
+                await self._run.close()
             except SeatrialError as error:
                 return _unreadable(error)
         return fault

@@ -50,6 +50,7 @@ class StreamedRun:
         The token of a grant is not kept.
         """
         self.events: list[Event] = []
+        self._sent = 0
         self.cursor: str | None = None
         """Where the last event stands, to resume behind it; None when it does not tell, or there was none."""
         self.lost: str | None = None
@@ -90,25 +91,29 @@ class StreamedRun:
             self._keep(part)
             for frame in self._framing.feed(part):
                 self._take_frame(frame)
+            await self._send()
             await self._turns.give()
 
     async def put(self, data: bytes) -> None:
         """Take one event that came outside of any connection. Raises `SeatrialError` when there are too many."""
         self._keep(data + b"\n")
         self._take(Frame(data))
+        await self._send()
         await self._turns.give()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Take what is left of the connection: a last frame that was not closed."""
         for frame in self._framing.close():
             self._take_frame(frame)
+        await self._send()
 
-    def finish(self) -> None:
+    async def finish(self) -> None:
         """Take what is left, and end the run that the events were put into."""
-        self.close()
+        await self.close()
         self._add_rest()
         if self._framed and self._frame is not None and not self.ended:
             self._add(RunFinished(thread_id=self._frame.thread_id, run_id=self._frame.run_id))
+        await self._send()
 
     def reconnect(self) -> None:
         """Go on with another connection: an unfinished frame is forgotten, and what came before is not taken again."""
@@ -118,6 +123,7 @@ class StreamedRun:
     async def reply(self, fault: Fault | None, http_status: int | None = None) -> Reply:
         """What came back. Without a fault, the events say whether the run ended well."""
         self._add_rest()
+        await self._send()
         return await off_loop(self._size, lambda: self._reply(fault, http_status))
 
     def _reply(self, fault: Fault | None, http_status: int | None) -> Reply:
@@ -189,7 +195,12 @@ class StreamedRun:
         if isinstance(event, RunStarted | RunFinished | RunError):
             self._boundary = event
         self.events.append(event)
-        self._emit(event)
+
+    async def _send(self) -> None:
+        """Hand on what was read; waits for the store when it is behind."""
+        while self._sent < len(self.events):
+            self._sent += 1
+            await self._emit(self.events[self._sent - 1])
 
     def _is_new(self, frame: Frame) -> bool:
         """Whether a frame of a resumed stream goes beyond the cursor. One without a place repeats what is known."""

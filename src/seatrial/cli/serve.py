@@ -7,7 +7,6 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from seatrial.cli.exits import PASSED, REASONS
@@ -177,13 +176,12 @@ async def _served(
     signals.attach(lambda number: stopping.ask())
     limits = None if suite is None else _limits(suite)
     secrets = None if suite is None else suite.secrets(os.environ)
-    async with AsyncExitStack() as stack:
-        agents = {} if suite is None else await _agents(suite, store, stack)
+    agents = {} if suite is None else _agents(suite, store)
 
-        def announce(url: str) -> None:
-            _say(url, agents, as_json=as_json)
+    def announce(url: str) -> None:
+        _say(url, agents, as_json=as_json)
 
-        await serve(store, agents, settings, limits=limits, secrets=secrets, stopping=stopping, announce=announce)
+    await serve(store, agents, settings, limits=limits, secrets=secrets, stopping=stopping, announce=announce)
 
 
 def _limits(suite: Suite) -> dict[str, Limits]:
@@ -200,12 +198,12 @@ def _limits(suite: Suite) -> dict[str, Limits]:
     }
 
 
-async def _agents(suite: Suite, store: Store, stack: AsyncExitStack) -> dict[str, Agent]:
+def _agents(suite: Suite, store: Store) -> dict[str, Agent]:
     from seatrial.agents.agent import BatchAgent
     from seatrial.engine.launch import built_agents
 
     served: dict[str, Agent] = {}
-    for name, agent in (await built_agents(suite, store, os.environ, stack)).items():
+    for name, agent in built_agents(suite, store, os.environ).items():
         if isinstance(agent, BatchAgent):
             print(f"{printable(name)} is not served: it takes all its cases at once", file=sys.stderr)
         else:

@@ -10,21 +10,21 @@ from pathlib import Path
 import msgspec
 
 from seatrial.agents.agent import BatchAgent, Reply, RunRequest
-from seatrial.engine.clock import Clock
-from seatrial.engine.recorder import Recorder
-from seatrial.engine.redaction import Redaction
+from seatrial.driver import Driver, Recorder, RunSpec, internal_fault
+from seatrial.driver.conclusion import attempt_of
 from seatrial.engine.stop import Stop, StopRequestedError
-from seatrial.engine.trial import Finished, LiveEvents, Place, Trial, concluded, internal_fault, retry_wait_s
+from seatrial.engine.trial import Finished, Trial, ended_run, recorder_of, retry_wait_s
 from seatrial.errors import SeatrialError
 from seatrial.runs import Attempt, Case, Fault, FaultRules
-from seatrial.store import Store, address
+from seatrial.store import Store
 from seatrial.suites import Retry
+from seatrial.trajectory.observed import ObservedCalls
 
 
 class _Waiting(msgspec.Struct):
     """A run without a result yet. Without its case, too: how many wait must not matter to the memory."""
 
-    place: Place
+    spec: RunSpec
     deadline_s: float | None
     suite_file: Path | None
     attempts: list[Attempt] = []
@@ -43,20 +43,18 @@ class BatchRunner:
         self,
         agent: BatchAgent,
         retry: Retry,
-        clock: Clock,
+        driver: Driver,
         store: Store,
         chance: random.Random,
-        redaction: Redaction,
         *,
         faults: FaultRules | None = None,
         stop: Stop | None = None,
     ) -> None:
         self.agent = agent
         self.retry = retry
-        self._clock = clock
+        self._driver = driver
         self._store = store
         self._chance = chance
-        self._redaction = redaction
         self._faults = FaultRules() if faults is None else faults
         self._stop = Stop() if stop is None else stop
 
@@ -89,32 +87,25 @@ class BatchRunner:
 
         def requests() -> Iterator[RunRequest]:
             for waiting, case in asked:
-                place = waiting.place
-                unanswered[place.run_id] = waiting
+                spec = waiting.spec
+                unanswered[spec.run_id] = waiting
                 yield RunRequest(
-                    run_id=place.run_id,
-                    experiment_id=place.experiment_id,
+                    run_id=spec.run_id,
+                    experiment_id=spec.experiment_id,
                     case=case,
-                    trial=place.key.trial,
+                    trial=spec.key.trial,
                     attempt=number,
                     timeout_s=waiting.deadline_s,
                     suite_file=waiting.suite_file,
                 )
 
-        begun, started_at = self._clock.monotonic_s(), self._clock.now_ms()
+        clock, redaction = self._driver.clock, self._driver.redaction
+        begun, started_at = clock.monotonic_s(), clock.now_ms()
 
         def tried(waiting: _Waiting, reply: Reply) -> Reply:
-            body = reply.body
             self._faults.apply(reply.fault)
-            attempt = Attempt(
-                number=number,
-                started_at=started_at,
-                duration_ms=(self._clock.monotonic_s() - begun) * 1000,
-                fault=reply.fault,
-                body_hash=None if body is None else address(body),
-                body_bytes=None if body is None else len(body),
-            )
-            waiting.attempts.append(attempt)
+            duration_ms = (clock.monotonic_s() - begun) * 1000
+            waiting.attempts.append(attempt_of(number, started_at, duration_ms, reply, ObservedCalls()))
             return reply
 
         fault = Fault("internal_error", "the agent ended without a reply to this request")
@@ -123,7 +114,7 @@ class BatchRunner:
                 while (answered := await self._stop.unless_asked(anext(replies, None))) is not None:
                     request, reply = answered
                     waiting = unanswered.pop(request.run_id)
-                    yield waiting, request.case, tried(waiting, self._redaction.reply(reply))
+                    yield waiting, request.case, tried(waiting, redaction.reply(reply))
         except SeatrialError:
             raise  # the cases cannot be read
         except StopRequestedError:
@@ -131,7 +122,7 @@ class BatchRunner:
                 raise
             return
         except Exception as error:  # noqa: BLE001 (a fault of ours in one agent must not end the others)
-            fault = internal_fault(error, self._redaction)
+            fault = internal_fault(error, redaction)
         for _ in requests():
             pass  # what the agent never asked for is unanswered, too
         for waiting in unanswered.values():
@@ -142,23 +133,22 @@ class BatchRunner:
         if reply.body is not None:
             waiting.earlier_bodies.append(reply.body)
         if waiting.recorder is None:
-            waiting.recorder = self._recorder(waiting.place)
+            waiting.recorder = self._recorder(waiting.spec)
         waiting.recorder.fail(fault)
 
     def _finished(self, waiting: _Waiting, case: Case, reply: Reply) -> Finished:
-        recorder = waiting.recorder or self._recorder(waiting.place)
-        run = concluded(waiting.place, case, reply, waiting.attempts, recorder, self._redaction, self._faults)
+        recorder = waiting.recorder or self._recorder(waiting.spec)
+        run = ended_run(waiting.spec, case, reply, waiting.attempts, recorder, self._driver, self._faults)
         run.started_at = waiting.attempts[0].started_at
-        return Finished(run, recorder.close(), recorder.appended, waiting.earlier_bodies)
+        return Finished(run, recorder.pending, recorder.stored, waiting.earlier_bodies)
 
-    def _recorder(self, place: Place) -> Recorder:
-        live = LiveEvents(self._store, place)
-        return Recorder(place.run_id, place.experiment_id, self._clock, self._redaction, live.append)
+    def _recorder(self, spec: RunSpec) -> Recorder:
+        return recorder_of(spec, self._driver, self._store)
 
     def _case(self, waiting: _Waiting) -> Case:
-        return self._store.case(waiting.place.experiment_id, waiting.place.key.case_id)
+        return self._store.case(waiting.spec.experiment_id, waiting.spec.key.case_id)
 
 
 def _waiting(trial: Trial) -> _Waiting:
-    place = Place(run_id=trial.run_id, experiment_id=trial.experiment_id, key=trial.key, tool_access=trial.tool_access)
-    return _Waiting(place, trial.deadline_s, trial.suite_file)
+    spec = RunSpec(run_id=trial.run_id, experiment_id=trial.experiment_id, key=trial.key, tool_access=trial.tool_access)
+    return _Waiting(spec, trial.deadline_s, trial.suite_file)

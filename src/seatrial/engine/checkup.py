@@ -46,7 +46,6 @@ async def _check(
             name,
             resolve_agent(config, variables),
             directory=suite.directory,
-            proxy=proxy,
             connect_s=suite.timeouts.connect_s,
             read_s=suite.timeouts.read_s,
             stored_runs=lambda *_: None,
@@ -54,7 +53,7 @@ async def _check(
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(agent)
             if isinstance(agent, HttpAgent):
-                await _probe(agent, checkup)
+                await _probe(agent, checkup, proxy.url)
             elif isinstance(agent, StreamAgent):
                 await _knock(agent, checkup)
             elif isinstance(agent, CliAgent | CliBatchAgent):
@@ -65,11 +64,11 @@ async def _check(
     return checkup
 
 
-async def _probe(agent: HttpAgent, checkup: Checkup) -> None:
+async def _probe(agent: HttpAgent, checkup: Checkup, proxy_url: str) -> None:
     there = await agent.ping()
     checkup.ok, checkup.message = there.ok, f"{there.message} ({there.latency_ms:.0f} ms)"
     if there.ok:
-        outbound = await agent.check_connectivity()
+        outbound = await agent.check_connectivity(proxy_url)
         if outbound.fault is None:
             checkup.reaches_proxy = outbound.ok
             checkup.message += f"; {outbound.message}"

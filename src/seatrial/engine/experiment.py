@@ -9,18 +9,18 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from itertools import chain, count
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from seatrial.agents.agent import Agent, BatchAgent
+from seatrial.driver import Clock, Driver, Redaction, SystemClock
+from seatrial.driver.exchange import AGENT_LEFT_RUNNING
 from seatrial.engine.batch import BatchRunner
 from seatrial.engine.budget import Spending
-from seatrial.engine.clock import Clock, SystemClock
 from seatrial.engine.grading import grade
 from seatrial.engine.limit import AdaptiveLimit
 from seatrial.engine.outbox import Outbox
-from seatrial.engine.redaction import Redaction
 from seatrial.engine.stop import Stop, StopRequestedError
 from seatrial.engine.trial import Finished, Trial, TrialRunner
 from seatrial.errors import SeatrialError, first_error
@@ -29,6 +29,9 @@ from seatrial.runs import Case, Experiment, Run, RunKey
 from seatrial.store import Store
 from seatrial.suites import Secrets, Suite
 from seatrial.transcript import Note
+
+if TYPE_CHECKING:
+    from seatrial.world.proxy import ToolProxy
 
 
 class Observer(Protocol):
@@ -76,23 +79,25 @@ class ExperimentRunner:
         *,
         selected: Mapping[str, Collection[str]] | None = None,
         secrets: Secrets | None = None,
+        world: ToolProxy | None = None,
         observer: Observer | None = None,
         stop: Stop | None = None,
         clock: Clock | None = None,
         seed: int = 0,
     ) -> None:
-        """`selected` are the cases that each agent is put to, where that is not all."""
+        """`selected` are the cases that each agent runs, where that is not all; `world` is for agents that use it."""
         self.experiment = experiment
         self.suite = suite
         self.agents = agents
         self.stop = Stop() if stop is None else stop
         self._selected = None if selected is None else {name: frozenset(cases) for name, cases in selected.items()}
+        self._clock = SystemClock() if clock is None else clock
         self._redaction = Redaction(secrets)
+        self._driver = Driver(self._clock, self._redaction, world=world)
         self._plan = plan
         self._surroundings = surroundings
         self._store = store
         self._observer = observer
-        self._clock = SystemClock() if clock is None else clock
         self._chance = random.Random(seed)  # noqa: S311 (jitter of waits, not a secret)
         self._spending = Spending(suite.budget)
         self._outbox = Outbox(store)
@@ -154,9 +159,19 @@ class ExperimentRunner:
                             group.create_task(self._work_in_batch(name, agent, trials))
                         else:
                             self._start_workers(group, name, agent, trials, places)
+                await self._report_left_running()
                 await self._outbox.empty()
         except BaseExceptionGroup as errors:
             raise first_error(errors) from errors
+
+    async def _report_left_running(self) -> None:
+        """Name the agents that ignore their cancellation: they end with this process, at the latest."""
+        for name, runs in Counter(await self._driver.close()).items():
+            note = Note(AGENT_LEFT_RUNNING, "", f"{runs:,} runs of the agent were over, and did not end")
+            self._notes.setdefault(name, []).append(note)
+            await self._store.add_notes(self.experiment.experiment_id, name, [note])
+            if self._observer is not None:
+                self._observer.noted(name, [note])
 
     def _abandon(self, reason: str) -> None:
         """Hand what has finished to the store, and say that the rest was left out. Waits for nothing: the store writes
@@ -225,10 +240,9 @@ class ExperimentRunner:
             agent,
             AdaptiveLimit(concurrency),
             config.retry or self.suite.retry,
-            self._clock,
+            self._driver,
             self._store,
             self._chance,
-            self._redaction,
             faults=self.suite.fault_rules(name),
             places=places,
             stop=self.stop,
@@ -251,10 +265,9 @@ class ExperimentRunner:
         runner = BatchRunner(
             agent,
             retry,
-            self._clock,
+            self._driver,
             self._store,
             self._chance,
-            self._redaction,
             faults=self.suite.fault_rules(name),
             stop=self.stop,
         )

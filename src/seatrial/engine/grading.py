@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from seatrial.engine.redaction import Redaction
+from seatrial.driver.redaction import Redaction
 from seatrial.graders import GradingPlan, Subject, Surroundings
 from seatrial.runs import Case, Grade, Run, Verdict
 

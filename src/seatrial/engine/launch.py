@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from seatrial._version import __version__
-from seatrial.agents import build_agent, needs_proxy
+from seatrial.agents import build_agent
 from seatrial.agents.agent import Agent, BatchAgent
-from seatrial.engine.clock import Clock, SystemClock
+from seatrial.driver.clock import Clock, SystemClock
 from seatrial.engine.experiment import ExperimentRunner, Observer, Tally
 from seatrial.engine.stop import Stop
 from seatrial.errors import SeatrialError
@@ -148,7 +148,7 @@ async def launch(
     async with AsyncExitStack() as stack:
         stack.enter_context(rare_collections())
         await stack.enter_async_context(_held(store, experiment.experiment_id, stop))
-        agents = await built_agents(suite, store, variables, stack)
+        agents = built_agents(suite, store, variables)
         runner = ExperimentRunner(
             experiment,
             suite,
@@ -158,6 +158,7 @@ async def launch(
             store,
             selected=experiment.suite.get(SELECTION),
             secrets=suite.secrets(variables) if secrets is None else secrets,
+            world=await opened_world(agents.values(), stack),
             observer=observer,
             stop=stop,
             clock=clock,
@@ -191,28 +192,28 @@ async def _held(store: Store, experiment_id: str, stop: Stop) -> AsyncIterator[N
         threads.close()
 
 
-async def built_agents(
-    suite: Suite, store: Store, variables: Mapping[str, str], stack: AsyncExitStack
-) -> dict[str, Agent | BatchAgent]:
-    """The agents of a suite by name, not entered yet; their tool proxy is open for as long as the stack is."""
-    configs = {name: resolve_agent(config, variables) for name, config in suite.agents.items()}
-    proxy: ToolProxy | None = None
-    if any(needs_proxy(config, suite.directory) for config in configs.values()):
-        from seatrial.world.proxy import ToolProxy  # brings an HTTP server with it
-
-        proxy = await stack.enter_async_context(ToolProxy())
+def built_agents(suite: Suite, store: Store, variables: Mapping[str, str]) -> dict[str, Agent | BatchAgent]:
+    """The agents of a suite by name, not entered yet."""
     return {
         name: build_agent(
             name,
-            config,
+            resolve_agent(config, variables),
             directory=suite.directory,
-            proxy=proxy,
             connect_s=suite.timeouts.connect_s,
             read_s=suite.timeouts.read_s,
             stored_runs=StoredRuns(store),
         )
-        for name, config in configs.items()
+        for name, config in suite.agents.items()
     }
+
+
+async def opened_world(agents: Iterable[Agent | BatchAgent], stack: AsyncExitStack) -> ToolProxy | None:
+    """The tool proxy, open for as long as the stack is; None when no agent uses it."""
+    if not any(not isinstance(agent, BatchAgent) and agent.uses_world for agent in agents):
+        return None
+    from seatrial.world.proxy import ToolProxy  # brings an HTTP server with it
+
+    return await stack.enter_async_context(ToolProxy())
 
 
 def grading_plan(suite: Suite) -> GradingPlan:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
+from seatrial.driver.conclusion import without_content
 from seatrial.engine.trial import Finished
 from seatrial.errors import SeatrialError
-from seatrial.runs import Attempt, Fault, Grade, Run
+from seatrial.runs import Grade, Run
 from seatrial.store import Receipt, Store
 
 MAX_UNCONFIRMED = 256
@@ -18,8 +19,6 @@ TOGETHER = 64
 
 _UNSTORABLE = frozenset({"unstorable", "too_deep"})
 """What the store says to a run that would fit into no store."""
-_TAKEN = frozenset({"conflict", "sequence_conflict", "run_ended", "not_found"})
-"""What the store says to events of a run whose place another process has taken."""
 
 
 class Outbox:
@@ -92,34 +91,11 @@ class Outbox:
                 raise
             stored = await self._store.record_run(_without_content(finished.run, error))
         if not stored:
-            for append in finished.appends:
-                _check(append)
             self.elsewhere += 1
 
 
-def _check(append: Receipt[int]) -> None:
-    """Raise what kept events out of the store, unless another process has taken the run's place."""
-    try:
-        append.result()
-    except SeatrialError as error:
-        if error.code not in _TAKEN:
-            raise
-
-
 def _without_content(run: Run, error: SeatrialError) -> Run:
-    """What is kept of a run that no store can keep: that it was, and why there is no more of it."""
-    fault = Fault("recording_failed", f"the run cannot be stored: {error.message}")
-    return Run(
-        run_id=run.run_id,
-        experiment_id=run.experiment_id,
-        key=run.key,
-        status="errored",
-        attempts=[
-            Attempt(number=attempt.number, started_at=attempt.started_at, duration_ms=attempt.duration_ms)
-            for attempt in run.attempts
-        ],
-        fault=fault,
-        grade=Grade(judgement="errored", reasons=[f"{fault.error_class}: {fault.message}"]),
-        started_at=run.started_at,
-        duration_ms=run.duration_ms,
-    )
+    kept = without_content(run, error)
+    reasons = [] if kept.fault is None else [f"{kept.fault.error_class}: {kept.fault.message}"]
+    kept.grade = Grade(judgement="errored", reasons=reasons)
+    return kept

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
+from seatrial.driver.redaction import Redaction
 from seatrial.engine.grading import grade
 from seatrial.engine.outbox import MAX_UNCONFIRMED
-from seatrial.engine.redaction import Redaction
 from seatrial.engine.stop import Stop
 from seatrial.errors import first_error
 from seatrial.graders import GradingPlan, Surroundings

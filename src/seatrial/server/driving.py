@@ -13,34 +13,32 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from seatrial.agents.agent import Agent, Reply, RunRequest
-from seatrial.agents.off_loop import off_loop
-from seatrial.engine.trial import internal_fault
+from seatrial.driver import Recorder, Terminal, concluded, internal_fault, run_error
+from seatrial.driver.conclusion import attempt_of, record_end
 from seatrial.errors import SeatrialError
-from seatrial.events import EventReader, unfold
+from seatrial.events import EventReader
 from seatrial.events.run_input import RunAgentInput
-from seatrial.events.types import CancelledOutcome, RunError, RunFinished, RunStarted
-from seatrial.runs import Fault, FaultRules, ServedRun
+from seatrial.events.types import CancelledOutcome, RunError, RunStarted
+from seatrial.runs import Fault, FaultRules, Run, ServedRun
 from seatrial.runs.conclusion import given_messages
 from seatrial.server import asking
+from seatrial.server.context import ServiceContext
 from seatrial.server.ending import (
     LOST,
     Patience,
-    Record,
-    Terminal,
     cancelled,
     end_by_log,
+    ending_of,
     reply_of_log,
-    run_error,
+    spec_of,
     store_end,
 )
 from seatrial.server.logs import log
-from seatrial.server.means import Means
-from seatrial.server.run_log import RunLog
 from seatrial.server.stored_log import read_log
+from seatrial.store.served import Ending
 from seatrial.trajectory.completeness import ToolAccess
 from seatrial.trajectory.observed import ObservedCalls
 from seatrial.transcript import Message, Note
-from seatrial.transcript.given import mark_given
 
 Halt: TypeAlias = Fault | Literal["cancelled", "over"]
 """Why an agent is not waited for any longer: a fault, a request, or that it has said that its run is over."""
@@ -72,49 +70,54 @@ class Drive:
         agent: Agent,
         limits: Limits,
         places: asyncio.Semaphore,
-        means: Means,
+        context: ServiceContext,
         notes: Sequence[Note] = (),
     ) -> None:
         """`given` is what was asked for, with the messages that are new to the thread; `started` is what is stored.
 
-        `notes` are on what had to be mended in it.
+        `notes` are on what had to be repaired in it.
         """
         self.run = run
         self._given = given
         self._agent = agent
         self._limits = limits
         self._places = places
-        self._means = means
+        self._context = context
         self._halted: asyncio.Future[Halt] = asyncio.get_running_loop().create_future()
-        self._log = RunLog(run, started, means, on_fault=self.halt, on_terminal=self._expect_return)
-        self._log.notes += notes
+        self._recorder = Recorder(
+            run.run_id,
+            run.thread_id,
+            context.clock,
+            context.redaction,
+            _ServedEvents(context, run.run_id),
+            started=started,
+            on_failure=self._give_up,
+            on_terminal=self._expect_return,
+        )
+        self._recorder.notes += notes
         self._said_before: list[Message] = []
         self._observed = ObservedCalls()
-        self._started_at = means.clock.now_ms()
-        self._begun = means.clock.monotonic_s()
+        self._started_at = context.clock.now_ms()
+        self._begun = context.clock.monotonic_s()
 
     def halt(self, why: Halt) -> None:
         """Wait no longer for the agent. The first reason counts, and none when the agent has ended its run itself."""
-        if not self._halted.done() and (why == "over" or self._log.terminal is None):
+        if not self._halted.done() and (why == "over" or self._recorder.terminal is None):
             self._halted.set_result(why)
 
     async def carry_out(self) -> None:
         """Run it to its end."""
-        entered = await self._enter()
-        reply: Reply | None = None
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._log.flush())
-            try:
-                if entered:
-                    reply = await self._asked()
-            finally:
-                if entered:
-                    self._places.release()
-                self._log.close()
-        if self._log.failure is None:
+        recorder = self._recorder
+        try:
+            reply = await self._entered_and_asked()
+            await recorder.close()
+        except BaseException:
+            await recorder.abandon()
+            raise
+        if recorder.failure is None:
             await self._end(reply)
         else:
-            await self._recover(self._log.failure)
+            await self._recover(recorder.failure)
 
     # Asking
 
@@ -131,57 +134,45 @@ class Drive:
             return False
         return True
 
+    async def _entered_and_asked(self) -> Reply | None:
+        """What the agent brings, once it has a place for the run."""
+        if not await self._enter():
+            return None
+        try:
+            return await self._asked()
+        finally:
+            self._places.release()
+
     async def _asked(self) -> Reply | None:
         """What the agent brings; None when it was not waited for, or could not be asked."""
-        means = self._means
-        self._started_at, self._begun = means.clock.now_ms(), means.clock.monotonic_s()
+        context = self._context
+        self._started_at, self._begun = context.clock.now_ms(), context.clock.monotonic_s()
         try:
-            means.store.mark_run(self.run.run_id, status="running")
+            context.store.mark_run(self.run.run_id, status="running")
             request = await asyncio.to_thread(self._request)
         except SeatrialError as error:
             self.halt(Fault("recording_failed", f"the thread could not be read: {error.message}"))
             return None
         except Exception as error:  # noqa: BLE001 (what was said in a thread must not keep its runs from ending)
-            return Reply(fault=internal_fault(error, means.redaction))
+            return Reply(fault=internal_fault(error, context.redaction))
         log("run_started", run_id=self.run.run_id, agent=self.run.agent)
-        agent = asyncio.create_task(self._agent.run(request, self._log.emit))
-        # Agents end by themselves at the deadline, and bring what there is; one that does not is cut off.
-        limit_s = None if self._limits.deadline_s is None else self._limits.deadline_s + means.grace_s
-        try:
-            await _first_of(agent, self._halted, timeout_s=limit_s)
-            if not agent.done():
-                self.halt(Fault("deadline_exceeded", f"the run used up its deadline of {self._limits.deadline_s} s"))
-                await self._let_go(agent)
-        finally:
-            if not agent.done():
-                log("agent_left_behind", run_id=self.run.run_id, agent=self.run.agent)
-                agent.cancel()
-                means.left_behind.add(agent)
-                agent.add_done_callback(means.left_behind.discard)
-        if not agent.done() or agent.cancelled():
-            return None
-        raised = agent.exception()
-        if raised is not None:
-            return Reply(fault=internal_fault(raised, means.redaction))
-        reply = agent.result()
-        return await off_loop(len(reply.body or b""), lambda: means.redaction.reply(reply))
-
-    async def _let_go(self, agent: asyncio.Task[Reply]) -> None:
-        """Cancel an agent, and give it the time to clean up; once more, should that hang."""
-        for _ in range(2):
-            if not agent.done():
-                agent.cancel()
-                await asyncio.wait({agent}, timeout=self._means.grace_s)
+        asked = await context.driver.ask(self._agent, self.run.agent, request, self._recorder, halted=self._halted)
+        if asked.stopped:
+            # Unless it was halted: then there is a reason already.
+            self.halt(Fault("deadline_exceeded", f"the run used up its deadline of {self._limits.deadline_s} s"))
+        if asked.left_running:
+            log("agent_left_running", run_id=self.run.run_id, agent=self.run.agent)
+        return asked.reply
 
     def _request(self) -> RunRequest:
-        means, run = self._means, self.run
-        history = means.histories.of(run.thread_id, means.store.thread_runs(run.thread_id))
+        context, run = self._context, self.run
+        history = context.histories.of(run.thread_id, context.store.thread_runs(run.thread_id))
         given = asking.with_history(self._given, history)
         case = asking.case_of(run.run_id, history.messages, given.state)
         self._said_before = given_messages(case)
         return RunRequest(
             run_id=run.run_id,
-            experiment_id=means.server_id,
+            experiment_id=context.server_id,
             case=case,
             trial=0,
             attempt=1,
@@ -192,37 +183,27 @@ class Drive:
 
     def _expect_return(self) -> None:
         """The agent's run is over: it has so long to return, and then is not waited for."""
-        asyncio.get_running_loop().call_later(self._means.grace_s, self.halt, "over")
+        asyncio.get_running_loop().call_later(self._context.driver.grace_s, self.halt, "over")
+
+    def _give_up(self, error: SeatrialError) -> None:
+        self.halt(Fault("recording_failed", f"the run's events could not be stored: {error.message}"))
 
     # Ending
 
     async def _end(self, reply: Reply | None) -> None:
         """Store the end of a run whose events are with the store, or at hand."""
-        size = 0 if reply is None else len(reply.body or b"")
-        terminal, fault = await off_loop(size, lambda: self._conclusion(reply))
+        terminal, fault = self._terminal(reply)
         self._limits.faults.apply(fault)
-        pending, first = list(self._log.pending), self._log.stored
-        events = self._log.end(terminal)
         if reply is None or (reply.reading is None and reply.streamed):
-            reply = await self._read_back(pending)
-        means = self._means
-        record = Record(
-            run=self.run,
-            terminal=terminal,
-            reply=reply,
-            fault=fault,
-            started_at=self._started_at,
-            duration_ms=(means.clock.monotonic_s() - self._begun) * 1000,
-            notes=self._log.notes,
-            given=self._said_before,
-            tool_access=self._limits.tool_access,
-            observed=self._observed,
-        )
-        ending = await asyncio.to_thread(record.ending, events, first, means.clock.now_ms(), means.redaction)
+            brought = Reply() if reply is None else reply
+            reply = await self._read_back(list(self._recorder.pending))
+            reply.body, reply.http_status = brought.body, brought.http_status
+        reply.fault = fault
+        ending = await asyncio.to_thread(self._ending, reply, terminal)
         patience = Patience(self.run)
         while True:
             try:
-                if not await store_end(means, self.run, ending):
+                if not await store_end(self._context, self.run, ending):
                     self._lost("run_ended")
                 return
             except SeatrialError as error:
@@ -231,14 +212,14 @@ class Drive:
                     return
                 await patience.bear(error)
 
-    def _conclusion(self, reply: Reply | None) -> tuple[Terminal, Fault | None]:
-        """The terminal event, and the fault that the run has with it."""
+    def _terminal(self, reply: Reply | None) -> tuple[Terminal | None, Fault | None]:
+        """The terminal event, or None for the one of the answer; and the fault that the run has with it."""
         why = self._halted.result() if self._halted.done() else None
         if why == "cancelled":
             return cancelled(self.run), None
         if isinstance(why, Fault):
             return run_error(why), why
-        terminal = self._log.terminal
+        terminal = self._recorder.terminal
         fault = None if reply is None else reply.fault
         if isinstance(terminal, RunError):
             return terminal, fault or Fault("agent_reported_error", terminal.message)
@@ -246,31 +227,35 @@ class Drive:
             return terminal, None
         if reply is None:
             fault = Fault("internal_error", "the agent was cancelled, but not by this server")
-        if fault is not None:
-            return run_error(fault), fault
-        return self._unfolded(reply)
+        return (None if fault is None else run_error(fault)), fault
 
-    def _unfolded(self, reply: Reply | None) -> tuple[Terminal, Fault | None]:
-        """The end of a run whose agent did not say it, behind the events of what it answered."""
-        thread_id, run_id = self.run.thread_id, self.run.run_id
-        if reply is None or reply.reading is None or reply.streamed:
-            return RunFinished(thread_id=thread_id, run_id=run_id), None
-        transcript = reply.reading.transcript
-        mark_given(transcript, self._said_before, reply.reading.notes)
-        answer = msgspec.structs.replace(transcript, messages=transcript.done(), given=[])
-        _, *events, terminal = unfold(answer, thread_id=thread_id, run_id=run_id)
-        for event in events:
-            self._log.add(event)
-        if isinstance(terminal, RunError):
-            return terminal, Fault("agent_reported_error", terminal.message)
-        if not isinstance(terminal, RunFinished):
-            raise TypeError(f"a run does not end with {terminal!r}")
-        return terminal, None
+    def _ending(self, reply: Reply, terminal: Terminal | None) -> Ending:
+        """The end of the run, with its record. Takes its time where the agent said much."""
+        context, recorder = self._context, self._recorder
+        run = self._concluded(reply)
+        terminal = record_end(recorder, run, reply, terminal)
+        return ending_of(run, terminal, recorder.pending, recorder.stored, context.clock.now_ms())
+
+    def _concluded(self, reply: Reply) -> Run:
+        context = self._context
+        duration_ms = (context.clock.monotonic_s() - self._begun) * 1000
+        attempts = [attempt_of(1, self._started_at, duration_ms, reply, self._observed)]
+        run = concluded(
+            spec_of(self.run, self._limits.tool_access),
+            reply,
+            attempts,
+            context.redaction,
+            given=self._said_before,
+            observed=self._observed,
+            notes=self._recorder.notes,
+        )
+        run.started_at, run.duration_ms = self._started_at, duration_ms
+        return run
 
     async def _read_back(self, pending: list[bytes]) -> Reply:
         """What the agent said, out of the log, when it did not come back to bring it."""
         try:
-            stored = await asyncio.to_thread(read_log, self._means.store, self.run.run_id)
+            stored = await asyncio.to_thread(read_log, self._context.store, self.run.run_id)
         except SeatrialError:
             return Reply(streamed=True)  # the events stay there, to be read when the store can be
         reader = EventReader()
@@ -286,7 +271,7 @@ class Drive:
         patience = Patience(self.run)
         while True:
             try:
-                await end_by_log(self._means, self.run, run_error(fault), fault)
+                await end_by_log(self._context, self.run, run_error(fault), fault)
                 return
             except SeatrialError as error:
                 if error.code in LOST:
@@ -297,7 +282,18 @@ class Drive:
     def _lost(self, code: str) -> None:
         """Another server has ended the run, because it took this one for dead."""
         log("run_lost", run_id=self.run.run_id, agent=self.run.agent, code=code)
-        self._means.feeds.wake(self.run.run_id)
+        self._context.feeds.wake(self.run.run_id)
+
+
+class _ServedEvents:
+    """Takes the events of a run to the store, and to those who follow it."""
+
+    def __init__(self, context: ServiceContext, run_id: str) -> None:
+        self._context = context
+        self._run_id = run_id
+
+    async def append(self, events: list[bytes], first: int) -> None:
+        await self._context.append(self._run_id, events, first)
 
 
 async def _first_of(*futures: asyncio.Future[Any], timeout_s: float | None = None) -> None:

@@ -12,12 +12,13 @@ from traceback import extract_tb
 
 import msgspec
 
+from seatrial.driver import run_error
 from seatrial.errors import SeatrialError
 from seatrial.runs import Fault, ServedRun
+from seatrial.server.context import ServiceContext
 from seatrial.server.driving import Drive
-from seatrial.server.ending import LOST, PASSING, end_by_log, run_error
+from seatrial.server.ending import LOST, PASSING, end_by_log
 from seatrial.server.logs import log, log_fault
-from seatrial.server.means import Means
 from seatrial.store.presence import Presence
 
 AT_ONCE = 8
@@ -40,10 +41,16 @@ class Patrol:
     """Looks again and again."""
 
     def __init__(
-        self, means: Means, drives: Mapping[str, Drive], admitting: set[str], *, every_s: float, push_idle_s: float
+        self,
+        context: ServiceContext,
+        drives: Mapping[str, Drive],
+        admitting: set[str],
+        *,
+        every_s: float,
+        push_idle_s: float,
     ) -> None:
         """`drives` are the runs that this server carries out, `admitting` those that it is about to."""
-        self._means = means
+        self._context = context
         self._drives = drives
         self._admitting = admitting
         self._every_s = every_s
@@ -90,7 +97,7 @@ class Patrol:
                 group.create_task(self._end(run, fault, places))
 
     def _survey(self, presence: Presence) -> Survey:
-        store, own = self._means.store, self._means.server_id
+        store, own = self._context.store, self._context.server_id
         runs = store.active_runs()
         # Asked also when there are no others: it is how the loss of the own claim is noticed.
         dead = presence.dead({run.server_id for run in runs if run.server_id is not None and run.server_id != own})
@@ -98,7 +105,7 @@ class Patrol:
             log("presence_lost")
             presence.renew()
         lengths = None
-        now = self._means.clock.monotonic_s()
+        now = self._context.clock.monotonic_s()
         if now >= self._count_at:
             lengths = {run.run_id: store.run_head(run.run_id).following for run in runs if run.pushed}
             self._count_at = now + self._push_idle_s / COUNTS
@@ -118,7 +125,7 @@ class Patrol:
         unattended = {
             run.run_id: run
             for run in survey.runs
-            if run.server_id == self._means.server_id
+            if run.server_id == self._context.server_id
             and run.run_id not in self._drives
             and run.run_id not in self._admitting
         }
@@ -131,7 +138,7 @@ class Patrol:
     def _silent_ones(self, survey: Survey) -> list[tuple[ServedRun, Fault]]:
         if survey.lengths is None:
             return []
-        now = self._means.clock.monotonic_s()
+        now = self._context.clock.monotonic_s()
         silent = {}
         for run_id, length in survey.lengths.items():
             known, since = self._silent.get(run_id, (-1, now))
@@ -144,7 +151,7 @@ class Patrol:
     async def _end(self, run: ServedRun, fault: Fault, places: asyncio.Semaphore) -> None:
         async with places:
             try:
-                await end_by_log(self._means, run, run_error(fault), fault)
+                await end_by_log(self._context, run, run_error(fault), fault)
             except SeatrialError as error:
                 # Somebody else was quicker, or the store is away: the next look tells.
                 if error.code not in LOST | PASSING:

@@ -15,7 +15,8 @@ import msgspec
 from msgspec import UNSET
 
 from seatrial.api import PushEvents, PushResult
-from seatrial.engine.redaction import Redaction
+from seatrial.driver import Redaction, Terminal, recordable
+from seatrial.driver.recorder import SECOND_TERMINAL
 from seatrial.errors import SeatrialError
 from seatrial.events import Event, EventReader
 from seatrial.events.codec import stands_in
@@ -28,9 +29,8 @@ from seatrial.events.order import Order
 from seatrial.events.types import RunError, RunFinished, RunStarted
 from seatrial.events.violation import name_of
 from seatrial.runs import Fault, ServedRun
-from seatrial.server.ending import LOST, Terminal, cancelled, end_by_log, log_record, store_end
-from seatrial.server.means import Means
-from seatrial.server.run_log import SECOND_TERMINAL, recordable
+from seatrial.server.context import ServiceContext
+from seatrial.server.ending import LOST, cancelled, end_by_log, ending_of, run_of_log, store_end
 from seatrial.server.stored_log import read_log, stored_events
 from seatrial.store.served import Ending
 from seatrial.transcript import Note, note_code, pointer
@@ -88,12 +88,12 @@ class PushedRun:
         """Whether the run takes nothing more."""
         return self.run.ended_at is not None or self._order.ended
 
-    def load(self, means: Means) -> None:
+    def load(self, context: ServiceContext) -> None:
         """Read the run again. Blocks."""
-        run = self.run = means.store.served_run(self.run.run_id)
+        run = self.run = context.store.served_run(self.run.run_id)
         self._order, self.ids = Order(), {}
         self._reader = EventReader(thread_id=run.thread_id, run_id=run.run_id)
-        for sequence, data, event in stored_events(means.store, run.run_id, self._reader):
+        for sequence, data, event in stored_events(context.store, run.run_id, self._reader):
             self._order.feed(event)
             if isinstance(event.event_id, str):
                 self.ids[event.event_id] = (sequence, _digest(data))
@@ -181,8 +181,8 @@ class PushedRun:
 class Pushes:
     """The pushed runs that this server has seen lately."""
 
-    def __init__(self, means: Means, *, runs: int = RUNS, event_ids: int = EVENT_IDS) -> None:
-        self._means = means
+    def __init__(self, context: ServiceContext, *, runs: int = RUNS, event_ids: int = EVENT_IDS) -> None:
+        self._context = context
         self._runs = runs
         self._event_ids = event_ids
         self._known: OrderedDict[str, PushedRun] = OrderedDict()
@@ -191,7 +191,7 @@ class Pushes:
         """Store events: all of them, or none when one is refused."""
         known = self._known.get(run_id)
         if known is None:
-            run = await asyncio.to_thread(self._means.store.served_run, run_id)
+            run = await asyncio.to_thread(self._context.store.served_run, run_id)
             if not run.pushed:
                 raise SeatrialError(
                     "conflict",
@@ -202,7 +202,7 @@ class Pushes:
         async with known.lock:
             for _ in range(TRIES):
                 if known.stale:
-                    await asyncio.to_thread(known.load, self._means)
+                    await asyncio.to_thread(known.load, self._context)
                 batch = await self._filled(known, pushed)
                 if not batch.data or await self._stored(known, batch):
                     known.take(batch)
@@ -214,7 +214,7 @@ class Pushes:
         """End a run as cancelled, whatever its agent still pushes."""
         for _ in range(TRIES):
             try:
-                await end_by_log(self._means, run, cancelled(run), None)
+                await end_by_log(self._context, run, cancelled(run), None)
                 return
             except SeatrialError as error:
                 if error.code != "sequence_conflict":
@@ -227,9 +227,9 @@ class Pushes:
         batch = Batch(known.following)
         try:
             if len(pushed.events) > AT_ONCE:
-                await asyncio.to_thread(known.fill, batch, pushed, self._means.redaction)
+                await asyncio.to_thread(known.fill, batch, pushed, self._context.redaction)
             else:
-                known.fill(batch, pushed, self._means.redaction)
+                known.fill(batch, pushed, self._context.redaction)
         except SeatrialError:
             known.stale = bool(batch.data)
             raise
@@ -237,13 +237,13 @@ class Pushes:
 
     async def _stored(self, known: PushedRun, batch: Batch) -> bool:
         """Store a batch; False when another server was quicker."""
-        means, run = self._means, known.run
+        context, run = self._context, known.run
         try:
             if batch.terminal is not None:
                 ending = await asyncio.to_thread(self._ending, run, batch, batch.terminal, known.following)
-                stored = await store_end(means, run, ending)
+                stored = await store_end(context, run, ending)
             else:
-                await means.append(run.run_id, batch.data, known.following)
+                await context.append(run.run_id, batch.data, known.following)
                 stored = True
         except SeatrialError as error:
             if error.code not in LOST:
@@ -251,17 +251,16 @@ class Pushes:
             return False
         return stored
 
-    def _ending(self, run: ServedRun, batch: Batch, terminal: Terminal, first: int) -> Ending:
-        means = self._means
+    def _ending(self, served: ServedRun, batch: Batch, terminal: Terminal, first: int) -> Ending:
+        context = self._context
         fault = None
         if isinstance(terminal, RunError):
             code = terminal.code if isinstance(terminal.code, str) else None
             fault = Fault("agent_reported_error", terminal.message, detail=code)
-        now = means.clock.now_ms()
-        stored = read_log(means.store, run.run_id)
-        record = log_record(run, terminal, fault, [*stored.events, *batch.events], stored.notes, now)
-        record.notes = batch.notes
-        return record.ending(batch.data, first, now, means.redaction)
+        stored = read_log(context.store, served.run_id)
+        events = [*stored.events, *batch.events]
+        run = run_of_log(context, served, fault, events, stored.notes, batch.notes)
+        return ending_of(run, terminal, batch.data, first, context.clock.now_ms())
 
     def _remember(self, known: PushedRun) -> None:
         runs = self._known

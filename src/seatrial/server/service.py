@@ -19,8 +19,8 @@ import msgspec
 from seatrial import wire
 from seatrial.agents.agent import Agent, BatchAgent
 from seatrial.api import CreateRun, EventPage, PushEvents, PushResult, RunPage, Thread
-from seatrial.engine.clock import Clock, SystemClock
-from seatrial.engine.redaction import Redaction
+from seatrial.driver import Clock, Driver, Redaction, SystemClock
+from seatrial.engine.launch import opened_world
 from seatrial.errors import SeatrialError
 from seatrial.events import agui_messages as agui
 from seatrial.events import encode_event
@@ -28,10 +28,10 @@ from seatrial.events.run_input import PROTOCOL_VERSION, RunAgentInput
 from seatrial.events.types import RunStarted, TaskStatus
 from seatrial.runs import Case, Fault, ServedRun
 from seatrial.server import asking, pages
+from seatrial.server.context import Publishing, ServiceContext
 from seatrial.server.driving import Drive, Limits
 from seatrial.server.history import Histories
 from seatrial.server.logs import log, log_fault
-from seatrial.server.means import Means, Publishing
 from seatrial.server.patrol import Patrol
 from seatrial.server.push import Pushes
 from seatrial.store import Store
@@ -76,23 +76,20 @@ class RunService:
         self._agents = dict(agents)
         self._limits = dict(limits or {})
         self._drain_s = drain_s
-        self._means = Means(
+        self._context = ServiceContext(
             server_id=f"server-{chance.token_hex(8)}",
             store=store,
             feeds=feeds,
             histories=Histories(store),
-            redaction=Redaction(secrets),
-            clock=SystemClock() if clock is None else clock,
-            grace_s=grace_s,
-            left_behind=set(),
+            driver=Driver(SystemClock() if clock is None else clock, Redaction(secrets), grace_s=grace_s),
         )
         self._places: dict[str, asyncio.Semaphore] = {}
-        self._pushes = Pushes(self._means)
+        self._pushes = Pushes(self._context)
         self._drives: dict[str, Drive] = {}
         self._admitting: set[str] = set()
         self._asked_of: Counter[str] = Counter()
         """How many runs each agent has here, those that wait or are being admitted included."""
-        self._patrol = Patrol(self._means, self._drives, self._admitting, every_s=patrol_s, push_idle_s=push_idle_s)
+        self._patrol = Patrol(self._context, self._drives, self._admitting, every_s=patrol_s, push_idle_s=push_idle_s)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stack = AsyncExitStack()
         self._open = False
@@ -100,10 +97,11 @@ class RunService:
     # Its life
 
     async def __aenter__(self) -> Self:
-        means = self._means
+        context = self._context
         async with AsyncExitStack() as stack:
-            presence = await asyncio.to_thread(means.store.begin_serving, means.server_id, means.clock.now_ms())
+            presence = await asyncio.to_thread(context.store.begin_serving, context.server_id, context.clock.now_ms())
             stack.push_async_callback(asyncio.to_thread, presence.close)
+            context.driver.world = await opened_world(self._agents.values(), stack)
             for agent in self._agents.values():
                 await stack.enter_async_context(agent)
             loop = asyncio.get_running_loop()
@@ -112,7 +110,7 @@ class RunService:
                 with suppress(RuntimeError):  # the loop is closed: nobody follows anything any more
                     loop.call_soon_threadsafe(self._noticed, run_id)
 
-            listener = await asyncio.to_thread(means.store.listen, noticed)
+            listener = await asyncio.to_thread(context.store.listen, noticed)
             stack.push_async_callback(asyncio.to_thread, listener.close)
             await stack.enter_async_context(self._patrol.walking(presence))
             self._stack = stack.pop_all()
@@ -161,7 +159,7 @@ class RunService:
 
     async def run(self, run_id: str) -> ServedRun:
         """One run."""
-        return await asyncio.to_thread(self._means.store.served_run, run_id)
+        return await asyncio.to_thread(self._context.store.served_run, run_id)
 
     async def runs(
         self,
@@ -174,7 +172,7 @@ class RunService:
     ) -> RunPage:
         """A page of runs, the newest first."""
         runs, following = await asyncio.to_thread(
-            self._means.store.served_runs,
+            self._context.store.served_runs,
             agent=agent,
             thread_id=thread_id,
             statuses=statuses,
@@ -185,11 +183,11 @@ class RunService:
 
     async def thread(self, thread_id: str) -> Thread:
         """A conversation: its runs, and what they add up to."""
-        return await asyncio.to_thread(pages.thread, self._means.store, self._means.histories, thread_id)
+        return await asyncio.to_thread(pages.thread, self._context.store, self._context.histories, thread_id)
 
     async def events(self, run_id: str, after: int | None = None, limit: int = 1000) -> EventPage:
         """A page of events of any run in the store, those behind `after`."""
-        return await asyncio.to_thread(pages.events, self._means.store, run_id, after, limit)
+        return await asyncio.to_thread(pages.events, self._context.store, run_id, after, limit)
 
     # How
 
@@ -227,7 +225,7 @@ class RunService:
             raise wire.too_deep() from None
         self._admitting.add(run_id)
         try:
-            admitted = await self._means.store.admit_run(admission)
+            admitted = await self._context.store.admit_run(admission)
             if admitted.created:
                 log("run_admitted", run_id=run_id, agent=request.agent)
                 if not request.push:
@@ -238,7 +236,7 @@ class RunService:
 
     def _admission(self, request: CreateRun, given: RunAgentInput, case: Case) -> tuple[RunStarted, Admission]:
         """The first event of a run, and what the store is asked for."""
-        redaction, now = self._means.redaction, self._means.clock.now_ms()
+        redaction, now = self._context.redaction, self._context.clock.now_ms()
         started = RunStarted(
             thread_id=given.thread_id,
             run_id=given.run_id,
@@ -251,7 +249,7 @@ class RunService:
             thread_id=given.thread_id,
             agent=request.agent,
             pushed=request.push,
-            server_id=self._means.server_id,
+            server_id=self._context.server_id,
             created_at=now,
             # What else was said is in RUN_STARTED.
             case=Case(id=case.id, instruction=redaction.text(case.instruction)),
@@ -264,8 +262,8 @@ class RunService:
         )
 
     def _new_to(self, thread_id: str, messages: list[agui.Message]) -> list[agui.Message]:
-        store = self._means.store
-        history = self._means.histories.of(thread_id, store.thread_runs(thread_id))
+        store = self._context.store
+        history = self._context.histories.of(thread_id, store.thread_runs(thread_id))
         known = {message.id for message in history.messages}
         return [message for message in messages if message.id not in known]
 
@@ -274,7 +272,7 @@ class RunService:
         if run.agent not in self._places:
             self._places[run.agent] = asyncio.Semaphore(limits.concurrency)
         agent, places = self._agents[run.agent], self._places[run.agent]
-        drive = Drive(run, given, started, agent, limits, places, self._means, notes)
+        drive = Drive(run, given, started, agent, limits, places, self._context, notes)
         self._drives[run.run_id] = drive
         self._spawn(self._driven(drive))
 
@@ -291,8 +289,8 @@ class RunService:
             self._asked_of[drive.run.agent] -= 1
 
     async def _cancelled(self, run_id: str) -> ServedRun:
-        means = self._means
-        run = await means.store.mark_run(run_id, cancel_requested=True)
+        context = self._context
+        run = await context.store.mark_run(run_id, cancel_requested=True)
         if run.ended_at is not None:
             return run
         log("cancel_requested", run_id=run_id)
@@ -306,7 +304,7 @@ class RunService:
 
     def _noticed(self, run_id: str) -> None:
         """Another process has changed a run."""
-        self._means.feeds.wake(run_id)
+        self._context.feeds.wake(run_id)
         if run_id in self._drives:
             self._spawn(self._look_after(run_id))
 
@@ -339,7 +337,7 @@ class RunService:
             for drive in list(self._drives.values()):
                 drive.halt(fault)
             if self._tasks:
-                await asyncio.wait(self._tasks, timeout=2 * self._means.grace_s + ENDING_S)
+                await asyncio.wait(self._tasks, timeout=2 * self._context.driver.grace_s + ENDING_S)
         finally:
             # What is left waits for a store that is away: whoever serves it next ends these runs.
             for task in self._tasks:

@@ -11,14 +11,13 @@ from typing import Any, Self
 
 from seatrial.agents import build_agent
 from seatrial.agents.agent import Agent, BatchAgent, Emit, Reply, RunRequest
-from seatrial.agents.config import CliConfig, HttpConfig, PythonConfig
+from seatrial.agents.config import PythonConfig
 from seatrial.agents.python import PythonAgent
+from seatrial.driver import Driver, Redaction, SystemClock
 from seatrial.engine import grading_plan, surroundings
-from seatrial.engine.clock import SystemClock
 from seatrial.engine.grading import grade
 from seatrial.engine.launch import StoredRuns
 from seatrial.engine.limit import AdaptiveLimit
-from seatrial.engine.redaction import Redaction
 from seatrial.engine.trial import Trial, TrialRunner
 from seatrial.graders import Surroundings
 from seatrial.runs import Case, Fault, Run, RunKey
@@ -53,7 +52,7 @@ class Rig:
         self._entering = asyncio.Lock()
         self._runners: dict[str, TrialRunner] = {}
         self._surroundings: Surroundings | None = None
-        self._proxy: ToolProxy | None = None
+        self._driver = Driver(SystemClock(), self._redaction)
 
     async def __aenter__(self) -> Self:
         self._surroundings = await surroundings(self._suite, self._variables, self._stack)
@@ -91,29 +90,27 @@ class Rig:
         return run
 
     async def _runner(self, name: str, config: AgentConfig) -> TrialRunner:
-        agent = await self._agent(name, config)
+        agent = self._agent(name, config)
         single: Agent = _BatchOfOne(agent) if isinstance(agent, BatchAgent) else agent
+        if single.uses_world and self._driver.world is None:
+            self._driver.world = await self._stack.enter_async_context(ToolProxy())
         await self._stack.enter_async_context(single)
         return TrialRunner(
             single,
             AdaptiveLimit(config.concurrency or self._suite.concurrency),
             config.retry or self._suite.retry,
-            SystemClock(),
+            self._driver,
             self._store,
             random.Random(0),  # noqa: S311 (jitter of waits, not a secret)
-            self._redaction,
             faults=self._suite.fault_rules(name),
         )
 
-    async def _agent(self, name: str, config: AgentConfig) -> Agent | BatchAgent:
-        if self._proxy is None and isinstance(config, HttpConfig | CliConfig | PythonConfig):
-            self._proxy = await self._stack.enter_async_context(ToolProxy())
+    def _agent(self, name: str, config: AgentConfig) -> Agent | BatchAgent:
         directory, timeouts = self._suite.directory, self._suite.timeouts
         if name in self._functions and isinstance(config, PythonConfig):
             return PythonAgent(
                 config,
                 directory=directory,
-                proxy=self._proxy,
                 timeout_s=config.timeout_s or timeouts.read_s,
                 function=self._functions[name],
             )
@@ -121,7 +118,6 @@ class Rig:
             name,
             resolve_agent(config, self._variables),
             directory=directory,
-            proxy=self._proxy,
             connect_s=timeouts.connect_s,
             read_s=timeouts.read_s,
             stored_runs=StoredRuns(self._store),
@@ -130,6 +126,8 @@ class Rig:
 
 class _BatchOfOne:
     """An agent that takes batches, asked for one run at a time."""
+
+    uses_world = False
 
     def __init__(self, agent: BatchAgent) -> None:
         self._agent = agent

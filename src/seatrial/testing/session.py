@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
+from seatrial.driver.clock import SystemClock
 from seatrial.engine import create_experiment
-from seatrial.engine.clock import SystemClock
 from seatrial.errors import SeatrialError
 from seatrial.portal import Portal
 from seatrial.runs import Case

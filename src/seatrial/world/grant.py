@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from base64 import urlsafe_b64encode
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from hashlib import blake2b, sha256
 from typing import Literal, TypeAlias
 
@@ -17,7 +17,7 @@ from seatrial.transcript import Note, note_code
 from seatrial.world.observation import OpenCall
 from seatrial.world.tools import ToolAnswer
 
-Emit: TypeAlias = Callable[[Event], None]
+Emit: TypeAlias = Callable[[Event], Awaitable[None]]
 Refused: TypeAlias = Literal["run_token_invalid", "run_token_expired"]
 
 RUN_TOKEN_REMOVED = note_code(
@@ -88,13 +88,13 @@ class LiveRun(msgspec.Struct):
         self.open_calls.add(call)
         return call
 
-    def end_call(self, call: OpenCall, answer: ToolAnswer | None) -> None:
+    async def end_call(self, call: OpenCall, answer: ToolAnswer | None) -> None:
         """Record how a call was answered, or that it was not. What happens after the end of the run is not recorded:
         its calls are with the record already."""
         if call in self.open_calls:
             self.open_calls.discard(call)
             if (event := call.close(answer)) is not None:
-                self.emit(event)
+                await self.emit(event)
 
 
 class Grants:
@@ -114,7 +114,8 @@ class Grants:
         calls = ObservedCalls() if calls is None else calls
         if calls.steps is None:
             calls.steps = []
-        self.close(run_id)
+        if (earlier := self._by_run.get(run_id)) is not None:
+            self._forget(earlier)
         # Asking the system each time would let other threads in between, for longer than all the rest takes.
         self._opened += 1
         random = blake2b(b"%d" % self._opened, key=self._key, digest_size=_TOKEN_BYTES + _JTI_BYTES).digest()
@@ -123,17 +124,20 @@ class Grants:
         self._by_digest[run.digest] = self._by_run[run_id] = run
         return RunGrant(run_id, url, token, random[_TOKEN_BYTES:].hex())
 
-    def close(self, run_id: str) -> None:
-        """End a run's access."""
-        run = self._by_run.pop(run_id, None)
+    async def close(self, run_id: str) -> None:
+        """End a run's access, and record the calls that were not answered."""
+        run = self._by_run.get(run_id)
         if run is not None:
+            self._forget(run)
             for call in sorted(run.open_calls, key=lambda call: call.step.index):
-                run.end_call(call, None)
-            run.live = False
-            del self._by_digest[run.digest]
-            self._dead[run.digest] = None
-            if len(self._dead) > _REMEMBERED:
-                self._dead.popitem(last=False)
+                await run.end_call(call, None)
+
+    def _forget(self, run: LiveRun) -> None:
+        run.live = False
+        del self._by_run[run.run_id], self._by_digest[run.digest]
+        self._dead[run.digest] = None
+        if len(self._dead) > _REMEMBERED:
+            self._dead.popitem(last=False)
 
     def find(self, token: str) -> LiveRun | Refused:
         """The run of a token, or why there is none."""

@@ -83,9 +83,9 @@ class ToolProxy:
         """Let a run use the proxy; what it posts goes to `emit`, and every call of a tool into `calls`."""
         return self._grants.open(run_id, self.url, emit, calls)
 
-    def close_run(self, run_id: str) -> None:
+    async def close_run(self, run_id: str) -> None:
         """End a run: its token is dead."""
-        self._grants.close(run_id)
+        await self._grants.close(run_id)
 
     def _guarded(
         self, handler: Handler, not_json: str = "payload_invalid", *, bearer_only: bool = False
@@ -129,7 +129,7 @@ class ToolProxy:
         try:
             answer = await self._tool_answer(request, run, token, call)
         finally:
-            run.end_call(call, answer)
+            await run.end_call(call, answer)
         return _response(answer)
 
     async def _tool_answer(self, request: web.Request, run: LiveRun, token: str, call: OpenCall) -> ToolAnswer:
@@ -164,7 +164,7 @@ class ToolProxy:
         if sequence >= MAX_TRACE_POSTS:
             return refusal(413, "too_many_trace_posts", f"a run may post {MAX_TRACE_POSTS:,} traces")
         run.next_sequence += 1
-        run.emit(trace_event(trace_type, payload))
+        await run.emit(trace_event(trace_type, payload))
         return ToolAnswer(200, {"accepted": True, "sequence": sequence})
 
     async def _tell_schema(self, name: str, request: web.Request, run: LiveRun, payload: Any) -> ToolAnswer:

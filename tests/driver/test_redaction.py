@@ -12,18 +12,18 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 import msgspec
 import pytest
+from engine.setting import NO_WAIT, Scripted, a_suite, only_run, refused, run_suite, runs_of, say_ok
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.setting import NO_WAIT, Scripted, a_suite, only_run, refused, run_suite, runs_of, say_ok
 from seatrial import formats, wire
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.config import HttpConfig
 from seatrial.agents.excerpt import MAX_DETAIL
 from seatrial.agents.returned import read_returned
 from seatrial.agents.streamed import StreamedRun
+from seatrial.driver.redaction import SECRET_REMOVED, Redaction
 from seatrial.engine.launch import create_experiment, launch
-from seatrial.engine.redaction import SECRET_REMOVED, Redaction
 from seatrial.engine.regrading import regrade
 from seatrial.events import encode_event
 from seatrial.events.types import CustomEvent, RunStarted, TextMessageChunk
@@ -94,8 +94,8 @@ def test_a_secret_of_digits_is_hidden_where_it_is_a_number_too_unless_only_a_num
 
 def test_a_secret_that_an_agent_sends_back_as_a_number_reaches_no_part_of_the_record(store: Store) -> None:
     async def answer(request: RunRequest, emit: Emit) -> Reply:
-        emit(CustomEvent(name="debug", value=12345678))
-        emit(CustomEvent(name="debug", value={"pins": [12345678]}))
+        await emit(CustomEvent(name="debug", value=12345678))
+        await emit(CustomEvent(name="debug", value={"pins": [12345678]}))
         call = {"tool": "t", "input": {"pin": 12345678}, "output": 12345678}
         return read_returned({"text": "ok", "output_messages": [{"role": "assistant", "tool_calls": [call]}]})
 
@@ -139,8 +139,8 @@ def test_a_secret_that_an_agent_sends_back_reaches_no_part_of_the_record(store: 
             reply = refused(503, detail=f"bad key {SECRET}")
             reply.body = f"key was {SECRET}".encode()
             return reply
-        emit(CustomEvent(name="debug", value={SECRET: [SECRET]}))
-        emit(TextMessageChunk(message_id="m", delta=f"my key is {SECRET}"))
+        await emit(CustomEvent(name="debug", value={SECRET: [SECRET]}))
+        await emit(TextMessageChunk(message_id="m", delta=f"my key is {SECRET}"))
         reply = read_returned(
             {
                 "text": f"ok, the key is {SECRET}",
@@ -259,7 +259,7 @@ def test_a_reading_keeps_all_it_had_but_the_secret() -> None:
 @pytest.mark.parametrize("word", ["user", "type", "MESSAGE", "content", "assistant"])
 def test_a_secret_that_is_a_word_of_ours_breaks_no_record(store: Store, word: str) -> None:
     async def answer(request: RunRequest, emit: Emit) -> Reply:
-        emit(TextMessageChunk(message_id="m", delta=f"said by the {word}", role="assistant"))
+        await emit(TextMessageChunk(message_id="m", delta=f"said by the {word}", role="assistant"))
         return read_returned({"output_messages": [{"role": "assistant", "content": f"ok, {word}"}]})
 
     experiment, tally = run_suite(store, a_suite(1), {"crew": Scripted(answer)}, secrets=Secrets({"KEY": word}))
@@ -349,7 +349,7 @@ def test_a_secret_that_is_streamed_piece_by_piece_is_in_no_event_and_no_body(sto
         stream = StreamedRun(emit, "agui", RunStarted(thread_id="t", run_id="r"))
         for piece in (before, "ok, my key is hun", "te", "r2, and now you know"):
             await stream.put(encode_event(TextMessageChunk(message_id="m", delta=piece)))
-        stream.finish()
+        await stream.finish()
         return await stream.reply(None)
 
     experiment, tally = run_suite(store, a_suite(1), {"crew": Scripted(answer)}, secrets=Secrets({"KEY": "hunter2"}))

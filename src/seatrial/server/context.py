@@ -1,16 +1,16 @@
-"""What runs are carried out with: the store, those who follow, the clock, and what must not be written."""
+"""What the runs of one server share: the store, those who follow, and the driver."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
-from seatrial.engine.clock import Clock
-from seatrial.engine.redaction import Redaction
+from seatrial.driver import Driver
+from seatrial.driver.clock import Clock
+from seatrial.driver.redaction import Redaction
 from seatrial.server.flow import FLOW
 from seatrial.server.history import Histories
 from seatrial.store import Store
@@ -29,19 +29,24 @@ class Publishing(Protocol):
         """Something may have changed in the store."""
 
 
-class Means(msgspec.Struct, kw_only=True):
+class ServiceContext(msgspec.Struct, kw_only=True):
     """What the runs of one server share."""
 
     server_id: str
     store: Store
     feeds: Publishing
     histories: Histories
-    redaction: Redaction
-    clock: Clock
-    grace_s: float
-    """How long an agent has to clean up when it is not waited for any longer."""
-    left_behind: set[asyncio.Task[Any]]
-    """Agents that took longer than that."""
+    driver: Driver
+
+    @property
+    def clock(self) -> Clock:
+        """The driver's."""
+        return self.driver.clock
+
+    @property
+    def redaction(self) -> Redaction:
+        """The driver's."""
+        return self.driver.redaction
 
     async def append(self, run_id: str, events: Sequence[bytes], first: int) -> None:
         """Commit events of a run, and give them to those who follow it; `first` is the sequence of the first."""

@@ -1,0 +1,28 @@
+"""One way to carry out one run, for experiments, the run service and tests.
+
+A run is one or more attempts, which are a policy of the caller. Each is an *exchange*: `Driver.ask` opens the run's
+session of the world, asks the agent, and brings its reply within bounds that the agent cannot lift. Whatever the agent
+sends meanwhile goes through the run's `Recorder`. What all of it comes to is said by `concluded`.
+"""
+
+from seatrial.driver.clock import Clock, SystemClock
+from seatrial.driver.conclusion import RunSpec, concluded
+from seatrial.driver.exchange import Asked, Driver, internal_fault
+from seatrial.driver.recorder import EventSink, Recorder, Terminal, recordable, run_error
+from seatrial.driver.redaction import Redaction
+
+__all__ = [
+    "Asked",
+    "Clock",
+    "Driver",
+    "EventSink",
+    "Recorder",
+    "Redaction",
+    "RunSpec",
+    "SystemClock",
+    "Terminal",
+    "concluded",
+    "internal_fault",
+    "recordable",
+    "run_error",
+]

@@ -1,0 +1,152 @@
+"""What a run comes to when it has ended: its record, whatever the agent brought."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from seatrial.agents.agent import Reply
+from seatrial.driver.exchange import internal_fault
+from seatrial.driver.recorder import Recorder, Terminal
+from seatrial.driver.redaction import Redaction
+from seatrial.errors import SeatrialError
+from seatrial.events.types import RunError
+from seatrial.runs import Attempt, Fault, Run, RunKey, RunStatus
+from seatrial.runs.conclusion import conclude
+from seatrial.store import address
+from seatrial.trajectory.completeness import ToolAccess
+from seatrial.trajectory.observed import ObservedCalls
+from seatrial.transcript import Message, Note
+
+
+class RunSpec(msgspec.Struct, kw_only=True):
+    """Which run it is, and which tools its agent has."""
+
+    run_id: str
+    experiment_id: str
+    key: RunKey
+    tool_access: ToolAccess = "own"
+
+
+def attempt_of(number: int, started_at: int, duration_ms: float, reply: Reply, observed: ObservedCalls) -> Attempt:
+    """The record of one try at a run."""
+    body = reply.body
+    return Attempt(
+        number=number,
+        started_at=started_at,
+        duration_ms=duration_ms,
+        fault=reply.fault,
+        observed_calls=len(observed.steps or ()),
+        http_status=reply.http_status,
+        body_hash=None if body is None else address(body),
+        body_bytes=None if body is None else len(body),
+    )
+
+
+def concluded(
+    spec: RunSpec,
+    reply: Reply,
+    attempts: list[Attempt],
+    redaction: Redaction,
+    *,
+    given: Sequence[Message] = (),
+    observed: ObservedCalls | None = None,
+    notes: Sequence[Note] = (),
+) -> Run:
+    """The record of a run that has ended, ungraded. `notes` are on its events.
+
+    What cannot be made a record of, whatever it is, has the fault `internal_error`, and keeps what the agent sent.
+    """
+    seen = redaction.observed(observed)
+    if reply.reading is not None:
+        reply.reading.notes += notes
+    try:
+        return _run(spec, reply, attempts, redaction, given, seen)
+    except Exception as error:  # noqa: BLE001 (what an agent sent must not end anything but its own run)
+        reply.reading = None
+        if reply.fault is None:
+            reply.fault = attempts[-1].fault = internal_fault(error, redaction)
+        return _run(spec, reply, attempts, redaction, given, seen)
+
+
+def record_end(recorder: Recorder, run: Run, reply: Reply, terminal: Terminal | None = None) -> Terminal:
+    """Record the last events of a run: this terminal event, or the one that follows from how the run ended.
+
+    What had to be added to the log is noted in the run.
+    """
+    noted = len(recorder.notes)
+    try:
+        terminal = _last_event(recorder, run, reply) if terminal is None else recorder.end(terminal)
+    except Exception as error:  # noqa: BLE001 (what an agent sent must not end anything but its own run)
+        # What cannot be written as events cannot be stored as a transcript either.
+        run.reading, run.steps, run.steps_source, run.completeness = None, [], None, None
+        set_fault(run, internal_fault(error, recorder.redaction))
+        terminal = _last_event(recorder, run, reply)
+    if isinstance(terminal, RunError) and run.fault is None:
+        set_fault(run, Fault("agent_reported_error", terminal.message))
+    if run.reading is not None:
+        run.reading.notes += recorder.notes[noted:]
+    return terminal
+
+
+def _last_event(recorder: Recorder, run: Run, reply: Reply) -> Terminal:
+    if run.fault is not None:
+        return recorder.fail(run.fault)
+    if reply.streamed or reply.reading is None:
+        return recorder.finish()
+    transcript = reply.reading.transcript
+    return recorder.unfold(msgspec.structs.replace(transcript, messages=transcript.done(), given=[]))
+
+
+def set_fault(run: Run, fault: Fault) -> None:
+    """Give a run the fault that its last attempt turned out to have."""
+    run.fault = run.attempts[-1].fault = fault
+    run.status = status_of(fault)
+
+
+def status_of(fault: Fault | None) -> RunStatus:
+    """How a run ended that had this fault, or none."""
+    if fault is None:
+        return "completed"
+    return "failed" if fault.blame == "agent" else "errored"
+
+
+def without_content(run: Run, error: SeatrialError) -> Run:
+    """What is kept of a run that no store can keep: that it was, and why there is no more of it."""
+    fault = Fault("recording_failed", f"the run cannot be stored: {error.message}")
+    return Run(
+        run_id=run.run_id,
+        experiment_id=run.experiment_id,
+        key=run.key,
+        status="errored",
+        attempts=[
+            Attempt(number=attempt.number, started_at=attempt.started_at, duration_ms=attempt.duration_ms)
+            for attempt in run.attempts
+        ],
+        fault=fault,
+        started_at=run.started_at,
+        duration_ms=run.duration_ms,
+    )
+
+
+def _run(
+    spec: RunSpec,
+    reply: Reply,
+    attempts: list[Attempt],
+    redaction: Redaction,
+    given: Sequence[Message],
+    observed: ObservedCalls | None,
+) -> Run:
+    run = Run(
+        run_id=spec.run_id,
+        experiment_id=spec.experiment_id,
+        key=spec.key,
+        status=status_of(reply.fault),
+        body=reply.body,
+        attempts=attempts,
+        fault=reply.fault,
+    )
+    conclude(run, reply.reading, given, observed=observed, trace_file=reply.trace_file, tool_access=spec.tool_access)
+    redaction.concluded(run)
+    return run

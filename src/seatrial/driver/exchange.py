@@ -1,0 +1,139 @@
+"""One request to an agent, and its reply: within a deadline, and with an end that no agent can put off."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from seatrial.agents.agent import Agent, Reply, RunRequest
+from seatrial.agents.off_loop import off_loop
+from seatrial.driver.clock import Clock
+from seatrial.driver.recorder import Recorder
+from seatrial.driver.redaction import Redaction
+from seatrial.runs import Fault
+from seatrial.transcript import note_code
+
+if TYPE_CHECKING:
+    # Brings an HTTP server with it, which most agents have no use for.
+    from seatrial.world.proxy import ToolProxy
+
+GRACE_S = 10.0
+"""How long an agent that does not end at its deadline is waited for, and how long it may take to clean up."""
+MAX_TRACEBACK = 16_000
+MAX_MESSAGE = 500
+
+AGENT_LEFT_RUNNING = note_code(
+    "agent_left_running",
+    "The agent ignored that its run was over. It was left running, and what it does from then on is not recorded.",
+    "look",
+)
+
+
+class Asked(msgspec.Struct):
+    """How an exchange ended."""
+
+    reply: Reply | None
+    """None when the agent was stopped before it replied."""
+    stopped: bool = False
+    """Whether it was stopped: by the caller, or because it was still running long after its deadline."""
+    left_running: bool = False
+    """Whether it ignored that, and is running still."""
+
+
+class Driver:
+    """Asks agents, with what all runs of an experiment or a server have in common."""
+
+    def __init__(
+        self, clock: Clock, redaction: Redaction, *, world: ToolProxy | None = None, grace_s: float | None = None
+    ) -> None:
+        """Agents end by themselves at their deadline, and bring what there is. One that does not is stopped `grace_s`
+        later, and has as long again to clean up."""
+        self.clock = clock
+        self.redaction = redaction
+        self.world = world
+        self.grace_s = GRACE_S if grace_s is None else grace_s
+        self._left: dict[asyncio.Task[Reply], str] = {}
+
+    @property
+    def left_running(self) -> list[str]:
+        """The agents that ignore that they were cancelled, once for each run."""
+        return list(self._left.values())
+
+    async def ask(
+        self,
+        agent: Agent,
+        name: str,
+        request: RunRequest,
+        recorder: Recorder,
+        *,
+        halted: asyncio.Future[Any] | None = None,
+    ) -> Asked:
+        """What the agent of this name replies, without secrets; it is stopped once `halted` is done.
+
+        Never raises for anything that the agent, its kind or the network does.
+        """
+        world = self.world if agent.uses_world else None
+        if world is not None:
+            request.grant = world.open_run(request.run_id, recorder.emit, request.observed)
+        running = asyncio.create_task(agent.run(request, recorder.emit))
+        limit_s = None if request.timeout_s is None else request.timeout_s + self.grace_s
+        stopped = False
+        try:
+            await asyncio.wait(
+                (running,) if halted is None else (running, halted),
+                timeout=limit_s,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+        finally:
+            if not running.done():
+                stopped = True
+                await self._stop(running, name, recorder)
+            if world is not None:
+                await world.close_run(request.run_id)
+        if not running.done() or (stopped and running.cancelled()):
+            return Asked(None, stopped, not running.done())
+        if running.cancelled():
+            fault = Fault("internal_error", "the agent was cancelled, but not by Seatrial")
+            return Asked(Reply(fault=fault), stopped)
+        error = running.exception()
+        if error is not None:
+            # A fault of ours in one run must not end the others.
+            return Asked(Reply(fault=internal_fault(error, self.redaction)), stopped)
+        reply = running.result()
+        return Asked(await off_loop(len(reply.body or b""), lambda: self.redaction.reply(reply)), stopped)
+
+    async def close(self) -> list[str]:
+        """Cancel once more what was left running; gives what still does not end."""
+        if self._left:
+            for task in self._left:
+                task.cancel()
+            await asyncio.wait(list(self._left), timeout=self.grace_s)
+        return self.left_running
+
+    async def _stop(self, running: asyncio.Task[Reply], name: str, recorder: Recorder) -> None:
+        """Cancel an agent, and give it the time to clean up; once more, should that hang."""
+        try:
+            for _ in range(2):
+                running.cancel()
+                await asyncio.wait((running,), timeout=self.grace_s)
+                if running.done():
+                    return
+        finally:
+            if not running.done():
+                recorder.note(AGENT_LEFT_RUNNING, f"the agent was still running {2 * self.grace_s:g} s after its end")
+                self._left[running] = name
+                running.add_done_callback(self._gone)
+
+    def _gone(self, task: asyncio.Task[Reply]) -> None:
+        del self._left[task]
+        if not task.cancelled():
+            task.exception()  # which nobody waits for
+
+
+def internal_fault(error: BaseException, redaction: Redaction) -> Fault:
+    """A fault of ours, with what is needed to fix it."""
+    detail = "".join(traceback.format_exception(error))[-MAX_TRACEBACK:]
+    return redaction.fault(Fault("internal_error", f"{type(error).__name__}: {error}"[:MAX_MESSAGE], detail=detail))
