@@ -37,7 +37,7 @@ def test_others_have_their_turn_while_a_large_chunk_is_read(monkeypatch: pytest.
         onlooker = asyncio.create_task(look_on())
         await run.feed(chunk)
         onlooker.cancel()
-        return run.events
+        return run._events.all()
 
     assert len(asyncio.run(play())) == 10_002
     assert turns >= len(chunk) // streamed.SLICE_BYTES
@@ -77,6 +77,6 @@ def test_no_more_events_are_taken_than_are_read(monkeypatch: pytest.MonkeyPatch)
         run = StreamedRun(collecting([]), "agui")
         with pytest.raises(SeatrialError, match="more than 100 events"):
             await run.feed(START + b'data: {"type":"NO_SUCH"}\n\n' * 1_000)
-        assert len(run.events) == 100
+        assert run.count == 100
 
     asyncio.run(play())

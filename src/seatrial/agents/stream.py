@@ -108,13 +108,13 @@ class _Conversation:
             if tries == RESUME_TRIES:
                 break
             await asyncio.sleep(FIRST_WAIT_S * 2**tries)
-            known = len(self._run.events)
+            known = self._run.count
             self._run.reconnect()
             again = await self._resume(body, self._run.cursor)
             if again is not None and not _may_pass(again):
                 break  # the server cannot: what counts is how the stream broke
             fault = again
-            tries = 0 if len(self._run.events) > known else tries + 1
+            tries = 0 if self._run.count > known else tries + 1
         if fault is None:
             try:
                 await self._run.close()
@@ -124,7 +124,7 @@ class _Conversation:
 
     async def reply(self, fault: Fault | None) -> Reply:
         """What came back."""
-        if not self._run.events and self._refusal is not None:
+        if self._run.count == 0 and self._refusal is not None:
             return Reply(body=self._refusal, fault=fault, http_status=self._status)
         # A run that has ended may break off, but what came after its end counts: all of it must be known.
         counts = not self._run.ended or (fault is not None and fault.error_class == "response_too_large")
@@ -147,7 +147,7 @@ class _Conversation:
                     head = b""
                     with suppress(TransportError):
                         head = await response.read()
-                    if not self._run.events:
+                    if self._run.count == 0:
                         self._refusal = head[: MAX_DETAIL * 4]
                     return status_fault(response.status, response.retry_after, head)
                 return await self._read(response)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from contextlib import suppress
 
 import msgspec
@@ -13,6 +14,7 @@ from seatrial.agents.off_loop import Turns, off_loop
 from seatrial.errors import SeatrialError
 from seatrial.events import Event, LogReader, cursor_text, parse_cursor
 from seatrial.events.codec import stands_in
+from seatrial.events.compaction import CompactEvents
 from seatrial.events.deltas import Deltas
 from seatrial.events.envelope import RunStreamTerminal
 from seatrial.events.log import MAX_EVENTS, Frame, FrameReader
@@ -49,8 +51,9 @@ class StreamedRun:
 
         The token of a grant is not kept.
         """
-        self.events: list[Event] = []
-        self._sent = 0
+        self._events = CompactEvents()
+        self._ready: deque[Event] = deque()
+        """Those that were not handed on yet."""
         self.cursor: str | None = None
         """Where the last event stands, to resume behind it; None when it does not tell, or there was none."""
         self.lost: str | None = None
@@ -63,8 +66,7 @@ class StreamedRun:
         self._framed = False
         self._reader = LogReader()
         self._framing = FrameReader()
-        self._received: list[bytes] = []
-        self._size = 0
+        self._received = bytearray()
         self._turns = Turns()
         self._ids: set[str] = set()
         self._last_sequence: int | None = None
@@ -72,6 +74,11 @@ class StreamedRun:
         self._boundary: RunStarted | RunFinished | RunError | None = None
         self._understood = False
         """Whether anything that came is an event of AG-UI."""
+
+    @property
+    def count(self) -> int:
+        """How many events have come."""
+        return len(self._events) + len(self._ready)
 
     @property
     def ended(self) -> bool:
@@ -124,16 +131,17 @@ class StreamedRun:
         """What came back. Without a fault, the events say whether the run ended well."""
         self._add_rest()
         await self._send()
-        return await off_loop(self._size, lambda: self._reply(fault, http_status))
+        return await off_loop(len(self._received), lambda: self._reply(fault, http_status))
 
     def _reply(self, fault: Fault | None, http_status: int | None) -> Reply:
         if not isinstance(self._boundary, RunFinished | RunError):
             self._reader.finish()
         reading: Reading | None = None
-        if self.events:
-            reading = reading_of(self.events, self._reader.notes, self._format, self._reader.run_id)
-            reading.answer_only = self._framed and all(self._is_text(event) for event in self.events)
-        received = b"".join(self._received)
+        if events := self._events.all():
+            reading = reading_of(events, self._reader.notes, self._format, self._reader.run_id)
+            reading.answer_only = self._framed and all(self._is_text(event) for event in events)
+        received = bytes(self._received)
+        self._received.clear()
         body = received if self._grant is None else self._grant.redact(received)
         if self._deltas is not None and self._deltas.found:
             body = b""  # the token is spread over it
@@ -152,8 +160,7 @@ class StreamedRun:
         return event is self._frame or isinstance(event, _TEXT_ALONE)
 
     def _keep(self, data: bytes) -> None:
-        self._received.append(data)
-        self._size += len(data)
+        self._received += data
 
     def _take_frame(self, frame: Frame) -> None:
         if self._catching_up and not self._is_new(frame):
@@ -161,7 +168,7 @@ class StreamedRun:
         self._take(frame)
 
     def _take(self, frame: Frame) -> None:
-        if len(self.events) >= MAX_EVENTS:
+        if self.count >= MAX_EVENTS:
             raise SeatrialError("too_large", f"there are more than {MAX_EVENTS:,} events")
         if self._grant is not None:
             frame = frame._replace(data=self._grant.redact(frame.data))
@@ -194,13 +201,14 @@ class StreamedRun:
     def _add(self, event: Event) -> None:
         if isinstance(event, RunStarted | RunFinished | RunError):
             self._boundary = event
-        self.events.append(event)
+        self._ready.append(event)
 
     async def _send(self) -> None:
         """Hand on what was read; waits for the store when it is behind."""
-        while self._sent < len(self.events):
-            self._sent += 1
-            await self._emit(self.events[self._sent - 1])
+        while self._ready:
+            event = self._ready.popleft()
+            self._events.append(event)
+            await self._emit(event)
 
     def _is_new(self, frame: Frame) -> bool:
         """Whether a frame of a resumed stream goes beyond the cursor. One without a place repeats what is known."""

@@ -11,7 +11,6 @@ from seatrial.driver.exchange import internal_fault
 from seatrial.driver.recorder import Recorder, Terminal
 from seatrial.driver.redaction import Redaction
 from seatrial.errors import SeatrialError
-from seatrial.events.types import RunError
 from seatrial.runs import Attempt, Fault, Run, RunKey, RunStatus
 from seatrial.runs.conclusion import conclude
 from seatrial.store import address
@@ -83,8 +82,6 @@ def record_end(recorder: Recorder, run: Run, reply: Reply, terminal: Terminal | 
         run.reading, run.steps, run.steps_source, run.completeness = None, [], None, None
         set_fault(run, internal_fault(error, recorder.redaction))
         terminal = _last_event(recorder, run, reply)
-    if isinstance(terminal, RunError) and run.fault is None:
-        set_fault(run, Fault("agent_reported_error", terminal.message))
     if run.reading is not None:
         run.reading.notes += recorder.notes[noted:]
     return terminal

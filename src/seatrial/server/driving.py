@@ -14,7 +14,7 @@ import msgspec
 
 from seatrial.agents.agent import Agent, Reply, RunRequest
 from seatrial.driver import Recorder, Terminal, concluded, internal_fault, run_error
-from seatrial.driver.conclusion import attempt_of, record_end
+from seatrial.driver.conclusion import attempt_of, record_end, set_fault
 from seatrial.errors import SeatrialError
 from seatrial.events import EventReader
 from seatrial.events.run_input import RunAgentInput
@@ -234,6 +234,8 @@ class Drive:
         context, recorder = self._context, self._recorder
         run = self._concluded(reply)
         terminal = record_end(recorder, run, reply, terminal)
+        if isinstance(terminal, RunError) and run.fault is None:
+            set_fault(run, Fault("agent_reported_error", terminal.message))
         return ending_of(run, terminal, recorder.pending, recorder.stored, context.clock.now_ms())
 
     def _concluded(self, reply: Reply) -> Run:
