@@ -1,6 +1,12 @@
 # `make demo` and `make test` do all set-up themselves: a virtual environment in .venv, pinned by constraints.txt.
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
-VENV := .venv
+# With another interpreter (`make test PYTHON=python3.13`) it is .venv-3.13, beside the other.
+DEFAULT_PYTHON := $(shell command -v python3.11 || command -v python3)
+PYTHON ?= $(DEFAULT_PYTHON)
+ifeq ($(PYTHON),$(DEFAULT_PYTHON))
+VENV ?= .venv
+else
+VENV ?= .venv-$(shell $(PYTHON) -c 'import sys; print("{}.{}".format(*sys.version_info))')
+endif
 BIN := $(VENV)/bin
 # Also for the build backend, which pip installs out of sight.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
@@ -8,13 +14,14 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of Python processes: with this set, each would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test check tests soak bench schemas node clean
+.PHONY: help demo test check tests quick soak bench schemas node clean
 
 help:
 	@echo "make demo     the commands on bundled samples, a suite on bundled agents, a server that is killed"
 	@echo "make test     format, lint, types, layers and all tests (what CI runs)"
 	@echo "make check    only format, lint, types and layers"
 	@echo "make tests    only the tests"
+	@echo "make quick    only the tests of the core, on the newest Python that is there, in about a minute"
 	@echo "make soak     the fault tests of the run service at their full size (about five minutes)"
 	@echo "make bench    measure against the peers; writes bench/RESULTS.md"
 	@echo "make schemas  generate schemas/ and the generated parts of docs/"
@@ -43,6 +50,13 @@ check: $(BIN)/.dev
 tests: $(BIN)/.dev node
 	$(BIN)/python -m pytest -n 3 --dist worksteal
 
+# The core is pure Python over msgspec, where versions of the interpreter differ: limits, layouts, deprecations.
+QUICK := tests/test_nesting.py tests/test_wire.py tests/test_patterns.py tests/test_generated.py tests/test_surface.py \
+	tests/cli/test_help.py tests/transcript tests/events tests/formats tests/trajectory tests/runs tests/graders
+
+quick: $(BIN)/.dev
+	$(BIN)/python -m pytest -n 3 --dist worksteal $(QUICK)
+
 soak: $(BIN)/.dev
 	$(BIN)/python -m pytest tests/faults --soak -v
 
@@ -62,4 +76,4 @@ bench: .cache/bench/bin/.ready
 	.cache/bench/bin/python -m bench
 
 clean:
-	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-* .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
