@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import pkgutil
@@ -13,7 +12,8 @@ import textwrap
 from pathlib import Path
 
 import seatrial
-from seatrial.cli.main import COMMANDS
+from seatrial.cli.main import COMMANDS, command_parser
+from seatrial.cli.parser import MAX_WIDTH
 from seatrial.errors import ERROR_CODES
 from seatrial.formats import limits
 from seatrial.formats.foreign import REFUSED
@@ -186,13 +186,9 @@ def _faults() -> str:
 
 def _cli() -> str:
     parts = [f"{HEAD}# Command line\n"]
-    for name, summary in COMMANDS.items():
-        parser = argparse.ArgumentParser(
-            prog=f"seatrial {name}",
-            description=f"{summary[0].upper()}{summary[1:]}.",
-            formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=100),
-        )
-        importlib.import_module(f"seatrial.cli.{name}").configure(parser)
+    for name in COMMANDS:
+        parser = command_parser(name)
+        parser.width = MAX_WIDTH
         parts.append(f"\n## seatrial {name}\n\n```text\n{parser.format_help()}```\n")
     return "".join(parts)
 

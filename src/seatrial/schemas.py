@@ -52,7 +52,19 @@ def schema(name: str) -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"{ID_PREFIX}/{name}.schema.json",
         "title": f"Seatrial {name}",
-        **body,
+        **_without_indents(body),
+    }
+
+
+def _without_indents(part: Any) -> Any:
+    """The same, with descriptions as Python 3.13 has docstrings: earlier ones keep the indentation of the source."""
+    if isinstance(part, list):
+        return [_without_indents(item) for item in part]
+    if not isinstance(part, dict):
+        return part
+    return {
+        key: inspect.cleandoc(item) if key == "description" and isinstance(item, str) else _without_indents(item)
+        for key, item in part.items()
     }
 
 

@@ -25,7 +25,7 @@ _UNIT_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    commands = parser.add_subparsers(dest="command", required=True, metavar="add | list | revoke")
+    commands = parser.add_subparsers(prog=parser.prog, dest="command", required=True, metavar="add | list | revoke")
     add = commands.add_parser("add", help="make a key; its secret is shown once", description="Make a key.")
     add.add_argument("name", metavar="NAME", help="whose it is, or what it is for")
     add.add_argument(

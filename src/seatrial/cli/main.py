@@ -9,10 +9,11 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
-from typing import NoReturn, Protocol
+from typing import Protocol
 
 from seatrial._version import __version__
 from seatrial.cli.exits import COULD_NOT_RUN, USAGE, interrupted_as, interrupted_exit
+from seatrial.cli.parser import Parser
 from seatrial.errors import SeatrialError, lacking
 from seatrial.garbage import rare_collections
 
@@ -68,10 +69,8 @@ def _main(argv: Sequence[str] | None) -> int:
         if name not in COMMANDS:
             return _without_command(arguments)
         with rare_collections():
-            command: Command = importlib.import_module(f"seatrial.cli.{name}")
-            parser = _Parser(prog=f"seatrial {name}", description=_sentence(COMMANDS[name]), formatter_class=_Help)
-            command.configure(parser)
-            code = command.run(parser.parse_args(arguments[1:]))
+            command = _command(name)
+            code = command.run(command_parser(name).parse_args(arguments[1:]))
             sys.stdout.flush()  # here, where it can still be told that the disk is full
             return code
     except SeatrialError as error:
@@ -105,25 +104,28 @@ def _leave_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-class _Help(argparse.RawDescriptionHelpFormatter):
-    pass
+def command_parser(name: str) -> Parser:
+    """The parser of a command."""
+    summary = COMMANDS[name]
+    parser = Parser(prog=f"seatrial {name}", description=f"{summary[0].upper()}{summary[1:]}.")
+    _command(name).configure(parser)
+    return parser
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise SeatrialError("usage", message, hint=f"see `{self.prog} --help`")
+def _command(name: str) -> Command:
+    command: Command = importlib.import_module(f"seatrial.cli.{name}")
+    return command
 
 
 def _without_command(arguments: list[str]) -> int:
     width = max(len(name) for name in COMMANDS)
     listing = "\n".join(f"  {name.ljust(width)}  {summary}" for name, summary in COMMANDS.items())
-    parser = _Parser(
+    parser = Parser(
         prog="seatrial",
         usage="seatrial COMMAND [options]",
         description="Sea trials for AI agents. Whatever the agent speaks, one record.",
         epilog=f"commands:\n{listing}\n\n`seatrial COMMAND --help` says more. FILE may be - for standard input.\n"
         "exit codes: 0 passed, 1 failed, 2 usage, 3 could not be run or judged.",
-        formatter_class=_Help,
     )
     parser.add_argument("--version", action="version", version=f"seatrial {__version__}")
     known, unknown = parser.parse_known_args(arguments)
@@ -145,7 +147,3 @@ def _complain(error: SeatrialError) -> None:
     from seatrial.cli.terminal import printable
 
     print(f"seatrial: {printable(str(error))} [{error.code}]", file=sys.stderr)
-
-
-def _sentence(summary: str) -> str:
-    return f"{summary[0].upper()}{summary[1:]}."
