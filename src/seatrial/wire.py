@@ -13,10 +13,11 @@ from typing import Any, Literal, TypeVar, overload
 import msgspec
 
 from seatrial.errors import SeatrialError
+from seatrial.nesting import MAX_DEPTH, MAX_WRITTEN_DEPTH, is_too_deep
 
 T = TypeVar("T")
 
-MAX_DEPTH_HINT = "no real transcript is nested hundreds of levels deep; look at how the input was made"
+_DEPTH_HINT = "no real transcript is nested hundreds of levels deep; look at how the input was made"
 
 _BOM = b"\xef\xbb\xbf"
 # An escaped surrogate that has no partner. An even number of backslashes before it would make it plain text,
@@ -40,38 +41,64 @@ def decode(data: bytes, decoder: msgspec.json.Decoder[Any] | None = None, repair
 
     Raises `SeatrialError` for anything that is not JSON, is too deep, or does not fit the decoder's type
     (`invalid_document`). With a `repairs` list, a byte order mark, bytes that are not UTF-8 and lone surrogates
-    are repaired, and what was done is appended to the list; without one they are errors.
+    are repaired, and what was done is appended to the list; without one they are errors. What is repaired was not
+    written by us, so that it may be nested `MAX_DEPTH` levels deep, and not `MAX_WRITTEN_DEPTH`.
     """
     decoder = _ANY if decoder is None else decoder
+    limit = MAX_WRITTEN_DEPTH if repairs is None else MAX_DEPTH
+    try:
+        return _decoded(data, decoder, limit)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        if repairs is None:
+            raise not_json(error) from None
+    try:
+        return _decoded(_mend(data, repairs), decoder, limit)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise not_json(error) from None
+
+
+def _decoded(data: bytes, decoder: msgspec.json.Decoder[T], limit: int) -> T:
+    if len(data) > limit and is_too_deep(data, limit):
+        raise too_deep(limit)
     try:
         return decoder.decode(data)
     except msgspec.ValidationError as error:
         raise invalid_document(error) from None
-    except RecursionError:
-        raise too_deep() from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        if repairs is None:
-            raise not_json(error) from None
-    mended = _mend(data, repairs)
+    except RecursionError:  # the caller's stack is almost used up
+        raise too_deep(limit) from None
+
+
+def decode_sound(data: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T | None:
+    """What needs no repair and no error text, decoded; None for everything else, also for what is nested too deeply."""
     try:
-        return decoder.decode(mended)
-    except msgspec.ValidationError as error:
-        raise invalid_document(error) from None
-    except RecursionError:
-        raise too_deep() from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise not_json(error) from None
+        return None if len(data) > MAX_DEPTH and is_too_deep(data) else decoder.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+@overload
+def decode_input(data: bytes, decoder: msgspec.json.Decoder[T]) -> T: ...
+@overload
+def decode_input(data: bytes, decoder: None = None) -> Any: ...
+def decode_input(data: bytes, decoder: msgspec.json.Decoder[Any] | None = None) -> Any:
+    """The same as `decode` without repairs, for what was not written by us: nested at most `MAX_DEPTH` levels deep."""
+    if len(data) > MAX_DEPTH and is_too_deep(data):
+        raise too_deep()
+    return decode(data, decoder)
 
 
 def encode(value: Any) -> bytes:
     """Encode a value of ours as compact JSON; a string with lone surrogates gets replacement characters."""
     try:
         try:
-            return _ENCODER.encode(value)
+            written = _ENCODER.encode(value)
         except UnicodeEncodeError:
-            return _ENCODER.encode(without_surrogates(value))
+            written = _ENCODER.encode(without_surrogates(value))
     except RecursionError:
-        raise too_deep() from None
+        raise too_deep(MAX_WRITTEN_DEPTH) from None
+    if len(written) > MAX_WRITTEN_DEPTH and is_too_deep(written, MAX_WRITTEN_DEPTH):
+        raise too_deep(MAX_WRITTEN_DEPTH)
+    return written
 
 
 def without_surrogates(value: Any) -> Any:
@@ -102,9 +129,9 @@ def not_json(error: Exception) -> SeatrialError:
     return SeatrialError("not_json", f"the input is not valid JSON: {error}")
 
 
-def too_deep() -> SeatrialError:
-    """The error for input nested beyond what a reader follows."""
-    return SeatrialError("too_deep", "the input is nested too deeply to be read", hint=MAX_DEPTH_HINT)
+def too_deep(limit: int = MAX_DEPTH) -> SeatrialError:
+    """The error for what is nested more deeply than is read, or written."""
+    return SeatrialError("too_deep", f"the JSON is nested more than {limit} levels deep", hint=_DEPTH_HINT)
 
 
 def invalid_document(error: msgspec.ValidationError) -> SeatrialError:

@@ -15,6 +15,7 @@ from strategies.messages import json_values
 
 from seatrial.events import Patcher
 from seatrial.events.patch import copy_json, same_json
+from seatrial.nesting import MAX_DEPTH, is_value_too_deep
 
 
 def patched(document: Any, *operations: Any) -> Any:
@@ -220,15 +221,37 @@ def test_what_shifts_the_items_of_a_long_list_again_and_again_is_refused(operati
 
 def test_a_document_that_nests_too_deeply_is_left_alone() -> None:
     deep: Any = {}
-    for _ in range(5000):
+    for _ in range(MAX_DEPTH - 1):
         deep = {"a": deep}
-    owned = copy_json(deep)
-    result, problem = Patcher().apply(
-        owned, [{"op": "add", "path": "/b", "value": 1}, {"op": "test", "path": "/a", "value": deep["a"]}]
-    )
-    assert problem == "operation 1: the document is nested too deeply"
-    assert result is owned
-    assert list(result) == ["a"]
+    to_the_limit = [{"op": "add", "path": "/b", "value": 1}, {"op": "replace", "path": "", "value": deep}]
+    owned, problem = Patcher().apply({}, to_the_limit)
+    assert problem is None
+    assert owned == deep
+    for operation in (
+        {"op": "add", "path": "/a" * MAX_DEPTH, "value": {}},
+        {"op": "add", "path": "/c", "value": deep},
+        {"op": "replace", "path": "/a", "value": deep},
+        {"op": "copy", "from": "", "path": "/c"},
+    ):
+        result, problem = Patcher().apply(owned, [{"op": "add", "path": "/b", "value": 1}, operation])
+        assert problem == "operation 1: the document would be nested more than 200 levels deep"
+        assert result is owned
+        assert list(result) == ["a"]
+
+
+def test_no_chain_of_patches_nests_a_document_too_deeply() -> None:
+    document: Any = {"a": {}}
+    patcher = Patcher()
+    problems = []
+    for _ in range(2 * MAX_DEPTH):
+        document, problem = patcher.apply(
+            document, [{"op": "add", "path": "/b", "value": {}}, {"op": "move", "from": "/a", "path": "/b/a"},
+                       {"op": "move", "from": "/b", "path": "/a"}]
+        )  # fmt: skip
+        problems.append(problem)
+    assert {*problems[: MAX_DEPTH - 4]} == {None}
+    assert "operation 1: the document would be nested more than 200 levels deep" in problems
+    assert not is_value_too_deep(document)
 
 
 def test_a_patch_costs_what_it_touches() -> None:

@@ -202,7 +202,7 @@ class _Connectivity(msgspec.Struct):
 def _unreached(body: bytes) -> str | None:
     """Why the agent does not reach the proxy, by its own word; None when it does."""
     try:
-        outbound = wire.decode(body, _CONNECTIVITY).outbound
+        outbound = wire.decode_input(body, _CONNECTIVITY).outbound
     except SeatrialError:
         return "the agent does not know the connectivity check"
     if outbound.reachable:

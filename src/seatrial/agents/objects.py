@@ -19,9 +19,9 @@ import msgspec
 from seatrial import wire
 from seatrial.agents.config import MAX_RESPONSE_BYTES
 from seatrial.errors import SeatrialError
+from seatrial.nesting import MAX_DEPTH
 from seatrial.transcript import pointer
 
-MAX_DEPTH: Final = 200
 MAX_VALUES: Final = 1_000_000
 """How many values are converted before giving up: objects may refer to each other in circles."""
 
@@ -123,7 +123,7 @@ def _opened(value: Any, at: Path) -> Any:
         if (attributes := getattr(kind, "__attrs_attrs__", None)) is not None:
             return {attribute.name: getattr(value, attribute.name, None) for attribute in attributes}
         if callable(dump_json := getattr(value, "model_dump_json", None)):
-            return wire.decode(_offered(value, "model_dump_json", dump_json).encode())
+            return wire.decode_input(_offered(value, "model_dump_json", dump_json).encode())
         if callable(to_dict := getattr(value, "to_dict", None)):
             return _offered(value, "to_dict", to_dict)
     where = f" at {pointer(*at)}" if at else ""

@@ -153,7 +153,7 @@ def _in_directory(path: Path) -> Records:
 
 def _in_mapping(path: Path) -> Records:
     """A JSON object: for each case a file, or one for each trial."""
-    named = wire.decode(read_file(str(path), MAX_LINE_BYTES), _MAPPING)
+    named = wire.decode_input(read_file(str(path), MAX_LINE_BYTES), _MAPPING)
     return Records(
         {
             case_id: [Record(str(path.parent / file)) for file in ([files] if isinstance(files, str) else files)]

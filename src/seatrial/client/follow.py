@@ -17,6 +17,7 @@ from seatrial.events.envelope import RunStreamTerminal, SequencedOutputEnvelope,
 from seatrial.events.event_reader import EventReader
 from seatrial.events.ndjson import NdjsonParser
 from seatrial.events.sse import SseParser
+from seatrial.nesting import MAX_WRITTEN_DEPTH, is_too_deep
 from seatrial.transcript import Note
 
 Form: TypeAlias = Literal["sse", "ndjson"]
@@ -86,8 +87,10 @@ class Follow:
                 break
             data = frame if isinstance(frame, bytes) else frame.data
             try:
+                if len(data) > MAX_WRITTEN_DEPTH and is_too_deep(data, MAX_WRITTEN_DEPTH):
+                    raise msgspec.DecodeError  # which the next reader says
                 envelope = self._decode(data)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            except (msgspec.DecodeError, UnicodeDecodeError):
                 self._take_other(data, received)
             else:
                 envelope.event = self._reader.settled(envelope.event, data, envelope.sequence)

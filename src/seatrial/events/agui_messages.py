@@ -217,7 +217,7 @@ def _note_unknown(message: Message, value: dict[str, Any], at: tuple[str | int, 
 def _typed(value: Any) -> Message | None:
     try:
         message: Message = msgspec.convert(value, Message)
-    except (msgspec.ValidationError, RecursionError):
+    except msgspec.ValidationError:
         return None
     return message
 

@@ -16,6 +16,7 @@ import msgspec
 
 from seatrial import wire
 from seatrial.events import types as t
+from seatrial.nesting import MAX_WRITTEN_DEPTH, is_too_deep
 
 E = TypeVar("E", bound=t.BaseEvent)
 
@@ -46,18 +47,22 @@ def encode_event(event: t.Event) -> bytes:
     """The event as compact JSON, type first: as it was sent, where that says more than its fields."""
     sent = event.sent
     try:
-        return _encode(event if sent is None else {"type": sent["type"], **sent})
+        written = _encode(event if sent is None else {"type": sent["type"], **sent})
     except (UnicodeEncodeError, RecursionError):
-        return wire.encode(
-            event if sent is None else sent
-        )  # which mends what can be mended, and else says what is wrong
+        # Mends what can be mended, and says what is wrong with the rest.
+        return wire.encode(event if sent is None else sent)
+    if len(written) > MAX_WRITTEN_DEPTH and is_too_deep(written, MAX_WRITTEN_DEPTH):
+        raise wire.too_deep(MAX_WRITTEN_DEPTH)
+    return written
 
 
 def encode_events(events: Sequence[t.Event]) -> list[bytes]:
     """All of these events, each as `encode_event` writes it, in less time."""
     try:
         if not any([event.sent for event in events]):  # noqa: C419 (a list is quicker)
-            return list(map(_encode, events))
+            written = list(map(_encode, events))
+            if max(map(len, written), default=0) <= MAX_WRITTEN_DEPTH:
+                return written
     except (UnicodeEncodeError, RecursionError):
         pass
     return [encode_event(event) for event in events]
@@ -145,7 +150,7 @@ def from_native(event: t.CustomEvent) -> t.Event | None:
     known = {key: item for key, item in event.value.items() if key in kind.__struct_encode_fields__}
     try:
         carried = msgspec.convert({**known, **common}, kind)
-    except (msgspec.ValidationError, RecursionError):
+    except msgspec.ValidationError:
         return None
     if len(known) < len(event.value):
         keep_sent(carried, {**event.value, **common, "type": event.name})

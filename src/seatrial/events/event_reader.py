@@ -172,10 +172,9 @@ def decode_event(data: bytes) -> t.Event:
 
     `SeatrialError` for anything else. `EventReader` is the lenient way, and says what it had to repair.
     """
-    try:
-        return event_decoder().decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        value = wire.decode(data)
+    if (event := wire.decode_sound(data, event_decoder())) is not None:
+        return event
+    value = wire.decode_input(data)
     try:
         msgspec.convert(value, SeedEvent)
     except msgspec.ValidationError as error:
@@ -206,11 +205,8 @@ class EventReader:
 
     def read(self, data: bytes, index: int | None = None) -> t.Event:
         """The event in these bytes; the notes point to the index, where there is one."""
-        try:
-            event = event_decoder().decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return self._repaired(data, index)
-        return self.settled(event, data, index)
+        event = wire.decode_sound(data, event_decoder())
+        return self._repaired(data, index) if event is None else self.settled(event, data, index)
 
     def settled(self, event: t.Event, data: bytes, index: int | None = None) -> t.Event:
         """An event that was decoded strictly, when it says all that its bytes say; else the one they mean."""
@@ -417,15 +413,13 @@ class EventReader:
                 self._note(EVENT_PROPERTY_UNKNOWN, key, f"{self._name} has no property {quoted(key)}{more}", weight)
 
     def _converted(self, kind: type[t.Event], fields: dict[str, Any]) -> t.Event | None:
-        """The typed event, without the optional fields that do not fit; None when it is nested too deeply."""
+        """The typed event, without the optional fields that do not fit; None when others do not."""
         for field, trimmed in (("usage", self._usage), ("outcome", self._outcome)):
             if field in fields and field in _names(kind):
                 trimmed(kind, fields)
         while True:
             try:
                 return msgspec.convert(fields, kind)
-            except RecursionError:
-                return None
             except msgspec.ValidationError as error:
                 place = wire.invalid_document(error).pointer
                 name = "" if place is None else place.split("/")[1]
@@ -538,7 +532,7 @@ def _fitting(value: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any
     for field in msgspec.structs.fields(kind):
         name = field.encode_name
         if name in value:
-            with suppress(msgspec.ValidationError, RecursionError):
+            with suppress(msgspec.ValidationError):
                 msgspec.convert(value[name], field.type)
                 kept[name] = value[name]
     return kept

@@ -24,6 +24,7 @@ from seatrial.events.ndjson import NdjsonParser
 from seatrial.events.sse import SseFrame, SseParser
 from seatrial.events.verify import STREAM_TRUNCATED
 from seatrial.events.violation import quoted
+from seatrial.nesting import MAX_DEPTH, is_too_deep
 from seatrial.transcript import Note, note_code, pointer, repair_notes
 
 DONE_SENTINEL = note_code(
@@ -235,11 +236,13 @@ class LogReader:
     def _event(self, data: bytes, *, closed: bool) -> t.Event | None:
         if self._check:
             return self._carefully(data, closed=closed)
+        if len(data) > MAX_DEPTH and is_too_deep(data):
+            return self._carefully(data, closed=closed)
         try:
             if not self._enveloped:
                 return self._reader.settled(self._decode_event(data), data, self._index)
             envelope = self._decode_envelope(data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except (msgspec.DecodeError, UnicodeDecodeError):
             return self._carefully(data, closed=closed)
         if self._is_repeated(envelope.run_id, envelope.sequence, data):
             return None
@@ -293,7 +296,7 @@ class LogReader:
                 return False
             self._place(checked.run_id, checked.thread_id, checked.sequence)
             return True
-        except (msgspec.ValidationError, RecursionError) as error:
+        except msgspec.ValidationError as error:
             self._note(ENVELOPE_INVALID, f"the envelope: {error}")
         run_id, thread_id, sequence = head.get("runId"), head.get("threadId"), head.get("sequence")
         self._place(
@@ -317,13 +320,13 @@ class LogReader:
     def _take_keepalive(self, value: dict[str, Any]) -> None:
         try:
             msgspec.convert(value, StreamKeepalive)
-        except (msgspec.ValidationError, RecursionError) as error:
+        except msgspec.ValidationError as error:
             self._note(ENVELOPE_INVALID, f"KEEPALIVE: {error}")
 
     def _take_terminal(self, value: dict[str, Any]) -> None:
         try:
             self.terminal = msgspec.convert(value, RunStreamTerminal)
-        except (msgspec.ValidationError, RecursionError) as error:
+        except msgspec.ValidationError as error:
             self._note(ENVELOPE_INVALID, f"TERMINAL: {error}")
 
     def _take_id(self, text: str) -> None:

@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from seatrial.nesting import MAX_DEPTH, is_value_too_deep
+
 MAX_COPIED = 50_000
 """How many values the `copy` operations of one stream may copy: copying a document into itself doubles it."""
 TEXT_A_VALUE = 64
@@ -46,8 +48,6 @@ class Patcher:
                 applied += 1
         except PatchError as error:
             reason = str(error)
-        except RecursionError:
-            reason = "the document is nested too deeply"
         else:
             return self._document, None
         for step in reversed(self._undo):
@@ -93,6 +93,7 @@ class Patcher:
         return value
 
     def _add(self, path: list[str], value: Any) -> None:
+        _check_depth(path, value)
         if not path:
             self._document = value
             return
@@ -110,6 +111,7 @@ class Patcher:
             raise PatchError(f"there is no object or array to add {_quoted(token)} to")
 
     def _replace(self, path: list[str], value: Any) -> None:
+        _check_depth(path, value)
         if not path:
             self._document = value
             return
@@ -142,6 +144,12 @@ class Patcher:
             former = parent[key]
             self._undo.append(lambda: parent.__setitem__(key, former))
         parent[key] = value
+
+
+def _check_depth(path: list[str], value: Any) -> None:
+    # Patches could otherwise put one value into the other, deeper than anything that is sent.
+    if len(path) > MAX_DEPTH or (type(value) in _CONTAINERS and is_value_too_deep(value, MAX_DEPTH - len(path))):
+        raise PatchError(f"the document would be nested more than {MAX_DEPTH} levels deep")
 
 
 def copy_json(value: Any) -> Any:

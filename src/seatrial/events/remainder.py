@@ -116,7 +116,7 @@ def remainder(metadata: Any, kind: type[R], at: int, notes: list[Note]) -> R:
         return nothing(kind)
     try:
         return msgspec.convert(metadata[KEY], kind)
-    except (msgspec.ValidationError, RecursionError) as error:
+    except msgspec.ValidationError as error:
         notes.append(ignored(at, str(error)))
         return nothing(kind)
 

@@ -68,7 +68,7 @@ class RunAgentInput(msgspec.Struct, rename="camel", omit_defaults=True, kw_only=
 
 def read_run_input(data: bytes) -> RunAgentInput:
     """Decode a RunAgentInput."""
-    return wire.decode(data, _DECODER)
+    return wire.decode_input(data, _DECODER)
 
 
 def start_messages(run_input: RunAgentInput, notes: list[Note]) -> list[agui.Message]:

@@ -30,6 +30,7 @@ from seatrial.formats.sniffing import SURE, Members, Sample, Sniff, first_byte
 from seatrial.formats.tally import Tally
 from seatrial.formats.usage import read_usage
 from seatrial.formats.weaving import note_unclosed, visible
+from seatrial.nesting import MAX_DEPTH, is_too_deep
 from seatrial.transcript import (
     AssistantBlock,
     AssistantMessage,
@@ -162,11 +163,8 @@ def read(data: bytes) -> Reading:
     """
     if (much := excess(data)) is not None:
         return _read_answer(data, much)
-    try:
-        body = _BODY.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _read_carefully(data)
-    reading = _converted(body, most_pieces(len(data)))
+    body = wire.decode_sound(data, _BODY)
+    reading = None if body is None else _converted(body, most_pieces(len(data)))
     return _read_carefully(data) if reading is None else reading
 
 
@@ -259,7 +257,7 @@ def _add_thinking(blocks: list[AssistantBlock], thinking: list[msgspec.Raw]) -> 
             try:
                 if may_hold_call("", [*map(_decode, block.details)]):
                     return False
-            except (msgspec.DecodeError, UnicodeError, RecursionError):
+            except (msgspec.DecodeError, UnicodeError):
                 pass  # a number that nothing can hold: kept as it was sent
         add_block(blocks, block)
     return True
@@ -283,6 +281,8 @@ def _add_calls(
             continue
         if type(arguments) is str:
             try:
+                if len(arguments) > MAX_DEPTH and is_too_deep(arguments):
+                    raise msgspec.DecodeError  # kept as text
                 decoded = _decode(arguments)
                 if type(decoded) is dict and may_have_key_twice(arguments, decoded):
                     raise msgspec.DecodeError  # looked at with care
@@ -291,7 +291,7 @@ def _add_calls(
                     arguments = inside_text(arguments)
                     if type(arguments) is dict:
                         notes.append(encoded_twice_note(f"/messages/{message}/tool_calls/{index}", name, arguments))
-            except (msgspec.DecodeError, UnicodeError, RecursionError):
+            except (msgspec.DecodeError, UnicodeError):
                 arguments, not_json = parse_arguments(arguments)
                 if not_json:
                     notes.append(arguments_note(arguments, f"/messages/{message}/tool_calls/{index}", name))

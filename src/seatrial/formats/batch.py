@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
+from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats import output_messages
 from seatrial.formats.reading import Reading, Written
@@ -71,11 +72,8 @@ def _check_id(record_id: str | None, seen: set[str], expected: Collection[str] |
 
 def _id_of(line: bytes) -> str | None:
     """The id of a record in which nothing else can be read."""
-    try:
-        record_id = _ID.decode(line).id
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return None if record_id is None else str(record_id)
+    found = wire.decode_sound(line, _ID)
+    return None if found is None or found.id is None else str(found.id)
 
 
 class _Id(msgspec.Struct):

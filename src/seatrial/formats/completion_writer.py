@@ -23,6 +23,7 @@ from seatrial.formats.uncarried import (
     lose_run_fields,
 )
 from seatrial.formats.weaving import Spoken, reads_back, weave
+from seatrial.nesting import is_too_deep
 from seatrial.transcript import (
     AssistantBlock,
     AssistantMessage,
@@ -191,10 +192,12 @@ class _Writer:
 
 def _is_json(entry: msgspec.Raw) -> bool:
     # Details that someone made by hand can be anything, and would break the document they are put into.
+    if is_too_deep(entry):
+        return False
     try:
         _RAW.decode(entry)
         str(entry, "utf-8")
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return False
     return True
 

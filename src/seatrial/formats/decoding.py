@@ -70,7 +70,7 @@ def decoded(raw: msgspec.Raw, tally: Tally, at: At, levels: int = 4) -> Any:
     """The value; where it cannot be held as a whole, level by level: calls, a call, its function, the arguments."""
     try:
         return _decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError):
         pass
     if levels:
         if (given := shape.members(raw, tally, at)) is not None:

@@ -44,10 +44,7 @@ class Shape(Generic[S]):
 
     def fit(self, data: bytes | msgspec.Raw) -> S | None:
         """The object, if it has no other keys and all its values can be held."""
-        try:
-            return self._decoder.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return None
+        return wire.decode_sound(data, self._decoder)
 
     def walk(self, given: dict[str, msgspec.Raw], tally: Tally, at: At) -> S:
         """The object out of members of which some may be unknown, or cannot be held."""

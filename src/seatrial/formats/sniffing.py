@@ -14,6 +14,7 @@ import msgspec
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
+from seatrial.nesting import MAX_DEPTH, is_too_deep
 
 Members: TypeAlias = dict[str, msgspec.Raw]
 """An object whose values are still bytes."""
@@ -77,9 +78,14 @@ def open_sample(data: bytes) -> Sample:
         if more.strip() and members(first_line) is not None:
             return Sample(head, "lines", _objects(text.split(b"\n", ENTRIES)[:ENTRIES]))
         document = members(text)
+        if document is None and is_too_deep(text):
+            raise wire.too_deep()
         return Sample(head, "object", [] if document is None else [document])
     if text[:1] == b"[":
-        return Sample(head, "array", _objects(items(text) or []))
+        entries = items(text)
+        if entries is None and is_too_deep(text):
+            raise wire.too_deep()
+        return Sample(head, "array", _objects(entries or []))
     if _SSE.match(text):
         # Here, because most documents need no parser of frames.
         from seatrial.events.sse import SseParser
@@ -135,10 +141,11 @@ def says_something(raw: msgspec.Raw | None) -> bool:
 def opened(data: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T | None:
     """What is inside, still as bytes; None when it is of another kind, or not JSON."""
     try:
-        return decoder.decode(data)
+        if len(data) <= MAX_DEPTH or not is_too_deep(data):
+            return decoder.decode(data)
     except msgspec.ValidationError:
         return None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError):
         pass
     try:
         return wire.decode(bytes(data), decoder, [])

@@ -20,6 +20,7 @@ from seatrial.formats.parts import At
 from seatrial.formats.reading import Reading, Written, single_turn
 from seatrial.formats.sniffing import Sample, Sniff
 from seatrial.formats.tally import Tally
+from seatrial.nesting import is_too_deep
 from seatrial.transcript import AssistantMessage, Message, Note, RunIdentity, Transcript, Usage
 from seatrial.transcript.document import encode_lines, encode_messages, read_messages
 from seatrial.transcript.messages import AssistantBlock, UserBlock
@@ -69,7 +70,7 @@ def write_lines(transcript: Transcript) -> Written:
 
 def _read_run(data: bytes, notes: list[Note]) -> _Run:
     try:
-        given = _MEMBERS.decode(data)
+        given = {} if is_too_deep(data) else _MEMBERS.decode(data)
         if "messages" in given:
             unread = {key: wire.decode(bytes(given[key]), repairs=[]) for key in given.keys() - _READ}
             notes += filter(None, [calls_in_metadata(key, value) for key, value in unread.items()])
@@ -78,7 +79,7 @@ def _read_run(data: bytes, notes: list[Note]) -> _Run:
         if data.lstrip()[:1] == b"{":
             problem = wire.invalid_document(error)
             notes.append(Note(VALUE_DROPPED, problem.pointer or "", f"nothing beside the messages: {problem.message}"))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError):
         pass
     return _Run()
 
@@ -86,10 +87,7 @@ def _read_run(data: bytes, notes: list[Note]) -> _Run:
 def _is_message(data: bytes) -> bool:
     if data.lstrip()[:1] != b"{":
         return False
-    try:
-        return "role" in _MEMBERS.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
+    return "role" in (wire.decode_sound(data, _MEMBERS) or ())
 
 
 def _note_unread_keys(data: bytes, notes: list[Note]) -> None:

@@ -18,6 +18,7 @@ from seatrial.events.remainder import KEY
 from seatrial.formats.keys import CALLS_IN_METADATA, KnownCalls, calls_in_metadata, may_hold_call
 from seatrial.formats.reading import Reading
 from seatrial.formats.tally import Tally
+from seatrial.nesting import is_too_deep
 from seatrial.transcript.messages import AssistantMessage, Message, ToolCall
 from seatrial.transcript.note import Note, note_code
 from seatrial.transcript.transcript import Transcript
@@ -139,9 +140,11 @@ def _look(data: bytes, repeated: dict[str, None]) -> bool:
                     repeated[key] = None
                 seen.add(key)
 
+    if is_too_deep(data):
+        return False
     try:
         json.loads(data, object_pairs_hook=look)
-    except (ValueError, RecursionError):
+    except ValueError:
         return False
     return True
 

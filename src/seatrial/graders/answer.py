@@ -51,7 +51,7 @@ class Equals(Grader):
         else:
             try:
                 # A key on the side of what is expected, so that a value which is no JSON equals nothing.
-                same = key(wire.decode(answer.encode("utf-8", "replace"))) == key(wanted, b"expected")
+                same = key(wire.decode_input(answer.encode("utf-8", "replace"))) == key(wanted, b"expected")
             except SeatrialError:
                 return _told(False, f"the answer {quoted(answer)} is not JSON, and {quoted(wanted)} is expected")
         sign = "==" if same else "!="

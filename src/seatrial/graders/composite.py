@@ -14,6 +14,7 @@ from seatrial.graders.grader import Check, Finding, Grader, Share, Subject, Surr
 from seatrial.graders.prepared import prepare_all
 from seatrial.graders.registry import build_graders
 from seatrial.graders.together import all_verdicts, weighted_score
+from seatrial.nesting import is_value_too_deep
 from seatrial.runs import Judgement, Verdict
 
 
@@ -35,10 +36,10 @@ class Composite(Grader):
 
     def prepare(self) -> Check:
         self._check_keys()
+        if is_value_too_deep(self.graders):
+            raise wire.too_deep()
         try:
             children = prepare_all(build_graders(self.graders))
-        except RecursionError:
-            raise wire.too_deep() from None
         except SeatrialError as error:
             error.pointer = f"/graders{error.pointer or ''}"
             raise

@@ -76,7 +76,7 @@ def json_of(answer: str | None, fenced: bool) -> Any:
     text = answer or ""
     if fenced and (match := _FENCE.match(text)):
         text = match.group(1)
-    return wire.decode(text.encode("utf-8", "replace"))
+    return wire.decode_input(text.encode("utf-8", "replace"))
 
 
 def not_json(answer: str | None, error: SeatrialError) -> Finding:

@@ -58,7 +58,7 @@ def _checked(finding: Finding) -> Finding:
     """The finding, if it is one that can be stored: a struct takes whatever it is made of, and `judgement="fail"` must
     not pass for a pass, nor may details that are no JSON cost the whole run."""
     try:
-        checked = wire.decode(wire.encode(finding), _FINDING)
+        checked = wire.decode_input(wire.encode(finding), _FINDING)
     except (TypeError, ValueError, OverflowError) as error:
         raise SeatrialError("invalid_document", f"it has a part that is not JSON: {error}") from None
     # As it was given: JSON has no NaN, which is null there.

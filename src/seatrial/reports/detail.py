@@ -139,7 +139,7 @@ def value_text(value: Any) -> str:
     """A JSON value as text, with spaces, so that it can be read and broken into lines."""
     try:
         return msgspec.json.format(wire.encode(value), indent=0).decode()
-    except (SeatrialError, RecursionError):
+    except SeatrialError:
         return "(nested too deeply to be shown)"
 
 

@@ -156,6 +156,6 @@ def _is_part(part: agui.Part) -> bool:
 def _fits(value: Any, shape: Any) -> bool:
     try:
         msgspec.convert(value, shape)
-    except (msgspec.ValidationError, RecursionError):
+    except msgspec.ValidationError:
         return False
     return True

@@ -104,6 +104,6 @@ def _types_of(event: bytes) -> tuple[str, ...]:
     else:
         try:
             name = _TYPED.decode(event).type
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except (msgspec.DecodeError, UnicodeDecodeError):
             return ()
     return (name, "CUSTOM") if name in CARRIED_TYPES else (name,)

@@ -90,7 +90,7 @@ async def create_run(
     It goes on whether or not anybody follows it. A thread has one active run at a time; a thread with open interrupts
     goes on with a run whose `resume` answers all of them.
     """
-    request = wire.decode(body, _CREATE_RUN)
+    request = wire.decode_input(body, _CREATE_RUN)
     if idempotency_key is not None:
         if request.idempotency_key not in (None, idempotency_key):
             raise SeatrialError("invalid_request", "the header Idempotency-Key and the field idempotencyKey differ")
@@ -216,7 +216,7 @@ async def list_events(
 )
 async def push_events(run_id: RunId, body: RawBody, service: Service) -> PushResult:
     """Add events to a run that was made with `push`: all of them, or none."""
-    return await service.push(run_id, wire.decode(body, _PUSH_EVENTS))
+    return await service.push(run_id, wire.decode_input(body, _PUSH_EVENTS))
 
 
 @get(

@@ -219,10 +219,7 @@ class RunService:
         if request.thread_id is not None and messages:
             messages = await asyncio.to_thread(self._new_to, thread_id, messages)
         given = asking.run_input(request, run_id, thread_id, messages)
-        try:
-            started, admission = self._admission(request, given, asking.case_of(run_id, messages))
-        except RecursionError:
-            raise wire.too_deep() from None
+        started, admission = self._admission(request, given, asking.case_of(run_id, messages))
         self._admitting.add(run_id)
         try:
             admitted = await self._context.store.admit_run(admission)

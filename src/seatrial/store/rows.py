@@ -10,6 +10,7 @@ from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.call_facts import CallFacts
 from seatrial.formats.reading import Reading, TraceEvent
+from seatrial.nesting import MAX_WRITTEN_DEPTH, is_too_deep
 from seatrial.runs import Attempt, Case, Fault, Grade, Judgement, Run, RunKey, RunStatus, Verdict
 from seatrial.runs.signature import signature_of
 from seatrial.trajectory.completeness import Completeness, Level
@@ -143,9 +144,12 @@ _encode = msgspec.json.Encoder().encode
 def encode(value: object) -> bytes:
     """JSON of a value of ours; `unstorable` when something in it is not JSON."""
     try:
-        return _encode(value)
+        written = _encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError):
         return _encode_mended(value)
+    if len(written) > MAX_WRITTEN_DEPTH and is_too_deep(written, MAX_WRITTEN_DEPTH):
+        raise wire.too_deep(MAX_WRITTEN_DEPTH)
+    return written
 
 
 def identifier(kind: str, text: str) -> str:

@@ -183,11 +183,11 @@ def _read_jsonl(path: Path, problems: Problems) -> Iterator[Record]:
 
 def _decoded(line: bytes) -> Any:
     try:
-        return wire.decode(line, _CASE)
+        return wire.decode_input(line, _CASE)
     except SeatrialError as error:
         if error.code != "invalid_document":
             raise
-        return wire.decode(line)
+        return wire.decode_input(line)
 
 
 def _read_python(target: str, arguments: Mapping[str, Any], directory: Path, problems: Problems) -> Iterator[Record]:

@@ -12,6 +12,7 @@ from seatrial import wire
 from seatrial.graders.grader import Grader
 from seatrial.graders.registry import grader_config
 from seatrial.models.registry import KIND, model_config
+from seatrial.nesting import MAX_WRITTEN_DEPTH, is_too_deep
 from seatrial.runs import Case
 from seatrial.suites.cases import case_format, read_cases
 from seatrial.suites.suite import CaseSource, Suite, SuiteKeys
@@ -68,5 +69,7 @@ def _digest(value: object) -> bytes:
     except UnicodeEncodeError:
         data = _ENCODER.encode(wire.without_surrogates(value))
     except RecursionError:
-        raise wire.too_deep() from None
+        raise wire.too_deep(MAX_WRITTEN_DEPTH) from None
+    if is_too_deep(data, MAX_WRITTEN_DEPTH):
+        raise wire.too_deep(MAX_WRITTEN_DEPTH)
     return blake2b(data, digest_size=16).digest()

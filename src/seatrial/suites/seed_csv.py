@@ -182,10 +182,10 @@ def _cell(text: str, reading: Reading) -> Any:
         return text
     text = text.strip()
     if reading == "json":
-        return wire.decode(text.encode("utf-8", "replace"))
+        return wire.decode_input(text.encode("utf-8", "replace"))
     if reading == "json_or_text":
         try:
-            return wire.decode(text.encode("utf-8", "replace"))
+            return wire.decode_input(text.encode("utf-8", "replace"))
         except SeatrialError:
             return text
     if reading == "words":

@@ -13,12 +13,14 @@ from typing import Any
 
 import msgspec
 
+from seatrial import wire
 from seatrial.agents.config import AgentConfig
 from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Grader
 from seatrial.graders.registry import GraderConfig
 from seatrial.models.config import ModelConfig
 from seatrial.models.registry import JudgeModel
+from seatrial.nesting import is_value_too_deep
 from seatrial.runs import Case
 from seatrial.suites.agent_check import check_agent, check_faults, check_judge, check_timeouts, check_variables
 from seatrial.suites.case_check import CaseCheck, check_models, unsupported_world
@@ -45,8 +47,12 @@ def validate_suite(
         plain = stored_form(suite)
     except (TypeError, RecursionError) as error:
         problems.add((), f"the suite holds something that JSON cannot: {error}")
+        return problems.found
     except SeatrialError as error:
         problems.add(("graders",), error.message, error.hint)
+        return problems.found
+    if is_value_too_deep(plain):
+        problems.add((), wire.too_deep().message)
     else:
         build_suite(
             plain,

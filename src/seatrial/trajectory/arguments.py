@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET
 
+from seatrial.nesting import MAX_WRITTEN_DEPTH
 from seatrial.trajectory.keys import same
 from seatrial.transcript.note import pointer
 
@@ -22,6 +23,10 @@ In both, arrays have the same length and are compared item by item."""
 _SCALARS = frozenset({str, int, bool, type(None)})
 # Python refuses to read numbers of thousands of digits, and no array is that long.
 _INDEX = re.compile(r"[0-9]{1,12}")
+
+
+class TooDeepError(Exception):
+    """Two values are nested too deeply to be compared."""
 
 
 class Matcher(msgspec.Struct, frozen=True):
@@ -42,7 +47,12 @@ class Difference(msgspec.Struct, omit_defaults=True):
 
 
 def differences(expected: Any, actual: Any, how: ArgsMatch = "exact", at: Path = ()) -> Iterator[Difference]:
-    """Where the values differ, in the order of the expected one; nothing when they fit."""
+    """Where the values differ, in the order of the expected one; nothing when they fit.
+
+    Raises `TooDeepError` where both are nested too deeply.
+    """
+    if len(at) > MAX_WRITTEN_DEPTH:
+        raise TooDeepError
     if type(expected) is Matcher:
         if not expected.test(actual):
             yield Difference(pointer(*at), expected.given, actual)

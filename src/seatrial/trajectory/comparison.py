@@ -11,7 +11,7 @@ from itertools import pairwise
 import msgspec
 from msgspec import UNSET
 
-from seatrial.trajectory.arguments import Difference, differences
+from seatrial.trajectory.arguments import Difference, TooDeepError, differences
 from seatrial.trajectory.assign import in_order_by_key
 from seatrial.trajectory.extraction import Trajectory
 from seatrial.trajectory.keys import call_keys
@@ -105,5 +105,5 @@ def _differences(one: Step, other: Step) -> list[Difference]:
         return [Difference("/arguments", *sent)]
     try:
         return list(differences(one.arguments, other.arguments, "exact", ("arguments",)))
-    except RecursionError:
+    except TooDeepError:
         return [Difference("/arguments", UNSET, "nested too deeply to be compared")]

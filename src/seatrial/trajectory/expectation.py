@@ -18,6 +18,7 @@ import msgspec
 from msgspec import UNSET
 
 from seatrial import wire
+from seatrial.nesting import is_value_too_deep
 from seatrial.trajectory import config
 from seatrial.trajectory.arguments import ArgsMatch, Matcher, Path, value_at
 from seatrial.trajectory.item import Item, is_plain, item_of
@@ -109,10 +110,9 @@ def check_reference(mode: Mode, size: int) -> None:
 
 def compile_expectation(configuration: Mapping[str, Any]) -> Expectation:
     """Check and compile; raises `SeatrialError("invalid_config")` that says where and what was probably meant."""
-    try:
-        return _compile(configuration)
-    except RecursionError:
-        raise wire.too_deep() from None
+    if is_value_too_deep(configuration):
+        raise wire.too_deep()
+    return _compile(configuration)
 
 
 def _compile(given: Mapping[str, Any]) -> Expectation:

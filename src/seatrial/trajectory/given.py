@@ -9,6 +9,7 @@ import msgspec
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
+from seatrial.nesting import is_value_too_deep
 from seatrial.trajectory.step import Step, elapsed
 from seatrial.transcript.note import pointer
 
@@ -37,14 +38,14 @@ def _step(value: Any, index: int, at: tuple[str | int, ...]) -> Step:
     for key in value:
         if key not in _KEYS:
             raise SeatrialError("invalid_document", _unknown(key), pointer=pointer(*at, str(key)))
+    if is_value_too_deep(value):
+        raise wire.too_deep()
     try:
         step = msgspec.convert({"arguments": {}, **given, "index": index}, Step)
     except msgspec.ValidationError as error:
         found = wire.invalid_document(error)
         where = pointer(*at) + (found.pointer or "")
         raise SeatrialError("invalid_document", f"not a step: {found.message}", pointer=where) from None
-    except RecursionError:
-        raise wire.too_deep() from None
     if type(step.arguments) is str and step.arguments_text is None:
         from seatrial.transcript.arguments import parse_arguments  # only here, to keep `seatrial match` quick to start
 

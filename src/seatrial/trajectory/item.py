@@ -9,7 +9,16 @@ import msgspec
 from msgspec import UNSET
 
 from seatrial.errors import SeatrialError
-from seatrial.trajectory.arguments import ArgsMatch, Difference, Matcher, Path, as_given, differences, differences_at
+from seatrial.trajectory.arguments import (
+    ArgsMatch,
+    Difference,
+    Matcher,
+    Path,
+    TooDeepError,
+    as_given,
+    differences,
+    differences_at,
+)
 from seatrial.trajectory.matchers import has_matcher
 from seatrial.trajectory.names import Names
 from seatrial.trajectory.step import Status, Step
@@ -64,7 +73,7 @@ def fits(item: Item, step: Step) -> bool:
         return False
     try:
         return next(_differences(item, step), None) is None
-    except RecursionError:
+    except TooDeepError:
         return False
 
 
@@ -78,7 +87,7 @@ def fits_or_unknown(item: Item, step: Step) -> bool | None:
             if missing_fact(found, step) is None:
                 return False
             unknown = True
-    except RecursionError:
+    except TooDeepError:
         return None
     except SeatrialError as error:
         if error.code != "text_too_long":
@@ -108,7 +117,7 @@ def explain(item: Item, step: Step) -> list[Difference]:
         found.append(Difference("/name", str(item.tool), step.name))
     try:
         found.extend(_differences(item, step))
-    except RecursionError:
+    except TooDeepError:
         found.append(Difference("/arguments", UNSET, "nested too deeply to be compared"))
     return found
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from seatrial.nesting import MAX_WRITTEN_DEPTH, is_too_deep, is_value_too_deep
 from seatrial.trajectory.step import Step
 
 _ENCODER = msgspec.json.Encoder(order="sorted")
@@ -29,6 +30,8 @@ def keys(values: list[Any], side: bytes = b"") -> list[bytes]:
         written = _ENCODER.encode_lines(values)
     except (TypeError, ValueError, OverflowError, RecursionError):
         return [_careful(value, side, index) for index, value in enumerate(values)]
+    if len(written) > MAX_WRITTEN_DEPTH and is_too_deep(written, MAX_WRITTEN_DEPTH):
+        return [_careful(value, side, index) for index, value in enumerate(values)]
     lines = written.split(b"\n")
     lines.pop()
     if _has_integral_float(written):
@@ -39,10 +42,7 @@ def keys(values: list[Any], side: bytes = b"") -> list[bytes]:
 
 
 def keys_of_normal(values: Iterable[Any]) -> list[bytes]:
-    """The same, quicker, for values that `decode_normal` made: in those no float is an integer.
-
-    Raises `RecursionError` when they are nested too deeply.
-    """
+    """The same, quicker, for values of `decode_normal`: in those no float is an integer, and none is too deep."""
     lines = _ENCODER.encode_lines(values).split(b"\n")
     lines.pop()
     return lines
@@ -88,6 +88,8 @@ def _has_integral_float(written: bytes) -> bool:
 
 def _careful(value: Any, side: bytes, index: int) -> bytes:
     try:
+        if is_value_too_deep(value, MAX_WRITTEN_DEPTH):
+            raise ValueError("nested too deeply")
         value = _normal(value)
         try:
             return _ENCODER.encode(value)
@@ -95,7 +97,7 @@ def _careful(value: Any, side: bytes, index: int) -> bytes:
             import json  # msgspec writes no lone surrogates, this escapes them
 
             return b"!" + json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
-    except (TypeError, ValueError, OverflowError, RecursionError):
+    except (TypeError, ValueError, OverflowError):
         return b"?%b%d" % (side, index)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from seatrial.errors import SeatrialError
+from seatrial.nesting import MAX_DEPTH, is_too_deep
 from seatrial.trajectory.assign import any_order_by_key, in_order_by_key
 from seatrial.trajectory.claims import COMPLETE
 from seatrial.trajectory.completeness import MAX_REASONS, Completeness
@@ -60,7 +61,7 @@ def _usual(mode: Mode, expected: list[Any], actual: list[Any]) -> MatchResult | 
             wanted_keys, made_keys = _keys(tools, wanted_texts, called, made_texts)
             assign = in_order_by_key if mode in ("in_order", "exact") else any_order_by_key
             items, places = assign(wanted_keys, made_keys)
-    except (TypeError, msgspec.DecodeError, UnicodeError, RecursionError):
+    except (TypeError, msgspec.DecodeError, UnicodeError):
         return None
     kept = range(len(called))
     expectation = Expectation(mode, tools)
@@ -93,6 +94,9 @@ def _keys(
 
 def _decoded(texts: Iterable[str]) -> list[Any]:
     """The arguments in these texts; raises when one cannot be taken for what it is."""
+    texts = list(texts)
+    if max(map(len, texts), default=0) > MAX_DEPTH and any(map(is_too_deep, texts)):
+        raise TypeError("arguments that are nested too deeply")
     values = list(map(decode_normal, texts))
     if any([PARSE_ERROR_KEY in value for value in values]):  # noqa: C419 (a list is quicker)
         raise TypeError("arguments that a reader could not parse")

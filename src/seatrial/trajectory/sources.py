@@ -19,6 +19,7 @@ from seatrial.formats.calls import (
 )
 from seatrial.formats.pairing import TOOL_RESULT_PAIRED_BY_ORDER, TOOL_RESULT_UNPAIRED
 from seatrial.formats.reading import TraceEvent
+from seatrial.nesting import MAX_DEPTH, is_too_deep
 from seatrial.trajectory.step import FAILED, Moment, Source, Status, Step, elapsed
 from seatrial.transcript import AssistantMessage, Message, Note, TextBlock, ToolCall, ToolResultMessage, Weight, pointer
 from seatrial.transcript.arguments import (
@@ -124,12 +125,14 @@ def _steps_from_usual(messages: list[Any]) -> list[Step] | None:
         "".join(names)  # raises if one is not text, and no other check is as quick
         if GENERATED_ID_PREFIX in "".join(places):
             return None
+        if max(map(len, arguments), default=0) > MAX_DEPTH and any(map(is_too_deep, arguments)):
+            return None
         values = list(map(_ARGUMENTS.decode, arguments))
         if sum(map(len, values)) != "".join(arguments).count(":"):
             doubtful = [text for text, value in zip(arguments, values, strict=True) if may_have_key_twice(text, value)]
             if any(key_twice(text) is not None for text in doubtful):
                 return None
-    except (KeyError, TypeError, AttributeError, msgspec.DecodeError, UnicodeError, RecursionError):
+    except (KeyError, TypeError, AttributeError, msgspec.DecodeError, UnicodeError):
         return None
     if len(places) != len(names) or not ({*map(type, values)} <= {dict} and all(names) and all(places)):
         return None

@@ -13,6 +13,7 @@ import msgspec
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
+from seatrial.nesting import is_too_deep
 from seatrial.transcript.note import Note, note_code
 
 ARGUMENTS_NOT_JSON = note_code(
@@ -50,13 +51,15 @@ def parse_arguments(text: str) -> tuple[Any, bool]:
     """
     if not text or text.isspace():
         return {}, False
+    if is_too_deep(text):
+        return unparsed_arguments(wire.too_deep().message, text), True
     try:
         arguments = _ARGUMENTS.decode(text)
         # As many colons as keys: each occurs once. That is so for most, and the others are looked at.
         if type(arguments) is dict and may_have_key_twice(text, arguments) and (key := key_twice(text)) is not None:
             return unparsed_arguments(f"the key {key[:40]!r} {_TWICE}", text), True
         return arguments, False
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeError) as error:
         problem = str(error)
     # Only these can be mended: lone surrogates, as characters or as escapes, and a byte order mark.
     if "\\u" in text or not text.isascii():
@@ -98,7 +101,7 @@ def may_have_key_twice(text: str, value: dict[str, Any]) -> bool:
 
 
 def key_twice(text: str) -> str | None:
-    """The first key that occurs twice in one object of a JSON text."""
+    """The first key that occurs twice in one object of a JSON text that is not nested too deeply."""
     repeated: list[str] = []
 
     def look(members: list[tuple[str, Any]]) -> None:
@@ -110,7 +113,7 @@ def key_twice(text: str) -> str | None:
 
     try:
         json.loads(text, object_pairs_hook=look)
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
     return repeated[0] if repeated else None
 

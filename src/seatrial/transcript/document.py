@@ -13,6 +13,7 @@ import msgspec
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
+from seatrial.nesting import is_too_deep
 from seatrial.transcript.messages import Message
 from seatrial.transcript.note import Note, note_code, pointer, repair_notes
 from seatrial.transcript.salvage import hidden_fault, salvage_message, salvage_messages, typed_message
@@ -83,6 +84,8 @@ def encode_lines(messages: Iterable[Message]) -> bytes:
 
 def _typed(data: bytes) -> list[Message] | None:
     """The messages of sound input; None when it needs the careful way."""
+    if is_too_deep(data):
+        return None
     try:
         if data[:1] == b"[":
             messages = _MESSAGES.decode(data)

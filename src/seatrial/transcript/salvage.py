@@ -106,11 +106,8 @@ def salvage_message(data: bytes, at: Path, notes: list[Note]) -> Message | None:
 
 def typed_message(data: bytes) -> Message | None:
     """The message in these bytes when it is sound, else None."""
-    try:
-        message = _MESSAGE.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return message if hidden_fault(message) is None else None
+    message = wire.decode_sound(data, _MESSAGE)
+    return None if message is None or hidden_fault(message) is not None else message
 
 
 def hidden_fault(message: Message) -> tuple[Path, str] | None:
@@ -195,7 +192,7 @@ class _Place:
             return None
         try:
             value = decoder.decode(self.data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             self.note(VALUE_DROPPED, str(error))
             return None
         if value > MAX_TIMESTAMP:
