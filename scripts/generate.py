@@ -18,6 +18,7 @@ from seatrial.errors import ERROR_CODES
 from seatrial.formats import limits
 from seatrial.formats.foreign import REFUSED
 from seatrial.formats.keys import KEYS_WITHOUT_CALLS
+from seatrial.nesting import MAX_DEPTH
 from seatrial.runs import FAULT_CLASSES
 from seatrial.schemas import SCHEMAS, schema_text
 from seatrial.server.app import document
@@ -142,6 +143,7 @@ def _limits() -> str:
         ("messages, parts, calls and results together", pieces),
         ("objects and arrays", f"{limits.MAX_NODES:,}"),
         ("values", f"{limits.MAX_VALUES:,}"),
+        ("levels of objects and arrays in each other, in anything that is read", f"{MAX_DEPTH}"),
     ]
     head = "| of one record | at most |\n| --- | --- |\n"
     return head + "".join(f"| {what} | {most} |\n" for what, most in rows)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 ERROR_CODES: dict[str, str] = {
     "not_json": "The input is not JSON, and its format must be.",
     "not_utf8": "The input is not UTF-8 text.",
-    "too_deep": "The input is nested more deeply than a reader follows.",
+    "too_deep": "The JSON is nested more than 200 levels deep (250 for what Seatrial writes).",
     "too_large": "The input, or one frame of it, is larger than the limit.",
     "empty_input": "There is nothing in the input to read.",
     "invalid_document": "The input is JSON, but not a document of the format it was read as.",

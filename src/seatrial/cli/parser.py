@@ -12,7 +12,7 @@ MAX_WIDTH: Final = 100
 _MIN_WIDTH: Final = 40
 _HELP_COLUMN: Final = 24
 """Where the meaning of an option begins, at most; a longer option has a line of its own."""
-_ARGUMENTS: Final = {
+_ARGUMENTS: Final[dict[str | int | None, str]] = {
     None: "{0}",
     argparse.OPTIONAL: "[{0}]",
     argparse.ZERO_OR_MORE: "[{0} ...]",
@@ -89,7 +89,7 @@ class Parser(argparse.ArgumentParser):
             yield 2, _metavar(action), self._meaning(action)
         if isinstance(action, argparse._SubParsersAction):
             for command in action._get_subactions():
-                yield 4, command.metavar or command.dest, command.help or ""
+                yield 4, _metavar(command), command.help or ""
 
     def _meaning(self, action: argparse.Action) -> str:
         values: dict[str, Any] = {**vars(action), "prog": self.prog}

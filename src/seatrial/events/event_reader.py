@@ -32,6 +32,7 @@ from seatrial.events.codec import (
     to_native,
 )
 from seatrial.events.violation import quoted
+from seatrial.nesting import MAX_DEPTH, is_too_deep
 from seatrial.transcript import Note, Notes, Weight, note_code, pointer, repair_notes
 from seatrial.transcript.failure import FAILURE_KEYS, find_failure
 
@@ -172,8 +173,11 @@ def decode_event(data: bytes) -> t.Event:
 
     `SeatrialError` for anything else. `EventReader` is the lenient way, and says what it had to repair.
     """
-    if (event := wire.decode_sound(data, event_decoder())) is not None:
-        return event
+    try:
+        if len(data) <= MAX_DEPTH or not is_too_deep(data):
+            return event_decoder().decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        pass
     value = wire.decode_input(data)
     try:
         msgspec.convert(value, SeedEvent)
@@ -205,8 +209,13 @@ class EventReader:
 
     def read(self, data: bytes, index: int | None = None) -> t.Event:
         """The event in these bytes; the notes point to the index, where there is one."""
-        event = wire.decode_sound(data, event_decoder())
-        return self._repaired(data, index) if event is None else self.settled(event, data, index)
+        try:
+            if len(data) > MAX_DEPTH and is_too_deep(data):
+                return self._repaired(data, index)
+            event = event_decoder().decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return self._repaired(data, index)
+        return self.settled(event, data, index)
 
     def settled(self, event: t.Event, data: bytes, index: int | None = None) -> t.Event:
         """An event that was decoded strictly, when it says all that its bytes say; else the one they mean."""
