@@ -51,7 +51,7 @@ async def running(
 ) -> AsyncIterator[RunService]:
     """A service whose agents are these functions."""
     agents = {name: agent(function) for name, function in (functions or {}).items()}
-    settings = {"patrol_s": 0.05, "grace_s": 0.5, "drain_s": 5.0, **settings}
+    settings = {"sweep_every_s": 0.05, "grace_s": 0.5, "drain_s": 5.0, **settings}
     async with RunService(store, settings.pop("feeds", Followers(store)), agents, **settings) as service:
         yield service
 

@@ -13,7 +13,7 @@ import aiohttp
 from seatrial.agents.agent import Agent
 from seatrial.agents.config import PythonConfig
 from seatrial.agents.python import PythonAgent
-from seatrial.server.carrier import carried, listening_at, url_of
+from seatrial.server.listener import carried, listening_at, url_of
 from seatrial.server.serve import Stopping, serve
 from seatrial.server.settings import ServerSettings
 from seatrial.store import Store

@@ -15,7 +15,7 @@ from seatrial.agents.agent import Agent
 from seatrial.events import SseParser, encode_event
 from seatrial.events import types as t
 from seatrial.runs import Case, Experiment, Run, RunKey
-from seatrial.server.agui import agui_stream
+from seatrial.server.agui_stream import agui_stream
 from seatrial.server.feed import Feeds
 from seatrial.server.settings import ServerSettings
 from seatrial.store import Store

@@ -10,7 +10,7 @@ import pytest
 
 from seatrial.api import RunInput
 from seatrial.events import agui_messages as agui
-from seatrial.server.history import Histories, History
+from seatrial.server.conversation import Histories, History
 from seatrial.store import Store
 from server.running import ask, ended, running
 

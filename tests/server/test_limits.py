@@ -8,7 +8,8 @@ import pytest
 from litestar.types import ReceiveMessage
 
 from seatrial.errors import SeatrialError
-from seatrial.server.limits import MAX_HEAD_BYTES, MAX_HEADERS, Rates, check_head, read_body
+from seatrial.server.listener import MAX_HEAD_BYTES
+from seatrial.server.middleware import MAX_HEADERS, Rates, check_head, read_body
 from seatrial.server.problems import RefusedError
 
 
@@ -130,7 +131,7 @@ def test_a_body_that_does_not_arrive_is_given_up(monkeypatch: pytest.MonkeyPatch
         await asyncio.sleep(3600)
         raise AssertionError
 
-    monkeypatch.setattr("seatrial.server.limits.BODY_PATIENCE_S", 0.01)
+    monkeypatch.setattr("seatrial.server.middleware.BODY_PATIENCE_S", 0.01)
     with pytest.raises(RefusedError) as caught:
         asyncio.run(read_body(never, None, 100))
     assert caught.value.status == 408

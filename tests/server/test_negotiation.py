@@ -6,7 +6,7 @@ import pytest
 
 from seatrial.errors import SeatrialError
 from seatrial.server.block import Form
-from seatrial.server.negotiation import chosen_form
+from seatrial.server.native_stream import chosen_form
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 from strategies import records
 
 from seatrial.runs import RunKey
-from seatrial.server import pages
+from seatrial.server.service import event_page
 from seatrial.store import open_store
 
 
@@ -18,7 +18,7 @@ def test_an_event_that_is_not_what_it_says_is_listed_as_it_is_streamed(tmp_path:
         store.create_experiment(records.experiment(), records.cases(1))
         store.begin_run("exp-1", RunKey("crew", "case-0", 0), "run-1")
         store.append_events("run-1", [broken]).wait()
-        page = pages.events(store, "run-1", None, 10)
+        page = event_page(store, "run-1", None, 10)
     assert [json.loads(envelope)["event"] for envelope in map(bytes, page.events)] == [
         {"type": "CUSTOM", "name": "SUBAGENT_STARTED", "value": {}}
     ]

@@ -212,7 +212,7 @@ def test_a_server_that_is_taken_for_dead_gives_its_run_up(postgres: str) -> None
     async def scenario() -> None:
         with open_store(postgres) as here, open_store(postgres) as there:
             # It looks too seldom to notice that its lock is gone.
-            async with running(here, {"agent": agent}, patrol_s=60) as one:
+            async with running(here, {"agent": agent}, sweep_every_s=60) as one:
                 run = await ask(one)
                 await says_all(one, here, run.run_id)
                 with psycopg.connect(postgres, autocommit=True) as admin:
@@ -265,7 +265,7 @@ def test_a_run_whose_events_cannot_be_stored_ends_once_the_store_is_back(impatie
 
     async def scenario() -> None:
         feeds = Followers(impatient)
-        async with running(impatient, {"agent": agent}, feeds=feeds, patrol_s=60) as service:
+        async with running(impatient, {"agent": agent}, feeds=feeds, sweep_every_s=60) as service:
             run = await ask(service)
             await says_all(service, impatient, run.run_id)
             with locked(tmp_path):
@@ -290,7 +290,7 @@ def test_an_end_that_cannot_be_stored_is_stored_once_the_store_is_back(impatient
         return "the answer"
 
     async def scenario() -> None:
-        async with running(impatient, {"agent": agent}, patrol_s=60) as service:
+        async with running(impatient, {"agent": agent}, sweep_every_s=60) as service:
             run = await ask(service, thread_id="t")
             await until(service, run.run_id, lambda run: run.status == "running")
             with locked(tmp_path):
@@ -313,7 +313,7 @@ def test_a_server_that_stops_while_its_store_is_away_leaves_its_runs_to_the_next
     async def scenario() -> None:
         async with AsyncExitStack() as stack:
             service = await stack.enter_async_context(
-                running(impatient, {"agent": endless}, drain_s=0, grace_s=0.1, patrol_s=60)
+                running(impatient, {"agent": endless}, drain_s=0, grace_s=0.1, sweep_every_s=60)
             )
             run = await ask(service)
             await says_all(service, impatient, run.run_id)
@@ -375,7 +375,7 @@ def test_what_is_nested_too_deeply_to_be_recorded_does_not_keep_a_run_from_endin
         yield {"type": "TOOL_CALL_CHUNK", "toolCallId": "c", "toolCallName": "f", "delta": deep.decode()}
 
     async def scenario() -> None:
-        async with running(store, {"agent": agent}, patrol_s=60) as service:
+        async with running(store, {"agent": agent}, sweep_every_s=60) as service:
             run = await ended(service, (await ask(service, thread_id="t")).run_id)
             assert run.status == "completed"
             await service.thread("t")
@@ -454,7 +454,7 @@ def test_whatever_an_agent_says_and_whenever_it_is_stopped_the_log_is_legal_and_
         drain_s = 0.0 if stop == "stop" else 5.0
         feeds = Followers(shared)
         async with running(
-            shared, {"agent": agent}, limits=limits, drain_s=drain_s, feeds=feeds, patrol_s=60, grace_s=0.2
+            shared, {"agent": agent}, limits=limits, drain_s=drain_s, feeds=feeds, sweep_every_s=60, grace_s=0.2
         ) as service:
             run = await ask(service)
             if stop in ("cancel", "stop", "crash"):

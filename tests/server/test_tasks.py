@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from seatrial.errors import SeatrialError
-from seatrial.server.tasks import alongside
+from seatrial.server.listener import alongside
 
 
 def test_the_work_ends_with_the_block() -> None:

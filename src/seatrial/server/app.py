@@ -1,4 +1,4 @@
-"""The application: the operations, the probes, the figures and the document, behind the door."""
+"""The application: the operations, the probes, the figures and the document, behind the middleware."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from litestar.types import ASGIApp
 from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.server.access import Keys
-from seatrial.server.door import DOCUMENT, Door
 from seatrial.server.feed import Feeds
+from seatrial.server.maintenance import Readiness
 from seatrial.server.metrics import CONTENT_TYPE, Metrics
+from seatrial.server.middleware import DOCUMENT, Middleware
 from seatrial.server.openapi import Document, openapi_document, query_names
 from seatrial.server.problems import on_error
-from seatrial.server.readiness import Readiness
 from seatrial.server.routes import OPERATIONS
 from seatrial.server.service import RunService
 from seatrial.server.settings import ServerSettings
@@ -77,12 +77,12 @@ def build_app(
         },
         exception_handlers={Exception: on_error},
         before_request=check,
-        # The door has read the body, and measured it.
+        # The middleware has read the body, and measured it.
         request_max_body_size=None,
         openapi_config=None,
         logging_config=None,
     )
-    return Door(litestar, settings, keys, metrics)
+    return Middleware(litestar, settings, keys, metrics)
 
 
 def _check_query(request: Request[object, object, State], known: frozenset[str]) -> None:

@@ -11,8 +11,8 @@ import msgspec
 from seatrial.driver import Driver
 from seatrial.driver.clock import Clock
 from seatrial.driver.redaction import Redaction
-from seatrial.server.flow import FLOW
-from seatrial.server.history import Histories
+from seatrial.server.conversation import Histories
+from seatrial.server.counters import COUNTERS
 from seatrial.store import Store
 
 
@@ -52,5 +52,5 @@ class ServiceContext(msgspec.Struct, kw_only=True):
         """Commit events of a run, and give them to those who follow it; `first` is the sequence of the first."""
         begun = perf_counter()
         await self.store.append_events(run_id, events, first=first)
-        FLOW.committed(perf_counter() - begun)
+        COUNTERS.committed(perf_counter() - begun)
         self.feeds.publish(run_id, first, events)

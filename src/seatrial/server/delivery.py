@@ -9,10 +9,9 @@ from typing import cast
 
 from litestar.types import Receive, Scope, Send
 
-from seatrial.server.flow import FLOW
-from seatrial.server.protocol import CONNECTION
+from seatrial.server.counters import COUNTERS
+from seatrial.server.listener import CONNECTION, alongside
 from seatrial.server.subscription import Subscription
-from seatrial.server.tasks import alongside
 
 PIECE_BYTES = 64 * 1024
 """What is sent at once, at most. A client that does not take it in time is cut off."""
@@ -45,7 +44,7 @@ async def deliver(
                     piece = chunk[start : start + PIECE_BYTES]  # the chunk itself, where it is no larger
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
                     subscription.sending_since = None
-                    FLOW.bytes_sent += len(piece)
+                    COUNTERS.bytes_sent += len(piece)
                     if subscription.closed:
                         return
             subscription.sending_since = loop.time()

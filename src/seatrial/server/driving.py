@@ -21,7 +21,7 @@ from seatrial.events.run_input import RunAgentInput
 from seatrial.events.types import CancelledOutcome, RunError, RunStarted
 from seatrial.runs import Fault, FaultRules, Run, ServedRun
 from seatrial.runs.conclusion import given_messages
-from seatrial.server import asking
+from seatrial.server import conversation
 from seatrial.server.context import ServiceContext
 from seatrial.server.ending import (
     LOST,
@@ -167,8 +167,8 @@ class Drive:
     def _request(self) -> RunRequest:
         context, run = self._context, self.run
         history = context.histories.of(run.thread_id, context.store.thread_runs(run.thread_id))
-        given = asking.with_history(self._given, history)
-        case = asking.case_of(run.run_id, history.messages, given.state)
+        given = conversation.with_history(self._given, history)
+        case = conversation.case_of(run.run_id, history.messages, given.state)
         self._said_before = given_messages(case)
         return RunRequest(
             run_id=run.run_id,

@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from seatrial.errors import SeatrialError
 from seatrial.runs import RunHead
-from seatrial.server.flow import FLOW
+from seatrial.server.counters import COUNTERS
 from seatrial.server.run_feed import Reader, RunFeed
 from seatrial.server.subscription import Subscription
 from seatrial.store import Store
@@ -60,7 +60,7 @@ class Feeds:
 
     def publish(self, run_id: str, first: int, events: Sequence[bytes]) -> None:
         """Give events that were committed to those who follow the run; `first` is the sequence of the first."""
-        FLOW.appended += len(events)
+        COUNTERS.appended += len(events)
         if (feed := self._feeds.get(run_id)) is not None:
             feed.publish(first, events)
 

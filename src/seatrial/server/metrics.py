@@ -11,7 +11,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from seatrial.server.flow import FLOW, SECONDS
+from seatrial.server.counters import COUNTERS, SECONDS
 from seatrial.server.logs import occurrences
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -66,19 +66,19 @@ class _Standing(Collector):
         for name, (meaning, value) in self._gauges.items():
             yield GaugeMetricFamily(name, meaning, value())
         for name, meaning, total in (
-            ("seatrial_events_appended", "Events that were committed", FLOW.appended),
-            ("seatrial_events_delivered", "Events that subscribers were given", FLOW.delivered),
-            ("seatrial_stream_bytes", "Bytes of streams that were sent", FLOW.bytes_sent),
-            ("seatrial_feed_heals", "Wake-ups that were missed and made up for", FLOW.healed),
+            ("seatrial_events_appended", "Events that were committed", COUNTERS.appended),
+            ("seatrial_events_delivered", "Events that subscribers were given", COUNTERS.delivered),
+            ("seatrial_stream_bytes", "Bytes of streams that were sent", COUNTERS.bytes_sent),
+            ("seatrial_feed_heals", "Wake-ups that were missed and made up for", COUNTERS.healed),
         ):
             yield CounterMetricFamily(name, meaning, total)
-        counts = list(accumulate(FLOW.commit_counts))
+        counts = list(accumulate(COUNTERS.commit_counts))
         bounds = [*map(str, SECONDS), "+Inf"]
         yield HistogramMetricFamily(
             "seatrial_append_seconds",
             "From handing events of a run to the store to their commit",
             buckets=list(zip(bounds, counts, strict=True)),
-            sum_value=FLOW.commit_s,
+            sum_value=COUNTERS.commit_s,
         )
         happened = CounterMetricFamily(
             "seatrial_occurrences", "What the log has lines of, but for requests", labels=["event", "status"]

@@ -20,12 +20,11 @@ from seatrial.events.envelope import cursor_text, parse_cursor, terminal_text
 from seatrial.events.run_input import RunAgentInput
 from seatrial.events.types import TaskStatus
 from seatrial.runs.served import ServedRun
-from seatrial.server.agui import agui_run, agui_stream
-from seatrial.server.contract import Contract
+from seatrial.server.agui_stream import agui_run, agui_stream
 from seatrial.server.feed import Feeds
-from seatrial.server.negotiation import NDJSON, SSE, chosen_form
+from seatrial.server.native_stream import NDJSON, SSE, chosen_form, native_stream, no_more
+from seatrial.server.openapi import Contract
 from seatrial.server.service import RunService
-from seatrial.server.stream import native_stream, no_more
 from seatrial.store import Store
 
 Service: TypeAlias = NamedDependency[SkipValidation[RunService]]

@@ -10,15 +10,14 @@ from seatrial.agents.agent import Agent
 from seatrial.errors import SeatrialError
 from seatrial.server.access import Keys
 from seatrial.server.app import build_app
-from seatrial.server.carrier import carried, listening_at, url_of
 from seatrial.server.driving import Limits
 from seatrial.server.feed import Feeds
+from seatrial.server.listener import alongside, carried, listening_at, url_of
 from seatrial.server.logs import log
+from seatrial.server.maintenance import keep_for
 from seatrial.server.metrics import Metrics
-from seatrial.server.retention import keep_for
 from seatrial.server.service import RunService
 from seatrial.server.settings import ServerSettings
-from seatrial.server.tasks import alongside
 from seatrial.store import Store
 from seatrial.suites.secrets import Secrets
 

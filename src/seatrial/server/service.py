@@ -23,16 +23,17 @@ from seatrial.driver import Clock, Driver, Redaction, SystemClock
 from seatrial.engine.launch import opened_world
 from seatrial.errors import SeatrialError
 from seatrial.events import agui_messages as agui
-from seatrial.events import encode_event
+from seatrial.events import encode_event, envelope_bytes, envelope_head
 from seatrial.events.run_input import PROTOCOL_VERSION, RunAgentInput
 from seatrial.events.types import RunStarted, TaskStatus
 from seatrial.runs import Case, Fault, ServedRun
-from seatrial.server import asking, pages
+from seatrial.server import conversation
+from seatrial.server.block import native_event
 from seatrial.server.context import Publishing, ServiceContext
+from seatrial.server.conversation import Histories
 from seatrial.server.driving import Drive, Limits
-from seatrial.server.history import Histories
 from seatrial.server.logs import log, log_fault
-from seatrial.server.patrol import Patrol
+from seatrial.server.maintenance import Reaper
 from seatrial.server.push import Pushes
 from seatrial.store import Store
 from seatrial.store.served import Admission, Admitted
@@ -61,14 +62,14 @@ class RunService:
         drain_s: float = 30.0,
         grace_s: float = 5.0,
         push_idle_s: float = 900.0,
-        patrol_s: float = 2.0,
+        sweep_every_s: float = 2.0,
         clock: Clock | None = None,
     ) -> None:
         """`agents` are entered and left by the service; `limits` are theirs, where the defaults will not do.
 
         When it ends, running runs get `drain_s` to finish. An agent that is cancelled has `grace_s` to clean up. A
-        pushed run to which nothing comes for `push_idle_s` is ended. Every `patrol_s` the service looks for runs that
-        others have left, or want cancelled.
+        pushed run to which nothing comes for `push_idle_s` is ended. Every `sweep_every_s` the service looks for runs
+        that others have left, or want cancelled.
         """
         for name, agent in agents.items():
             if isinstance(agent, BatchAgent):
@@ -89,7 +90,9 @@ class RunService:
         self._admitting: set[str] = set()
         self._asked_of: Counter[str] = Counter()
         """How many runs each agent has here, those that wait or are being admitted included."""
-        self._patrol = Patrol(self._context, self._drives, self._admitting, every_s=patrol_s, push_idle_s=push_idle_s)
+        self._reaper = Reaper(
+            self._context, self._drives, self._admitting, every_s=sweep_every_s, push_idle_s=push_idle_s
+        )
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stack = AsyncExitStack()
         self._open = False
@@ -112,7 +115,7 @@ class RunService:
 
             listener = await asyncio.to_thread(context.store.listen, noticed)
             stack.push_async_callback(asyncio.to_thread, listener.close)
-            await stack.enter_async_context(self._patrol.walking(presence))
+            await stack.enter_async_context(self._reaper.running(presence))
             self._stack = stack.pop_all()
         self._open = True
         return self
@@ -183,11 +186,11 @@ class RunService:
 
     async def thread(self, thread_id: str) -> Thread:
         """A conversation: its runs, and what they add up to."""
-        return await asyncio.to_thread(pages.thread, self._context.store, self._context.histories, thread_id)
+        return await asyncio.to_thread(thread_page, self._context.store, self._context.histories, thread_id)
 
     async def events(self, run_id: str, after: int | None = None, limit: int = 1000) -> EventPage:
         """A page of events of any run in the store, those behind `after`."""
-        return await asyncio.to_thread(pages.events, self._context.store, run_id, after, limit)
+        return await asyncio.to_thread(event_page, self._context.store, run_id, after, limit)
 
     # How
 
@@ -215,11 +218,11 @@ class RunService:
         run_id = request.run_id or f"run-{chance.token_hex(12)}"
         thread_id = request.thread_id or f"thread-{chance.token_hex(12)}"
         notes: list[Note] = []
-        messages = asking.read_messages(request, run_id, notes)
+        messages = conversation.read_messages(request, run_id, notes)
         if request.thread_id is not None and messages:
             messages = await asyncio.to_thread(self._new_to, thread_id, messages)
-        given = asking.run_input(request, run_id, thread_id, messages)
-        started, admission = self._admission(request, given, asking.case_of(run_id, messages))
+        given = conversation.run_input(request, run_id, thread_id, messages)
+        started, admission = self._admission(request, given, conversation.case_of(run_id, messages))
         self._admitting.add(run_id)
         try:
             admitted = await self._context.store.admit_run(admission)
@@ -306,7 +309,7 @@ class RunService:
             self._spawn(self._look_after(run_id))
 
     async def _look_after(self, run_id: str) -> None:
-        with suppress(SeatrialError):  # the patrol will see it
+        with suppress(SeatrialError):  # the reaper will see it
             run = await self.run(run_id)
             drive = self._drives.get(run_id)
             if run.cancel_requested and drive is not None:
@@ -339,3 +342,41 @@ class RunService:
             # What is left waits for a store that is away: whoever serves it next ends these runs.
             for task in self._tasks:
                 task.cancel()
+
+
+def thread_page(store: Store, histories: Histories, thread_id: str) -> Thread:
+    """A conversation: its runs, and what they add up to."""
+    runs = store.thread_runs(thread_id)
+    if not runs:
+        raise SeatrialError("not_found", f"there is no thread {thread_id!r}")
+    history = histories.of(thread_id, runs)
+    return Thread(
+        thread_id=thread_id,
+        runs=runs,
+        messages=[msgspec.to_builtins(message) for message in history.messages],
+        state=history.state,
+        active_run_id=None if runs[-1].ended_at is not None else runs[-1].run_id,
+    )
+
+
+def event_page(store: Store, run_id: str, after: int | None, limit: int) -> EventPage:
+    """Events of any run, those behind `after`; a gap is an error, as it is in a stream."""
+    head = store.run_head(run_id)
+    if after is not None and after >= head.following:
+        raise SeatrialError("cursor_ahead", f"the run has no event {after} yet", details={"head": head.following - 1})
+    wanted = 0 if after is None else after + 1
+    if wanted < head.first:
+        raise SeatrialError(
+            "cursor_expired", f"events before {head.first} are not kept any more", details={"first": head.first}
+        )
+    page = store.events(run_id, after=wanted - 1, limit=limit)
+    start = envelope_head(run_id, head.thread_id)
+    last = page[-1][0] if page else wanted - 1
+    more = last + 1 < head.following
+    return EventPage(
+        run_id=run_id,
+        thread_id=head.thread_id,
+        events=[msgspec.Raw(envelope_bytes(start, sequence, native_event(data))) for sequence, data in page],
+        next=last if more else None,
+        closed=head.closed and not more,
+    )

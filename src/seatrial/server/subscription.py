@@ -8,7 +8,7 @@ from collections.abc import Callable
 from seatrial.errors import SeatrialError
 from seatrial.events.types import TaskStatus
 from seatrial.server.block import Block
-from seatrial.server.flow import FLOW
+from seatrial.server.counters import COUNTERS
 from seatrial.server.logs import log
 from seatrial.server.run_feed import RunFeed
 
@@ -72,7 +72,7 @@ class Subscription:
                     block = window.since(self.position) if at_hand else await feed.page(self.position)
                     count = len(block.events)
                     self.position += count
-                    FLOW.delivered += count
+                    COUNTERS.delivered += count
                     return block
                 if wanted > window.following:
                     feed.fail()  # this position was given by a log that is no more

@@ -9,15 +9,15 @@ import pytest
 from seatrial.api import CreateRun, RunInput
 from seatrial.errors import SeatrialError
 from seatrial.events.run_input import Context, ResumeEntry, RunAgentInput, Tool
-from seatrial.server import asking
-from seatrial.server.history import History
+from seatrial.server import conversation
+from seatrial.server.conversation import History
 from seatrial.transcript import (
     Note,
 )
 
 
 def read(*messages: dict[str, Any]) -> list[Any]:
-    return asking.read_messages(CreateRun(agent="a", input=RunInput(messages=list(messages))), "run-1", [])
+    return conversation.read_messages(CreateRun(agent="a", input=RunInput(messages=list(messages))), "run-1", [])
 
 
 def test_messages_get_ids_that_no_other_run_has() -> None:
@@ -32,7 +32,7 @@ def test_messages_get_ids_that_no_other_run_has() -> None:
 def test_a_message_that_is_mended_is_noted_and_one_that_is_none_is_refused() -> None:
     notes: list[Note] = []
     request = CreateRun(agent="a", input=RunInput(messages=[{"role": "user", "content": None}]))
-    assert asking.read_messages(request, "run-1", notes)[0].content == ""
+    assert conversation.read_messages(request, "run-1", notes)[0].content == ""
     assert [note.code for note in notes] == ["agui_message_repaired"]
     with pytest.raises(SeatrialError) as caught:
         read({"role": "narrator", "content": "Once upon a time"})
@@ -47,8 +47,8 @@ def test_an_input_has_all_that_was_asked_for_and_the_whole_conversation() -> Non
         ),
         resume=[ResumeEntry("i", "cancelled")],
     )
-    given = asking.run_input(request, "run-1", "thread-1", read({"id": "u", "role": "user", "content": "a"}))
-    whole = asking.with_history(given, History(read({"id": "m", "role": "assistant", "content": "b"}), {"n": 1}))
+    given = conversation.run_input(request, "run-1", "thread-1", read({"id": "u", "role": "user", "content": "a"}))
+    whole = conversation.with_history(given, History(read({"id": "m", "role": "assistant", "content": "b"}), {"n": 1}))
     assert whole == RunAgentInput(
         thread_id="thread-1",
         run_id="run-1",
@@ -66,7 +66,7 @@ def test_an_input_has_all_that_was_asked_for_and_the_whole_conversation() -> Non
 def test_a_conversation_is_a_case_whose_instruction_is_the_last_word_of_the_user() -> None:
     image = {"type": "image", "source": {"type": "data", "value": "AAAA", "mimeType": "image/png"}}
     call = {"id": "c", "type": "function", "function": {"name": "find", "arguments": "{}"}}
-    case = asking.case_of(
+    case = conversation.case_of(
         "run-1",
         read(
             {"id": "1", "role": "developer", "content": "Be brief.", "name": "dev"},
@@ -102,7 +102,7 @@ def test_a_conversation_is_a_case_whose_instruction_is_the_last_word_of_the_user
 
 
 def test_a_conversation_that_the_user_does_not_end_has_no_instruction() -> None:
-    case = asking.case_of("run-1", read({"id": "1", "role": "tool", "toolCallId": "c", "content": "found"}))
+    case = conversation.case_of("run-1", read({"id": "1", "role": "tool", "toolCallId": "c", "content": "found"}))
     assert (case.instruction, case.input) == ("", {})
     assert case.messages == [{"role": "tool", "tool_call_id": "c", "content": "found"}]
-    assert asking.case_of("run-1", []).messages == []
+    assert conversation.case_of("run-1", []).messages == []

@@ -1,4 +1,4 @@
-"""How much has gone through this process: plain numbers, added to for every write, read for the figures."""
+"""Totals of this process: plain numbers, added to for every write, and read for the metrics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 """Bounds by which times are counted."""
 
 
-class Flow:
+class Counters:
     """Totals since the process began."""
 
     __slots__ = ("appended", "bytes_sent", "commit_counts", "commit_s", "delivered", "healed")
@@ -33,4 +33,4 @@ class Flow:
         self.commit_s += seconds
 
 
-FLOW = Flow()
+COUNTERS = Counters()

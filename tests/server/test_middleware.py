@@ -17,12 +17,12 @@ import pytest
 from litestar.types import Receive, Scope, Send
 
 from seatrial.errors import SeatrialError
-from seatrial.server import carrier
+from seatrial.server import listener
 from seatrial.server.access import Keys
-from seatrial.server.door import Door
-from seatrial.server.limits import MAX_HEAD_BYTES
+from seatrial.server.listener import MAX_HEAD_BYTES
 from seatrial.server.logs import start_logging
 from seatrial.server.metrics import Metrics
+from seatrial.server.middleware import Middleware
 from seatrial.server.settings import ServerSettings
 from seatrial.store import Store, open_store
 from server.served import raw, served
@@ -57,7 +57,7 @@ async def guarded(
     store: Store, settings: ServerSettings = SETTINGS, *, ttl_s: float = 5.0, metrics: Metrics | None = None
 ) -> AsyncIterator[tuple[str, aiohttp.ClientSession, Keys]]:
     keys = Keys(store, may_be_open=True, ttl_s=ttl_s)
-    door = Door(echo, settings, keys, metrics or Metrics())
+    door = Middleware(echo, settings, keys, metrics or Metrics())
     async with served(door) as url, aiohttp.ClientSession(url) as client:
         yield url, client, keys
 
@@ -272,7 +272,7 @@ def test_a_head_that_is_too_large_is_refused_whole_or_not(store: Store) -> None:
 
 
 def test_a_head_that_does_not_arrive_is_given_up(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seatrial.server.protocol.HEAD_PATIENCE_S", 1.0)
+    monkeypatch.setattr("seatrial.server.listener.HEAD_PATIENCE_S", 1.0)
 
     async def scenario() -> None:
         async with guarded(store) as (url, client, _):
@@ -356,9 +356,9 @@ def test_a_request_is_logged_once_without_its_key_query_or_body(store: Store) ->
 
 
 def test_a_port_in_use_is_told_with_what_to_do() -> None:
-    with carrier.listening_at("127.0.0.1", 0) as listening:
+    with listener.listening_at("127.0.0.1", 0) as listening:
         port = listening.getsockname()[1]
-        with pytest.raises(SeatrialError, match="in use") as caught, carrier.listening_at("127.0.0.1", port):
+        with pytest.raises(SeatrialError, match="in use") as caught, listener.listening_at("127.0.0.1", port):
             pass
     assert caught.value.code == "cannot_listen"
     assert "another port" in str(caught.value)

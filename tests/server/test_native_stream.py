@@ -22,7 +22,7 @@ from seatrial.events import NdjsonParser, SseFrame, SseParser, read_log
 from seatrial.server import feed
 from seatrial.server.block import Form
 from seatrial.server.feed import Feeds
-from seatrial.server.stream import native_stream
+from seatrial.server.native_stream import native_stream
 from seatrial.store import Store
 from server.following import RUN, THREAD, Driven, numbered
 from server.running import running

@@ -18,7 +18,7 @@ from seatrial.events import agui_messages as agui
 from seatrial.events import types as t
 from seatrial.events.event_reader import EventReader
 from seatrial.events.violation import Owner
-from seatrial.server.bare import bare, bare_messages
+from seatrial.server.agui_events import conformant, conformant_messages
 
 DELTAS = (
     b'{"type":"TEXT_MESSAGE_CONTENT",',
@@ -127,7 +127,7 @@ class Standing:
     def joining(self, run_id: str, thread_id: str) -> list[t.Event]:
         """What a client has to be told that has nothing, or something older."""
         folded = self._folding.result()
-        messages = bare_messages(folded.messages)
+        messages = conformant_messages(folded.messages)
         prelude: list[t.Event] = [self._run_started(run_id, thread_id)]
         if self._has_state:
             prelude.append(t.StateSnapshot(snapshot=folded.state))
@@ -141,7 +141,7 @@ class Standing:
         started = self._started
         if started is None:
             return t.RunStarted(thread_id=thread_id, run_id=run_id)
-        return bare(msgspec.structs.replace(started))
+        return conformant(msgspec.structs.replace(started))
 
     def _starts(self) -> list[t.Event]:
         starts: list[t.Event] = []
@@ -152,9 +152,9 @@ class Standing:
                 start.metadata = start.raw_event = UNSET
             if isinstance(start, t.ToolCallStart) and (known := self._folding.drafts.calls.get(start.tool_call_id)):
                 start.tool_call_name = known.call.function.name
-            starts.append(bare(start))
+            starts.append(conformant(start))
             if isinstance(start, t.SubagentStarted) and (end := self._ended_subagents.get(start.subagent_run_id)):
-                starts.append(bare(msgspec.structs.replace(end)))
+                starts.append(conformant(msgspec.structs.replace(end)))
         return starts
 
     def _ghosts(self) -> list[dict[str, Any]]:

@@ -1,14 +1,16 @@
-"""Looking for runs that need somebody: their server died, their agent went silent, or they are to be cancelled.
+"""What a server does beside its requests: end runs that nobody drives any more, forget old events, and probe the store.
 
-The store tells what there is; notifications only make it quicker. So one that is missed costs time, and nothing else.
+The store says which runs there are; notifications only make it quicker. A missed one costs time, and nothing else.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from traceback import extract_tb
+from typing import NoReturn
 
 import msgspec
 
@@ -19,6 +21,7 @@ from seatrial.server.context import ServiceContext
 from seatrial.server.driving import Drive
 from seatrial.server.ending import LOST, PASSING, end_by_log
 from seatrial.server.logs import log, log_fault
+from seatrial.store import Receipt, Store
 from seatrial.store.presence import Presence
 
 AT_ONCE = 8
@@ -37,8 +40,8 @@ class Survey(msgspec.Struct):
     """How many events the pushed runs have; None when it is not time to count."""
 
 
-class Patrol:
-    """Looks again and again."""
+class Reaper:
+    """Ends runs whose server died or whose agent went silent, and passes on requests to cancel, again and again."""
 
     def __init__(
         self,
@@ -63,30 +66,30 @@ class Patrol:
         """Runs of this server that nobody was carrying out the last time."""
 
     @asynccontextmanager
-    async def walking(self, presence: Presence) -> AsyncIterator[None]:
+    async def running(self, presence: Presence) -> AsyncIterator[None]:
         """Look now, and again and again while this lasts. In the end, it is waited for until nobody looks any more."""
-        await self.look(presence)
+        await self.sweep(presence)
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._walk(presence))
+            group.create_task(self._run(presence))
             try:
                 yield
             finally:
                 self._over.set()
 
-    async def _walk(self, presence: Presence) -> None:
+    async def _run(self, presence: Presence) -> None:
         while not self._over.is_set():
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._every_s):
                     await self._over.wait()
                     return
             try:
-                await self.look(presence)
+                await self.sweep(presence)
             except SeatrialError as error:
-                log("patrol_failed", code=error.code)
+                log("sweep_failed", code=error.code)
             except Exception as error:  # noqa: BLE001 (a fault of ours must not keep it from ever looking again)
-                log_fault("patrol", type(error).__name__, extract_tb(error.__traceback__))
+                log_fault("reaper", type(error).__name__, extract_tb(error.__traceback__))
 
-    async def look(self, presence: Presence) -> None:
+    async def sweep(self, presence: Presence) -> None:
         """Look once, and do what there is to do."""
         survey = await asyncio.to_thread(self._survey, presence)
         self._pass_on_cancels(survey)
@@ -156,3 +159,65 @@ class Patrol:
                 # Somebody else was quicker, or the store is away: the next look tells.
                 if error.code not in LOST | PASSING:
                     log("end_failed", run_id=run.run_id, code=error.code)
+
+
+EVERY_S = 3600.0
+
+_RUNS_AT_ONCE = 100
+_DAY_MS = 24 * 3600 * 1000
+
+
+async def keep_for(store: Store, days: float, every_s: float = EVERY_S) -> NoReturn:
+    """Forget now and then what is older; without end."""
+    while True:
+        try:
+            forgotten = await forget_before(store, round(time.time() * 1000 - days * _DAY_MS))
+        except SeatrialError as error:
+            log("retention", code=error.code)
+        else:
+            if forgotten:
+                log("retention", runs=forgotten)
+        await asyncio.sleep(every_s)
+
+
+async def forget_before(store: Store, ended_at: int) -> int:
+    """Forget the events of runs that ended before a time (in ms); says of how many."""
+    count = 0
+    while run_ids := await asyncio.to_thread(store.ended_before, ended_at, _RUNS_AT_ONCE):
+        for run_id in run_ids:
+            head = await asyncio.to_thread(store.run_head, run_id)
+            await store.forget_events(run_id, head.following)
+        count += len(run_ids)
+    return count
+
+
+PATIENCE_S = 2.0
+"""How long a write may take before the store counts as not ready."""
+KEPT_S = 1.0
+"""How long an answer counts: whoever asks needs no key, and must not be able to keep the store busy."""
+
+
+class Readiness:
+    """Asks the store to write something, one time after another."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._asked: Receipt[None] | None = None
+        self._asked_at = 0.0
+        self._lock = asyncio.Lock()
+
+    async def check(self) -> None:
+        """Raise `SeatrialError` when the store refuses to write, or does not get to it in time."""
+        async with self._lock:
+            if self._asked is None or (self._asked.done and time.monotonic() - self._asked_at > KEPT_S):
+                self._asked = None
+                self._asked = await asyncio.to_thread(self._store.probe)
+                self._asked_at = time.monotonic()
+            asked = self._asked
+        try:
+            async with asyncio.timeout(max(0.0, PATIENCE_S - (time.monotonic() - self._asked_at))):
+                await asked
+        except TimeoutError:
+            raise SeatrialError(
+                "store_unavailable", f"the store did not take a write within {PATIENCE_S:g} s"
+            ) from None

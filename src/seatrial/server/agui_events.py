@@ -79,7 +79,7 @@ class _Media(msgspec.Struct):
     id: str | UnsetType = UNSET
 
 
-def bare(event: _E) -> _E:
+def conformant(event: _E) -> _E:
     """The event, changed in place."""
     keep_sent(event, None)
     event.event_id = event.created_at = event.artifact_id = event.status = UNSET
@@ -103,7 +103,7 @@ def bare(event: _E) -> _E:
         case t.MessagesSnapshot():
             event.thread_id = UNSET
             if event.messages is not UNSET:
-                event.messages = bare_messages(agui.read_messages(event.messages, (), []))
+                event.messages = conformant_messages(agui.read_messages(event.messages, (), []))
         case _:
             event.thread_id = UNSET
             if isinstance(event, t.ToolCallResult) and type(event.content) is list:
@@ -122,7 +122,7 @@ def is_void(event: t.Event) -> bool:
     return isinstance(event, t.ActivityDelta) and not _fits(event.patch, _Patch)
 
 
-def bare_messages(messages: list[agui.Message]) -> list[dict[str, Any]]:
+def conformant_messages(messages: list[agui.Message]) -> list[dict[str, Any]]:
     """Messages as JSON values. They are not changed."""
     values: list[dict[str, Any]] = msgspec.to_builtins(messages)
     for message, value in zip(messages, values, strict=True):

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from seatrial.runs import Case, Run, RunKey
-from seatrial.server.retention import forget_before
+from seatrial.server.maintenance import forget_before
 from seatrial.store import Store, open_store
 from seatrial.store.served import Admission, Ending
 

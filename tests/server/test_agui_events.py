@@ -12,11 +12,11 @@ from strategies.events import events
 from seatrial.events import encode_event
 from seatrial.events import types as t
 from seatrial.events.patch import Patcher
-from seatrial.server.bare import bare, is_void
+from seatrial.server.agui_events import conformant, is_void
 
 
 def written(event: t.Event) -> Any:
-    return msgspec.json.decode(encode_event(bare(event)))
+    return msgspec.json.decode(encode_event(conformant(event)))
 
 
 @given(events())
