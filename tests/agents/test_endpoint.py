@@ -286,6 +286,7 @@ def test_a_connection_that_is_reset_before_an_answer_is_lost() -> None:
         pytest.param((b"HTTP/1.1 200 OK\r\n", b"A: b\r\n" * 99), id="headers"),
         pytest.param((chunked(b"x")[:-2] + b"A: ", b"x" * 999), id="a trailer"),
         pytest.param((chunked(b"x")[:-2], b"A: b\r\n" * 99), id="trailers"),
+        pytest.param((b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 99), id="interim responses"),
     ],
 )
 def test_headers_without_an_end_are_cut_off(endless: tuple[bytes, bytes]) -> None:
@@ -299,15 +300,8 @@ def test_headers_without_an_end_are_cut_off(endless: tuple[bytes, bytes]) -> Non
     assert peak < 8 * 2**20
 
 
-@pytest.mark.parametrize(
-    "endless",
-    [
-        pytest.param((b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 99), id="interim answers"),
-        pytest.param((HEAD + b"Transfer-Encoding: chunked\r\n\r\n1;", b"x" * 999), id="a chunk's extension"),
-    ],
-)
-def test_what_never_comes_to_a_body_takes_no_memory_until_the_deadline(endless: tuple[bytes, bytes]) -> None:
-    begun, more = endless
+def test_what_never_comes_to_a_body_takes_no_memory_until_the_deadline() -> None:
+    begun, more = HEAD + b"Transfer-Encoding: chunked\r\n\r\n1;", b"x" * 999
 
     async def play() -> int:
         async with Agent(begun, *[more] * 20_000).at() as url, an_endpoint(url) as endpoint:
@@ -396,7 +390,7 @@ def test_an_answer_is_decompressed_wherever_it_is_cut(encoding: bytes, data: byt
         (b"gzip", PACKED[:-9], "broke off"),
         (b"gzip", b"not packed", "cannot be decompressed"),
         (b"deflate", zlib.compress(BODY)[:-1] + b"x", "cannot be decompressed"),
-        (b"br", BODY, "not asked for: 'br'"),
+        (b"br", BODY, "not asked for: br"),
         (b"gzip, gzip", BODY, "not asked for"),
     ],
     ids=["cut short", "not packed", "wrong sum", "unknown", "twice"],

@@ -284,6 +284,19 @@ def test_no_part_of_a_secret_stays_where_a_fault_was_cut(kept: int) -> None:
     assert (redacted.message, redacted.detail) == (filling, filling)
 
 
+def test_no_part_of_a_secret_stays_where_a_message_quotes_a_part() -> None:
+    secret = "Sk-Live-" + string.ascii_letters
+    redaction = Redaction(Secrets({"KEY": secret}))
+    body = wire.encode({"role": "assistant", "content": "ok", secret: {"a": [{"b": {}}]}})
+    reading = formats.read(wire.encode({"output_messages": [wire.decode(body)]}))
+    assert secret[:40] in repr(reading.notes)
+    reply = Reply(body=body, reading=reading, fault=Fault("agent_bad_response", f"got `{secret[:40]}`, `{secret}`"))
+    clean = redaction.reply(reply)
+    assert clean.fault is not None
+    assert clean.fault.message == "got `${KEY}`, `${KEY}`"
+    assert secret[:12] not in repr(clean)
+
+
 def test_a_fault_that_was_not_cut_loses_nothing() -> None:
     fault = Fault("agent_unreachable", "no connection to the agent", detail="the agent")
     assert Redaction(Secrets({"KEY": "agent-123"})).fault(fault) == fault

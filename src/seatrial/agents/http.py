@@ -156,7 +156,8 @@ class HttpAgent:
 def _not_a_response(error: SeatrialError, answer: Answer) -> str:
     if not answer.body.strip():
         return "the answer is empty"
-    kind = f" ({answer.content_type})" if answer.content_type != "application/json" else ""
+    # Others are not shown: a server may put anything there, the agent's credential too.
+    kind = f" ({answer.content_type})" if answer.content_type in _USUAL_TYPES else ""
     return f"the answer{kind} is not an agent response: {error.message}"
 
 
@@ -211,6 +212,8 @@ def _unreached(body: bytes) -> str | None:
     return f"the agent does not reach the tool proxy: {why[:200]}"
 
 
+_USUAL_TYPES = ("text/html", "text/plain", "text/event-stream", "application/xml", "text/xml", "application/x-ndjson")
+"""Types of other things than an agent response, which say what came instead."""
 _TOP = msgspec.json.Decoder(_Top)
 _KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _CONNECTIVITY = msgspec.json.Decoder(_Connectivity)

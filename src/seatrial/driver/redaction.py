@@ -164,10 +164,13 @@ class Redaction:
         return redacted_verdicts, msgspec.structs.replace(grade, reasons=reasons)
 
     def _perhaps_cut(self, text: str) -> str:
-        """Text without secrets, nor parts of one where it is long enough to have been cut."""
-        if self._secrets is None or len(text) < MAX_DETAIL:
-            return self.text(text)
-        return self._secrets.redact_cut(text)
+        """Text without secrets, nor parts of one that was cut, or with which it was cut."""
+        if self._secrets is None:
+            return text
+        if len(text) >= MAX_DETAIL:
+            text = self._secrets.redact_cut(text)
+        # Messages quote the first characters of keys, names and types.
+        return self._secrets.redact_beginnings(text)
 
     def _in_pieces(self, reply: Reply) -> bool:
         """Whether a body that has no secret whole any more may have one in pieces, which reading it puts together."""
@@ -182,6 +185,9 @@ class Redaction:
         return self._reading(again) is not again
 
     def _reading(self, reading: Reading) -> Reading:
+        for index, note in enumerate(reading.notes):
+            if (message := self._perhaps_cut(note.message)) != note.message:
+                reading.notes[index] = msgspec.structs.replace(note, message=message)
         written = wire.encode(reading)
         redacted = self.document(written)
         if redacted == written:

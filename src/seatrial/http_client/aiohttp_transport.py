@@ -9,12 +9,14 @@ import socket
 import ssl
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, Self, TypeAlias
+from functools import partial
+from typing import Any, Self, TypeAlias, cast
 
 import aiohttp
 import yarl
 from aiohttp.client_proto import ResponseHandler
 
+from seatrial.http_client.paced_handler import MAX_INTERIM, PacedHandler
 from seatrial.http_client.transport import HttpRequest, HttpResponse
 from seatrial.http_client.transport_error import TransportError
 
@@ -160,34 +162,50 @@ class AiohttpTransport:
             case TimeoutError():
                 return TransportError("unreachable", f"no connection to {server} within {self._timeout.connect:g} s")
             case aiohttp.ClientResponseError():
-                return self._not_http(error.message)
+                return self._not_http(error)
             case aiohttp.ServerDisconnectedError(message=str()) if not begun:
                 return TransportError("lost", f"the connection was closed before {server} answered")
             case aiohttp.ServerDisconnectedError():
                 return TransportError(
                     "cut_off", f"{server}'s answer broke off"
                 )  # in its head, of which there is a part
+            case aiohttp.ClientPayloadError():
+                detail = "the body is shorter than its head says, or its last chunk is missing"
+                return TransportError("cut_off", f"{server}'s answer broke off", detail)
             case _ if not begun:
                 return TransportError("lost", f"the connection was reset before {server} answered", _reason(error))
             case _:
                 return TransportError("cut_off", f"{server}'s answer broke off", _reason(error))
 
-    def _not_http(self, detail: str) -> TransportError:
-        return TransportError("malformed", f"{self._server}'s answer is not HTTP", detail)
+    def _not_http(self, error: BaseException | None) -> TransportError:
+        return TransportError("malformed", f"{self._server}'s answer is not HTTP", _what_is_broken(error))
 
 
 def is_public(address: IpAddress) -> bool:
-    """Whether an address belongs to the public internet, also when it is wrapped in an IPv6 one."""
-    if isinstance(address, ipaddress.IPv6Address):
-        inner = address.ipv4_mapped or address.sixtofour or (address.teredo and address.teredo[1])
-        if inner is None and address in _NAT64:
-            inner = ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
-        if inner is not None:
-            return is_public(inner)
-    return address.is_global and not address.is_multicast
+    """Whether an address belongs to the public internet, as do all addresses that are wrapped in it."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address.is_global and not address.is_multicast and not _is_in(address, _RESERVED_IPV4)
+    if address.ipv4_mapped is not None:
+        return is_public(address.ipv4_mapped)
+    if address in _NAT64:
+        return is_public(ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF))
+    if address.sixtofour is not None:
+        return is_public(address.sixtofour)
+    if address.teredo is not None:
+        return all(map(is_public, address.teredo))
+    # Python's own table differs between its versions, and has site-local addresses and others as global.
+    return address in _GLOBAL_UNICAST and not _is_in(address, _RESERVED_IPV6)
+
+
+def _is_in(address: IpAddress, networks: tuple[str, ...]) -> bool:
+    return any(address in ipaddress.ip_network(network) for network in networks)
 
 
 class _Connector(aiohttp.TCPConnector):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._factory = cast("partial[ResponseHandler]", partial(PacedHandler, loop=self._loop))
+
     async def connect(self, req: aiohttp.ClientRequest, traces: Any, timeout: aiohttp.ClientTimeout) -> Any:
         """A connection on which nothing has arrived that nobody asked for: aiohttp would take it for the response to
         the next request, and one run would get the answer of another.
@@ -218,7 +236,9 @@ def _public_socket(info: Any) -> socket.socket:
     return socket.socket(family, kind, protocol)
 
 
-def _watch(response: aiohttp.ClientResponse, failure: Callable[[str], TransportError]) -> Callable[[], None]:
+def _watch(
+    response: aiohttp.ClientResponse, failure: Callable[[BaseException | None], TransportError]
+) -> Callable[[], None]:
     """Tell the reader of a body when its framing is broken: aiohttp closes the connection and lets the reader wait."""
     protocol = None if response.connection is None else response.connection.protocol
     closed = None if protocol is None else protocol.closed
@@ -229,8 +249,7 @@ def _watch(response: aiohttp.ClientResponse, failure: Callable[[str], TransportE
         closed.exception()
         content = response.content
         if not content.is_eof() and content.exception() is None:
-            cause = protocol.exception()
-            content.set_exception(failure("" if cause is None else str(getattr(cause, "message", cause))))
+            content.set_exception(failure(protocol.exception()))
 
     def stop_watching() -> None:
         closed.remove_done_callback(on_closed)
@@ -239,8 +258,34 @@ def _watch(response: aiohttp.ClientResponse, failure: Callable[[str], TransportE
     return stop_watching
 
 
+def _what_is_broken(error: BaseException | None) -> str | None:
+    """What a parser found wrong, in words of ours: its own quote what the server sent, which may be a secret."""
+    said = str(getattr(error, "message", "")).partition("\n")[0].lower()
+    return next((words for sign, words in _BROKEN.items() if sign in said), None)
+
+
 def _reason(error: BaseException | None) -> str | None:
     return None if error is None else f"{type(error).__name__}: {error}"
 
 
+_BROKEN = {
+    "interim responses": f"there are more than {MAX_INTERIM:,} interim responses (status 1xx)",
+    "more than": "its head is too large: a line of more than 8,190 bytes, or more than 128 headers",
+    "too many": "its head is too large: a line of more than 8,190 bytes, or more than 128 headers",
+    "chunk": "the chunk size or the end of a chunk is wrong",
+    "content-length": "its `Content-Length` is wrong",
+    "transfer-encoding": "its `Transfer-Encoding` is wrong",
+    "header": "a header is wrong",
+    "status": "the status line is wrong",
+    "http/": "the status line is wrong",
+}
+
+
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+"""As public as the address at its end; the prefix for local networks, 64:ff9b:1::/48, is not."""
+_GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
+"""All that is given out to networks; the rest is local, given up or not used."""
+_RESERVED_IPV4 = ("192.0.0.0/24", "192.88.99.0/24")
+"""For protocols, and for relays of 6to4."""
+_RESERVED_IPV6 = ("2001::/23", "2001:db8::/32", "3fff::/20")
+"""For protocols, and for documentation."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol, Self
 
@@ -58,6 +59,10 @@ class HttpResponse:
         decompressor = self._decompressor
         if decompressor is None:
             return await self._read()
+        if part := decompressor.next_piece():
+            # A little that was received may become a lot: others have their turn before each piece of it.
+            await asyncio.sleep(0)
+            return part
         while not (part := decompressor.next_piece()):
             received = await self._read()
             if not received:

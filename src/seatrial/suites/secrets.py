@@ -18,6 +18,8 @@ MIN_BASE64_LENGTH = 8
 """The same for what can be told of a value that is somewhere in Base64: shorter text occurs by chance."""
 MIN_PATH_LENGTH = 8
 """The same for the path of an address that a variable holds whole: `chat` or `agent` alone is a word."""
+MIN_BEGINNING = 12
+"""How many of its first characters give a value away: addresses and kinds of keys begin alike."""
 JSON_IN_JSON = 3
 """How deep a value is looked for in JSON that is text in JSON, as the arguments of a tool call in an event are."""
 
@@ -60,6 +62,19 @@ class Secrets:
             text = text[:-begun]
         return text[ended:] if ended >= MIN_SECRET_LENGTH else text
 
+    def redact_beginnings(self, text: str) -> str:
+        """The same for a text of ours that quotes the first characters of something: not those of a value either."""
+        text = self.redact(text)
+        for form, name in self._names.items():
+            beginning = form[:MIN_BEGINNING]
+            if len(form) <= MIN_BEGINNING or beginning not in text:
+                continue
+            parts = text.split(beginning)
+            for index, part in enumerate(parts[1:], 1):
+                parts[index] = _without_common_beginning(part, form[MIN_BEGINNING:])
+            text = f"${{{name}}}".join(parts)
+        return text
+
     def name_of(self, value: str) -> str | None:
         """What the secret is called that this is, whole."""
         return self._names.get(value)
@@ -81,6 +96,11 @@ def _overlap(first: str, second: str) -> int:
             return len(first) - start
         start += 1
     return 0
+
+
+def _without_common_beginning(text: str, other: str) -> str:
+    end = next((place for place, (one, two) in enumerate(zip(text, other, strict=False)) if one != two), None)
+    return text[min(len(text), len(other)) if end is None else end :]
 
 
 def secrets_of(config: object, variables: Mapping[str, str]) -> Secrets:
