@@ -31,12 +31,15 @@ def number_of(run_id: str) -> sa.ScalarSelect[int]:
 
 
 @pytest.fixture
-def five(filled: Store) -> Store:
+def five(filled: Store, request: pytest.FixtureRequest) -> Store:
     """Five runs that passed, each with all its parts."""
     for index in range(5):
         run = records.run(index, run_id=f"run-{index}", body=f"{index} {LONG}".encode())
         run.reading = records.reading("Refund", f"Done {index}. {LONG}")
         run.steps = [Step(0, "look", {}), Step(1, "refund", {})]
+        if "earlier version" not in request.node.name:
+            assert run.grade is not None
+            run.grade.verdicts = len(run.verdicts)
         filled.record_run(run, events=[b'{"type":"CUSTOM","name":"%d"}' % index] * 200, first=0).wait()
     return filled
 
@@ -60,6 +63,12 @@ PARTS: dict[str, Callable[[], sa.Executable]] = {
     ),
     "a verdict of another shape": lambda: (
         sa.update(schema.verdicts).where(schema.verdicts.c.run == number_of("run-2")).values(data=b"[1, 2]")
+    ),
+    "a verdict that is missing": lambda: sa.delete(schema.verdicts).where(
+        schema.verdicts.c.run == number_of("run-2"), schema.verdicts.c.position == 0
+    ),
+    "verdicts that are missing, of an earlier version": lambda: sa.delete(schema.verdicts).where(
+        schema.verdicts.c.run == number_of("run-2")
     ),
     "an attempt that is no JSON": lambda: (
         sa.update(schema.attempts).where(schema.attempts.c.run == number_of("run-2")).values(data=b'{"number": ')

@@ -102,7 +102,8 @@ def grade_run(
 def conclude(verdicts: Sequence[Verdict], threshold: float | None = None) -> Grade:
     """What the verdicts on a run come to."""
     weighted = weighted_score(verdicts)
-    grade = Grade(judgement="passed", score=None if weighted is None else weighted.value, threshold=threshold)
+    score = None if weighted is None else weighted.value
+    grade = Grade(judgement="passed", score=score, threshold=threshold, verdicts=len(verdicts))
     if threshold is None and _all_pass(verdicts):
         return grade
     required = [verdict for verdict in verdicts if verdict.required]
@@ -173,15 +174,19 @@ async def _graded_later(
 def _ungraded(subject: Subject) -> Graded:
     if subject.run.status != "completed":
         return _without_answer(subject, (), None)
-    return [], Grade(judgement="skipped", reasons=["not graded, as it was asked for"])
+    return [], Grade(judgement="skipped", reasons=["not graded, as it was asked for"], verdicts=0)
 
 
 def _without_answer(subject: Subject, graders: Sequence[Prepared], threshold: float | None) -> Graded:
     run = subject.run
     fault = run.fault
     why = f"the run is {run.status}" if fault is None else f"{fault.error_class}: {fault.message}"
+    grade = Grade(judgement="errored", threshold=threshold, verdicts=len(graders))
     if run.status == "failed":
-        verdicts = [grader.unjudged("failed", f"the run failed, {why}") for grader in graders]
-        return verdicts, Grade(judgement="failed", score=0.0, threshold=threshold, reasons=[f"the run failed, {why}"])
-    verdicts = [grader.unjudged("skipped", f"there is no answer to grade, {why}") for grader in graders]
-    return verdicts, Grade(judgement="errored", threshold=threshold, reasons=[f"there is no answer to grade, {why}"])
+        grade.judgement, grade.score, reason = "failed", 0.0, f"the run failed, {why}"
+        verdicts = [grader.unjudged("failed", reason) for grader in graders]
+    else:
+        reason = f"there is no answer to grade, {why}"
+        verdicts = [grader.unjudged("skipped", reason) for grader in graders]
+    grade.reasons = [reason]
+    return verdicts, grade

@@ -53,4 +53,6 @@ class Grade(msgspec.Struct, omit_defaults=True, kw_only=True):
     """The score that was to be reached; None when only the required graders decide."""
     code: str = ""
     """Why it errored, where graders are why: the code of the first verdict that is missing."""
+    verdicts: int | None = None
+    """How many verdicts it was made of, so that a lost one is noticed; None in records of earlier versions."""
     reasons: list[str] = []

@@ -300,7 +300,7 @@ def _run(row: sa.Row[Any], documents: _Documents, parts: dict[str, list[bytes]])
     with _part("data"):
         data = wire.decode(row.data, rows.RUN_DATA)
     with _part("grade"):
-        grade = wire.decode(row.grade, rows.GRADE) if row.grade is not None else None
+        grade = _grade(row, parts["verdicts"])
     noted = _decoded(parts["notes"], rows.NOTE, "note")
     reading = None
     with _part("reading"):
@@ -327,6 +327,17 @@ def _run(row: sa.Row[Any], documents: _Documents, parts: dict[str, list[bytes]])
         duration_ms=row.duration_ms,
         metadata=data.metadata,
     )
+
+
+def _grade(row: sa.Row[Any], verdicts: list[bytes]) -> Grade | None:
+    """The grade of a run, which counts only with all the verdicts that it was made of."""
+    grade = None if row.grade is None else wire.decode(row.grade, rows.GRADE)
+    if grade is not None:
+        # Earlier versions did not count them, but nothing passes without one.
+        count = grade.verdicts
+        if len(verdicts) != count if count is not None else grade.judgement == "passed" and not verdicts:
+            raise SeatrialError("damaged", f"it has {len(verdicts)} of {count or 'its'} verdicts")
+    return grade
 
 
 class _Documents:
@@ -450,7 +461,7 @@ def _record(connection: sa.Connection, row: sa.Row[Any]) -> RunRecord:
         summary=_summary(row),
         fault=data.fault,
         completeness=data.completeness,
-        grade=wire.decode(row.grade, rows.GRADE) if row.grade is not None else None,
+        grade=_grade(row, parts["verdicts"]),
         verdicts=_decoded(parts["verdicts"], rows.VERDICT, "verdict"),
         attempts=_decoded(parts["attempts"], rows.ATTEMPT, "attempt"),
         metadata=data.metadata,
