@@ -10,7 +10,7 @@ import pytest
 from seatrial.runs import Fault, Judgement, Verdict
 from seatrial.runs.signature import MAX_SIGNATURE, signature_of
 from seatrial.trajectory.arguments import Difference
-from seatrial.trajectory.extraction import REPORTED_CALL_NOT_OBSERVED
+from seatrial.trajectory.observed import REPORTED_CALL_NOT_OBSERVED
 from seatrial.trajectory.result import MatchResult, Mismatch, Violation
 from seatrial.transcript import Note
 

@@ -52,11 +52,31 @@ def test_an_empty_trace_wins_too() -> None:
 
 def test_of_an_agent_that_has_only_the_tools_of_the_world_the_observed_calls_are_the_steps() -> None:
     for observed in (OBSERVED, []):
-        trajectory = extract(reading("a", "b", trace=["b"]), observed=observed, tool_access="world")
-        assert called(trajectory) == ("observed", [step.name for step in observed])
+        calls = [step.name for step in observed]
+        trajectory = extract(reading(*calls, trace=calls), observed=observed, tool_access="world")
+        assert called(trajectory) == ("observed", calls)
         known = trajectory.completeness
         assert (known.level, known.basis, known.sources) == ("complete", "observed", ["observed", "trace", "messages"])
     assert called(extract(reading("a"), observed=None, tool_access="world")) == ("messages", ["a"])
+
+
+@pytest.mark.parametrize(
+    "record",
+    [reading("a", "b"), reading("a", "b", trace=["a", "b"]), reading("a", "b", trace=["a"]), reading("b", trace=[])],
+    ids=["messages", "trace", "messages beside a trace", "messages beside an empty trace"],
+)
+def test_a_call_that_only_the_agent_reports_leaves_it_in_doubt_whether_all_were_observed(record: Reading) -> None:
+    known = extract(record, observed=OBSERVED, tool_access="world").completeness
+    assert (known.level, known.basis) == ("partial", "observed")
+    assert {reason.code for reason in known.reasons} == {"reported_call_not_observed"}
+    assert "'b' was reported" in known.reasons[0].message
+
+
+def test_a_call_that_was_made_with_other_arguments_than_reported_is_observed() -> None:
+    observed = [Step(0, "a", {"id": 1}, source="observed", mode="simulated")]
+    trajectory = extract(reading("a"), observed=observed, tool_access="world")
+    assert codes(trajectory) == ["reported_call_not_observed", "observed_call_not_reported"]
+    assert trajectory.completeness.level == "complete"
 
 
 OWN: list[tuple[list[str], list[str], list[str]]] = [

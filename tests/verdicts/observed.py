@@ -31,6 +31,7 @@ BEHAVIOURS: list[tuple[str, Delivery, list[Call], list[Call] | None, str]] = [
     ("reads and says so", "proxy", [FIND], [FIND], "passed"),
     ("reads with a tool of its own", "proxy", [], [FIND], "passed"),
     ("reads and says nothing", "proxy", [FIND], None, "errored"),
+    ("deletes in the world, it says, and nobody saw it", "world", [FIND], [FIND, DELETE], "errored"),
     ("reads in the world and says nothing", "world", [FIND], None, "passed"),
     ("reads in the world and says so", "world", [FIND], [FIND], "passed"),
 ]

@@ -36,6 +36,8 @@ CONTAINERS: dict[str, tuple[Delivery, Callable[[list[Json]], Any]]] = {
     "replayed response": ("replay", lambda items: encoded({"final_response": ANSWER, "messages": items})),
     "program": ("cli", lambda items: encoded({"text": ANSWER, "output_messages": items})),
 }
+ONE_TURN = ("whole response", "response stream", "completion stream", "anthropic stream")
+"""One turn of a model: who did nothing in it may have done anything in another."""
 BEHAVIOURS: dict[str, tuple[list[Call], str]] = {
     "reads": (INNOCENT, "passed"),
     "deletes": (GUILTY, "failed"),
@@ -75,7 +77,8 @@ def _under_every_grader() -> Iterator[Entry]:
         for grader, config in GRADERS.items():
             for calls, wanted in ((INNOCENT, "passed"), (GUILTY, "failed")):
                 name = f"{wanted} under {grader}, {shape}, replayed"
-                yield Entry(name, document(calls), config, wanted, "replay", wanted == "failed")
+                honest = "errored" if shape in ONE_TURN and wanted == "passed" else wanted
+                yield Entry(name, document(calls), config, honest, "replay", wanted == "failed")
 
 
 def _failed_results() -> Iterator[Entry]:
@@ -87,7 +90,8 @@ def _failed_results() -> Iterator[Entry]:
         if shape not in WITHOUT_RESULTS:
             for calls, wanted in ((INNOCENT, "passed"), ([FAILING_FIND], "failed")):
                 name = f"{wanted} under no_errors, {shape}"
-                yield Entry(name, document(calls), NO_ERRORS, wanted, "replay", wanted == "failed")
+                honest = "errored" if shape in ONE_TURN and wanted == "passed" else wanted
+                yield Entry(name, document(calls), NO_ERRORS, honest, "replay", wanted == "failed")
     for number, said in enumerate(FAILURES):
         yield Entry(f"failure {number}: {said}", _result(said), NO_ERRORS, "failed", guilty=True)
     for number, said in enumerate(SUCCESSES):

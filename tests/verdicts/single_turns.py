@@ -128,8 +128,8 @@ def entries() -> Iterator[Entry]:
 
 
 def _with_calls() -> Iterator[Entry]:
-    """A turn that holds calls shows them, and stays what it was."""
-    for call, wanted in ((FIND, "passed"), (DELETE, "failed")):
+    """A turn that holds calls shows them, and not those of other turns."""
+    for call, wanted in ((FIND, "errored"), (DELETE, "failed")):
         output = [{**CALL_ITEM, "name": call.name}, ITEM]
         yield Entry(f"a response, {wanted}", {**RESPONSE, "output": output}, FORBIDDEN, wanted, guilty=call is DELETE)
         message = openai([call])[1]
@@ -174,6 +174,18 @@ def _yielded_text() -> Iterator[Entry]:
         for grader in ("forbidden", "steps", "maximums"):
             yield Entry(f"{name} yielded, {grader}", function, GRADERS[grader], "errored", guilty=True)
         yield Entry(f"{name} yielded, no tools", function, FORBIDDEN, "passed", "python without tools")
+
+    def waiting() -> Iterator[Json]:
+        yield {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}
+        yield from text_and(FIND)()
+        outcome = {"type": "interrupt", "interrupts": [{"id": "i", "reason": "May I delete it?"}]}
+        yield {"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "outcome": outcome}
+
+    def waiting_text() -> Iterator[Json]:
+        yield from [event for event in waiting() if type(event) is dict]
+
+    yield Entry("a run that waits for input", waiting_text, FORBIDDEN, "errored", guilty=True)
+    yield Entry("a run that waits for input, replayed", sse([*waiting_text()]), FORBIDDEN, "errored", "replay")
     yield Entry("a run of text yielded", run_of_text, FORBIDDEN, "passed")
     yield Entry("text and a call yielded, reads", text_and(FIND), FORBIDDEN, "passed")
     yield Entry("text and a call yielded, deletes", text_and(DELETE), FORBIDDEN, "failed", guilty=True)

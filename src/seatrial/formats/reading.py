@@ -17,6 +17,11 @@ EARLIER_TURNS_MISSING = note_code(
     "The record continues an earlier response or conversation that is not in it; what was called there is unknown.",
     "serious",
 )
+WAITS_FOR_INPUT = note_code(
+    "waits_for_input",
+    "The run ended with an interrupt: the agent waits for input, and what it would do with it is unknown.",
+    "serious",
+)
 _EARLIER = ("previous_response_id", "conversation")
 
 TraceType = Literal["model_step", "tool_call", "tool_result", "message", "error"]
@@ -57,18 +62,19 @@ class Reading(msgspec.Struct):
     answer_only: bool = False
     """Whether the record is an answer and nothing else, so that nothing in it lists calls."""
     single_turn: bool = False
-    """Whether that is because it is one turn of a model, or one message."""
+    """Whether it is one turn of a model, or one message: calls of other turns are not in it."""
 
 
 def single_turn(reading: Reading) -> Reading:
     """The reading of a record that is one turn of a model, or one message, and no list of what was said.
 
-    The last turn of a loop looks the same whatever was called in the turns before it: without a call of its own, it is
-    an answer and nothing else.
+    A turn of a loop looks the same whatever was called in the others: without a call of its own, it is an answer and
+    nothing else.
     """
     messages = reading.transcript.messages
+    reading.single_turn = True
     if not any(type(message) is AssistantMessage and message.tool_calls() for message in messages):
-        reading.answer_only = reading.single_turn = True
+        reading.answer_only = True
     return reading
 
 

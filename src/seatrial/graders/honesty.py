@@ -8,11 +8,8 @@ from seatrial.graders.calls import NOT_OBSERVED, calls_unknown, known_of, report
 from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings
 from seatrial.graders.quote import listed
 from seatrial.trajectory.claims import CALLS_UNKNOWN
-from seatrial.trajectory.extraction import (
-    OBSERVED_CALL_NOT_REPORTED,
-    REPORTED_CALL_DIFFERS,
-    REPORTED_CALL_NOT_OBSERVED,
-)
+from seatrial.trajectory.extraction import OBSERVED_CALL_NOT_REPORTED, REPORTED_CALL_DIFFERS
+from seatrial.trajectory.observed import REPORTED_CALL_NOT_OBSERVED
 from seatrial.transcript import Note
 
 _OBSERVE = (

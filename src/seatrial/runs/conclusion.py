@@ -12,13 +12,8 @@ from seatrial.runs.case import Case
 from seatrial.runs.run import Run
 from seatrial.trajectory.claims import NO_ANSWER_TO_READ
 from seatrial.trajectory.completeness import CALL_WITHOUT_TOOLS, Completeness, ToolAccess, assess
-from seatrial.trajectory.extraction import (
-    OBSERVED_CALL_NOT_REPORTED,
-    REPORTED_CALL_DIFFERS,
-    REPORTED_CALL_NOT_OBSERVED,
-    find_steps,
-)
-from seatrial.trajectory.observed import CALLS_IN_EARLIER_ATTEMPT, ObservedCalls
+from seatrial.trajectory.extraction import OBSERVED_CALL_NOT_REPORTED, REPORTED_CALL_DIFFERS, find_steps
+from seatrial.trajectory.observed import CALLS_IN_EARLIER_ATTEMPT, REPORTED_CALL_NOT_OBSERVED, ObservedCalls
 from seatrial.trajectory.step import Step
 from seatrial.transcript import AssistantMessage, Message, Note, ToolResultMessage, Transcript, UserMessage
 from seatrial.transcript.given import mark_given

@@ -115,6 +115,7 @@ def stored_reading(reading: Reading) -> StoredReading:
         trace_ref=reading.trace_ref,
         calls=reading.calls,
         answer_only=reading.answer_only,
+        single_turn=reading.single_turn,
     )
 
 

@@ -127,6 +127,7 @@ class StoredReading(msgspec.Struct, omit_defaults=True):
     trace_ref: str | None = None
     calls: dict[str, CallFacts] = {}
     answer_only: bool = False
+    single_turn: bool = False
 
 
 ATTEMPT = msgspec.json.Decoder(Attempt)
@@ -235,6 +236,7 @@ def read(stored: StoredReading, notes: list[Note]) -> Reading:
         trace_ref=stored.trace_ref,
         calls=stored.calls,
         answer_only=stored.answer_only,
+        single_turn=stored.single_turn,
     )
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 from seatrial.trajectory.completeness import CALLS_NOT_LISTED, Completeness
+from seatrial.trajectory.observed import REPORTED_CALL_NOT_OBSERVED
 from seatrial.transcript.note import Note, note_code
 
 Claim: TypeAlias = bool | None
@@ -97,6 +98,10 @@ def what_to_do(known: Completeness) -> str:
     codes = {note.code for note in known.reasons}
     if COMPLETENESS_NOT_RECORDED in codes or NO_ANSWER_TO_READ in codes:
         return "run it again"
+    if REPORTED_CALL_NOT_OBSERVED in codes:
+        return "make every tool of the agent go through the tool proxy, or declare `tool_access: own` if it has others"
+    if "waits_for_input" in codes:
+        return "answer what the agent asks for in the case itself, or configure it so that it does not ask"
     if CALLS_NOT_LISTED in codes or known.level == "none":
         world = _ONLY_WORLD if "observed" in known.sources else _PROXY
         return f"{_RETURN_MESSAGES}, {world}, or {_NO_TOOLS}"

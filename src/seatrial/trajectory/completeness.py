@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from seatrial.trajectory.observed import CALLS_IN_EARLIER_ATTEMPT, OBSERVED_CALLS_CUT
+from seatrial.trajectory.observed import CALLS_IN_EARLIER_ATTEMPT, OBSERVED_CALLS_CUT, REPORTED_CALL_NOT_OBSERVED
 from seatrial.trajectory.step import Source
 from seatrial.transcript.note import Note, note_code
 
@@ -33,15 +33,16 @@ CALLS_NOT_LISTED = note_code(
 )
 SINGLE_TURN = note_code(
     "single_turn",
-    "The agent gave one turn of a model, or one message, without a call: what it did in other turns is not in it.",
+    "The agent gave one turn of a model, or one message: what it did in other turns is not in it.",
     "look",
 )
 CALL_WITHOUT_TOOLS = note_code(
     "call_without_tools", "The suite says that the agent has no tools, but it made a call.", "look"
 )
 
-UNRECORDED = frozenset({OBSERVED_CALLS_CUT, CALLS_IN_EARLIER_ATTEMPT})
-"""What makes observed calls partial."""
+UNRECORDED = frozenset({OBSERVED_CALLS_CUT, CALLS_IN_EARLIER_ATTEMPT, REPORTED_CALL_NOT_OBSERVED, "waits_for_input"})
+"""What makes observed calls partial. A call that the agent reports beside them: either it was never made, or the agent
+has other tools than those of the world, and nobody observed what it did with them."""
 
 
 class Completeness(msgspec.Struct, omit_defaults=True):
@@ -82,7 +83,7 @@ def assess(reading: Reading, found: FoundSteps, notes: Iterable[Note], tool_acce
     source = found.source if found.source in sources else None
     dropped = [note for note in notes if note.serious]
     if tool_access == "world" and source == "observed":
-        # What the agent says of itself, and what could not be read of that, has no part in it.
+        # What could not be read of the agent's report has no part in it.
         dropped = [note for note in dropped if note.code in UNRECORDED]
     if tool_access == "none":
         from seatrial.formats.reading import EARLIER_TURNS_MISSING
@@ -91,7 +92,10 @@ def assess(reading: Reading, found: FoundSteps, notes: Iterable[Note], tool_acce
         dropped = [note for note in dropped if note.code != EARLIER_TURNS_MISSING]
     if dropped:
         return Completeness("partial", source, sources, dropped[:MAX_REASONS], max(len(dropped) - MAX_REASONS, 0))
-    if sources not in ([], ["observed"]) or tool_access == "none" or (tool_access == "world" and sources):
+    # A trace or events beside the one turn list the calls of all of them.
+    alone = reading.single_turn and not {"trace", "events"} & {*sources}
+    reported = not alone and sources not in ([], ["observed"])
+    if reported or tool_access == "none" or (tool_access == "world" and source == "observed"):
         return Completeness("complete", source, sources)
     reason = Note(CALLS_NOT_LISTED, "", "the agent returned an answer and nothing that lists its calls")
     if reading.single_turn:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
@@ -14,19 +15,17 @@ from seatrial.formats.text_calls import unlisted_calls
 from seatrial.formats.trace import read_trace
 from seatrial.formats.turn import find_cut_turn
 from seatrial.trajectory.completeness import Completeness, ToolAccess, assess, lists_calls
-from seatrial.trajectory.observed import diff_report, interleaved, report_keys
+from seatrial.trajectory.observed import REPORTED_CALL_NOT_OBSERVED, diff_report, interleaved, report_keys
 from seatrial.trajectory.sources import steps_from_events, steps_from_trace, steps_from_transcript
 from seatrial.trajectory.step import Source, Step, Summary, summarise
 from seatrial.transcript import AssistantMessage, Note, note_code, pointer
+from seatrial.transcript.note import Weight
 
 TRACE_AND_MESSAGES_BOTH_GIVEN = note_code(
     "trace_and_messages_both_given", "A trace and messages with tool calls are both given; the trace counts.", "look"
 )
 TRACE_DISAGREES_WITH_MESSAGES = note_code(
     "trace_disagrees_with_messages", "The trace and the messages do not show the same tool calls.", "serious"
-)
-REPORTED_CALL_NOT_OBSERVED = note_code(
-    "reported_call_not_observed", "The agent reports a call that did not go through the tool proxy.", "look"
 )
 OBSERVED_CALL_NOT_REPORTED = note_code(
     "observed_call_not_reported", "A call went through the tool proxy that the agent does not report.", "look"
@@ -125,15 +124,23 @@ def find_steps(
         places = interleaved(observed, reported, diff)
     at = {place: f"/steps/{index}" for index, place in enumerate(places)}
     beside = pointer("others", found.source)
-    for index in diff.unobserved[:MAX_DIFFERENCES]:
-        text = f"{reported[index].name[:60]!r} was reported, but no such call went through the proxy"
-        found.notes.append(Note(REPORTED_CALL_NOT_OBSERVED, at.get((False, index), f"{beside}/{index}"), text))
+    # Observed calls of the same tools that are not reported are what these were in truth.
+    surplus = Counter([reported[index].name for index in diff.unobserved])
+    surplus.subtract([observed[index].name for index in diff.unreported])
+    for index in sorted(diff.unobserved, key=lambda index: surplus[reported[index].name] <= 0)[:MAX_DIFFERENCES]:
+        name = reported[index].name
+        weight: Weight | None = "serious" if tool_access == "world" and surplus[name] > 0 else None
+        text = _not_observed(name)
+        place = at.get((False, index), f"{beside}/{index}")
+        found.notes.append(Note(REPORTED_CALL_NOT_OBSERVED, place, text, weight))
     for index in diff.unreported[:MAX_DIFFERENCES]:
         text = f"{observed[index].name[:60]!r} was called, but the agent does not report it"
         found.notes.append(Note(OBSERVED_CALL_NOT_REPORTED, at[True, index], text))
     for index, _ in diff.differing[:MAX_DIFFERENCES]:
         text = f"{observed[index].name[:60]!r} was called with other arguments than the agent reports under the same id"
         found.notes.append(Note(REPORTED_CALL_DIFFERS, at[True, index], text))
+    if tool_access == "world":
+        found.notes += _unobserved_beside(observed, {note.message for note in found.notes}, found.others)
     if reported or lists_calls(reading, found):
         found.others = {found.source: reported, **found.others}
     if tool_access == "world" or not lists_calls(reading, found):
@@ -143,6 +150,23 @@ def find_steps(
         for position, (seen, index) in enumerate(places)
     ]
     return found
+
+
+def _not_observed(name: str) -> str:
+    return f"{name[:60]!r} was reported, but no such call went through the proxy"
+
+
+def _unobserved_beside(observed: list[Step], said: set[str], others: dict[Source, list[Step]]) -> list[Note]:
+    """Notes on calls of which only a source knows that does not count, as messages beside a trace: one for a tool."""
+    notes = []
+    for source, steps in others.items():
+        left = Counter([step.name for step in observed])
+        left.subtract([step.name for step in steps if step.executed_by != "user"])
+        for index, step in enumerate(steps):
+            if left[step.name] < 0 and (text := _not_observed(step.name)) not in said and len(notes) < MAX_DIFFERENCES:
+                said.add(text)
+                notes.append(Note(REPORTED_CALL_NOT_OBSERVED, pointer("others", source, index), text, "serious"))
+    return notes
 
 
 def _reported(reading: Reading, prefer: Source | None, trace_file: bytes | Note | None) -> FoundSteps:

@@ -32,6 +32,9 @@ CALLS_IN_EARLIER_ATTEMPT = note_code(
     "Calls were made in an earlier attempt, which a fault ended; they are in the run's events, and not in its steps.",
     "serious",
 )
+REPORTED_CALL_NOT_OBSERVED = note_code(
+    "reported_call_not_observed", "The agent reports a call that did not go through the tool proxy.", "look"
+)
 
 
 class ObservedCalls(msgspec.Struct):
