@@ -158,7 +158,7 @@ def _not_observed(name: str) -> str:
 
 def _unobserved_beside(observed: list[Step], said: set[str], others: dict[Source, list[Step]]) -> list[Note]:
     """Notes on calls of which only a source knows that does not count, as messages beside a trace: one for a tool."""
-    notes = []
+    notes: list[Note] = []
     for source, steps in others.items():
         left = Counter([step.name for step in observed])
         left.subtract([step.name for step in steps if step.executed_by != "user"])
