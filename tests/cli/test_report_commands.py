@@ -123,7 +123,7 @@ def test_an_agent_that_cannot_be_compared_hides_no_other(tmp_path: Path, capsys:
                         experiment_id=name,
                         key=RunKey(agent, "a", 0),
                         status="errored" if judgement == "errored" else "completed",
-                        grade=Grade(judgement=judgement),
+                        grade=Grade(judgement=judgement, verdicts=0),
                     )
                 ).wait()
     options = ["--store", str(path)]
