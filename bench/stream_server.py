@@ -17,8 +17,8 @@ from pathlib import Path
 import uvloop
 
 from bench.stream_events import events
-from seatrial.agents.config import PythonConfig
-from seatrial.agents.python import PythonAgent
+from seatrial.agents.python.agent import PythonAgent
+from seatrial.agents.python.config import PythonConfig
 from seatrial.events import Event
 from seatrial.server.serve import Stopping, serve
 from seatrial.server.settings import ServerSettings

@@ -21,7 +21,12 @@ from aiohttp import web
 from server.running import Followers, ask, ended
 
 from seatrial.agents.agent import BatchAgent
-from seatrial.agents.config import AgentConfig, CliConfig, HttpConfig, PythonConfig, ReplayConfig, StreamConfig
+from seatrial.agents.cli.config import CliConfig
+from seatrial.agents.config import AgentConfig
+from seatrial.agents.http.config import HttpConfig
+from seatrial.agents.python.config import PythonConfig
+from seatrial.agents.replay.config import ReplayConfig
+from seatrial.agents.stream.config import StreamConfig
 from seatrial.engine.launch import built_agents, create_experiment, launch
 from seatrial.errors import SeatrialError
 from seatrial.events import decode_event

@@ -22,7 +22,12 @@ from server.running import Followers, ask, ended
 from strategies.unhurried import run_unhurried
 
 from seatrial.agents.agent import BatchAgent
-from seatrial.agents.config import AgentConfig, CliConfig, HttpConfig, PythonConfig, ReplayConfig, StreamConfig
+from seatrial.agents.cli.config import CliConfig
+from seatrial.agents.config import AgentConfig
+from seatrial.agents.http.config import HttpConfig
+from seatrial.agents.python.config import PythonConfig
+from seatrial.agents.replay.config import ReplayConfig
+from seatrial.agents.stream.config import StreamConfig
 from seatrial.engine.launch import built_agents, create_experiment, launch
 from seatrial.runs import FAULT_CLASSES, MOVABLE, Case, Run, RunKey
 from seatrial.server.driving import Limits

@@ -93,6 +93,18 @@ class Registry(Mapping[str, T], Generic[T]):
         """Those that Seatrial ships, whatever else is installed."""
         return {name: self[name] for name in self._built_in}
 
+    def check_kind(self, found: Any) -> None:
+        """Raise `SeatrialError` for a class whose `kind` is a name under which it is not registered.
+
+        What is stored is known by its kind, and must not be taken for that of another class.
+        """
+        if found.kind != where(found) and self.get(found.kind) is not found:
+            raise SeatrialError(
+                "invalid_config",
+                f"`{where(found)}` says that its kind is {found.kind!r}, under which it is not registered",
+                hint="leave `kind` out of the class, and register it with the decorator or an entry point",
+            )
+
     def check_names(self) -> None:
         """`check_name` for every name that an installed package offers."""
         for name in self._entry_points():

@@ -11,11 +11,12 @@ import pytest
 from aiohttp.test_utils import TestServer
 
 from agents.setting import a_request, ask
-from seatrial.agents.calling import PARAMETERS
-from seatrial.agents.config import HttpConfig, PythonConfig
-from seatrial.agents.http import HttpAgent
-from seatrial.agents.process import GRACE_S
-from seatrial.agents.python import PythonAgent
+from seatrial.agents.cli.process import GRACE_S
+from seatrial.agents.http.agent import HttpAgent
+from seatrial.agents.http.config import HttpConfig
+from seatrial.agents.python.agent import PythonAgent
+from seatrial.agents.python.calling import PARAMETERS
+from seatrial.agents.python.config import PythonConfig
 from seatrial.suites import load_suite
 from seatrial.trajectory import extract
 from seatrial.world.proxy import ToolProxy

@@ -8,9 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.agents import build_agent
+from seatrial.agents import AgentStart, build_agent
 from seatrial.agents.agent import BatchAgent
-from seatrial.agents.config import AgentConfig, CliConfig, HttpConfig, PythonConfig, ReplayConfig, StreamConfig
+from seatrial.agents.cli.config import CliConfig
+from seatrial.agents.config import AgentConfig
+from seatrial.agents.http.config import HttpConfig
+from seatrial.agents.python.config import PythonConfig
+from seatrial.agents.replay.config import ReplayConfig
+from seatrial.agents.stream.config import StreamConfig
 
 
 @pytest.mark.parametrize(
@@ -24,7 +29,7 @@ from seatrial.agents.config import AgentConfig, CliConfig, HttpConfig, PythonCon
     ],
 )
 def test_a_configuration_makes_an_agent_of_its_kind(config: AgentConfig, kind: str, tmp_path: Path) -> None:
-    agent = build_agent("shop", config, directory=tmp_path)
+    agent = build_agent(config, AgentStart(name="shop", directory=tmp_path))
     assert type(agent).__name__ == kind
     assert isinstance(agent, BatchAgent) == (kind == "CliBatchAgent")
 
@@ -34,10 +39,10 @@ def test_a_function_needs_no_http(tmp_path: Path) -> None:
     script = f"""
 import sys
 from pathlib import Path
-from seatrial.agents import build_agent
-from seatrial.agents.config import PythonConfig
+from seatrial.agents import AgentStart, build_agent
+from seatrial.agents.python.config import PythonConfig
 assert "asyncio" not in sys.modules
-build_agent("a", PythonConfig(target="mine:agent"), directory=Path({str(tmp_path)!r}))
+build_agent(PythonConfig(target="mine:agent"), AgentStart(name="a", directory=Path({str(tmp_path)!r})))
 assert "aiohttp" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
@@ -63,7 +68,7 @@ async def calls_tools(instruction, *, proxy_url, run_token): ...
 def test_the_proxy_is_there_for_those_who_are_told_of_it(config: AgentConfig, needed: bool, tmp_path: Path) -> None:
     Path(tmp_path, "crew_for_proxy.py").write_text(FUNCTIONS)
     try:
-        agent = build_agent("crew", config, directory=tmp_path)
+        agent = build_agent(config, AgentStart(name="crew", directory=tmp_path))
         assert getattr(agent, "uses_world", False) is needed
     finally:
         sys.modules.pop("crew_for_proxy", None)

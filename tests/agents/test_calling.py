@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agents.setting import a_case, a_request
-from seatrial.agents.calling import PARAMETERS, Calling
+from seatrial.agents.python.calling import PARAMETERS, Calling
 from seatrial.errors import SeatrialError
 from seatrial.events.run_input import ResumeEntry, RunAgentInput
 from seatrial.world.grant import RunGrant

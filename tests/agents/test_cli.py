@@ -17,8 +17,8 @@ from strategies.unhurried import run_unhurried
 from agents.setting import a_case, a_request, ask, error_class
 from agents.test_process import wait_until_dead
 from seatrial.agents.agent import Reply, RunRequest
-from seatrial.agents.cli import CliAgent
-from seatrial.agents.config import CliConfig
+from seatrial.agents.cli.agent import CliAgent
+from seatrial.agents.cli.config import CliConfig
 from seatrial.errors import SeatrialError
 from seatrial.runs import Case
 from seatrial.trajectory import extract
@@ -454,7 +454,7 @@ def test_a_healthcheck_that_fails_is_an_error_before_the_first_case(
 def test_files_that_cannot_be_removed_are_noted_and_cost_no_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seatrial.agents.workspace.RUN_LIMIT_S", -1.0)
+    monkeypatch.setattr("seatrial.agents.cli.workspace.RUN_LIMIT_S", -1.0)
     script = "import sys, os\nopen(os.path.join(sys.argv[1], 'left'), 'w').close()\nprint('an answer', end='')"
     reply = replied(an_agent(tmp_path, script, "{WORKDIR}"))
     assert answer_of(reply) == "an answer"

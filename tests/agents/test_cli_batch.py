@@ -18,10 +18,10 @@ from strategies.unhurried import UnhurriedLoop, run_unhurried
 
 from agents.setting import a_case, a_request, error_class
 from agents.test_process import wait_until_dead
-from seatrial.agents import process
 from seatrial.agents.agent import BatchAgent, Reply, RunRequest
-from seatrial.agents.cli_batch import MAX_NOTES, CliBatchAgent
-from seatrial.agents.config import CliConfig
+from seatrial.agents.cli import process
+from seatrial.agents.cli.batch import MAX_NOTES, CliBatchAgent
+from seatrial.agents.cli.config import CliConfig
 from seatrial.trajectory import extract
 
 PYTHON = [sys.executable, "-I", "-S"]

@@ -22,8 +22,8 @@ from strategies.unhurried import run_unhurried
 
 from agents.setting import Handler, Talk, a_case, a_request, ask, ask_with_events, error_class, serving, talking
 from seatrial.agents.agent import Reply, RunRequest
-from seatrial.agents.config import HttpConfig, SubAgent
-from seatrial.agents.http import HttpAgent
+from seatrial.agents.http.agent import HttpAgent
+from seatrial.agents.http.config import HttpConfig, SubAgent
 from seatrial.errors import SeatrialError
 from seatrial.events.types import CustomEvent
 from seatrial.http_client.aiohttp_transport import is_public

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.agents.lines import Lines
+from seatrial.agents.cli.batch import Lines
 
 
 def cut(chunks: list[bytes], limit: int = 1000) -> list[tuple[int, bytes | None]]:

@@ -13,10 +13,10 @@ import pytest
 
 from agents.setting import ask
 from seatrial.agents.agent import Reply
-from seatrial.agents.config import PythonConfig
-from seatrial.agents.objects import to_json_values
-from seatrial.agents.python import PythonAgent
-from seatrial.agents.returned import read_returned
+from seatrial.agents.python.agent import PythonAgent
+from seatrial.agents.python.config import PythonConfig
+from seatrial.agents.python.objects import to_json_values
+from seatrial.agents.python.returned import read_returned
 from seatrial.errors import SeatrialError
 from seatrial.trajectory import extract
 

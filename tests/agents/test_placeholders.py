@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.agents.placeholders import PLACEHOLDERS, put_in, used
+from seatrial.agents.cli.placeholders import PLACEHOLDERS, put_in, used
 
 
 @given(st.text(), st.text())

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from strategies.unhurried import run_unhurried
 
-from seatrial.agents import process as process_module
-from seatrial.agents import supervisor
-from seatrial.agents.process import GRACE_S, MAX_LOG_BYTES, Process
-from seatrial.agents.program import RunFiles
+from seatrial.agents.cli import process as process_module
+from seatrial.agents.cli import supervisor
+from seatrial.agents.cli.process import GRACE_S, MAX_LOG_BYTES, Process
+from seatrial.agents.cli.program import RunFiles
 
 PYTHON = [sys.executable, "-I", "-S", "-c"]
 

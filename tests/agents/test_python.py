@@ -17,10 +17,11 @@ import pytest
 from strategies.unhurried import run_unhurried
 
 from agents.setting import a_case, a_request, ask, ask_with_events, collecting, error_class
-from seatrial.agents import python, streamed
+from seatrial.agents import streamed
 from seatrial.agents.agent import Reply, RunRequest
-from seatrial.agents.config import PythonConfig
-from seatrial.agents.python import PythonAgent
+from seatrial.agents.python import agent as python
+from seatrial.agents.python.agent import PythonAgent
+from seatrial.agents.python.config import PythonConfig
 from seatrial.errors import SeatrialError
 from seatrial.events.types import CustomEvent, Event, RunFinished, RunStarted, TextMessageChunk
 from seatrial.trajectory import extract
@@ -475,8 +476,8 @@ import asyncio, sys
 from pathlib import Path
 sys.path.insert(0, {str(Path(__file__).parent.parent)!r})
 from agents.setting import a_request, ask
-from seatrial.agents.config import PythonConfig
-from seatrial.agents.python import PythonAgent
+from seatrial.agents.python.config import PythonConfig
+from seatrial.agents.python.agent import PythonAgent
 async def play():
     config = PythonConfig(target="hanging:agent")
     async with PythonAgent(config, directory=Path({str(folder)!r}), timeout_s=0.1) as agent:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.agents import removal
+from seatrial.agents.cli import removal
 
 NOBODY = 65534
 
@@ -79,7 +79,7 @@ def test_removal_ends_at_its_limit_and_can_be_taken_up_again(tmp_path: Path, par
 # Root may remove everything, so somebody else does it, from a directory that is reached before.
 AS_NOBODY = f"""
 import os, sys
-from seatrial.agents import removal
+from seatrial.agents.cli import removal
 os.chdir(sys.argv[1])
 if os.geteuid() == 0:
     os.setgroups([])

@@ -12,8 +12,8 @@ import pytest
 from agents.setting import a_case, a_request, ask, error_class
 from agents.test_stream import WHOLE, sse
 from seatrial.agents.agent import Reply
-from seatrial.agents.config import ReplayConfig
-from seatrial.agents.replay import ReplayAgent
+from seatrial.agents.replay.agent import ReplayAgent
+from seatrial.agents.replay.config import ReplayConfig
 from seatrial.errors import SeatrialError
 from seatrial.formats import agent_response
 from seatrial.runs import Fault, Run, RunKey

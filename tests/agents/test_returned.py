@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agents.setting import error_class
 from seatrial import wire
-from seatrial.agents.returned import read_returned
+from seatrial.agents.python.returned import read_returned
 from seatrial.trajectory import extract
 
 

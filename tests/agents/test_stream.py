@@ -14,8 +14,8 @@ from strategies.unhurried import run_unhurried
 from agents.setting import Handler, a_case, a_request, ask_with_events, error_class, serving, talking, unused_port
 from seatrial.agents import streamed
 from seatrial.agents.agent import Reply, RunRequest
-from seatrial.agents.config import StreamConfig
-from seatrial.agents.stream import StreamAgent
+from seatrial.agents.stream.agent import StreamAgent
+from seatrial.agents.stream.config import StreamConfig
 from seatrial.events import Event, encode_event
 from seatrial.events.envelope import cursor_text
 from seatrial.events.types import RunError, RunFinished, RunStarted, TextMessageContent
@@ -552,7 +552,7 @@ def test_a_server_that_cannot_go_on_leaves_the_stream_truncated() -> None:
 
 
 def test_a_server_that_brings_nothing_new_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seatrial.agents.stream.FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr("seatrial.agents.stream.agent.FIRST_WAIT_S", 0.001)
     asked = []
 
     async def handler(request: web.Request) -> web.StreamResponse:

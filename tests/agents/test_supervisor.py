@@ -16,7 +16,7 @@ from agents.test_process import alive, wait_until_dead
 # Runs a program that forks, once within its group and once out of it, and says the numbers of all that is to end.
 KEEPER = """
 import asyncio, os, sys
-from seatrial.agents.process import Process
+from seatrial.agents.cli.process import Process
 
 SCRIPT = '''
 import os, signal, sys, time

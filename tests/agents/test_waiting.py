@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from agents.setting import a_case, a_request
 from seatrial.agents.agent import RunRequest
-from seatrial.agents.waiting import WaitingRequests
+from seatrial.agents.cli.waiting import WaitingRequests
 
 _json: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(), max_size=8),
@@ -77,7 +77,7 @@ def test_a_file_that_may_not_grow_loses_no_request() -> None:
 import resource, signal, sys
 sys.path.insert(0, {str(Path(__file__).parent.parent)!r})
 from agents.setting import a_case, a_request
-from seatrial.agents.waiting import WaitingRequests
+from seatrial.agents.cli.waiting import WaitingRequests
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
 requests = {{str(n): a_request(a_case(str(n), "x" * 1000)) for n in range(10)}}

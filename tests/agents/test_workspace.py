@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.agents.workspace import PREFIX, Workspace, remove_leftovers
+from seatrial.agents.cli.workspace import PREFIX, Workspace, remove_leftovers
 from seatrial.errors import SeatrialError
 
 
@@ -53,7 +53,7 @@ def test_a_killed_owner_is_cleaned_up_after_by_the_next(root: Path) -> None:
 import os, sys, tempfile
 tempfile.tempdir = {str(root)!r}
 from seatrial.errors import SeatrialError
-from seatrial.agents.workspace import Workspace
+from seatrial.agents.cli.workspace import Workspace
 workspace = Workspace()
 (workspace.path / "left").write_text("behind")
 print("ready", flush=True)
@@ -125,8 +125,8 @@ def test_a_program_that_does_away_with_its_own_directory_leads_us_to_no_other(ro
 def test_what_a_run_left_and_could_not_be_removed_in_time_is_removed_at_the_next_start(
     root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("seatrial.agents.workspace.RUN_LIMIT_S", -1.0)
-    monkeypatch.setattr("seatrial.agents.workspace.CLOSE_LIMIT_S", -1.0)
+    monkeypatch.setattr("seatrial.agents.cli.workspace.RUN_LIMIT_S", -1.0)
+    monkeypatch.setattr("seatrial.agents.cli.workspace.CLOSE_LIMIT_S", -1.0)
 
     async def play() -> str | None:
         with Workspace() as workspace:

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from seatrial import formats, wire
 from seatrial.agents.agent import Emit, Reply, RunRequest
-from seatrial.agents.config import HttpConfig
 from seatrial.agents.excerpt import MAX_DETAIL
-from seatrial.agents.returned import read_returned
+from seatrial.agents.http.config import HttpConfig
+from seatrial.agents.python.returned import read_returned
 from seatrial.agents.streamed import StreamedRun
 from seatrial.driver.redaction import SECRET_REMOVED, Redaction
 from seatrial.engine.launch import create_experiment, launch

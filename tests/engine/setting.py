@@ -11,8 +11,9 @@ from typing import Any, Self, TypeAlias
 from strategies.unhurried import run_unhurried
 
 from seatrial.agents.agent import Agent, BatchAgent, Emit, Reply, RunRequest
-from seatrial.agents.config import PythonConfig, Retry
-from seatrial.agents.returned import read_returned
+from seatrial.agents.config import Retry
+from seatrial.agents.python.config import PythonConfig
+from seatrial.agents.python.returned import read_returned
 from seatrial.driver.clock import Clock, SystemClock
 from seatrial.engine.experiment import ExperimentRunner, Tally
 from seatrial.engine.launch import create_experiment, opened_world

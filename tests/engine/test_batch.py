@@ -25,8 +25,9 @@ from engine.setting import (
     say_ok,
 )
 from seatrial.agents.agent import Agent, BatchAgent, Reply, RunRequest
-from seatrial.agents.config import CliConfig, Retry
-from seatrial.agents.returned import read_returned
+from seatrial.agents.cli.config import CliConfig
+from seatrial.agents.config import Retry
+from seatrial.agents.python.returned import read_returned
 from seatrial.engine.experiment import Tally
 from seatrial.engine.launch import create_experiment, launch
 from seatrial.engine.stop import Stop

@@ -21,8 +21,9 @@ from engine.setting import (
     say_ok,
 )
 from seatrial.agents.agent import Emit, Reply, RunRequest
-from seatrial.agents.config import PythonConfig, Retry
-from seatrial.agents.returned import read_returned
+from seatrial.agents.config import Retry
+from seatrial.agents.python.config import PythonConfig
+from seatrial.agents.python.returned import read_returned
 from seatrial.engine.experiment import ExperimentRunner, _run_ids
 from seatrial.engine.launch import create_experiment
 from seatrial.engine.stop import Stop

@@ -9,8 +9,12 @@ from strategies.unhurried import run_unhurried
 
 from engine.setting import LoopClock, Scripted, a_suite, run_suite, runs_of, say_ok
 from seatrial.agents.agent import Emit, Reply, RunRequest
-from seatrial.agents.config import CliConfig, HttpConfig, PythonConfig, ReplayConfig, Retry
-from seatrial.agents.returned import read_returned
+from seatrial.agents.cli.config import CliConfig
+from seatrial.agents.config import Retry
+from seatrial.agents.http.config import HttpConfig
+from seatrial.agents.python.config import PythonConfig
+from seatrial.agents.python.returned import read_returned
+from seatrial.agents.replay.config import ReplayConfig
 from seatrial.engine.launch import cases_that, create_experiment, launch, resumable, total_runs
 from seatrial.errors import SeatrialError
 from seatrial.runs import Fault

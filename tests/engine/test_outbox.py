@@ -9,7 +9,7 @@ from strategies import records
 
 from engine.setting import Scripted, a_suite, only_run, run_suite, runs_of, say_ok
 from seatrial.agents.agent import Emit, Reply, RunRequest
-from seatrial.agents.returned import read_returned
+from seatrial.agents.python.returned import read_returned
 from seatrial.engine import trial
 from seatrial.engine.outbox import MAX_UNCONFIRMED, TOGETHER, Outbox
 from seatrial.engine.trial import Finished

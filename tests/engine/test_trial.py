@@ -19,8 +19,9 @@ from engine.setting import (
     say_ok,
 )
 from seatrial.agents.agent import Emit, Reply, RunRequest
-from seatrial.agents.config import PythonConfig, Retry
-from seatrial.agents.returned import read_returned
+from seatrial.agents.config import Retry
+from seatrial.agents.python.config import PythonConfig
+from seatrial.agents.python.returned import read_returned
 from seatrial.driver import exchange
 from seatrial.events.types import Event, RunError, RunStarted, TextMessageChunk, ToolCallEnd, ToolCallStart
 from seatrial.formats import output_messages

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from strategies.spellings import SPELLINGS, STEPS, steps_of
 
 from seatrial import formats
-from seatrial.agents.returned import read_returned
+from seatrial.agents.python.returned import read_returned
 from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading
 

@@ -9,10 +9,11 @@ import yarl
 from agents.setting import ask, ask_with_events
 
 from seatrial.agents.agent import Reply
-from seatrial.agents.config import HttpConfig, StreamConfig
 from seatrial.agents.endpoint import Answer, Endpoint, Reached
-from seatrial.agents.http import HttpAgent
-from seatrial.agents.stream import StreamAgent
+from seatrial.agents.http.agent import HttpAgent
+from seatrial.agents.http.config import HttpConfig
+from seatrial.agents.stream.agent import StreamAgent
+from seatrial.agents.stream.config import StreamConfig
 from seatrial.http_client import HttpRequest, ScriptedResponse, ScriptedTransport, TransportError
 from seatrial.runs import Fault
 from seatrial.world.proxy import ToolProxy

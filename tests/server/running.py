@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.agents.agent import Agent
-from seatrial.agents.config import PythonConfig
-from seatrial.agents.python import PythonAgent
+from seatrial.agents.python.agent import PythonAgent
+from seatrial.agents.python.config import PythonConfig
 from seatrial.api import CreateRun, RunInput
 from seatrial.events import Event, EventReader, expand, verify
 from seatrial.events.types import RunError, RunFinished, RunStarted

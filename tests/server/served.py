@@ -11,8 +11,8 @@ from typing import Any
 import aiohttp
 
 from seatrial.agents.agent import Agent
-from seatrial.agents.config import PythonConfig
-from seatrial.agents.python import PythonAgent
+from seatrial.agents.python.agent import PythonAgent
+from seatrial.agents.python.config import PythonConfig
 from seatrial.server.listener import carried, listening_at, url_of
 from seatrial.server.serve import Stopping, serve
 from seatrial.server.settings import ServerSettings

@@ -13,8 +13,8 @@ from agents.setting import serving
 from aiohttp import web
 
 from seatrial import wire
-from seatrial.agents.config import StreamConfig
-from seatrial.agents.stream import StreamAgent
+from seatrial.agents.stream.agent import StreamAgent
+from seatrial.agents.stream.config import StreamConfig
 from seatrial.api import CreateRun, RunInput
 from seatrial.errors import SeatrialError
 from seatrial.events import types as t

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.errors import SeatrialError
+from seatrial.problems import MAX_PROBLEMS
 from seatrial.runs import Case
 from seatrial.suites import (
     Budget,
@@ -26,7 +27,6 @@ from seatrial.suites import (
     validate_suite,
 )
 from seatrial.suites.load import MAX_INCLUDE_DEPTH
-from seatrial.suites.problem import MAX_PROBLEMS
 from suites.samples import AGENT, CASE, load, problems_of, write
 
 WHOLE = """\

@@ -7,20 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial import wire
-from seatrial.agents.placeholders import used
+from seatrial.agents.cli.placeholders import used
 from seatrial.errors import SeatrialError
-from seatrial.suites import CliConfig, HttpConfig, StreamConfig, resolve_agent
+from seatrial.suites import CliConfig, HttpConfig, StreamConfig
 
 
 def test_text_whose_quotes_do_not_close_is_an_error() -> None:
     with pytest.raises(SeatrialError, match="no closing quotation"):
-        resolve_agent(CliConfig(command="agent 'x"), {})
+        CliConfig(command="agent 'x").resolved({})
 
 
 @given(st.text(min_size=1))
 def test_a_value_is_one_argument_whatever_it_contains(value: str) -> None:
     config = CliConfig(command="agent --key ${KEY} {PROMPT}", healthcheck="check ${KEY}")
-    resolved = resolve_agent(config, {"KEY": value})
+    resolved = config.resolved({"KEY": value})
     doubled = value.replace("{", "{{").replace("}", "}}")
     assert resolved.command == ["agent", "--key", doubled, "{PROMPT}"]
     assert resolved.healthcheck == ["check", doubled]
@@ -28,21 +28,21 @@ def test_a_value_is_one_argument_whatever_it_contains(value: str) -> None:
 
 @given(st.text(min_size=1))
 def test_a_value_never_becomes_a_placeholder(value: str) -> None:
-    resolved = resolve_agent(CliConfig(command=["agent", "${KEY}"]), {"KEY": value})
+    resolved = CliConfig(command=["agent", "${KEY}"]).resolved({"KEY": value})
     assert list(used(resolved.command[1])) == []
 
 
 def test_variables_and_the_rest_of_a_command_line_agent_are_filled_too() -> None:
     config = CliConfig(command=["a"], cwd="${DIR}/x", env={"API_KEY": "${KEY}"})
-    resolved = resolve_agent(config, {"DIR": "/d", "KEY": "k{}"})
+    resolved = config.resolved({"DIR": "/d", "KEY": "k{}"})
     assert (resolved.cwd, resolved.env) == ("/d/x", {"API_KEY": "k{}"})
 
 
 def test_what_an_agent_is_told_in_json_can_be_written() -> None:
     config = HttpConfig(endpoint_url="http://${HOST}", proxy_url="http://${HOST}:9", agent_id="${HOST}")
-    resolved = resolve_agent(config, {"HOST": "h"})
+    resolved = config.resolved({"HOST": "h"})
     assert wire.encode([resolved.proxy_url, resolved.agent_id]) == b'["http://h:9","h"]'
 
 
 def test_other_kinds_are_filled() -> None:
-    assert resolve_agent(StreamConfig(url="http://${HOST}/"), {"HOST": "h"}).url == "http://h/"
+    assert StreamConfig(url="http://${HOST}/").resolved({"HOST": "h"}).url == "http://h/"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Meta
 
-from seatrial.suites.problem import Problems
+from seatrial.problems import Problems
 from seatrial.suites.shape import compare, fit
 
 

@@ -11,8 +11,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seatrial.problems import Place, Problems
 from seatrial.suites import yaml_source
-from seatrial.suites.problem import Place, Problems
 from seatrial.suites.yaml_source import MAX_DEPTH, MAX_FILE_BYTES, parse_yaml
 
 

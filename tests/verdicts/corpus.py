@@ -11,10 +11,12 @@ from typing import Any, Literal, NamedTuple
 
 from engine.setting import NO_WAIT, run_suite, runs_of
 
-from seatrial.agents import build_agent
+from seatrial.agents import AgentStart, build_agent
 from seatrial.agents.agent import Agent, BatchAgent
-from seatrial.agents.config import CliConfig, PythonConfig, ReplayConfig
-from seatrial.agents.python import PythonAgent
+from seatrial.agents.cli.config import CliConfig
+from seatrial.agents.python.agent import PythonAgent
+from seatrial.agents.python.config import PythonConfig
+from seatrial.agents.replay.config import ReplayConfig
 from seatrial.events import decode_event
 from seatrial.runs import Case, Run
 from seatrial.store import Store, open_store
@@ -120,7 +122,7 @@ def run_corpus(entries: Iterable[Entry], store: Path, directory: Path) -> dict[s
         "world": PythonConfig(target="nobody:answer", tool_access="world"),
     }
     agents: dict[str, Agent | BatchAgent] = {
-        name: build_agent(name, config, directory=directory)
+        name: build_agent(config, AgentStart(name=name, directory=directory))
         for name, config in configs.items()
         if name in ("replay", "cli")
     }

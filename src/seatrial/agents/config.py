@@ -1,29 +1,49 @@
-"""How an agent is reached: one struct for each kind. Every text may name variables, as `${NAME}`."""
+"""What the configurations of all kinds of agents have in common. Every text may name variables, as `${NAME}`.
+
+A kind of agent is a subclass of `AgentConfig`: the keys that a suite has for it, what is checked before anything runs,
+what `doctor` asks, and how the agent is made. `agents/registry.py` has the list of kinds.
+"""
 
 from __future__ import annotations
 
-import shlex
-from typing import Annotated, Literal, TypeAlias
+from abc import ABCMeta, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 import msgspec
 from msgspec import Meta
 
-from seatrial.runs import MOVABLE, Blame
+from seatrial.environment import resolve
+from seatrial.problems import Problems
+from seatrial.registry import where
+from seatrial.runs import FAULT_CLASSES, MOVABLE, Blame
 from seatrial.target import TARGET
 from seatrial.trajectory.completeness import ToolAccess
+
+if TYPE_CHECKING:
+    from seatrial.agents.agent import Agent, BatchAgent
+    from seatrial.agents.replay.agent import StoredRuns
 
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 # `$` alone would let a newline at the end pass; `\Z` is not known to the readers of our JSON Schema.
 HeaderName = Annotated[str, Meta(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$(?!\n)", description="the name of a header")]
 Target = Annotated[str, Meta(pattern=TARGET, description="`package.module:function`")]
-_EXCEPTION = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+$(?!\n)"
-ExceptionName = Annotated[str, Meta(pattern=_EXCEPTION, description="an exception with its module: `openai.APIError`")]
 FaultName = Annotated[str, Meta(extra_json_schema={"enum": list(MOVABLE)})]
-Command: TypeAlias = str | list[str]
 Bytes = Annotated[int, Meta(ge=1024, le=2**32)]
 EndpointRule: TypeAlias = Literal["local", "public"]
 
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
+
+CASE_KEYS = ("input", "messages", "files", "timeout_s")
+"""The keys of a case that are there for agents."""
+NETWORK_FAULTS = frozenset(
+    {
+        *("agent_5xx", "agent_4xx", "auth_failed", "rate_limited", "agent_unavailable", "agent_redirected"),
+        *("agent_unreachable", "connection_lost", "answer_cut_off"),
+    }
+)
+"""The classes of fault that agents behind HTTP can have, and others cannot."""
 
 
 class Retry(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -37,19 +57,62 @@ class Retry(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tru
     """Where the doubling ends."""
 
 
-class SubAgent(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One of several agents that work together behind one address."""
+class AgentCheck(msgspec.Struct, frozen=True):
+    """What an agent's configuration is checked with."""
 
-    actor_id: str
-    """Its label."""
-    tools: list[str] = []
-    """The tools it owns. Not supported yet: a suite that has it is refused."""
-    talks_to: list[str] = []
-    """The labels it hands over to. Not supported yet: a suite that has it is refused."""
+    directory: Path
+    """What relative paths are relative to: where the suite file is."""
+    variables: Mapping[str, str]
+    """The values of variables that the configuration may name."""
+    problems: Problems
+    """Takes what is wrong, each with its path in the configuration."""
+    run_python: bool = False
+    """Whether code of the suite's author may be imported."""
+    import_errors: bool = False
+    """Whether exceptions that it names may be."""
 
 
-class AgentFields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The keys that agents of every kind have."""
+class AgentStart(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent is made with, besides its configuration."""
+
+    name: str
+    directory: Path
+    """What relative paths are relative to: where the suite file is."""
+    connect_s: float = 10.0
+    """How long connecting may take, where the configuration does not say."""
+    read_s: float | None = None
+    """How long an answer may take, where the configuration does not say."""
+    stored_runs: StoredRuns | None = None
+    """Finds runs of earlier experiments, for replays."""
+
+
+class Probe(msgspec.Struct, omit_defaults=True):
+    """What `doctor` found out about an agent."""
+
+    ok: bool
+    message: str
+    """One sentence, for people."""
+    reaches_proxy: bool | None = None
+    """Whether it reaches the tool proxy from where it is; None when it does not tell."""
+
+
+class _AgentMeta(msgspec.StructMeta, ABCMeta):
+    """Structs with an abstract method."""
+
+
+class AgentConfig(msgspec.Struct, metaclass=_AgentMeta, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The keys that agents of every kind have. A kind is a subclass with its own keys and a `build`."""
+
+    kind: ClassVar[str]
+    """What suites call it: the name it is registered under, else `package.module:Class`."""
+    own_faults: ClassVar[frozenset[str]] = frozenset(FAULT_CLASSES)
+    """The classes of fault that agents of this kind can have, of those that not all can."""
+    connects: ClassVar[bool] = False
+    """Whether the suite's `timeouts.connect_s` counts for it."""
+    is_waited_for: ClassVar[bool] = True
+    """Whether the suite's other timeouts do."""
+    case_hints: ClassVar[Mapping[str, str]] = {}
+    """How it can be made to take a key of a case that it does not take now."""
 
     concurrency: Annotated[int, Meta(ge=1, le=10_000)] | None = None
     """How many runs of this agent may be active at once; the suite's `concurrency` when absent."""
@@ -66,103 +129,36 @@ class AgentFields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit
     faults: dict[FaultName, Blame] = {}
     """Whose fault a class of fault is, for this agent; counts before the suite's `faults`."""
 
+    def __init_subclass__(cls) -> None:
+        if "kind" not in vars(cls):
+            cls.kind = where(cls)
 
-class HttpConfig(AgentFields, tag_field="kind", tag="http"):
-    """An agent behind HTTP that takes the dispatch envelope and answers with an agent response."""
+    @abstractmethod
+    def build(self, start: AgentStart) -> Agent | BatchAgent:
+        """The agent, of a configuration whose variables are filled in. Raises `SeatrialError` when it cannot be used.
 
-    endpoint_url: str
-    """Where the envelope is posted to."""
-    auth_header_name: HeaderName = "Authorization"
-    """The header that carries the credential."""
-    auth_credential_value: str | None = None
-    """The header's whole value, with `Bearer ` if that is wanted. Names a variable: `Bearer ${TOKEN}`."""
-    headers: dict[HeaderName, str] = {}
-    """Further headers. One whose name suggests a secret (`X-Api-Key`) must name a variable too."""
-    connect_timeout_s: Seconds | None = None
-    """How long connecting may take; the suite's `timeouts.connect_s` when absent."""
-    response_mode: Literal["thin", "rich"] = "thin"
-    """What the agent promises: `thin` a final response, `rich` its messages too."""
-    strictness: Literal["soft", "strict"] = "soft"
-    """What a broken promise is: `soft` a note, `strict` a failed run."""
-    endpoint_rule: EndpointRule = "local"
-    """Which addresses are allowed: `local` any, `public` only https, and nothing private or on this machine."""
-    max_response_bytes: Bytes = MAX_RESPONSE_BYTES
-    """The largest answer that is taken, unpacked; a larger one is cut off, and the run fails."""
-    proxy_url: str | None = None
-    """Where the agent finds the tool proxy, when that is not the address the proxy listens on."""
-    agent_id: str | int | None = None
-    """What the envelope says as `agent_id`; the agent's name when absent."""
-    sub_agents: list[str | SubAgent] = []
-    """The agents behind this one: labels, or mappings with `actor_id`."""
+        What it needs is imported here and not before: a suite of functions needs no HTTP.
+        """
 
+    def check(self, check: AgentCheck) -> None:
+        """Add what is wrong with it beyond the types of its keys, before anything runs."""
 
-class CliConfig(AgentFields, tag_field="kind", tag="cli"):
-    """A program that is started for each case, or once for all."""
+    def resolved(self, variables: Mapping[str, str]) -> Self:
+        """A copy in which every variable is filled in, for starting an agent with."""
+        return resolve(self, variables)
 
-    command: Command
-    """The program and its arguments, as a list, or as text that is split as a shell would, but no shell runs."""
-    cwd: str | None = None
-    """The directory it starts in; the suite file's when absent."""
-    env: dict[str, str] = {}
-    """Variables it gets besides ours. One whose name suggests a secret (`API_KEY`) must be written `${NAME}`."""
-    input: Literal["prompt_file", "stdin", "arg"] | None = None
-    """How it gets the instruction; when absent, by the placeholder that `command` has, else on standard input."""
-    batch: bool = False
-    """Whether one process takes all cases, as JSON lines."""
-    healthcheck: Command | None = None
-    """A command that must end with 0 before the first case is run."""
-    max_response_bytes: Bytes = MAX_RESPONSE_BYTES
-    """The largest answer that is taken, in a batch the largest line; more ends the program."""
+    async def probe(self, agent: Any, proxy_url: str) -> Probe:
+        """What `doctor` says of the agent, which was started. Asks it nothing that costs anything."""
+        return Probe(True, "can be started")
 
+    def taken_keys(self, import_from: Path | None) -> frozenset[str]:
+        """Which of `CASE_KEYS` it takes. Code may be imported from `import_from`, if there is one."""
+        return frozenset(CASE_KEYS)
 
-class PythonConfig(AgentFields, tag_field="kind", tag="python"):
-    """A function in Python, sync or async."""
+    def without_proxy(self) -> str | None:
+        """What sort of agent it is, when it cannot be told where the tool proxy is."""
+        return None
 
-    target: Target
-    """`package.module:function`, importable from the suite file's directory."""
-    infrastructure_errors: list[ExceptionName] = []
-    """Exceptions that are not the agent's doing: `openai.APIConnectionError`. Their subclasses, and exceptions raised
-    from them, count too. They are imported before anything runs: one that does not exist is an error."""
-
-
-class StreamConfig(AgentFields, tag_field="kind", tag="stream"):
-    """An agent that takes an AG-UI `RunAgentInput` and answers with a stream of events."""
-
-    url: str
-    """Where the input is posted to."""
-    headers: dict[HeaderName, str] = {}
-    """Headers of the request. One whose name suggests a secret (`Authorization`) must name a variable."""
-    connect_timeout_s: Seconds | None = None
-    """How long connecting may take; the suite's `timeouts.connect_s` when absent."""
-    format: Literal["agui", "native"] = "agui"
-    """What the stream carries: bare AG-UI events, or native envelopes."""
-    resume: bool = False
-    """Whether a stream that broke is taken up again at its cursor: the id of its last event, as `Last-Event-ID`."""
-    resume_method: Literal["get", "post"] = "get"
-    """How it is taken up: `get` without a body, `post` with the input once more."""
-    endpoint_rule: EndpointRule = "local"
-    """Which addresses are allowed: `local` any, `public` only https, and nothing private or on this machine."""
-    max_response_bytes: Bytes = MAX_RESPONSE_BYTES
-    """The largest stream that is taken, unpacked; a larger one is cut off, and the run fails."""
-
-
-class ReplayConfig(AgentFields, tag_field="kind", tag="replay"):
-    """Runs that were recorded before, for grading without running."""
-
-    path: str | None = None
-    """A `.jsonl` file of records with the `id` of their case; a `.json` file that maps ids of cases to files; or a
-    directory of files that are called by the id of their case."""
-    experiment: str | None = None
-    """An experiment in the store, instead of a file."""
-    agent: str | None = None
-    """Which agent's runs of that experiment; needed when it had several."""
-    format: str | None = None
-    """What the records are; found out from their content when absent."""
-
-
-AgentConfig: TypeAlias = HttpConfig | CliConfig | PythonConfig | StreamConfig | ReplayConfig
-
-
-def argv(command: Command) -> list[str]:
-    """The arguments of a command. Raises `ValueError` for text whose quotes do not close."""
-    return shlex.split(command) if isinstance(command, str) else list(command)
+    def read_timeout_s(self, start: AgentStart) -> float | None:
+        """How long one attempt may go without an answer."""
+        return start.read_s if self.timeout_s is None else self.timeout_s

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 from seatrial.agents.agent import RunRequest
-from seatrial.agents.config import SubAgent
+from seatrial.agents.http.config import SubAgent
 from seatrial.world.grant import RunGrant
 
 PING: dict[str, Any] = {"ping": True}

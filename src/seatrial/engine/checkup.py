@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
 
 import msgspec
 
-from seatrial.agents import build_agent
-from seatrial.agents.cli import CliAgent
-from seatrial.agents.cli_batch import CliBatchAgent
-from seatrial.agents.config import AgentConfig
-from seatrial.agents.http import HttpAgent
-from seatrial.agents.stream import StreamAgent
+from seatrial.agents import AgentConfig, AgentStart, build_agent
+from seatrial.agents.registry import kind_of
 from seatrial.errors import SeatrialError
-from seatrial.suites import Suite, resolve_agent
+from seatrial.suites import Suite
 from seatrial.world.proxy import ToolProxy
 
 
@@ -27,7 +21,7 @@ class Checkup(msgspec.Struct, omit_defaults=True):
     ok: bool
     message: str
     reaches_proxy: bool | None = None
-    """For an agent behind HTTP: whether it reaches the tool proxy from where it is; None when it does not tell."""
+    """Whether it reaches the tool proxy from where it is; None when that is not known."""
 
 
 async def check_agents(suite: Suite, variables: Mapping[str, str]) -> list[Checkup]:
@@ -39,49 +33,21 @@ async def check_agents(suite: Suite, variables: Mapping[str, str]) -> list[Check
 async def _check(
     name: str, config: AgentConfig, suite: Suite, proxy: ToolProxy, variables: Mapping[str, str]
 ) -> Checkup:
-    checkup = Checkup(name, str(config.__struct_config__.tag), True, "can be started")
+    checkup = Checkup(name, kind_of(config), True, "")
     secrets = suite.secrets(variables)
+    start = AgentStart(
+        name=name,
+        directory=suite.directory,
+        connect_s=suite.timeouts.connect_s,
+        read_s=suite.timeouts.read_s,
+        stored_runs=lambda *_: None,
+    )
     try:
-        agent = build_agent(
-            name,
-            resolve_agent(config, variables),
-            directory=suite.directory,
-            connect_s=suite.timeouts.connect_s,
-            read_s=suite.timeouts.read_s,
-            stored_runs=lambda *_: None,
-        )
-        async with AsyncExitStack() as stack:
-            await stack.enter_async_context(agent)
-            if isinstance(agent, HttpAgent):
-                await _probe(agent, checkup, proxy.url)
-            elif isinstance(agent, StreamAgent):
-                await _knock(agent, checkup)
-            elif isinstance(agent, CliAgent | CliBatchAgent):
-                agent.program.check_presence()
+        filled = config.resolved(variables)
+        async with build_agent(filled, start) as agent:
+            probe = await filled.probe(agent, proxy.url)
+            checkup.ok, checkup.message, checkup.reaches_proxy = probe.ok, probe.message, probe.reaches_proxy
     except SeatrialError as error:
         checkup.ok, checkup.message = False, str(error)
     checkup.message = secrets.redact(checkup.message)
     return checkup
-
-
-async def _probe(agent: HttpAgent, checkup: Checkup, proxy_url: str) -> None:
-    there = await agent.ping()
-    checkup.ok, checkup.message = there.ok, f"{there.message} ({there.latency_ms:.0f} ms)"
-    if there.ok:
-        outbound = await agent.check_connectivity(proxy_url)
-        if outbound.fault is None:
-            checkup.reaches_proxy = outbound.ok
-            checkup.message += f"; {outbound.message}"
-        else:
-            # Agents that make no use of the proxy need not know this question.
-            checkup.message += f"; it does not tell whether it reaches the tool proxy: {outbound.message}"
-
-
-async def _knock(agent: StreamAgent, checkup: Checkup) -> None:
-    begun = time.monotonic()
-    fault = await agent.reach()
-    if fault is None:
-        checkup.message = f"somebody listens at {agent.address} ({(time.monotonic() - begun) * 1000:.0f} ms)"
-    else:
-        detail = f" ({fault.detail})" if fault.detail else ""
-        checkup.ok, checkup.message = False, f"{agent.address}: {fault.message}{detail}"

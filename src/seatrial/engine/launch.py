@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from seatrial._version import __version__
-from seatrial.agents import build_agent
+from seatrial.agents import AgentStart, build_agent
 from seatrial.agents.agent import Agent, BatchAgent
 from seatrial.driver.clock import Clock, SystemClock
 from seatrial.engine.experiment import ExperimentRunner, Observer, Tally
@@ -25,7 +25,7 @@ from seatrial.garbage import rare_collections
 from seatrial.graders import GradingPlan, Surroundings
 from seatrial.runs import Case, Experiment, Run, RunKey
 from seatrial.store import Outcome, RunFilter, Store
-from seatrial.suites import Secrets, Suite, read_cases, resolve, resolve_agent, stored_form, stored_suite, suite_hash
+from seatrial.suites import Secrets, Suite, read_cases, resolve, stored_form, stored_suite, suite_hash
 from seatrial.threads import Threads
 
 if TYPE_CHECKING:
@@ -87,7 +87,8 @@ def resumable(store: Store, reference: str, suite: Suite, variables: Mapping[str
     started_with = stored_suite(experiment.suite)
     agents = {name: config for name, config in suite.agents.items() if name in started_with.agents}
     suite = msgspec.structs.replace(suite, agents=agents, trials=started_with.trials)
-    if experiment.suite_hash != _identity(suite, variables) or agents != started_with.agents:
+    same_agents = stored_form(Suite(agents=agents)) == stored_form(Suite(agents=started_with.agents))
+    if experiment.suite_hash != _identity(suite, variables) or not same_agents:
         raise SeatrialError(
             "conflict",
             f"the suite has changed since {experiment.experiment_id} was started",
@@ -196,12 +197,14 @@ def built_agents(suite: Suite, store: Store, variables: Mapping[str, str]) -> di
     """The agents of a suite by name, not entered yet."""
     return {
         name: build_agent(
-            name,
-            resolve_agent(config, variables),
-            directory=suite.directory,
-            connect_s=suite.timeouts.connect_s,
-            read_s=suite.timeouts.read_s,
-            stored_runs=StoredRuns(store),
+            config.resolved(variables),
+            AgentStart(
+                name=name,
+                directory=suite.directory,
+                connect_s=suite.timeouts.connect_s,
+                read_s=suite.timeouts.read_s,
+                stored_runs=StoredRuns(store),
+            ),
         )
         for name, config in suite.agents.items()
     }

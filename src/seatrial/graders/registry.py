@@ -97,12 +97,14 @@ def grader_class(kind: str, directory: Path | None = None) -> type[Grader]:
         raise SeatrialError(
             "invalid_config", f"the grader class {error.message}", hint=error.hint or _IMPORTABLE
         ) from error
-    return _own_kind(found)
+    GRADERS.check_kind(found)
+    return found
 
 
 def grader_config(grader: Grader) -> GraderConfig:
     """A grader as a suite file has it."""
-    return {KIND: _own_kind(type(grader)).kind, **msgspec.to_builtins(grader)}
+    GRADERS.check_kind(type(grader))
+    return {KIND: grader.kind, **msgspec.to_builtins(grader)}
 
 
 def build_graders(configs: Iterable[Mapping[str, Any] | Grader], directory: Path | None = None) -> list[Grader]:
@@ -116,7 +118,7 @@ def build_graders(configs: Iterable[Mapping[str, Any] | Grader], directory: Path
 def _build(config: Mapping[str, Any] | Grader, index: int, directory: Path | None) -> Grader:
     try:
         if isinstance(config, Grader):
-            _own_kind(type(config))
+            GRADERS.check_kind(type(config))
             return config
         kind = config.get(KIND) if isinstance(config, Mapping) else None
         if not isinstance(kind, str):
@@ -152,14 +154,3 @@ def _converted(own: dict[str, Any], kind: str, struct: type[Grader]) -> Grader:
     except (TypeError, NameError) as error:
         # An annotation of a class of others that msgspec cannot use.
         raise SeatrialError("invalid_config", f"`{kind}` cannot be read from a suite: {error}") from error
-
-
-def _own_kind(found: type[Grader]) -> type[Grader]:
-    """The class, if its kind is its own: verdicts are known by it, and must not be taken for those of another one."""
-    if found.kind != where(found) and GRADERS.get(found.kind) is not found:
-        raise SeatrialError(
-            "invalid_config",
-            f"`{where(found)}` says that its kind is {found.kind!r}, under which it is not registered",
-            hint='register it with `@grader("name")`, and leave `kind` out of the class',
-        )
-    return found

@@ -62,11 +62,13 @@ def model_class(kind: str, directory: Path | None = None) -> type[ModelKind]:
         return MODELS.find(kind)
     found = load_target(kind, directory)
     try:
-        return _accept(getattr(found, KIND, kind), found)
+        accepted = _accept(getattr(found, KIND, kind), found)
+        MODELS.check_kind(accepted)
     except TypeError as error:
         raise SeatrialError(
             "invalid_config", f"the model {kind!r} cannot be used: {error}", hint="name another one under `judge`"
         ) from error
+    return accepted
 
 
 def model_config(judge: JudgeModel) -> Any:
@@ -74,6 +76,7 @@ def model_config(judge: JudgeModel) -> Any:
     if isinstance(judge, ModelConfig | dict):
         return judge
     if isinstance(judge, ModelKind):
+        MODELS.check_kind(type(judge))
         return {KIND: judge.kind, **msgspec.to_builtins(judge)}
     return {KIND: where(type(judge)), "model": judge.name}
 

@@ -1,22 +1,18 @@
 """Suite files and their cases: read, checked as a whole before anything runs, and the same as typed objects."""
 
-from seatrial.agents.config import (
-    AgentConfig,
-    CliConfig,
-    HttpConfig,
-    PythonConfig,
-    ReplayConfig,
-    Retry,
-    StreamConfig,
-    SubAgent,
-)
+from seatrial.agents.cli.config import CliConfig
+from seatrial.agents.config import AgentConfig, Retry
+from seatrial.agents.http.config import HttpConfig, SubAgent
+from seatrial.agents.python.config import PythonConfig
+from seatrial.agents.replay.config import ReplayConfig
+from seatrial.agents.stream.config import StreamConfig
+from seatrial.environment import resolve
 from seatrial.graders.registry import GraderConfig, grader_config
 from seatrial.models.config import ModelConfig
+from seatrial.problems import InvalidSuiteError, SuiteProblem
 from seatrial.suites.cases import read_cases
-from seatrial.suites.environment import resolve, resolve_agent
 from seatrial.suites.identity import case_hash, stored_form, stored_suite, suite_hash
 from seatrial.suites.load import load_suite
-from seatrial.suites.problem import InvalidSuiteError, SuiteProblem
 from seatrial.suites.secrets import Secrets
 from seatrial.suites.suite import Budget, CaseSource, Grading, Suite, Timeouts
 from seatrial.suites.validate import validate_suite
@@ -45,7 +41,6 @@ __all__ = [
     "load_suite",
     "read_cases",
     "resolve",
-    "resolve_agent",
     "stored_form",
     "stored_suite",
     "suite_hash",

@@ -8,32 +8,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-from seatrial.agents.calling import Calling
-from seatrial.agents.config import AgentConfig, CliConfig, HttpConfig, PythonConfig, StreamConfig, argv
-from seatrial.agents.placeholders import used
-from seatrial.errors import SeatrialError
+from seatrial.agents.config import CASE_KEYS, AgentConfig
+from seatrial.agents.registry import kind_of
 from seatrial.graders.grader import FOR_GRADERS
+from seatrial.problems import KeyPath, Problems
 from seatrial.runs import Case
 from seatrial.suites.graders import Imports, SoundGrader, check_graders
-from seatrial.suites.problem import KeyPath, Problems
 from seatrial.suites.shape import fit
 from seatrial.suites.suite import Grading
 from seatrial.suites.world_seed import WorldSeed
-from seatrial.target import load_target
-
-FOR_AGENTS = ("input", "messages", "files", "timeout_s")
-"""The keys of a case that are there for agents."""
 
 _NOT_BUILT = "is not supported yet: there is no simulated world, and nothing would act on it"
-_HINTS = {
-    ("cli", "input"): "only `batch: true` sends it to a program",
-    ("cli", "messages"): "only `batch: true` sends it to a program",
-    ("cli", "files"): "name `{FILES}` in its `command`",
-    ("cli", "timeout_s"): "a batch has one limit for all its cases, its own `timeout_s`",
-    ("replay", "timeout_s"): "in a replay, no agent is waited for",
-}
 
 
 class CaseCheck:
@@ -80,7 +66,7 @@ class CaseCheck:
                 problems.add(("files", index), f"there is no file `{file}`")
         if case.threshold == 0:
             problems.add(("threshold",), "every score reaches a `threshold` of 0", "leave it out, or set a higher one")
-        for key in FOR_AGENTS:
+        for key in CASE_KEYS:
             if getattr(case, key):
                 self._check_taken(key, case, source, problems)
         own = self._own_graders(case, problems)
@@ -103,17 +89,16 @@ class CaseCheck:
         for name, config in self._agents.items():
             if key in self._taken_by(name, config):
                 return
-            idle.append(f"`{name}` (kind {config.__struct_config__.tag})")
+            idle.append(f"`{name}` (kind {kind_of(config)})")
         if idle:
-            kinds = [str(config.__struct_config__.tag) for config in self._agents.values()]
-            hint = next((_HINTS[kind, key] for kind in kinds if (kind, key) in _HINTS), None)
+            hint = next((each.case_hints[key] for each in self._agents.values() if key in each.case_hints), None)
             acts = "has no effect" if key == "timeout_s" else "reaches no agent"
             message = f"`{key}` of the case `{case.id}` {acts}: it is not taken by {', '.join(idle)}"
             self._tell_once(source, (key,), message, hint, problems)
 
     def _taken_by(self, name: str, config: AgentConfig) -> frozenset[str]:
         if name not in self._taken:
-            self._taken[name] = taken_keys(config, self._directory if self._import_agents else None)
+            self._taken[name] = config.taken_keys(self._directory if self._import_agents else None)
         return self._taken[name]
 
     def _check_graders(self, graders: list[SoundGrader], case: Case, source: int, problems: Problems) -> None:
@@ -157,26 +142,6 @@ def check_models(graders: Sequence[SoundGrader], path: KeyPath, problems: Proble
         if each.check.asks_model:
             hint = "name one under `judge` (`model`, `base_url`, `api_key`), or leave judges out with --skip-judges"
             problems.add((*path, each.index), f"the grader `{each.name}` asks a model, and the suite names none", hint)
-
-
-def taken_keys(config: AgentConfig, import_from: Path | None) -> frozenset[str]:
-    """Which of the keys that are there for agents one takes. Without `import_from`, a function may take them all."""
-    if isinstance(config, HttpConfig | StreamConfig):
-        return frozenset({"input", "messages", "timeout_s"})
-    if isinstance(config, CliConfig) and not config.batch:
-        try:
-            names = {name for argument in argv(config.command) for name in used(argument)}
-        except ValueError:
-            return frozenset(FOR_AGENTS)
-        return frozenset({"files", "timeout_s"} if "FILES" in names else {"timeout_s"})
-    if isinstance(config, PythonConfig) and import_from is not None:
-        try:
-            return Calling(load_target(config.target, import_from), import_from).case_keys | {"timeout_s"}
-        except SeatrialError:
-            return frozenset(FOR_AGENTS)  # told where it is started
-    # A replay has what its agent was given, and a batch is sent everything; but neither waits for a single case.
-    has_deadlines = isinstance(config, PythonConfig)
-    return frozenset(FOR_AGENTS if has_deadlines else set(FOR_AGENTS) - {"timeout_s"})
 
 
 def unsupported_world(problems: Problems) -> None:

@@ -10,12 +10,12 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from seatrial import wire
+from seatrial.environment import fill
 from seatrial.errors import SeatrialError
+from seatrial.problems import Place, Problems, quoted
 from seatrial.runs import Case
 from seatrial.suites.case_check import CaseCheck
-from seatrial.suites.environment import fill
 from seatrial.suites.graders import Imports, check_graders
-from seatrial.suites.problem import Place, Problems, quoted
 from seatrial.suites.record import Record, TooLongLineError, read_lines
 from seatrial.suites.seed_csv import read_csv
 from seatrial.suites.shape import fit

@@ -13,7 +13,7 @@ from seatrial.graders.grader import FOR_GRADERS, Check, Grader, errored
 from seatrial.graders.prepared import prepare
 from seatrial.graders.python import Python
 from seatrial.graders.registry import GRADERS, KIND, grader_class, grader_config
-from seatrial.suites.problem import KeyPath, Problems, path_of
+from seatrial.problems import KeyPath, Problems, path_of
 from seatrial.suites.shape import choose, fit
 from seatrial.target import is_target, load_target
 

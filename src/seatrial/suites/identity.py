@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from seatrial import wire
+from seatrial.agents.registry import agent_plain, stored_agent
 from seatrial.graders.grader import Grader
 from seatrial.graders.registry import grader_config
 from seatrial.models.registry import KIND, model_config
@@ -24,8 +25,10 @@ def stored_form(suite: Suite) -> dict[str, Any]:
     """A suite as it is stored and shown. Variables are in it as `${NAME}`, as they are in the suite itself."""
     graders = [grader_config(each) if isinstance(each, Grader) else each for each in suite.graders]
     judge = None if suite.judge is None else model_config(suite.judge)
-    stored = msgspec.structs.replace(suite, file=None, grading="all", graders=graders, judge=judge)
+    stored = msgspec.structs.replace(suite, file=None, grading="all", graders=graders, judge=judge, agents={})
     plain: dict[str, Any] = msgspec.to_builtins(stored)
+    if suite.agents:
+        plain["agents"] = {name: agent_plain(config) for name, config in suite.agents.items()}
     return plain
 
 
@@ -35,7 +38,9 @@ def stored_suite(plain: Mapping[str, Any]) -> Suite:
     judge = keys.get("judge")
     if isinstance(judge, dict) and KIND in judge:
         del keys["judge"]
-    suite = Suite(**msgspec.structs.asdict(msgspec.convert(keys, SuiteKeys)))
+    shared = msgspec.structs.asdict(msgspec.convert(keys, SuiteKeys))
+    shared["agents"] = {name: stored_agent(agent) for name, agent in shared["agents"].items()}
+    suite = Suite(**shared)
     # Of another kind than ours: its class is imported when it is asked.
     return suite if "judge" in keys else msgspec.structs.replace(suite, judge=judge)
 

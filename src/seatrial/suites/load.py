@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
+from seatrial.environment import fill
 from seatrial.errors import SeatrialError
-from seatrial.suites.environment import fill
-from seatrial.suites.problem import Problems
+from seatrial.problems import Problems
 from seatrial.suites.shape import compare
 from seatrial.suites.suite import Grading, Suite, SuiteFile
 from seatrial.suites.validate import build_suite

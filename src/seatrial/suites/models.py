@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from seatrial.environment import names_secret
 from seatrial.errors import SeatrialError
 from seatrial.models.registry import KIND, MODELS, model_class
-from seatrial.suites.environment import names_secret
-from seatrial.suites.problem import Problems
+from seatrial.problems import Problems
 from seatrial.suites.shape import choose, fit
 from seatrial.target import is_target
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from seatrial.suites.problem import Place
+from seatrial.problems import Place
 
 MAX_LINE = 64 * 1024 * 1024
 

@@ -8,17 +8,10 @@ from inspect import getdoc
 import msgspec
 from msgspec import inspect
 
-from seatrial.agents.config import (
-    AgentFields,
-    CliConfig,
-    HttpConfig,
-    PythonConfig,
-    ReplayConfig,
-    Retry,
-    StreamConfig,
-    SubAgent,
-)
-from seatrial.agents.placeholders import PLACEHOLDERS
+from seatrial.agents.cli.placeholders import PLACEHOLDERS
+from seatrial.agents.config import AgentConfig, Retry
+from seatrial.agents.http.config import SubAgent
+from seatrial.agents.registry import AGENTS
 from seatrial.graders import GRADERS, Grader
 from seatrial.graders.field_accuracy import Field
 from seatrial.graders.judge_prompt import Criterion
@@ -32,13 +25,9 @@ from seatrial.suites.world_seed import WorldSeed
 
 _TITLES: dict[str, type[msgspec.Struct]] = {
     "the file": SuiteFile,
-    "agents: every kind": AgentFields,
-    "agents: http": HttpConfig,
+    "agents: every kind": AgentConfig,
+    **{f"agents: {name}": kind for name, kind in AGENTS.built_in().items()},
     "agents: http, sub_agents": SubAgent,
-    "agents: cli": CliConfig,
-    "agents: python": PythonConfig,
-    "agents: stream": StreamConfig,
-    "agents: replay": ReplayConfig,
     "retry": Retry,
     "timeouts": Timeouts,
     "budget": Budget,
@@ -93,7 +82,7 @@ def suite_reference() -> str:
 def _table(struct: type[msgspec.Struct]) -> str:
     shape = shape_of(struct)
     docs = field_docs(struct)
-    families = [parent for parent in (AgentFields, Grader) if issubclass(struct, parent) and struct is not parent]
+    families = [parent for parent in (AgentConfig, Grader) if issubclass(struct, parent) and struct is not parent]
     shared = {name for parent in families for name in parent.__struct_fields__}
     rows = ["| key | value | default | meaning |", "| --- | --- | --- | --- |"]
     for field in shape.fields if isinstance(shape, inspect.StructType) else ():

@@ -7,11 +7,13 @@ import inspect
 from functools import cache
 from itertools import pairwise
 from textwrap import dedent
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 
-from seatrial.agents.config import AgentConfig, Retry, SubAgent
+from seatrial.agents import AGENTS
+from seatrial.agents.config import Retry
+from seatrial.agents.http.config import SubAgent
 from seatrial.graders.registry import GRADERS, KIND
 from seatrial.models.config import ModelConfig
 from seatrial.runs import Case
@@ -21,7 +23,6 @@ from seatrial.target import TARGET
 
 STRUCTS: tuple[type[msgspec.Struct], ...] = (
     SuiteFile,
-    *get_args(AgentConfig),
     SubAgent,
     Retry,
     Timeouts,
@@ -31,19 +32,19 @@ STRUCTS: tuple[type[msgspec.Struct], ...] = (
     Case,
     WorldSeed,
 )
-"""Everything that a suite file is made of, but graders."""
+"""Everything that a suite file is made of, but agents and graders."""
 
 
 def suite_json_schema() -> dict[str, Any]:
-    """The schema of a suite file, with the graders of installed packages."""
-    kinds = dict(GRADERS.items())
-    structs = [*STRUCTS, *kinds.values()]
+    """The schema of a suite file, with the agents and graders of installed packages."""
+    kinds, agents = dict(GRADERS.items()), dict(AGENTS.items())
+    structs = [*STRUCTS, *agents.values(), *kinds.values()]
     refs, components = msgspec.json.schema_components(structs, ref_template="#/$defs/{name}")
     ref_of = dict(zip(structs, refs, strict=True))
     definition = {struct: components[ref["$ref"].rpartition("/")[2]] for struct, ref in ref_of.items()}
     for struct in structs:
         _describe(definition[struct]["properties"], struct)
-    for kind, struct in kinds.items():
+    for kind, struct in (*agents.items(), *kinds.items()):
         schema = definition[struct]
         schema["properties"] = {KIND: {"const": kind}, **schema["properties"]}
         schema["required"] = [KIND, *schema.get("required", [])]
@@ -51,6 +52,9 @@ def suite_json_schema() -> dict[str, Any]:
     definition[ModelConfig]["properties"] = {KIND: {"const": ModelConfig.kind}, **definition[ModelConfig]["properties"]}
 
     suite, case = definition[SuiteFile], definition[Case]
+    suite["properties"]["agents"]["additionalProperties"] = {
+        "anyOf": [*(ref_of[struct] for struct in agents.values()), _CLASS]
+    }
     suite["properties"]["judge"]["anyOf"].append(_CLASS)
     suite["properties"]["cases"]["items"] = {"anyOf": [ref_of[Case], ref_of[CaseSource]]}
     case["required"].remove("id")  # `<file>-<number>` when absent

@@ -9,8 +9,8 @@ from html import escape
 from json import dumps
 from urllib.parse import quote, quote_plus, unquote_plus
 
+from seatrial.environment import Reference, fill, names_secret, references, texts
 from seatrial.errors import SeatrialError
-from seatrial.suites.environment import Reference, fill, names_secret, references, texts
 
 MIN_SECRET_LENGTH = 4
 """Values shorter than this are not hidden: they guard nothing, and hiding them would shred every text."""

@@ -15,7 +15,7 @@ import msgspec
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
-from seatrial.suites.problem import Place, Problems, meant, nearest, quoted
+from seatrial.problems import Place, Problems, meant, nearest, quoted
 from seatrial.suites.record import Record, TooLongLineError, read_lines
 
 MAX_CELL = 16 * 1024 * 1024

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import inspect
 
 from seatrial import wire
-from seatrial.suites.problem import KeyPath, Problems, listed, meant, nearest, path_of, quoted, suggestion
+from seatrial.problems import KeyPath, Problems, listed, meant, nearest, path_of, quoted, suggestion
 
 T = TypeVar("T")
 

@@ -64,8 +64,8 @@ class SuiteKeys(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_d
     """How reports call it; the file's name when absent."""
     description: str = ""
     """What it is for."""
-    agents: dict[str, AgentConfig] = {}
-    """What is under test, by name."""
+    agents: dict[str, dict[str, Any]] = {}
+    """What is under test, by name: each with its `kind`."""
     graders: list[GraderConfig] = []
     """What judges every run."""
     threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
@@ -99,6 +99,8 @@ class Suite(SuiteKeys):
     """A suite, whole: read from a file by `load_suite`, or built here and checked by `validate_suite`."""
 
     cases: list[Case | CaseSource] = []
+    agents: dict[str, AgentConfig] = {}  # type: ignore[assignment]
+    """What is under test, by name."""
     # Wider than in a file: whoever builds a suite in Python has graders and models themselves.
     graders: Sequence[GraderConfig | Grader] = []  # type: ignore[assignment]
     """What judges every run: configurations, or graders themselves."""

@@ -14,21 +14,28 @@ from typing import Any
 import msgspec
 
 from seatrial import wire
-from seatrial.agents.config import AgentConfig
+from seatrial.agents import AGENTS, AgentConfig
 from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Grader
 from seatrial.graders.registry import GraderConfig
 from seatrial.models.config import ModelConfig
 from seatrial.models.registry import JudgeModel
 from seatrial.nesting import is_value_too_deep
+from seatrial.problems import Problems, SuiteProblem
 from seatrial.runs import Case
-from seatrial.suites.agent_check import check_agent, check_faults, check_judge, check_timeouts, check_variables
+from seatrial.suites.agent_check import (
+    check_agent,
+    check_faults,
+    check_judge,
+    check_timeouts,
+    check_variables,
+    read_agent,
+)
 from seatrial.suites.case_check import CaseCheck, check_models, unsupported_world
 from seatrial.suites.cases import case_format, checked_cases
 from seatrial.suites.graders import Imports, SoundGrader, check_graders
 from seatrial.suites.identity import stored_form
 from seatrial.suites.models import check_other_model, other_model, with_our_model
-from seatrial.suites.problem import Problems, SuiteProblem
 from seatrial.suites.shape import fit
 from seatrial.suites.suite import CaseSource, Grading, Suite, SuiteFile, SuiteKeys
 
@@ -49,7 +56,7 @@ def validate_suite(
         problems.add((), f"the suite holds something that JSON cannot: {error}")
         return problems.found
     except SeatrialError as error:
-        problems.add(("graders",), error.message, error.hint)
+        problems.add((), error.message, error.hint)
         return problems.found
     if is_value_too_deep(plain):
         problems.add((), wire.too_deep().message)
@@ -58,6 +65,7 @@ def validate_suite(
             plain,
             problems,
             suite.file,
+            made=suite.agents,
             graders=suite.graders,
             model=None if isinstance(suite.judge, ModelConfig | dict) else suite.judge,
             variables=variables,
@@ -73,6 +81,7 @@ def build_suite(
     problems: Problems,
     file: Path | None,
     *,
+    made: Mapping[str, AgentConfig] | None = None,
     graders: Sequence[GraderConfig | Grader] | None = None,
     model: JudgeModel | None = None,
     variables: Mapping[str, str] | None = None,
@@ -84,7 +93,8 @@ def build_suite(
 ) -> Suite | None:
     """A suite of plain values, checked to the last case; None, with problems told, when it cannot be run.
 
-    `graders` and `model` are those of a suite that was built in Python, where they need not be plain.
+    `made` are the agents of a suite that was built in Python, `graders` and `model` its graders and its judge: they
+    need not be plain there.
     """
     before = problems.count
     if "world" in plain:
@@ -96,18 +106,22 @@ def build_suite(
     plain = with_our_model(plain)
     keys = fit(plain, SuiteFile, (), problems)
 
-    check_variables(plain.get("agents"), variables, problems.within(("agents",)))
-    check_variables(other_judge or plain.get("judge"), variables, problems.within(("judge",)))
     agents = plain.get("agents")
     if not agents:
         problems.add(("agents",), "a suite needs at least one agent", "name one under `agents`")
     known_agents: dict[str, AgentConfig] = {}
+    importing = run_python or import_agents
     for name, config in agents.items() if isinstance(agents, dict) else ():
-        agent = _converted(config, AgentConfig)
+        agent = None if made is None else made[name]
+        if agent is None or AGENTS.is_built_in(agent.kind):
+            agent = read_agent(config, ("agents", name), problems, directory, imports=importing)
         if agent is not None:
             known_agents[name] = agent
-            here = problems.within(("agents", name))
-            check_agent(name, agent, directory, variables, here, run_python=run_python, import_errors=import_agents)
+    check_variables(agents, variables, problems.within(("agents",)))
+    check_variables(other_judge or plain.get("judge"), variables, problems.within(("judge",)))
+    for name, agent in known_agents.items():
+        here = problems.within(("agents", name))
+        check_agent(name, agent, directory, variables, here, run_python=run_python, import_errors=import_agents)
     # Where one agent is wrong, what it would take is not known.
     sound_agents = known_agents if isinstance(agents, dict) and len(known_agents) == len(agents) else {}
     if isinstance(plain.get("faults"), dict):
@@ -118,8 +132,8 @@ def build_suite(
     if isinstance(judge, ModelConfig):
         check_judge(judge, variables, problems.within(("judge",)))
     elif other_judge is not None and model is None:
-        importing = run_python or import_graders
-        check_other_model(other_judge, problems.within(("judge",)), directory if importing else None)
+        import_from = directory if run_python or import_graders else None
+        check_other_model(other_judge, problems.within(("judge",)), import_from)
     sound: list[SoundGrader] | None = []
     imports = Imports(directory, classes=run_python or import_graders, functions=run_python)
     if isinstance(configs := plain.get("graders"), list):
@@ -156,6 +170,7 @@ def build_suite(
     if keys is None or problems.count > before:
         return None
     shared = {name: getattr(keys, name) for name in SuiteKeys.__struct_fields__}
+    shared["agents"] = known_agents
     if other_judge is not None:
         shared["judge"] = other_judge
     return Suite(**shared, cases=list(entries.values()), file=file, grading=grading or "all")

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from seatrial.suites.problem import KeyPath, Place, Problems, quoted
+from seatrial.problems import KeyPath, Place, Problems, quoted
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
 MAX_DEPTH = 100

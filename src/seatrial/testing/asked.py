@@ -8,13 +8,13 @@ from typing import Any, TypeAlias, get_args
 
 import msgspec
 
-from seatrial.agents.calling import Calling
+from seatrial.agents.config import CASE_KEYS
+from seatrial.agents.python.calling import Calling
 from seatrial.errors import SeatrialError
 from seatrial.graders import Grader
 from seatrial.models.registry import JudgeModel
 from seatrial.runs import Case
 from seatrial.suites import AgentConfig, InvalidSuiteError, PythonConfig, Suite, load_suite, read_cases, validate_suite
-from seatrial.suites.case_check import FOR_AGENTS
 from seatrial.trajectory.completeness import ToolAccess
 
 Given: TypeAlias = str | Callable[..., Any] | AgentConfig
@@ -67,7 +67,7 @@ def asked(
         # Never looked up: the function is at hand.
         config = PythonConfig(target="test:function", tool_access=tool_access or "own")
         functions[AGENT] = agent
-        for key in FOR_AGENTS:
+        for key in CASE_KEYS:
             if getattr(case, key) and key not in Calling(agent, file.parent).case_keys:
                 hint = f"give it a parameter `{key}`"
                 raise SeatrialError("invalid_config", f"the function does not take `{key}` of the case", hint=hint)

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, aclosing
 from typing import Any, Self
 
-from seatrial.agents import build_agent
+from seatrial.agents import AgentStart, build_agent
 from seatrial.agents.agent import Agent, BatchAgent, Emit, Reply, RunRequest
-from seatrial.agents.config import PythonConfig
-from seatrial.agents.python import PythonAgent
+from seatrial.agents.python.agent import PythonAgent
+from seatrial.agents.python.config import PythonConfig
 from seatrial.driver import Driver, Redaction, SystemClock
 from seatrial.engine import grading_plan, surroundings
 from seatrial.engine.grading import grade
@@ -22,7 +22,7 @@ from seatrial.engine.trial import Trial, TrialRunner
 from seatrial.graders import Surroundings
 from seatrial.runs import Case, Fault, Run, RunKey
 from seatrial.store import Store
-from seatrial.suites import AgentConfig, Suite, resolve_agent
+from seatrial.suites import AgentConfig, Suite
 from seatrial.world.proxy import ToolProxy
 
 
@@ -114,14 +114,14 @@ class Rig:
                 timeout_s=config.timeout_s or timeouts.read_s,
                 function=self._functions[name],
             )
-        return build_agent(
-            name,
-            resolve_agent(config, self._variables),
+        start = AgentStart(
+            name=name,
             directory=directory,
             connect_s=timeouts.connect_s,
             read_s=timeouts.read_s,
             stored_runs=StoredRuns(self._store),
         )
+        return build_agent(config.resolved(self._variables), start)
 
 
 class _BatchOfOne:

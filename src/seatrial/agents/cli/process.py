@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Self, cast
 
-from seatrial.agents import supervisor
+from seatrial.agents.cli import supervisor
 
 GRACE_S = 2.0
 """Between SIGTERM and SIGKILL."""

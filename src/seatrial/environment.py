@@ -14,11 +14,9 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from seatrial.agents.config import AgentFields, CliConfig, Command, HttpConfig, argv
 from seatrial.errors import SeatrialError
 
 T = TypeVar("T")
-A = TypeVar("A", bound=AgentFields)
 
 _DOLLARS = re.compile(r"(\$+)\{")
 _BODY = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -114,36 +112,6 @@ def resolve(config: T, variables: Mapping[str, str]) -> T:
     return resolved
 
 
-def resolve_agent(config: A, variables: Mapping[str, str]) -> A:
-    """The configuration to start an agent with: variables filled in, commands split into arguments.
-
-    Arguments are split before anything is filled in, and braces in values are doubled, so that a value is one
-    argument, or a part of one, whatever it contains.
-    """
-    if isinstance(config, CliConfig):
-        commands = {
-            name: None if (command := getattr(config, name)) is None else _filled(command, variables)
-            for name in ("command", "healthcheck")
-        }
-        rest = resolve(msgspec.structs.replace(config, command=[], healthcheck=None), variables)
-        return msgspec.structs.replace(rest, **commands)
-    resolved = resolve(config, variables)
-    if isinstance(resolved, HttpConfig):
-        # The agent is told these in JSON, and our encoders write only what is plain text.
-        resolved.proxy_url = resolved.proxy_url and str(resolved.proxy_url)
-        resolved.agent_id = str(resolved.agent_id) if isinstance(resolved.agent_id, str) else resolved.agent_id
-    return resolved
-
-
-def arguments_of(command: Command) -> list[str]:
-    """The arguments of a command. Raises `SeatrialError` for text whose quotes do not close."""
-    try:
-        return argv(command)
-    except ValueError as error:
-        said = str(error).lower()
-        raise SeatrialError("invalid_config", f"the command cannot be split into arguments: {said}") from None
-
-
 def unset(name: str) -> SeatrialError:
     """The error for a variable that is not set."""
     return SeatrialError(
@@ -172,10 +140,6 @@ def texts(value: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tup
         members = enumerate(value)
     for key, item in members:
         yield from texts(item, (*path, key))
-
-
-def _filled(command: Command, variables: Mapping[str, str]) -> list[str]:
-    return [fill(argument, variables, double_braces=True) for argument in arguments_of(command)]
 
 
 def _resolved(value: Any, variables: Mapping[str, str]) -> Any:

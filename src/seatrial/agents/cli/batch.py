@@ -12,14 +12,13 @@ import msgspec
 
 from seatrial import wire
 from seatrial.agents.agent import Reply, RunRequest
-from seatrial.agents.config import CliConfig
+from seatrial.agents.cli.config import CliConfig
+from seatrial.agents.cli.process import READ_BYTES, Process
+from seatrial.agents.cli.program import Program, RunFiles, exit_fault, system_fault
+from seatrial.agents.cli.waiting import WaitingRequests
 from seatrial.agents.limit import TimeLimit
-from seatrial.agents.lines import Lines
 from seatrial.agents.off_loop import off_loop
 from seatrial.agents.output import read_part, read_record, reading_fault, unreadable
-from seatrial.agents.process import READ_BYTES, Process
-from seatrial.agents.program import Program, RunFiles, exit_fault, system_fault
-from seatrial.agents.waiting import WaitingRequests
 from seatrial.errors import SeatrialError
 from seatrial.formats import output_messages
 from seatrial.formats.reading import Reading
@@ -277,3 +276,41 @@ class _Id(msgspec.Struct):
 
 _ID = msgspec.json.Decoder(_Id)
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class Lines:
+    """Cuts chunks of any size into lines without their ends, and counts them. One that is too long costs nothing but
+    itself, and the cost is linear in the bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self.number = 0
+        """Of the line that was given last, from 1; blank ones count."""
+        self._limit = limit
+        self._open = bytearray()
+        self._skipping = False
+
+    def feed(self, chunk: bytes) -> list[tuple[int, bytes | None]]:
+        """The lines that this chunk completes, with their numbers; None in the place of one that is too long."""
+        *ended, rest = chunk.split(b"\n")
+        lines = [self._end(part) for part in ended]
+        self._add(rest)
+        return lines
+
+    def close(self) -> list[tuple[int, bytes | None]]:
+        """The last line, when it lacks its end."""
+        return [self._end(b"")] if self._open or self._skipping else []
+
+    def _add(self, part: bytes) -> None:
+        if not self._skipping:
+            self._open += part
+            if len(self._open) > self._limit:
+                self._skipping = True
+                self._open.clear()
+
+    def _end(self, part: bytes) -> tuple[int, bytes | None]:
+        self._add(part)
+        self.number += 1
+        line = None if self._skipping else bytes(self._open)
+        self._skipping = False
+        self._open.clear()
+        return self.number, line

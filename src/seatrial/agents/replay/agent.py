@@ -11,9 +11,9 @@ import msgspec
 
 from seatrial import formats, wire
 from seatrial.agents.agent import Emit, Reply, RunRequest
-from seatrial.agents.config import ReplayConfig
 from seatrial.agents.excerpt import excerpt
 from seatrial.agents.output import read_file, read_trace_file, reading_fault
+from seatrial.agents.replay.config import ReplayConfig
 from seatrial.errors import SeatrialError
 from seatrial.runs import Fault, Run, class_of_status
 

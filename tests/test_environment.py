@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial import wire
-from seatrial.errors import SeatrialError
-from seatrial.suites import HttpConfig, ModelConfig, PythonConfig, Suite, resolve_agent, stored_form
-from seatrial.suites.environment import (
+from seatrial.environment import (
     Reference,
     fill,
     names_secret,
     parts,
     references,
 )
+from seatrial.errors import SeatrialError
+from seatrial.suites import HttpConfig, ModelConfig, PythonConfig, Suite, stored_form
 
 SECRET = "s3cr3t-v4lu3"
 
@@ -105,7 +105,7 @@ def http() -> HttpConfig:
 
 def test_resolving_fills_a_copy_and_leaves_the_original() -> None:
     config = http()
-    resolved = resolve_agent(config, {"TOKEN": SECRET, "PATH_KEY": "k"})
+    resolved = config.resolved({"TOKEN": SECRET, "PATH_KEY": "k"})
     assert resolved.auth_credential_value == f"Bearer {SECRET}"
     assert resolved.headers == {"X-Api-Key": SECRET, "X-Kind": "plain"}
     assert resolved.endpoint_url == "http://localhost/k"
@@ -113,7 +113,7 @@ def test_resolving_fills_a_copy_and_leaves_the_original() -> None:
 
 
 def test_a_resolved_configuration_shows_itself_as_written() -> None:
-    resolved = resolve_agent(http(), {"TOKEN": SECRET, "PATH_KEY": "abcdef"})
+    resolved = http().resolved({"TOKEN": SECRET, "PATH_KEY": "abcdef"})
     for shown in (repr(resolved), str(resolved), f"{resolved}", repr([resolved.headers]), repr(vars_of(resolved))):
         assert SECRET not in shown
         assert "abcdef" not in shown
@@ -125,7 +125,7 @@ def vars_of(struct: msgspec.Struct) -> dict[str, object]:
 
 
 def test_a_resolved_configuration_cannot_be_written_by_accident() -> None:
-    resolved = resolve_agent(http(), {"TOKEN": SECRET, "PATH_KEY": "k"})
+    resolved = http().resolved({"TOKEN": SECRET, "PATH_KEY": "k"})
     with pytest.raises(TypeError):
         wire.encode(resolved)
     with pytest.raises(TypeError):

@@ -10,10 +10,10 @@ from msgspec import UNSET, UnsetType
 
 from seatrial import wire
 from seatrial.agents.agent import Emit, Reply, RunRequest
-from seatrial.agents.config import HttpConfig
 from seatrial.agents.dispatch import PING, envelope, run_headers
 from seatrial.agents.endpoint import Answer, Endpoint, Reached, checked_url, merged
 from seatrial.agents.excerpt import excerpt
+from seatrial.agents.http.config import HttpConfig
 from seatrial.agents.limit import time_limit
 from seatrial.agents.off_loop import off_loop
 from seatrial.agents.output import read_record, reading_fault, unreadable

@@ -12,13 +12,13 @@ from contextlib import closing, suppress
 from typing import Self
 
 from seatrial.agents.agent import Emit, Reply, RunRequest
-from seatrial.agents.config import StreamConfig
 from seatrial.agents.endpoint import Endpoint, Reached
 from seatrial.agents.excerpt import MAX_DETAIL
 from seatrial.agents.http_faults import status_fault, transport_fault
 from seatrial.agents.limit import time_limit
-from seatrial.agents.run_input import encode_input, run_input
 from seatrial.agents.shared_timer import SharedTimer
+from seatrial.agents.stream.config import StreamConfig
+from seatrial.agents.stream.run_input import encode_input, run_input
 from seatrial.agents.streamed import StreamedRun
 from seatrial.errors import SeatrialError
 from seatrial.http_client import HttpResponse, HttpTransport, TransportError

@@ -14,11 +14,11 @@ from typing import Literal, Self
 
 import msgspec
 
-from seatrial.agents.config import CliConfig, argv
+from seatrial.agents.cli.config import CliConfig, argv
+from seatrial.agents.cli.placeholders import PLACEHOLDERS, put_in, used
+from seatrial.agents.cli.process import Process
+from seatrial.agents.cli.workspace import Workspace
 from seatrial.agents.output import read_trace_file
-from seatrial.agents.placeholders import PLACEHOLDERS, put_in, used
-from seatrial.agents.process import Process
-from seatrial.agents.workspace import Workspace
 from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading
 from seatrial.runs import Fault

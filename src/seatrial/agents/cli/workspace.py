@@ -20,7 +20,7 @@ from typing import Self
 
 import msgspec
 
-from seatrial.agents import removal
+from seatrial.agents.cli import removal
 from seatrial.errors import SeatrialError, lacking
 
 PREFIX = "seatrial-agent-"

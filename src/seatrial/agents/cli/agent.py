@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Self
 
 from seatrial import wire
 from seatrial.agents.agent import Emit, Reply, RunRequest
-from seatrial.agents.config import CliConfig
+from seatrial.agents.cli.config import CliConfig
+from seatrial.agents.cli.process import Process
+from seatrial.agents.cli.program import Program, RunFiles, exit_fault, system_fault
 from seatrial.agents.limit import time_limit
 from seatrial.agents.off_loop import off_loop
 from seatrial.agents.output import read_file, read_output, reading_fault, unreadable
-from seatrial.agents.process import Process
-from seatrial.agents.program import Program, RunFiles, exit_fault, system_fault
 from seatrial.errors import SeatrialError
 from seatrial.runs import Fault
 

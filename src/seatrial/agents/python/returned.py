@@ -11,8 +11,8 @@ from seatrial import formats, wire
 from seatrial.agents.agent import Reply
 from seatrial.agents.config import MAX_RESPONSE_BYTES
 from seatrial.agents.excerpt import excerpt
-from seatrial.agents.objects import check_size, is_plain, to_json_values
 from seatrial.agents.output import read_output, read_record, reading_fault, unreadable
+from seatrial.agents.python.objects import check_size, is_plain, to_json_values
 from seatrial.errors import SeatrialError
 from seatrial.formats import agent_response, contract, output_messages
 from seatrial.formats.dialects import find_dialect

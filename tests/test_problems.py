@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.suites.problem import Place, SuiteProblem, meant, nearest, quoted
+from seatrial.problems import Place, SuiteProblem, meant, nearest, quoted
 
 KEYS = ["endpoint_url", "proxy_url", "headers", "timeout_s", "run_timeout_s"]
 

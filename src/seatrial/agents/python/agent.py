@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast
 
 from seatrial import wire
 from seatrial.agents.agent import Emit, Reply, RunRequest
-from seatrial.agents.calling import Calling
-from seatrial.agents.config import MAX_RESPONSE_BYTES, PythonConfig
-from seatrial.agents.exception import exception_class, exception_fault
+from seatrial.agents.config import MAX_RESPONSE_BYTES
 from seatrial.agents.limit import time_limit
-from seatrial.agents.objects import check_size, to_json_values
 from seatrial.agents.off_loop import off_loop
-from seatrial.agents.returned import Returned, encode_returned
+from seatrial.agents.python.calling import Calling
+from seatrial.agents.python.config import PythonConfig
+from seatrial.agents.python.exception import exception_class, exception_fault
+from seatrial.agents.python.objects import check_size, to_json_values
+from seatrial.agents.python.returned import Returned, encode_returned
 from seatrial.agents.shared_timer import SharedTimer
 from seatrial.agents.streamed import StreamedRun
 from seatrial.errors import SeatrialError

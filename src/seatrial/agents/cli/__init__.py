@@ -1,0 +1,1 @@
+"""Agents that are programs, started for each case or once for all."""

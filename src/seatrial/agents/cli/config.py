@@ -1,0 +1,173 @@
+"""The kind `cli`: keys, checks, and what `doctor` asks."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias
+
+import msgspec
+
+from seatrial.agents.checks import check_secret, filled
+from seatrial.agents.cli.placeholders import ONE_CASE, PLACEHOLDERS, used
+from seatrial.agents.config import CASE_KEYS, MAX_RESPONSE_BYTES, AgentCheck, AgentConfig, AgentStart, Bytes, Probe
+from seatrial.environment import fill, names_secret, parts, resolve
+from seatrial.errors import SeatrialError
+from seatrial.problems import KeyPath, Problems, meant, quoted
+
+if TYPE_CHECKING:
+    from seatrial.agents.cli.agent import CliAgent
+    from seatrial.agents.cli.batch import CliBatchAgent
+
+Command: TypeAlias = str | list[str]
+
+_INPUT_PLACEHOLDER = {"prompt_file": "PROMPT_FILE", "arg": "PROMPT"}
+
+
+class CliConfig(AgentConfig):
+    """A program that is started for each case, or once for all."""
+
+    kind: ClassVar[str] = "cli"
+    own_faults: ClassVar[frozenset[str]] = frozenset(
+        {"agent_exit", "agent_signal", "agent_output_missing", "agent_not_started"}
+    )
+    case_hints: ClassVar[Mapping[str, str]] = {
+        "input": "only `batch: true` sends it to a program",
+        "messages": "only `batch: true` sends it to a program",
+        "files": "name `{FILES}` in its `command`",
+        "timeout_s": "a batch has one limit for all its cases, its own `timeout_s`",
+    }
+
+    command: Command
+    """The program and its arguments, as a list, or as text that is split as a shell would, but no shell runs."""
+    cwd: str | None = None
+    """The directory it starts in; the suite file's when absent."""
+    env: dict[str, str] = msgspec.field(default_factory=dict)
+    """Variables it gets besides ours. One whose name suggests a secret (`API_KEY`) must be written `${NAME}`."""
+    input: Literal["prompt_file", "stdin", "arg"] | None = None
+    """How it gets the instruction; when absent, by the placeholder that `command` has, else on standard input."""
+    batch: bool = False
+    """Whether one process takes all cases, as JSON lines."""
+    healthcheck: Command | None = None
+    """A command that must end with 0 before the first case is run."""
+    max_response_bytes: Bytes = MAX_RESPONSE_BYTES
+    """The largest answer that is taken, in a batch the largest line; more ends the program."""
+
+    def build(self, start: AgentStart) -> CliAgent | CliBatchAgent:
+        timeout_s = self.read_timeout_s(start)
+        if self.batch:
+            from seatrial.agents.cli.batch import CliBatchAgent
+
+            return CliBatchAgent(self, directory=start.directory, timeout_s=timeout_s)
+        from seatrial.agents.cli.agent import CliAgent
+
+        return CliAgent(self, directory=start.directory, timeout_s=timeout_s)
+
+    def resolved(self, variables: Mapping[str, str]) -> Self:
+        """Arguments are split before anything is filled in, and braces in values are doubled, so that a value is one
+        argument, or a part of one, whatever it contains."""
+        rest = resolve(msgspec.structs.replace(self, command=[], healthcheck=None), variables)
+        return msgspec.structs.replace(
+            rest,
+            command=_filled(self.command, variables),
+            healthcheck=None if self.healthcheck is None else _filled(self.healthcheck, variables),
+        )
+
+    def taken_keys(self, import_from: Path | None) -> frozenset[str]:
+        if self.batch:
+            # It is sent everything, but no single case is waited for.
+            return frozenset(CASE_KEYS) - {"timeout_s"}
+        try:
+            names = {name for argument in argv(self.command) for name in used(argument)}
+        except ValueError:
+            return frozenset(CASE_KEYS)
+        return frozenset({"files", "timeout_s"} if "FILES" in names else {"timeout_s"})
+
+    def without_proxy(self) -> str | None:
+        return "a program that takes all cases at once (`batch: true`)" if self.batch else None
+
+    def check(self, check: AgentCheck) -> None:
+        problems = check.problems
+        for name, text in self.env.items():
+            if not name or "=" in name or "\0" in name:
+                problems.add(("env", name), f"{quoted(name)} cannot be the name of a variable")
+            elif "\0" in text:
+                problems.add(("env", name), f"`{name}` has a character that no variable can have")
+            elif names_secret(name):
+                check_secret(text, ("env", name), problems)
+        if self.cwd is not None:
+            cwd = filled(self.cwd, check.variables)
+            if cwd is not None and not os.path.isdir(check.directory / cwd):
+                problems.add(("cwd",), f"there is no directory {quoted(self.cwd)}")
+        if self.healthcheck is not None:
+            _check_command(self.healthcheck, "healthcheck", problems)
+        if self.batch and self.concurrency is not None:
+            told = "`concurrency` does nothing with `batch: true`: one program takes all cases"
+            problems.add(("concurrency",), told)
+        if self.batch and self.timeout_s is not None and self.run_timeout_s is not None:
+            told = "of a batch, either `timeout_s` or `run_timeout_s` counts"
+            problems.add(("run_timeout_s",), told, "keep one of them")
+        found = _check_command(self.command, "command", problems)
+        if found is None:
+            return
+        wanted = _INPUT_PLACEHOLDER.get(self.input or "")
+        if wanted is not None and wanted not in found:
+            problems.add(("input",), f"`input: {self.input}` needs `{{{wanted}}}` in `command`")
+        for name in sorted(found & ONE_CASE if self.batch else ()):
+            told = f"`{{{name}}}` is about one case, and a batch has all of them"
+            problems.add(("command",), told, "`{PROMPT_FILE}` has a JSON line for each case")
+
+    async def probe(self, agent: CliAgent | CliBatchAgent, proxy_url: str) -> Probe:
+        agent.program.check_presence()
+        return Probe(True, "can be started")
+
+
+def argv(command: Command) -> list[str]:
+    """The arguments of a command. Raises `ValueError` for text whose quotes do not close."""
+    return shlex.split(command) if isinstance(command, str) else list(command)
+
+
+def _arguments(command: Command) -> list[str]:
+    try:
+        return argv(command)
+    except ValueError as error:
+        said = str(error).lower()
+        raise SeatrialError("invalid_config", f"the command cannot be split into arguments: {said}") from None
+
+
+def _filled(command: Command, variables: Mapping[str, str]) -> list[str]:
+    return [fill(argument, variables, double_braces=True) for argument in _arguments(command)]
+
+
+def _check_command(command: Command, key: str, problems: Problems) -> set[str] | None:
+    """The placeholders that a command uses; None when it cannot be split."""
+    try:
+        arguments = _arguments(command)
+    except SeatrialError as error:
+        problems.add((key,), error.message)
+        return None
+    if not arguments or not arguments[0]:
+        problems.add((key,), f"`{key}` names no program")
+    found: set[str] = set()
+    for index, argument in enumerate(arguments):
+        path: KeyPath = (key,) if isinstance(command, str) else (key, index)
+        if "\0" in argument:
+            problems.add(path, f"`{key}` has a character that no argument can have")
+        try:
+            plain = "".join(part for part in parts(argument) if isinstance(part, str))
+        except SeatrialError as error:
+            # Of a list, that is told with all variables. Text may be right as a whole, and no longer when it is cut.
+            if isinstance(command, str):
+                problems.add(path, error.message, error.hint)
+            return None
+        for name in used(plain):
+            if name is None:
+                problems.add(path, "there is a brace without a placeholder", "write `{{` or `}}` for the brace itself")
+            elif name in PLACEHOLDERS:
+                found.add(name)
+            else:
+                hint = meant(f"{{{name}}}", [f"{{{known}}}" for known in PLACEHOLDERS])
+                problems.add(path, f"unknown placeholder `{{{name}}}`", hint)
+    return found

@@ -1,0 +1,1 @@
+"""Agents behind HTTP that take the dispatch envelope and answer with an agent response."""

@@ -1,0 +1,1 @@
+"""Runs that were recorded before, for grading without running."""
