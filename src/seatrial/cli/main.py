@@ -54,7 +54,16 @@ class Command(Protocol):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    code = _main(argv)
+    try:
+        code = _main(argv)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # noqa: BLE001 - Python's own exit code for it would say that an agent failed
+        import traceback
+
+        traceback.print_exc()
+        print("seatrial: internal error, see above. What was finished is stored. [internal_error]", file=sys.stderr)
+        code = COULD_NOT_RUN
     if argv is None and len(threading.enumerate()) > 1:
         from seatrial.cli.signals import leave_threads_behind
 

@@ -1,0 +1,56 @@
+"""Whatever breaks the command, its exit code says that nothing could be judged: never 0, nor 1, which blames an agent."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from seatrial.store import open_store
+
+AGENTS = """
+import asyncio
+
+async def well(prompt):
+    return "ok"
+
+async def stops(prompt):
+    await asyncio.sleep(0.2)
+    asyncio.get_running_loop().stop()
+    await asyncio.sleep(600)
+
+async def cancels(prompt):
+    await asyncio.sleep(0.2)
+    for task in asyncio.all_tasks():
+        task.cancel()
+    await asyncio.sleep(600)
+"""
+SUITE = """
+agents:
+  well: {kind: python, target: "crew:well"}
+  other: {kind: python, target: "crew:%s"}
+cases: [{id: a, instruction: Go.}]
+graders: [{kind: contains, value: ok}]
+"""
+
+
+@pytest.mark.parametrize("agent", ["stops", "cancels"])
+def test_an_agent_that_ends_the_event_loop_does_not_decide_the_exit_code(tmp_path: Path, agent: str) -> None:
+    (tmp_path / "crew.py").write_text(AGENTS)
+    (tmp_path / "s.suite.yaml").write_text(SUITE % agent)
+    ran = subprocess.run(
+        [sys.executable, "-c", "import sys; from seatrial.cli import main; sys.exit(main())", "run", "s.suite.yaml"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == 3, ran.stderr
+    (path,) = tmp_path.rglob("*.db")
+    with open_store(path) as store:
+        experiment = store.resolve_experiment("latest")
+        done = store.done_keys(experiment.experiment_id)
+    assert {key.agent: outcome for key, outcome in done.items()}.get("well") == "passed"
