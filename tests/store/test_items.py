@@ -15,8 +15,8 @@ from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading, TraceEvent
 from seatrial.runs import Run
 from seatrial.store import Store, schema
-from seatrial.store.bodies import unpack
-from seatrial.store.items import MAX_BYTES, MAX_ITEMS, MAX_TEXT
+from seatrial.store.documents import MAX_TEXT, unpack
+from seatrial.store.items import MAX_BYTES, MAX_ITEMS
 from seatrial.transcript import AssistantMessage, StopReason, TextBlock, Transcript, UserMessage
 
 _numbers = itertools.count()
@@ -166,8 +166,11 @@ def test_whatever_a_run_holds_comes_back_from_rows_that_are_as_short_as_can_be(
     filled: Store, transcript: Transcript, arguments: Any
 ) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        for limit, value in (("MAX_TEXT", 8), ("MAX_ITEMS", 2), ("MAX_BYTES", 100), ("_BEGINNING", 3)):
-            patched.setattr(f"seatrial.store.items.{limit}", value)
+        patched.setattr("seatrial.store.items.MAX_TEXT", 8)
+        patched.setattr("seatrial.store.items.MAX_ITEMS", 2)
+        patched.setattr("seatrial.store.items.MAX_BYTES", 100)
+        patched.setattr("seatrial.store.documents.MAX_TEXT", 8)
+        patched.setattr("seatrial.store.documents._BEGINNING", 3)
         trace = [TraceEvent("tool_call", input=arguments)]
         run = records.run(reading=Reading("openai", transcript, [], trace=trace))
         run.run_id = f"run-{next(_numbers)}"

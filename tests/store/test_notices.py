@@ -16,7 +16,8 @@ from strategies import records
 from strategies.served import NOW, admission, answers, ending, interrupted
 
 from seatrial.runs import RunKey
-from seatrial.store import Store, notices, open_store
+from seatrial.store import Store, open_store
+from seatrial.store.postgres_sessions import notices_of, read_notice
 
 CUT_OFF_OTHERS = """
     SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity
@@ -164,9 +165,9 @@ def test_sqlite_tells_nothing(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @given(st.lists(st.text(min_size=1, max_size=256).filter(lambda text: text.isprintable() or "\n" in text), max_size=60))
 def test_notices_name_every_run_once_and_are_not_too_long(run_ids: list[str]) -> None:
-    written = list(notices.written(run_ids))
+    written = list(notices_of(run_ids))
     assert all(len(notice.encode()) < 8000 for notice in written)
-    assert [run_id for notice in written for run_id in notices.read(notice)] == list(dict.fromkeys(run_ids))
+    assert [run_id for notice in written for run_id in read_notice(notice)] == list(dict.fromkeys(run_ids))
 
 
 def test_many_runs_take_several_notices(writing: Store, listening: Store) -> None:
@@ -181,11 +182,11 @@ def test_many_runs_take_several_notices(writing: Store, listening: Store) -> Non
 
 @pytest.mark.parametrize("text", ["", "run-1", "[1]", "{", '"a"', "null"])
 def test_a_notice_of_somebody_else_is_passed_over(text: str) -> None:
-    assert notices.read(text) == []
+    assert read_notice(text) == []
 
 
 def test_control_characters_do_not_make_a_notice_too_long() -> None:
     longest = "\x01" * 1024
-    [notice] = notices.written([longest])
+    [notice] = notices_of([longest])
     assert len(notice.encode()) < 8000
     assert msgspec.json.decode(notice) == [longest]

@@ -197,7 +197,7 @@ def test_a_hold_that_broke_is_taken_again_unless_another_process_was_quicker(
             with pytest.raises(SeatrialError, match="is being run by"):
                 other.hold_experiment("exp-1")
             admin.execute(CUT_OFF_OTHERS)
-        monkeypatch.setattr("seatrial.store.postgres_presence.this_process", lambda: "process 1 on elsewhere")
+        monkeypatch.setattr("seatrial.store.postgres_sessions.this_process", lambda: "process 1 on elsewhere")
         taken = other.hold_experiment("exp-1")
         with pytest.raises(SeatrialError, match="process 1 on elsewhere"):
             hold.check()

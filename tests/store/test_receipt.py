@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from seatrial.errors import SeatrialError
-from seatrial.store.receipt import Receipt, keep
+from seatrial.store.writer import Receipt, keep
 
 
 def test_a_receipt_gives_its_value_to_all_who_wait() -> None:

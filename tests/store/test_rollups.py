@@ -15,7 +15,7 @@ from strategies.rollups import check_rollups
 from seatrial.errors import SeatrialError
 from seatrial.runs import Case, Fault, Grade, Judgement, Run, RunKey, RunStatus, Verdict
 from seatrial.store import EDGES, Admission, Store, open_store
-from seatrial.store.totals import quantile
+from seatrial.store.rollups import quantile
 from seatrial.trajectory.completeness import Completeness, Level
 from seatrial.transcript import Note, Usage
 

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import records
 
-from seatrial.store import Store, phrases, search
+from seatrial.store import Store, search
 from seatrial.trajectory.step import Step
 from seatrial.transcript import AssistantMessage, StopReason, SystemMessage, ThinkingBlock, ToolCall, Transcript
 
@@ -186,10 +186,10 @@ def test_hidden_channels_tools_and_results_are_searched_too() -> None:
 
 
 def test_a_query_is_words_phrases_and_prefixes() -> None:
-    assert phrases.phrases('a "b c" d* e_f "g*') == [
-        phrases.Phrase(("a",)),
-        phrases.Phrase(("b", "c")),
-        phrases.Phrase(("d",), prefix=True),
-        phrases.Phrase(("e", "f")),
-        phrases.Phrase(("g",)),
+    assert search.phrases('a "b c" d* e_f "g*') == [
+        search.Phrase(("a",)),
+        search.Phrase(("b", "c")),
+        search.Phrase(("d",), prefix=True),
+        search.Phrase(("e", "f")),
+        search.Phrase(("g",)),
     ]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import sqlalchemy as sa
-from msgspec.structs import astuple
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from seatrial.store import Store, schema
 from seatrial.store.counts import recount
@@ -16,13 +18,26 @@ def check_rollups(store: Store, experiment_id: str = "exp-1") -> None:
     number = store._number(experiment_id)
     with store._dialect.reading.connect() as connection:
         counted = recount(connection, number)
-        cells = connection.execute(sa.select(schema.cells).where(schema.cells.c.experiment == number)).all()
-        tallies = connection.execute(sa.select(schema.tallies).where(schema.tallies.c.experiment == number)).all()
-    assert _kept(cells, 2) == {key: astuple(sums) for key, sums in counted.cells.items() if any(astuple(sums))}
-    assert _kept(tallies, 3) == {key: astuple(sums) for key, sums in counted.tallies.items() if any(astuple(sums))}
+        cells = _rows(connection, schema.cells, number)
+        tallies = _rows(connection, schema.tallies, number)
+    assert cells == _counted(schema.cells, counted.cells.values())
+    assert tallies == _counted(schema.tallies, counted.tallies.values())
 
 
-def _kept(rows: Any, key: int) -> dict[tuple[str, ...], tuple[int, ...]]:
-    """The rows that are not 0, without the experiment, by so many columns."""
-    found = {tuple(row[1 : 1 + key]): tuple(int(value) for value in row[1 + key :]) for row in rows}
-    return {name: sums for name, sums in found.items() if any(sums)}
+def _rows(connection: sa.Connection, table: sa.Table, experiment: int) -> dict[tuple[Any, ...], dict[str, int]]:
+    """The rows that are not 0, by their keys."""
+    found = connection.execute(sa.select(table).where(table.c.experiment == experiment))
+    return _keyed(table, [row._asdict() for row in found])
+
+
+def _counted(table: sa.Table, rows: Iterable[Struct]) -> dict[tuple[Any, ...], dict[str, int]]:
+    return _keyed(table, [asdict(row) for row in rows])
+
+
+def _keyed(table: sa.Table, rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], dict[str, int]]:
+    key = [column.name for column in table.primary_key]
+    found = {
+        tuple(row[name] for name in key): {name: int(value) for name, value in row.items() if name not in key}
+        for row in rows
+    }
+    return {name: sums for name, sums in found.items() if any(sums.values())}

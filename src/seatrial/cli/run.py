@@ -23,8 +23,7 @@ from seatrial.engine import Stop, Tally, cases_that, create_experiment, launch, 
 from seatrial.errors import SeatrialError
 from seatrial.reports import stored_report, write_reports
 from seatrial.runs import Case, Experiment
-from seatrial.store import Store
-from seatrial.store.location import shown
+from seatrial.store import Store, shown
 from seatrial.suites import Grading, Secrets, Suite, load_suite, read_cases
 
 

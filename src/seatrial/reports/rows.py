@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator
-from itertools import groupby
+from itertools import groupby, islice
 from operator import attrgetter
 from typing import Literal, Protocol
 
 import msgspec
+from msgspec.structs import asdict
 
 from seatrial.runs import Experiment, Judgement
 from seatrial.store import (
@@ -31,6 +32,7 @@ from seatrial.transcript import Weight
 
 MAX_FLAKY = 100
 """Flaky cases that are listed; all are counted."""
+_ROWS_AT_ONCE = 500
 
 CallState = Literal["matched", "differs", "missing", "extra"]
 Channel = Literal["text", "thinking", "reasoning", "call", "result", "error"]
@@ -137,7 +139,7 @@ class RunDetail(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     speech_left_out: int = 0
 
 
-class RunRow(RunSummary, frozen=True, kw_only=True, gc=False):
+class RunRow(RunSummary, kw_only=True, gc=False):
     """One run as a line of a report: what the store counts of it, and more where that was asked for."""
 
     detail: RunDetail | None = None
@@ -210,13 +212,14 @@ class Source(msgspec.Struct, frozen=True):
 
 def matrix(rows: Iterable[RunSummary]) -> Iterator[tuple[str, dict[str, Cell]]]:
     """Cases x agents: for each case what each agent made of it, with a run to look at for each outcome."""
-    for case_id, some in groupby(rows, attrgetter("case_id")):
+    for case_id, group in groupby(rows, attrgetter("case_id")):
+        some = list(group)
         counted = Changes()
+        counted.add(map(Counted, some))
         examples: dict[tuple[str, Outcome], str] = {}
         for row in some:
-            counted.add(Counted(0, case_id, row.agent, row))
             examples.setdefault((row.agent, row.outcome), row.run_id)
-        cells = {agent: cell_of(case_id, agent, sums) for (_, agent), sums in counted.cells.items()}
+        cells = {agent: cell_of(asdict(sums)) for (_, agent), sums in counted.cells.items()}
         for agent, cell in cells.items():
             cell.passed_run = examples.get((agent, "passed"))
             cell.failed_run = examples.get((agent, "failed"))
@@ -228,17 +231,20 @@ def totals_of(rows: Iterable[RunSummary]) -> Totals:
     """What rows add up to, counted by going over them."""
     counted = Changes()
     durations: dict[str, array[float]] = {}
-    for row in rows:
-        counted.add(Counted(0, row.case_id, row.agent, row))
-        if row.duration_ms is not None and is_timed(row):
-            durations.setdefault(row.agent, array("d")).append(row.duration_ms)
+    remaining = iter(rows)
+    while some := list(islice(remaining, _ROWS_AT_ONCE)):
+        counted.add(map(Counted, some))
+        for row in some:
+            if row.duration_ms is not None and is_timed(row):
+                durations.setdefault(row.agent, array("d")).append(row.duration_ms)
     counted.close()
     agents = agent_totals(counted.tallies, {agent: sorted(some) for agent, some in durations.items()})
+    cells = [cell_of(asdict(sums)) for sums in counted.cells.values() if sums.passed > 0 < sums.failed]
     return Totals(
         agents=agents,
         cases=len({case_id for case_id, _ in counted.cells}),
         most_trials=max([agent.most_trials for agent in agents], default=0),
-        flaky=[cell for key, sums in counted.cells.items() if (cell := cell_of(*key, sums)).flaky][:MAX_FLAKY],
+        flaky=cells[:MAX_FLAKY],
     )
 
 

@@ -23,8 +23,7 @@ from seatrial.server.problems import on_error
 from seatrial.server.routes import OPERATIONS
 from seatrial.server.service import RunService
 from seatrial.server.settings import ServerSettings
-from seatrial.store import Store
-from seatrial.store.rows import identifier
+from seatrial.store import Store, identifier
 
 PROVIDED = ("service", "feeds", "store")
 """Parameters of operations that no client gives."""

@@ -1,21 +1,18 @@
 """Where runs live: a SQLite file by default, PostgreSQL by URL; one schema, one writer, one contract for both."""
 
-from seatrial.store.bodies import address
+from seatrial.store.dialect import Listener, shown
+from seatrial.store.documents import LongText, address, identifier
 from seatrial.store.experiments import ExperimentSummary
-from seatrial.store.items import Item, LongText
-from seatrial.store.notices import Listener
+from seatrial.store.items import Item
 from seatrial.store.open import open_store
 from seatrial.store.presence import Presence
 from seatrial.store.queries import RunFilter, RunNotes, RunRecord
-from seatrial.store.receipt import Receipt
-from seatrial.store.rollups import EDGES, GRADER_ERRORED, Changes, Counted, is_timed, left_out
-from seatrial.store.rows import CallsKnown, Outcome, RunSummary
-from seatrial.store.search import Hit
-from seatrial.store.served import Admission, Admitted, Ending
-from seatrial.store.store import Store
-from seatrial.store.totals import (
+from seatrial.store.rollups import (
+    EDGES,
+    GRADER_ERRORED,
     AgentTotals,
-    Cell,
+    Changes,
+    Counted,
     GraderCounts,
     NoteCounts,
     NoteTotals,
@@ -24,7 +21,14 @@ from seatrial.store.totals import (
     Totals,
     agent_totals,
     cell_of,
+    is_timed,
+    left_out,
 )
+from seatrial.store.rows import CallsKnown, Cell, Outcome, RunSummary
+from seatrial.store.search import Hit
+from seatrial.store.served import Admission, Admitted, Ending
+from seatrial.store.store import Store
+from seatrial.store.writer import Receipt
 
 __all__ = [
     "EDGES",
@@ -59,7 +63,9 @@ __all__ = [
     "address",
     "agent_totals",
     "cell_of",
+    "identifier",
     "is_timed",
     "left_out",
     "open_store",
+    "shown",
 ]

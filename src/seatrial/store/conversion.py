@@ -11,19 +11,17 @@ import threading
 from collections.abc import Callable, Sequence
 
 import sqlalchemy as sa
-from msgspec.structs import replace
+from msgspec.structs import asdict
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.runs import Verdict
-from seatrial.store import inserts, items, rows
-from seatrial.store.bodies import Packer, unpack
+from seatrial.store import items, rows
 from seatrial.store.counts import COUNTED_RUNS, counted_runs, signature_in
-from seatrial.store.inserts import POSITION
-from seatrial.store.receipt import Receipt
-from seatrial.store.recording import add_items
-from seatrial.store.schema import UNCOUNTED, readings, runs, served_runs, verdicts
+from seatrial.store.documents import Packer, unpack
+from seatrial.store.schema import UNCOUNTED, cases, readings, runs, served_runs, verdicts
 from seatrial.store.transaction import Operation, Transaction
+from seatrial.store.writer import Receipt
 
 RUNS_AT_ONCE = 50
 _PAUSE_S = 0.02
@@ -74,10 +72,12 @@ class ConvertRuns(Operation[None]):
         found = to.execute(COUNTED_RUNS.where(these, sa.text(UNCOUNTED)).order_by(runs.c.id).with_for_update()).all()
         for row, run in zip(found, counted_runs(to.execute, found), strict=True):
             signature = signature_in(to.execute, row.id, row.outcome, _verdicts(to, row.id, row.grading))
-            to.count(replace(run, columns=replace(run.columns, signature=signature)))
+            run.run.signature = signature
+            to.count(row.experiment, run)
             if signature is not None:
                 to.execute(sa.update(runs).where(runs.c.id == row.id).values(signature=signature))
-        position = sa.text(POSITION.format(experiment="runs.experiment", case_id="runs.case_id"))
+        same = (cases.c.experiment == runs.c.experiment) & (cases.c.case_id == runs.c.case_id)
+        position = sa.select(cases.c.position).where(same).scalar_subquery()
         to.execute(
             sa.update(runs)
             .where(runs.c.id.in_([row.id for row in found]))
@@ -90,23 +90,20 @@ class ConvertRuns(Operation[None]):
         for row in to.execute(query).all():
             try:
                 document = unpack(row.packed, row.data)
-                found = items.divided(wire.decode(document, rows.READING), document)
+                head, some, texts = items.divided(wire.decode(document, rows.READING), document)
             except SeatrialError:
                 continue  # damaged, which is said where the whole of the run is read
-            if found.messages is None:
+            if head.messages is None:
                 continue
             packer = Packer()
-            head, divided, bodies = items.packed_rows(found, packer)
+            packer.add([head, *some, *texts])
             packer.pack()
-            for hash_, size, body in bodies:
-                to.add(inserts.BODY, hash_, size, body.packed, body.data)
-            add_items(to, row.run, divided)
-            values = {"messages": found.messages, "trace": found.trace, "texts": found.head_texts}
-            to.execute(
-                sa.update(readings)
-                .where(readings.c.run == row.run)
-                .values(packed=head.packed, data=head.data, **values)
-            )
+            for item in some:
+                item.run = row.run
+            to.add(rows.INSERT_BODY, texts)
+            to.add(rows.INSERT_ITEMS, some)
+            head.run = row.run
+            to.execute(sa.update(readings).where(readings.c.run == row.run).values(**asdict(head)))
 
 
 def _verdicts(to: Transaction, number: int, grading: int) -> list[Verdict]:

@@ -12,14 +12,28 @@ from contextlib import suppress
 from typing import Any, TypeAlias
 
 import sqlalchemy as sa
+from msgspec.structs import asdict
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.runs import Judgement, Verdict
 from seatrial.runs.signature import signature_of
 from seatrial.store import rows
-from seatrial.store.rollups import SCORE_UNITS, CellSums, Changes, Counted, Kind, TallyKey, TallySums, weight_of
-from seatrial.store.rows import Outcome, RunColumns
+from seatrial.store.rollups import (
+    OF_AGENTS,
+    Changes,
+    Counted,
+    GraderCounts,
+    NoteCounts,
+    NoteTotals,
+    SignatureCount,
+    TallyKey,
+    Totals,
+    agent_totals,
+    cell_of,
+    weight_of,
+)
+from seatrial.store.rows import SCORE_UNITS, Cell, CellRow, Kind, Outcome, RunSummary, TallyRow
 from seatrial.store.schema import (
     FLAKY,
     UNCOUNTED,
@@ -32,17 +46,6 @@ from seatrial.store.schema import (
     tallies,
     verdicts,
 )
-from seatrial.store.totals import (
-    OF_AGENTS,
-    Cell,
-    GraderCounts,
-    NoteCounts,
-    NoteTotals,
-    SignatureCount,
-    Totals,
-    agent_totals,
-    cell_of,
-)
 from seatrial.transcript import Weight
 
 Execute: TypeAlias = Callable[[sa.Select[Any]], sa.CursorResult[Any]]
@@ -54,10 +57,12 @@ EXACT_UP_TO = 2000
 """Runs of an experiment whose durations are all read for percentiles; of more, these come from the histogram."""
 _FLAKY_AT_ONCE = 200
 
-_DOCUMENTS = frozenset({"grade", "body", "data"})
-_COLUMNS = [field for field in RunColumns.__struct_fields__ if field not in _DOCUMENTS]
 COUNTED_RUNS = sa.select(
-    runs.c.id, runs.c.experiment, runs.c.case_id, runs.c.agent, *[runs.c[field] for field in _COLUMNS]
+    runs.c.id,
+    runs.c.experiment,
+    runs.c.grading,
+    runs.c.counted,
+    *[runs.c[field] for field in RunSummary.__struct_fields__],
 )
 """Rows that `counted_runs` takes."""
 
@@ -112,7 +117,7 @@ def add_examples(connection: sa.Connection, experiment: int, given: Sequence[Cel
 
 def graders(connection: sa.Connection, experiment: int) -> list[GraderCounts]:
     """What each grader said of each agent, in the grading that counts."""
-    found: defaultdict[tuple[str, str], dict[Judgement, TallySums]] = defaultdict(dict)
+    found: defaultdict[tuple[str, str], dict[Judgement, TallyRow]] = defaultdict(dict)
     for (_, agent, name), tally in _Rollup(connection, experiment).tallies("grader").items():
         judgement, _, grader = name.partition("|")
         found[agent, grader][judgement] = tally  # type: ignore[index]  # we wrote it
@@ -150,12 +155,11 @@ def signatures(connection: sa.Connection, experiment: int, limit: int) -> list[S
 
 def recount(connection: sa.Connection, experiment: int) -> Changes:
     """What the rollups of an experiment are to be, from the rows of its runs."""
-    counted = Changes()
+    counted = Changes(experiment)
     last = 0
     query = COUNTED_RUNS.where(runs.c.experiment == experiment).order_by(runs.c.id).limit(RUNS_AT_ONCE)
     while found := connection.execute(query.where(runs.c.id > last)).all():
-        for run in counted_runs(connection.execute, found):
-            counted.add(run)
+        counted.add(counted_runs(connection.execute, found))
         last = found[-1].id
     counted.close()
     return counted
@@ -172,8 +176,8 @@ def counted_runs(execute: Execute, found: Sequence[sa.Row[Any]], *, notes: bool 
         if notes:
             noted = run_note_counts(execute, numbers)
     for row in found:
-        columns = RunColumns(**{field: getattr(row, field) for field in _COLUMNS}, grade=None, body=None, data=b"")
-        yield Counted(row.experiment, row.case_id, row.agent, columns, graded[row.id], noted.get(row.id, {}))
+        run = RunSummary(**{field: getattr(row, field) for field in RunSummary.__struct_fields__})
+        yield Counted(run, graded[row.id], noted.get(row.id, {}))
 
 
 def run_note_counts(execute: Execute, numbers: Sequence[int]) -> dict[int, dict[tuple[str, Weight], int]]:
@@ -223,27 +227,25 @@ class _Rollup:
         self._experiment = experiment
         self._counted = None if all_counted(connection, experiment) else recount(connection, experiment)
 
-    def tallies(self, *kinds: Kind) -> Mapping[TallyKey, TallySums]:
+    def tallies(self, *kinds: Kind) -> Mapping[TallyKey, TallyRow]:
         """The tallies of these kinds that are not 0."""
         if self._counted is not None:
             return {key: tally for key, tally in self._counted.tallies.items() if key[0] in kinds and tally.runs}
-        table = tallies
         found = self._connection.execute(
-            sa.select(table.c.kind, table.c.agent, table.c.name, table.c.runs, table.c.counted, table.c.total).where(
-                table.c.experiment == self._experiment, table.c.kind.in_(kinds), table.c.runs != 0
+            sa.select(tallies).where(
+                tallies.c.experiment == self._experiment, tallies.c.kind.in_(kinds), tallies.c.runs != 0
             )
         )
-        return {
-            (kind, agent, name): TallySums(count, counted, int(total))
-            for kind, agent, name, count, counted, total in found
-        }
+        # Of large sums PostgreSQL gives decimals.
+        every = [TallyRow(**{**row, "total": int(row["total"])}) for row in found.mappings()]
+        return {(tally.kind, tally.agent, tally.name): tally for tally in every}
 
     def page(self, first: int, limit: int) -> list[Cell]:
         """The cells of the cases from one position on, in the order of the suite."""
         here = (cases.c.experiment == self._experiment) & cases.c.position.between(first, first + limit - 1)
         if self._counted is None:
             query = _CELLS.where(here).order_by(cases.c.position, cells.c.agent)
-            return [_cell(row) for row in self._connection.execute(query)]
+            return [cell_of(row) for row in self._connection.execute(query).mappings()]
         some = self._connection.scalars(sa.select(cases.c.case_id).where(here).order_by(cases.c.position))
         return self._of_cases(list(some))
 
@@ -252,19 +254,19 @@ class _Rollup:
         here = cases.c.experiment == self._experiment
         if self._counted is None:
             query = _CELLS.where(here, cells.c.agent == agent).order_by(cases.c.position)
-            return [_cell(row) for row in self._connection.execute(query)]
+            return [cell_of(row) for row in self._connection.execute(query).mappings()]
         every = self._connection.scalars(sa.select(cases.c.case_id).where(here).order_by(cases.c.position))
         return self._of_cases(list(every), agent)
 
     def flaky(self, limit: int) -> list[Cell]:
         """The first cells in which some trials passed and some failed, in the order of the suite."""
         if self._counted is not None:
-            found = [cell_of(*key, cell) for key, cell in self._counted.cells.items() if cell.passed > 0 < cell.failed]
+            found = [_cell(row) for row in self._counted.cells.values() if row.passed > 0 < row.failed]
         else:
             # Of thousands, the first by their ids have to do: nobody reads the list to its end.
             query = sa.select(cells).where(cells.c.experiment == self._experiment, sa.text(FLAKY))
             query = query.order_by(cells.c.case_id, cells.c.agent).limit(_FLAKY_AT_ONCE)
-            found = [_cell(row) for row in self._connection.execute(query)]
+            found = [cell_of(row) for row in self._connection.execute(query).mappings()]
         places: dict[str, int] = {}
         case_ids = list({cell.case_id for cell in found})
         for start in range(0, len(case_ids), RUNS_AT_ONCE):
@@ -293,10 +295,7 @@ class _Rollup:
         counted = {} if self._counted is None else self._counted.cells
         agents = sorted({agent for _, agent in counted}) if only is None else [only]
         return [
-            cell_of(case_id, agent, counted[case_id, agent])
-            for case_id in case_ids
-            for agent in agents
-            if (case_id, agent) in counted
+            _cell(counted[case_id, agent]) for case_id in case_ids for agent in agents if (case_id, agent) in counted
         ]
 
 
@@ -308,11 +307,11 @@ def _exact_durations(connection: sa.Connection, experiment: int) -> dict[str, li
     return found
 
 
-def _cell(row: sa.Row[Any]) -> Cell:
-    return cell_of(row.case_id, row.agent, CellSums(*[getattr(row, field) for field in CellSums.__struct_fields__]))
+def _cell(row: CellRow) -> Cell:
+    return cell_of(asdict(row))
 
 
-def _mean(tallied: Iterable[TallySums]) -> float | None:
+def _mean(tallied: Iterable[TallyRow]) -> float | None:
     some = list(tallied)
     count = sum(tally.counted for tally in some)
     return sum(tally.total for tally in some) / SCORE_UNITS / count if count else None

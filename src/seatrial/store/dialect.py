@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 import sqlalchemy as sa
 
 from seatrial.errors import SeatrialError
-from seatrial.store.inserts import Insert
-from seatrial.store.notices import Callback, Listener
-from seatrial.store.phrases import Phrase
 from seatrial.store.presence import Hold, Presence
+from seatrial.store.rows import Insert
+from seatrial.store.search import Phrase
+
+_SECRETS = ("password", "sslpassword")
+"""Parameters of PostgreSQL's that may stand behind the `?`."""
+
+GatheredRows: TypeAlias = Mapping[Insert[Any], Sequence[msgspec.Struct]]
+"""Rows to be stored, by how they go into their tables."""
+IndexedTexts: TypeAlias = Sequence[tuple[int, str]]
+"""Integers of runs, each with the text that search finds it by."""
+
+Callback: TypeAlias = Callable[[str], None]
+"""Takes the id of a run that another process has changed; called in the listener's thread, so it must be quick."""
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -24,6 +34,17 @@ class Failure(msgspec.Struct, frozen=True):
     `lost`: so it may, on a new connection, and it is not known whether the old one committed. `refused`: it cannot."""
     error: SeatrialError
     """What a caller is told when it comes to that."""
+
+
+class Listener(Protocol):
+    """Calls back until it is closed. Notices that come while it is not live are missed."""
+
+    @property
+    def live(self) -> bool:
+        """Whether notices come in now; otherwise the store has to be asked."""
+
+    def close(self) -> None:
+        """No call begins after this has returned."""
 
 
 class Dialect(Protocol):
@@ -54,19 +75,21 @@ class Dialect(Protocol):
         """Integers for new runs, for the length of this transaction."""
 
     def insert(
-        self, connection: sa.Connection, rows: Mapping[Insert, list[object]], texts: list[object]
+        self,
+        connection: sa.Connection,
+        rows: GatheredRows,
+        texts: IndexedTexts,
     ) -> list[tuple[Any, ...]]:
         """Store rows, and index texts for search; after an error the transaction can only be rolled back.
 
-        The lists are flat: the values of one row after those of another, and the integer of a run before its text.
         Gives what the inserts return that return anything.
         """
 
     def commit(
         self,
         connection: sa.Connection,
-        rows: Mapping[Insert, list[object]],
-        texts: list[object],
+        rows: GatheredRows,
+        texts: IndexedTexts,
         changed: Iterable[str],
     ) -> None:
         """Do the same with the last rows and commit, in as few steps as there can be.
@@ -99,3 +122,8 @@ class Dialect(Protocol):
 def opened_for_reading(name: str) -> SeatrialError:
     """The error of whoever writes to a store that was opened to be read."""
     return SeatrialError("store_unavailable", f"{name} was opened to be read only")
+
+
+def shown(url: sa.URL) -> str:
+    """The URL of a database as it may stand in a message or a log: without passwords."""
+    return url.difference_update_query(_SECRETS).render_as_string(hide_password=True)

@@ -1,6 +1,9 @@
-"""Experiments and their cases, read from a store."""
+"""Experiments and their cases: writing and reading them."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
@@ -9,13 +12,15 @@ from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.runs import Case, Experiment
 from seatrial.store import rows
-from seatrial.store.bodies import unpack
+from seatrial.store.documents import Packer, encode, identifier, packed, unpack
 from seatrial.store.schema import agent_notes, cases, experiments
+from seatrial.store.transaction import Operation, Transaction
 from seatrial.transcript import Note
 
 # Integers are given in the order of creation, whatever the clock of whoever created it said.
 _NEWEST_FIRST = (experiments.c.id.desc(),)
 _COMPLETE = experiments.c.cases.is_not(None)
+_CASES: sa.Select[Any] = sa.select(cases.c.case_id, cases.c.packed, cases.c.data)
 
 
 CASES_AT_ONCE = 500
@@ -38,11 +43,102 @@ class ExperimentSummary(msgspec.Struct, frozen=True):
     cases: int
 
 
+class CreateExperiment(Operation[int]):
+    """Store an experiment; its cases follow. Gives its integer."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        identifier("id", experiment.experiment_id)
+        identifier("name", experiment.name)
+        self._experiment = experiment
+        self._suite = encode(experiment.suite)
+        self._notes = [row for agent, notes in experiment.notes.items() for row in rows.agent_note_rows(agent, notes)]
+
+    def run(self, to: Transaction) -> int:
+        number: int
+        experiment = self._experiment
+        table = experiments
+        found = to.execute(
+            sa.select(table.c.id, table.c.cases).where(table.c.experiment_id == experiment.experiment_id)
+        ).first()
+        if found is not None:
+            if found.cases is not None:
+                raise SeatrialError("conflict", f"there is an experiment {experiment.experiment_id!r} already")
+            # Somebody died, or gave up, before the last case was in.
+            to.execute(sa.delete(table).where(table.c.id == found.id))
+        suite = packed(self._suite)
+        number = to.execute(
+            sa.insert(table)
+            .values(
+                experiment_id=experiment.experiment_id,
+                name=experiment.name,
+                suite_hash=experiment.suite_hash,
+                created_at=experiment.created_at,
+                finished_at=experiment.finished_at,
+                status=experiment.status,
+                stop_reason=experiment.stop_reason,
+                version=experiment.version,
+                packed=suite.packed,
+                suite=suite.data,
+            )
+            .returning(table.c.id)
+        ).scalar_one()
+        for note in self._notes:
+            note.experiment = number
+        to.add(rows.INSERT_AGENT_NOTE, self._notes)
+        return number
+
+
+class AddCases(Operation[None]):
+    """Store cases of an experiment, the first of them at this position."""
+
+    def __init__(self, experiment: int, first: int, cases: Iterable[Case]) -> None:
+        self._rows = [
+            rows.CaseRow(experiment=experiment, position=position, case_id=identifier("id", case.id), data=encode(case))
+            for position, case in enumerate(cases, first)
+        ]
+        self.size = sum([len(row.data) for row in self._rows])
+
+    def prepare(self, packer: Packer) -> None:
+        packer.add(self._rows)
+
+    def run(self, to: Transaction) -> None:
+        to.add(rows.INSERT_CASE, self._rows)
+
+
+class MarkExperiment(Operation[None]):
+    """Change what an experiment says of itself."""
+
+    def __init__(self, experiment: int, **values: object) -> None:
+        self._statement = sa.update(experiments).where(experiments.c.id == experiment).values(**values)
+
+    def run(self, to: Transaction) -> None:
+        to.execute(self._statement)
+
+
+class AddNotes(Operation[None]):
+    """Store more of what an agent said that belongs to no run of the experiment."""
+
+    def __init__(self, experiment: int, agent: str, notes: Iterable[Note]) -> None:
+        self._experiment = experiment
+        self._agent = identifier("name of an agent", agent)
+        self._notes = rows.agent_note_rows(agent, notes)
+
+    def run(self, to: Transaction) -> None:
+        table = agent_notes
+        here = (table.c.experiment == self._experiment) & (table.c.agent == self._agent)
+        # Another process that adds some at the same time collides with this one at their places, and looks again.
+        last = to.execute(sa.select(sa.func.max(table.c.position)).where(here)).scalar()
+        first = 0 if last is None else last + 1
+        for position, note in enumerate(self._notes, first):
+            note.experiment, note.position = self._experiment, position
+        to.add(rows.INSERT_AGENT_NOTE, self._notes)
+
+
 def latest(connection: sa.Connection, limit: int) -> list[ExperimentSummary]:
     """The newest first."""
     columns = [experiments.c[field] for field in ExperimentSummary.__struct_fields__]
     found = connection.execute(sa.select(*columns).where(_COMPLETE).order_by(*_NEWEST_FIRST).limit(limit))
-    return [ExperimentSummary(*row) for row in found]
+    return [ExperimentSummary(**row) for row in found.mappings()]
 
 
 def resolve(connection: sa.Connection, ref: str) -> Experiment:
@@ -95,33 +191,32 @@ def case_count(connection: sa.Connection, experiment: int) -> int:
     return int(connection.execute(sa.select(experiments.c.cases).where(experiments.c.id == experiment)).scalar() or 0)
 
 
-def case_page(connection: sa.Connection, experiment: int, first: int) -> list[tuple[str, int, bytes]]:
-    """Ids and documents of cases in the order of the suite, from the position `first` on; none at the end.
+def case_page(connection: sa.Connection, experiment: int, first: int) -> list[sa.Row[Any]]:
+    """Rows of cases in the order of the suite, from the position `first` on; none at the end.
 
     As many as are light: SQLite's driver gives up Python's lock for every row, and beside a busy writer it takes longer
     to have it back than to read the row. So rows are best read before there is anything to write.
     """
     found = connection.execution_options(stream_results=True).execute(
-        sa.select(cases.c.case_id, cases.c.packed, cases.c.data)
-        .where(cases.c.experiment == experiment, cases.c.position >= first)
+        _CASES.where(cases.c.experiment == experiment, cases.c.position >= first)
         .order_by(cases.c.position)
         .limit(MAX_CASES_AT_ONCE)
     )
-    page: list[tuple[str, int, bytes]] = []
+    page: list[sa.Row[Any]] = []
     size = 0
     while size < CASE_BYTES_AT_ONCE and (some := found.fetchmany(CASES_AT_ONCE)):
-        page += [(case_id, packed, data) for case_id, packed, data in some]
-        size += sum([len(data) for _, _, data in some])
+        page += some
+        size += sum([len(row.data) for row in some])
     found.close()
     return page
 
 
-def case_of(case_id: str, packed: int, data: bytes) -> Case:
-    """The case of a document; `damaged` when it cannot be read."""
+def case_of(row: sa.Row[Any]) -> Case:
+    """The case of a row; `damaged` when it cannot be read."""
     try:
-        return wire.decode(unpack(packed, data), rows.CASE)
+        return wire.decode(unpack(row.packed, row.data), rows.CASE)
     except SeatrialError as error:
-        raise _damaged(f"the stored case {case_id!r}", error) from None
+        raise _damaged(f"the stored case {row.case_id!r}", error) from None
 
 
 def _damaged(what: str, error: Exception) -> SeatrialError:
@@ -131,11 +226,10 @@ def _damaged(what: str, error: Exception) -> SeatrialError:
 
 def case(connection: sa.Connection, experiment: int, case_id: str) -> Case:
     """One case."""
-    query = sa.select(cases.c.packed, cases.c.data)
-    found = connection.execute(query.where(cases.c.experiment == experiment, cases.c.case_id == case_id)).first()
+    found = connection.execute(_CASES.where(cases.c.experiment == experiment, cases.c.case_id == case_id)).first()
     if found is None:
         raise SeatrialError("not_found", f"the experiment has no case {case_id!r}")
-    return case_of(case_id, found.packed, found.data)
+    return case_of(found)
 
 
 def _begun_with(connection: sa.Connection, start: str) -> sa.Row[tuple[object, ...]] | None:

@@ -7,55 +7,47 @@ taken out and kept by the address of their content, once for all runs; in their 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
 
 import msgspec
+import sqlalchemy as sa
+from msgspec.structs import replace
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading, TraceEvent
-from seatrial.store.bodies import Document, Packer, address, digest
-from seatrial.store.rows import StoredReading, encode
+from seatrial.store import rows
+from seatrial.store.documents import (
+    CUT_TEXTS,
+    MAX_TEXT,
+    CutText,
+    LongText,
+    digest,
+    encode,
+    restored,
+    unpack,
+    without_long_texts,
+)
+from seatrial.store.rows import BodyRow, ItemsRow, ReadingRow, StoredReading
+from seatrial.store.schema import bodies, items, readings, runs
 from seatrial.transcript import Message
-from seatrial.transcript.note import pointer as json_pointer
+
+T = TypeVar("T")
 
 MAX_ITEMS = 100
 MAX_BYTES = 64 * 1024
 """Messages in one row, and bytes of it, unless one message alone has more."""
-MAX_TEXT = 16 * 1024
-"""Bytes of a text as JSON; of a longer one only the beginning is where it was. Also the bytes of a short transcript."""
-_BEGINNING = 1000
-"""Characters of a long text that stay in its place."""
 
 MESSAGES, TRACE = range(2)
 """What `items.part` says: which list of the reading a row belongs to."""
 
-# A string of JSON, whatever is in it. Unrolled, so that it takes one pass.
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-
-
-class LongText(msgspec.Struct, frozen=True):
-    """A text that is not where it was."""
-
-    pointer: str
-    """Where, in its message or in the head of the reading."""
-    address: str
-    """Content address of the text as JSON: `Store.text` gives it."""
-    size: int
-    """Bytes as JSON."""
-    lines: int
-
-
-class CutText(msgspec.Struct, array_like=True, frozen=True):
-    """What puts a long text back: in a document, these bytes stand for it."""
-
-    item: int
-    """Which value of the document's array it is in; 0 where the document is none."""
-    start: int
-    end: int
-    text: LongText
+_TEXTS_AT_ONCE = 200
+_MESSAGES = msgspec.json.Decoder(list[Message])
+_TRACE = msgspec.json.Decoder(list[TraceEvent])
+READING_OF_RUN = sa.select(readings).select_from(runs).outerjoin(readings, readings.c.run == runs.c.id)
 
 
 class Item(msgspec.Struct, frozen=True):
@@ -67,47 +59,9 @@ class Item(msgspec.Struct, frozen=True):
     long_texts: list[LongText] = []
 
 
-class ItemRow(msgspec.Struct):
-    """A row of `items`, on its way into a store."""
-
-    part: int
-    first: int
-    count: int
-    document: Document
-    texts: bytes | None
-
-
-PlainRow: TypeAlias = tuple[int, int, int, bytes, bytes | None]
-"""A row before it is compressed: part, first, count, array of JSON, cut texts."""
-
-
-class Divided(msgspec.Struct):
-    """A reading on its way into a store."""
-
-    head: bytes
-    head_texts: bytes | None = None
-    messages: int | None = None
-    """How many messages are in rows; None when they are in the head."""
-    trace: int | None = None
-    """How many entries of the trace are in rows; None when they are in the head, or there is no trace."""
-    rows: list[PlainRow] = []
-    bodies: dict[str, bytes] = {}
-    """Long texts as JSON, by address."""
-
-    @property
-    def size(self) -> int:
-        """Bytes, roughly."""
-        return len(self.head) + sum(len(row[3]) for row in self.rows) + sum(map(len, self.bodies.values()))
-
-
-CUT_TEXTS = msgspec.json.Decoder(list[CutText])
-MESSAGE_LIST = msgspec.json.Decoder(list[Message])
-TRACE_LIST = msgspec.json.Decoder(list[TraceEvent])
-
-
-def stored_reading(reading: Reading) -> StoredReading:
-    """A reading as one document."""
-    return StoredReading(
+def reading_rows(reading: Reading) -> tuple[ReadingRow, list[ItemsRow], list[BodyRow]]:
+    """The rows of a reading."""
+    stored = StoredReading(
         format=reading.format,
         transcript=reading.transcript,
         id=reading.id,
@@ -117,120 +71,153 @@ def stored_reading(reading: Reading) -> StoredReading:
         answer_only=reading.answer_only,
         single_turn=reading.single_turn,
     )
+    return divided(stored, encode(stored))
 
 
-def divided(stored: StoredReading, whole: bytes | None = None) -> Divided:
-    """A reading as it is stored; `whole` is its document, where that is at hand."""
-    whole = encode(stored) if whole is None else whole
+def divided(stored: StoredReading, whole: bytes) -> tuple[ReadingRow, list[ItemsRow], list[BodyRow]]:
+    """The head of a reading, the rows of a long transcript, and the long texts; `whole` is its document."""
     transcript, trace = stored.transcript, stored.trace
     if len(whole) <= MAX_TEXT and len(transcript.messages) <= MAX_ITEMS and len(trace or ()) <= MAX_ITEMS:
-        return Divided(whole)
-    bodies: dict[str, bytes] = {}
-    rows = [*_rows(MESSAGES, transcript.messages, bodies), *_rows(TRACE, trace or (), bodies)]
-    head = msgspec.structs.replace(
-        stored,
-        transcript=msgspec.structs.replace(transcript, messages=[]),
-        trace=None if trace is None else [],
-    )
-    document, cut = _without_long_texts(encode(head), 0, bodies)
-    return Divided(
-        document,
-        encode(cut) if cut else None,
+        return ReadingRow(data=whole), [], []
+    texts: dict[str, bytes] = {}
+    some = [*_rows(MESSAGES, transcript.messages, texts), *_rows(TRACE, trace or (), texts)]
+    head = replace(stored, transcript=replace(transcript, messages=[]), trace=None if trace is None else [])
+    document, cut = without_long_texts(encode(head), 0, texts)
+    row = ReadingRow(
+        data=document,
         messages=len(transcript.messages),
         trace=None if trace is None else len(trace),
-        rows=rows,
-        bodies=bodies,
+        texts=encode(cut) if cut else None,
     )
+    return row, some, text_rows(texts)
 
 
-def restored(document: bytes, texts: Sequence[CutText], bodies: Mapping[str, bytes]) -> bytes:
-    """A document with its long texts; `damaged` when one of them is not at hand."""
-    if not texts:
-        return document
-    parts: list[bytes] = []
-    done = 0
-    for cut in texts:
-        literal = bodies.get(cut.text.address)
-        if literal is None:
-            raise SeatrialError("damaged", f"the store has no text {cut.text.address}, which {cut.text.pointer} is")
-        parts += (document[done : cut.start], literal)
-        done = cut.end
-    return b"".join([*parts, document[done:]])
+def text_rows(texts: dict[str, bytes]) -> list[BodyRow]:
+    """The rows of long texts, which are given as JSON and by their addresses."""
+    return [BodyRow(hash=digest(name), size=len(data), data=data) for name, data in texts.items()]
 
 
-def _rows(
-    part: int, values: Iterable[Any], bodies: dict[str, bytes]
-) -> Iterator[tuple[int, int, int, bytes, bytes | None]]:
+def _rows(part: int, values: Iterable[Any], bodies: dict[str, bytes]) -> Iterator[ItemsRow]:
     first = 0
     some: list[bytes] = []
     texts: list[CutText] = []
     size = 1
     for value in values:
-        document, cut = _without_long_texts(encode(value), len(some), bodies)
+        document, cut = without_long_texts(encode(value), len(some), bodies)
         if some and (size + len(document) > MAX_BYTES or len(some) == MAX_ITEMS):
             yield _row(part, first, some, texts)
             first += len(some)
             some, texts, size = [], [], 1
-            cut = [msgspec.structs.replace(found, item=0) for found in cut]
+            cut = [replace(found, item=0) for found in cut]
         # Places are those in the row.
-        texts += [msgspec.structs.replace(found, start=found.start + size, end=found.end + size) for found in cut]
+        texts += [replace(found, start=found.start + size, end=found.end + size) for found in cut]
         some.append(document)
         size += len(document) + 1
     if some:
         yield _row(part, first, some, texts)
 
 
-def _row(part: int, first: int, some: list[bytes], texts: list[CutText]) -> PlainRow:
-    return part, first, len(some), b"[" + b",".join(some) + b"]", encode(texts) if texts else None
+def _row(part: int, first: int, some: list[bytes], texts: list[CutText]) -> ItemsRow:
+    data = b"[" + b",".join(some) + b"]"
+    return ItemsRow(part=part, first=first, count=len(some), data=data, texts=encode(texts) if texts else None)
 
 
-def _without_long_texts(document: bytes, item: int, bodies: dict[str, bytes]) -> tuple[bytes, list[CutText]]:
-    """The document with the beginnings of its long texts, and what was taken out."""
-    if len(document) <= MAX_TEXT:
-        return document, []
-    literals = [found for found in _STRING.finditer(document) if found.end() - found.start() > MAX_TEXT]
+class Readings:
+    """What was stored of the readings of some runs."""
+
+    def __init__(self, connection: sa.Connection, numbers: Sequence[int]) -> None:
+        found = connection.execute(sa.select(readings).where(readings.c.run.in_(numbers)))
+        self._heads = {head.run: head for head in found}
+        self._items: defaultdict[tuple[int, int], list[sa.Row[Any]]] = defaultdict(list)
+        divided = [number for number, head in self._heads.items() if head.messages is not None]
+        if divided:
+            query = sa.select(items).where(items.c.run.in_(divided)).order_by(*items.primary_key)
+            for row in connection.execute(query):
+                self._items[row.run, row.part].append(row)
+        # Which texts there are is known when the rows are.
+        wanted: set[str] = set()
+        for row in self._rows():
+            with suppress(SeatrialError):  # it is said where the run is made of its rows
+                wanted.update(cut.text.address for cut in cut_texts(row))
+        self._texts = long_texts(connection, wanted)
+
+    def reading(self, number: int) -> rows.StoredReading | None:
+        """The whole reading of a run; `damaged` when something of it is missing."""
+        head = self._heads.get(number)
+        if head is None:
+            return None
+        stored = wire.decode(self._whole(head), rows.READING)
+        if head.messages is not None:
+            stored.transcript.messages = self._list(number, MESSAGES, head.messages, _MESSAGES)
+        if head.trace is not None:
+            stored.trace = self._list(number, TRACE, head.trace, _TRACE)
+        return stored
+
+    def _list(self, number: int, part: int, count: int, decoder: msgspec.json.Decoder[list[T]]) -> list[T]:
+        values: list[T] = []
+        for row in self._items[number, part]:
+            if row.first != len(values):
+                break
+            some: list[T] = wire.decode(self._whole(row), decoder)
+            values += some
+        if len(values) != count:
+            raise SeatrialError("damaged", f"it has {len(values)} of {count} items")
+        return values
+
+    def _whole(self, row: sa.Row[Any]) -> bytes:
+        return restored(unpack(row.packed, row.data), cut_texts(row), self._texts)
+
+    def _rows(self) -> Iterator[sa.Row[Any]]:
+        yield from self._heads.values()
+        for some in self._items.values():
+            yield from some
+
+
+def cut_texts(row: sa.Row[Any]) -> list[CutText]:
+    """The long texts of a row of `readings` or `items`."""
+    if row.texts is None:
+        return []
     try:
-        places = list(_long_strings(wire.decode(document), literals)) if literals else []
-    except SeatrialError:
-        places = []  # a number that Python has no room for, say: such a document is kept, but not looked into
-    # Where not every long string is a value in a place of its own, as with names or keys that occur twice, all stays.
-    if len(places) != len(literals):
-        return document, []
-    parts: list[bytes] = []
-    cut: list[CutText] = []
-    done = place = 0
-    for found, (where, text) in zip(literals, places, strict=True):
-        literal = found.group()
-        beginning = encode(text[:_BEGINNING])
-        parts += (document[done : found.start()], beginning)
-        place += found.start() - done
-        known = LongText(where, address(literal), len(literal), text.count("\n") + 1)
-        bodies[known.address] = literal
-        cut.append(CutText(item, place, place + len(beginning), known))
-        place += len(beginning)
-        done = found.end()
-    return b"".join([*parts, document[done:]]), cut
+        return wire.decode(row.texts, CUT_TEXTS)
+    except SeatrialError as error:
+        raise SeatrialError("damaged", f"its long texts cannot be found: {error.message}") from None
 
 
-def _long_strings(value: Any, literals: Sequence[re.Match[bytes]]) -> Iterator[tuple[str, str]]:
-    """Pointers and texts of the values that these literals are, in their order; too few when something is not so."""
-    left = (wire.decode(found.group()) for found in literals)
-    expected = next(left, None)
-    stack: list[tuple[tuple[str | int, ...], Any]] = [((), value)]
-    while stack and expected is not None:
-        path, inner = stack.pop()
-        if isinstance(inner, str):
-            if inner == expected:
-                yield json_pointer(*path), inner
-                expected = next(left, None)
-        elif isinstance(inner, dict):
-            stack += [((*path, key), child) for key, child in reversed(inner.items())]
-        elif isinstance(inner, list):
-            stack += [((*path, index), child) for index, child in reversed(list(enumerate(inner)))]
+def long_texts(connection: sa.Connection, addresses: Iterable[str]) -> dict[str, bytes]:
+    """Long texts as JSON, those that can be read."""
+    found: dict[str, bytes] = {}
+    wanted = [digest(name) for name in sorted(addresses)]
+    for start in range(0, len(wanted), _TEXTS_AT_ONCE):
+        some = bodies.c.hash.in_(wanted[start : start + _TEXTS_AT_ONCE])
+        for row in connection.execute(sa.select(bodies).where(some)):
+            with suppress(SeatrialError):
+                found[row.hash.hex()] = unpack(row.packed, row.data)
+    return found
 
 
-def packed_rows(found: Divided, packer: Packer) -> tuple[Document, list[ItemRow], list[tuple[bytes, int, Document]]]:
-    """The head, the rows and the bodies of a reading, to be compressed by the packer."""
-    rows = [ItemRow(part, first, count, packer.add(data), texts) for part, first, count, data, texts in found.rows]
-    bodies = [(digest(name), len(data), packer.add(data)) for name, data in found.bodies.items()]
-    return packer.add(found.head), rows, bodies
+def item_page(connection: sa.Connection, run_id: str, first: int, count: int) -> list[Item]:
+    """So many messages of a run, from one on."""
+    head = connection.execute(READING_OF_RUN.where(runs.c.run_id == run_id)).first()
+    if head is None:
+        raise rows.no_run(run_id)
+    last = first + count - 1
+    if head.run is None or count <= 0 or last < 0:
+        return []
+    if head.messages is None:
+        # A short one, or one that an earlier version wrote.
+        stored = wire.decode(unpack(head.packed, head.data), rows.READING)
+        some = stored.transcript.messages[max(0, first) : last + 1]
+        return [Item(index, message) for index, message in enumerate(some, max(0, first))]
+    of_run = (items.c.run == head.run) & (items.c.part == MESSAGES)
+    begin = sa.select(sa.func.max(items.c.first)).where(of_run, items.c.first <= max(0, first))
+    query = sa.select(items).where(of_run, items.c.first.between(begin.scalar_subquery(), last))
+    found: list[Item] = []
+    for row in connection.execute(query.order_by(items.c.first)):
+        cut: defaultdict[int, list[LongText]] = defaultdict(list)
+        for text in cut_texts(row):
+            cut[text.item].append(text.text)
+        messages: list[Message] = wire.decode(unpack(row.packed, row.data), _MESSAGES)
+        for index, message in enumerate(messages):
+            if first <= row.first + index <= last:
+                found.append(Item(row.first + index, message, cut[index]))
+    return found

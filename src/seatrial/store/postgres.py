@@ -7,24 +7,22 @@ group, and the same statement for one row as for a thousand.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import psycopg
 import sqlalchemy as sa
+from msgspec.structs import astuple
 from sqlalchemy.dialects import postgresql
 
 from seatrial.errors import SeatrialError
-from seatrial.store import notices, schema
-from seatrial.store.dialect import Failure, opened_for_reading
-from seatrial.store.inserts import ALL, Insert
-from seatrial.store.location import shown
-from seatrial.store.notices import Callback, Listener
-from seatrial.store.phrases import MAX_WORD, WORD, Phrase
-from seatrial.store.postgres_notices import CHANNEL, SessionListener
-from seatrial.store.postgres_presence import SessionClaim, SessionHold
+from seatrial.store import schema
+from seatrial.store.dialect import Callback, Failure, GatheredRows, IndexedTexts, Listener, opened_for_reading, shown
+from seatrial.store.postgres_sessions import CHANNEL, SessionClaim, SessionHold, SessionListener, notices_of
 from seatrial.store.presence import Hold, Presence
+from seatrial.store.rows import INSERTS, Insert
+from seatrial.store.search import MAX_WORD, WORD, Phrase
 
 NUMBERS_AT_ONCE = 64
 """Integers of runs that are taken from the sequence together; those left over at the end are never used."""
@@ -60,7 +58,7 @@ class Postgres:
         sa.event.listen(self._writing, "begin", lambda connection: _begin(_driver(connection)))
         self._numbers: deque[int] = deque()
         self._writer_process: int | None = None
-        self._statements = {insert: _statement(insert) for insert in ALL}
+        self._statements = {insert: _statement(insert) for insert in INSERTS}
 
     def connect(self) -> sa.Connection:
         if self._read_only:
@@ -91,7 +89,10 @@ class Postgres:
             yield self._numbers.popleft()
 
     def insert(
-        self, connection: sa.Connection, rows: Mapping[Insert, list[object]], texts: list[object]
+        self,
+        connection: sa.Connection,
+        rows: GatheredRows,
+        texts: IndexedTexts,
     ) -> list[tuple[Any, ...]]:
         with _pipeline(_driver(connection)) as raw:
             sent = self._send(raw, rows, texts)
@@ -100,30 +101,33 @@ class Postgres:
     def commit(
         self,
         connection: sa.Connection,
-        rows: Mapping[Insert, list[object]],
-        texts: list[object],
+        rows: GatheredRows,
+        texts: IndexedTexts,
         changed: Iterable[str],
     ) -> None:
         with _pipeline(_driver(connection)) as raw:
             self._send(raw, rows, texts)
-            for notice in notices.written(changed):
+            for notice in notices_of(changed):
                 raw.execute(_NOTIFY, (CHANNEL, notice))
             raw.execute("COMMIT")
 
     def _send(
-        self, raw: psycopg.Connection[Any], rows: Mapping[Insert, list[object]], texts: list[object]
+        self,
+        raw: psycopg.Connection[Any],
+        rows: GatheredRows,
+        texts: IndexedTexts,
     ) -> list[psycopg.Cursor[Any]]:
         """Gives the cursors of the inserts that return something."""
         _begin(raw)
         returning = []
-        for insert, values in rows.items():
-            if values:
-                width = len(insert.columns)
-                cursor = raw.execute(self._statements[insert], [values[column::width] for column in range(width)])
+        for insert, some in rows.items():
+            if some:
+                columns = [list(values) for values in zip(*map(astuple, some), strict=True)]
+                cursor = raw.execute(self._statements[insert], columns)
                 if insert.returning:
                     returning.append(cursor)
         if texts:
-            raw.execute(_INDEX, [texts[::2], [_separated(str(text)) for text in texts[1::2]]])
+            raw.execute(_INDEX, [[run for run, _ in texts], [_separated(text) for _, text in texts]])
         return returning
 
     def create_index(self, connection: sa.Connection) -> None:
@@ -178,21 +182,21 @@ class Postgres:
         return psycopg.connect(*arguments, **{**_KEEPALIVES, **options, "autocommit": True})
 
 
-def _statement(insert: Insert) -> str:
+def _statement(insert: Insert[Any]) -> str:
     dialect = postgresql.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy leaves its constructors untyped
     # An array type has no collation.
     types = [type_.compile(dialect).partition(" COLLATE")[0] for type_ in insert.types]
-    columns = ", ".join(insert.columns)
-    values = [
-        "given.*",
-        *[sql.format_map({name: f"given.{name}" for name in insert.columns}) for sql in insert.computed.values()],
-    ]
+    columns, values, source = ", ".join(insert.columns), "given.*", ""
+    into = columns
+    if insert.finds_position:
+        into, values = f"{columns}, position", "given.*, cases.position"
+        source = "LEFT JOIN cases ON cases.experiment = given.experiment AND cases.case_id = given.case_id"
     # In one order, so that two writers with the same rows never wait for each other in a circle.
-    order = ", ".join(str(place) for place in range(1, insert.key + 1))
+    order = ", ".join(str(place + 1) for place in insert.key)
     return (
-        f"INSERT INTO {insert.table} ({', '.join([*insert.columns, *insert.computed])}) "  # noqa: S608 (our names)
-        f"SELECT {', '.join(values)} FROM unnest({', '.join(f'%b::{type_}[]' for type_ in types)}) "
-        f"AS given ({columns}) ORDER BY {order} {insert.on_conflict} {insert.returning}"
+        f"INSERT INTO {insert.table} ({into}) "  # noqa: S608 (our names)
+        f"SELECT {values} FROM unnest({', '.join(f'%b::{type_}[]' for type_ in types)}) "
+        f"AS given ({columns}) {source} ORDER BY {order} {insert.on_conflict} {insert.returning}"
     )
 
 

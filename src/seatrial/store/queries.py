@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar, get_args
 
@@ -13,27 +13,23 @@ import sqlalchemy as sa
 from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.runs import Attempt, Fault, Grade, Run, RunKey, Verdict
-from seatrial.store import items, rows, schema
-from seatrial.store.bodies import digest, unpack
+from seatrial.store import rows, schema
 from seatrial.store.counts import all_counted, run_note_counts
 from seatrial.store.dialect import Dialect
-from seatrial.store.items import LongText
-from seatrial.store.phrases import phrases
-from seatrial.store.rollups import weight_of
+from seatrial.store.documents import LongText, digest, unpack
+from seatrial.store.items import READING_OF_RUN, Readings, cut_texts
+from seatrial.store.rollups import known_steps, weight_of
 from seatrial.store.rows import Outcome, RunSummary
-from seatrial.store.schema import bodies, cases, events, experiments, notes, readings, runs, verdicts
-from seatrial.store.schema import items as items_table
-from seatrial.store.search import Hit, pieces, snippet
+from seatrial.store.schema import bodies, cases, experiments, notes, runs, verdicts
+from seatrial.store.search import Hit, phrases, pieces, snippet
 from seatrial.trajectory.completeness import Completeness
-from seatrial.transcript import Message, Note, Usage, Weight, note_code
+from seatrial.transcript import Note, Usage, Weight, note_code
 
 BODY_DAMAGED = note_code("body_damaged", "The store has the run, but not the bytes that the agent sent.", "look")
 
 T = TypeVar("T")
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
-_TEXTS_AT_ONCE = 200
-_BEYOND = 2**62  # no run has so many events, and no database a much larger number
 
 
 class RunFilter(msgspec.Struct, frozen=True):
@@ -87,7 +83,7 @@ def done_keys(connection: sa.Connection, experiment: int) -> dict[RunKey, Outcom
             runs.c.experiment == experiment, runs.c.outcome != "unfinished"
         )
     )
-    return {RunKey(agent, case_id, trial): outcome for agent, case_id, trial, outcome in found}
+    return {RunKey(row.agent, row.case_id, row.trial): row.outcome for row in found}
 
 
 def run_page(
@@ -103,11 +99,9 @@ def run_page(
 
 
 def _summary(row: sa.Row[Any]) -> RunSummary:
-    values = {field: getattr(row, field) for field in RunSummary.__struct_fields__}
-    # Where not all calls are known, that none was found says nothing.
-    if not row.steps and row.calls != "complete":
-        values["steps"] = None
-    return RunSummary(**values)
+    summary = RunSummary(**{field: getattr(row, field) for field in RunSummary.__struct_fields__})
+    summary.steps = known_steps(summary)
+    return summary
 
 
 def whole_page(
@@ -152,7 +146,7 @@ def run(connection: sa.Connection, run_id: str) -> Run:
     held = sa.select(bodies.c.packed, bodies.c.data).join(runs, runs.c.body == bodies.c.hash)
     if (body := connection.execute(held.where(runs.c.run_id == run_id)).first()) is not None:
         try:
-            found[0].body = unpack(*body)
+            found[0].body = unpack(body.packed, body.data)
         except SeatrialError as error:
             # What was read of it is whole; only the bytes themselves are gone.
             if found[0].reading is not None:
@@ -167,26 +161,7 @@ def body(connection: sa.Connection, address: str) -> bytes:
     ).first()
     if found is None:
         raise SeatrialError("not_found", f"there is no body {address} in the store")
-    return unpack(*found)
-
-
-def event_page(connection: sa.Connection, run_id: str, after: int, limit: int) -> list[tuple[int, bytes]]:
-    """(sequence, event) of at most `limit` events behind the sequence `after`."""
-    after = min(after, _BEYOND)
-    place = connection.execute(_PLACE, {"run_id": run_id, "wanted": after + 1}).first()
-    if place is None:
-        raise rows.no_run(run_id)
-    number, holding, first_kept = place
-    if holding is None:
-        if first_kept is None:
-            return []
-        holding, after = first_kept, first_kept - 1
-    stored = connection.execute(_EVENTS, {"number": number, "first": holding, "last": after + limit})
-    found: list[tuple[int, bytes]] = []
-    for first, packed, data in stored:
-        skipped = max(0, after + 1 - first)
-        found.extend(enumerate(unpack(packed, data).split(b"\n")[skipped:], first + skipped))
-    return found[:limit]
+    return unpack(found.packed, found.data)
 
 
 def known_verdicts(connection: sa.Connection, run_id: str) -> dict[str, Verdict]:
@@ -198,10 +173,10 @@ def known_verdicts(connection: sa.Connection, run_id: str) -> dict[str, Verdict]
         .order_by(verdicts.c.grading, verdicts.c.position)
     )
     known: dict[str, Verdict] = {}
-    for (data,) in found:
+    for row in found:
         # One that cannot be read is as good as none: it is found again.
         with suppress(SeatrialError):
-            verdict = wire.decode(data, rows.VERDICT)
+            verdict = wire.decode(row.data, rows.VERDICT)
             if verdict.key:
                 known[verdict.key] = verdict
     return known
@@ -222,7 +197,6 @@ def search(connection: sa.Connection, dialect: Dialect, text: str, experiment: i
     ]
 
 
-_READING = sa.select(readings).select_from(runs).outerjoin(readings, readings.c.run == runs.c.id)
 _WHOLE = sa.select(experiments.c.experiment_id, runs).join(experiments, experiments.c.id == runs.c.experiment)
 
 
@@ -278,7 +252,7 @@ def _page(query: sa.Select[Any], experiment: int, where: RunFilter, after: RunKe
 def _whole(connection: sa.Connection, query: sa.Select[Any]) -> list[Run]:
     found = connection.execute(query).all()
     numbers = [row.id for row in found]
-    documents = _Documents(connection, numbers)
+    documents = Readings(connection, numbers)
     parts = {
         table.name: _parts(connection, table, numbers) for table in (schema.attempts, schema.steps, notes, verdicts)
     }
@@ -291,7 +265,7 @@ def _whole(connection: sa.Connection, query: sa.Select[Any]) -> list[Run]:
     return whole
 
 
-def _run(row: sa.Row[Any], documents: _Documents, parts: dict[str, list[bytes]]) -> Run:
+def _run(row: sa.Row[Any], documents: Readings, parts: dict[str, list[bytes]]) -> Run:
     """The run of a row and its parts; `SeatrialError` when something in it cannot be read."""
     for name, count in (("steps", row.steps), ("attempts", row.attempts)):
         # What is missing is no less damage than what is broken: a call that was made must not be gone unnoticed.
@@ -340,107 +314,6 @@ def _grade(row: sa.Row[Any], verdicts: list[bytes]) -> Grade | None:
     return grade
 
 
-class _Documents:
-    """What was stored of the readings of some runs."""
-
-    def __init__(self, connection: sa.Connection, numbers: Sequence[int]) -> None:
-        found = connection.execute(sa.select(readings).where(readings.c.run.in_(numbers)))
-        self._heads = {head.run: head for head in found}
-        self._items: defaultdict[tuple[int, int], list[sa.Row[Any]]] = defaultdict(list)
-        divided = [number for number, head in self._heads.items() if head.messages is not None]
-        if divided:
-            query = sa.select(items_table).where(items_table.c.run.in_(divided)).order_by(*items_table.primary_key)
-            for row in connection.execute(query):
-                self._items[row.run, row.part].append(row)
-        # Which texts there are is known when the rows are.
-        wanted: set[str] = set()
-        for row in self._rows():
-            with suppress(SeatrialError):  # it is said where the run is made of its rows
-                wanted.update(cut.text.address for cut in cut_texts(row))
-        self._texts = long_texts(connection, wanted)
-
-    def reading(self, number: int) -> rows.StoredReading | None:
-        """The whole reading of a run; `damaged` when something of it is missing."""
-        head = self._heads.get(number)
-        if head is None:
-            return None
-        stored = wire.decode(self._whole(head), rows.READING)
-        if head.messages is not None:
-            stored.transcript.messages = self._list(number, items.MESSAGES, head.messages, items.MESSAGE_LIST)
-        if head.trace is not None:
-            stored.trace = self._list(number, items.TRACE, head.trace, items.TRACE_LIST)
-        return stored
-
-    def _list(self, number: int, part: int, count: int, decoder: msgspec.json.Decoder[list[T]]) -> list[T]:
-        values: list[T] = []
-        for row in self._items[number, part]:
-            if row.first != len(values):
-                break
-            some: list[T] = wire.decode(self._whole(row), decoder)
-            values += some
-        if len(values) != count:
-            raise SeatrialError("damaged", f"it has {len(values)} of {count} items")
-        return values
-
-    def _whole(self, row: sa.Row[Any]) -> bytes:
-        return items.restored(unpack(row.packed, row.data), cut_texts(row), self._texts)
-
-    def _rows(self) -> Iterator[sa.Row[Any]]:
-        yield from self._heads.values()
-        for some in self._items.values():
-            yield from some
-
-
-def cut_texts(row: sa.Row[Any]) -> list[items.CutText]:
-    """The long texts of a row of `readings` or `items`."""
-    if row.texts is None:
-        return []
-    try:
-        return wire.decode(row.texts, items.CUT_TEXTS)
-    except SeatrialError as error:
-        raise SeatrialError("damaged", f"its long texts cannot be found: {error.message}") from None
-
-
-def long_texts(connection: sa.Connection, addresses: Iterable[str]) -> dict[str, bytes]:
-    """Long texts as JSON, those that can be read."""
-    found: dict[str, bytes] = {}
-    wanted = [digest(name) for name in sorted(addresses)]
-    for start in range(0, len(wanted), _TEXTS_AT_ONCE):
-        some = bodies.c.hash.in_(wanted[start : start + _TEXTS_AT_ONCE])
-        for row in connection.execute(sa.select(bodies).where(some)):
-            with suppress(SeatrialError):
-                found[row.hash.hex()] = unpack(row.packed, row.data)
-    return found
-
-
-def item_page(connection: sa.Connection, run_id: str, first: int, count: int) -> list[items.Item]:
-    """So many messages of a run, from one on."""
-    head = connection.execute(_READING.where(runs.c.run_id == run_id)).first()
-    if head is None:
-        raise rows.no_run(run_id)
-    last = first + count - 1
-    if head.run is None or count <= 0 or last < 0:
-        return []
-    if head.messages is None:
-        # A short one, or one that an earlier version wrote.
-        stored = wire.decode(unpack(head.packed, head.data), rows.READING)
-        some = stored.transcript.messages[max(0, first) : last + 1]
-        return [items.Item(index, message) for index, message in enumerate(some, max(0, first))]
-    of_run = (items_table.c.run == head.run) & (items_table.c.part == items.MESSAGES)
-    begin = sa.select(sa.func.max(items_table.c.first)).where(of_run, items_table.c.first <= max(0, first))
-    query = sa.select(items_table).where(of_run, items_table.c.first.between(begin.scalar_subquery(), last))
-    found: list[items.Item] = []
-    for row in connection.execute(query.order_by(items_table.c.first)):
-        cut: defaultdict[int, list[items.LongText]] = defaultdict(list)
-        for text in cut_texts(row):
-            cut[text.item].append(text.text)
-        messages: list[Message] = wire.decode(unpack(row.packed, row.data), items.MESSAGE_LIST)
-        for index, message in enumerate(messages):
-            if first <= row.first + index <= last:
-                found.append(items.Item(row.first + index, message, cut[index]))
-    return found
-
-
 def run_record(connection: sa.Connection, run_id: str) -> RunRecord:
     """A run without its messages, its trace and its steps."""
     row = connection.execute(_WHOLE.where(runs.c.run_id == run_id)).first()
@@ -453,7 +326,7 @@ def run_record(connection: sa.Connection, run_id: str) -> RunRecord:
 
 
 def _record(connection: sa.Connection, row: sa.Row[Any]) -> RunRecord:
-    head = connection.execute(_READING.where(runs.c.id == row.id)).one()
+    head = connection.execute(READING_OF_RUN.where(runs.c.id == row.id)).one()
     parts = {table.name: _parts(connection, table, [row.id])[row.id] for table in (schema.attempts, verdicts)}
     data = wire.decode(row.data, rows.RUN_DATA)
     record = RunRecord(
@@ -527,24 +400,6 @@ def _parts(connection: sa.Connection, table: sa.Table, numbers: list[int]) -> de
     if table is verdicts:
         query = query.join(runs, (runs.c.id == table.c.run) & (runs.c.grading == table.c.grading))
     parts: defaultdict[int, list[bytes]] = defaultdict(list)
-    for number, data in connection.execute(query):
-        parts[number].append(data)
+    for row in connection.execute(query):
+        parts[row.run].append(row.data)
     return parts
-
-
-def _place() -> sa.Select[Any]:
-    # The event that is wanted stands in the last row that begins at it or before it, unless it was forgotten.
-    of_run = events.c.run == runs.c.id
-    holding = sa.select(sa.func.max(events.c.first)).where(of_run, events.c.first <= sa.bindparam("wanted"))
-    first_kept = sa.select(sa.func.min(events.c.first)).where(of_run)
-    return sa.select(runs.c.id, holding.scalar_subquery(), first_kept.scalar_subquery()).where(
-        runs.c.run_id == sa.bindparam("run_id")
-    )
-
-
-_PLACE = _place()
-_EVENTS = (
-    sa.select(events.c.first, events.c.packed, events.c.data)
-    .where(events.c.run == sa.bindparam("number"), events.c.first.between(sa.bindparam("first"), sa.bindparam("last")))
-    .order_by(events.c.first)
-)

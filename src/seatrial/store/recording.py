@@ -1,4 +1,8 @@
-"""Runs on their way into a store."""
+"""Runs and gradings on their way into a store.
+
+An operation is made by the caller and carried out by the writer. What must not change after the call is encoded when
+the operation is made; what takes long is left to the writer.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +10,23 @@ from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
-from msgspec.structs import astuple
+from msgspec.structs import replace
 
+from seatrial import wire
 from seatrial.errors import SeatrialError
-from seatrial.runs import Run, RunKey
-from seatrial.store import inserts, items, rows, schema
-from seatrial.store.appending import EventRow, add_events, are_at, divided, following, joined
-from seatrial.store.bodies import Document, Packer, address, digest
-from seatrial.store.counts import COUNTED_RUNS, counted_runs
+from seatrial.runs import Grade, Run, RunKey, Verdict
+from seatrial.store import rows, schema
+from seatrial.store.counts import COUNTED_RUNS, counted_runs, signature_in
+from seatrial.store.documents import Document, Packer, address, digest, encode, identifier, large
+from seatrial.store.event_log import add_events, are_at, divided, following, joined
+from seatrial.store.items import reading_rows
 from seatrial.store.rollups import Counted, note_counts
 from seatrial.store.search import indexed_text
 from seatrial.store.transaction import SMALL, Operation, Transaction
 
-_BEGUN = rows.run_columns(Run(run_id="", experiment_id="", key=RunKey("", "", 0), status="running"))
-"""What is counted of a run that was begun."""
+_VERDICTS = msgspec.json.Decoder(list[Verdict])
 
 
 class BeginRun(Operation[None]):
@@ -29,14 +35,12 @@ class BeginRun(Operation[None]):
     def __init__(
         self, run_id: str, experiment: int, key: RunKey, started_at: int | None = None, replace: bool = False
     ) -> None:
-        self._run_id = rows.identifier("id", run_id)
-        rows.identifier("name of an agent", key.agent)
+        self._run_id = identifier("id", run_id)
+        identifier("name of an agent", key.agent)
         self._experiment = experiment
         self._key = key
         self._replace = replace
-        self._columns = rows.run_columns(
-            Run(run_id=run_id, experiment_id="", key=key, status="running", started_at=started_at)
-        )
+        self._row = begun_row(run_id, key, started_at)
 
     def run(self, to: Transaction) -> None:
         key = self._key
@@ -48,11 +52,17 @@ class BeginRun(Operation[None]):
                 _remove(to, holder.id)
             _refuse_used_id(to, self._run_id)
         number = to.new_run()
-        columns = astuple(self._columns)
-        to.add(inserts.RUN, number, self._run_id, self._experiment, key.case_id, key.agent, key.trial, *columns)
-        to.count(Counted(self._experiment, key.case_id, key.agent, self._columns))
+        self._row.id, self._row.experiment = number, self._experiment
+        to.add(rows.INSERT_RUN, [self._row])
+        to.count(self._experiment, Counted(self._row))
         to.live[self._run_id] = (number, 0)
         to.changed.append(self._run_id)
+
+
+def begun_row(run_id: str, key: RunKey, started_at: int | None = None, counted: int = rows.COUNTED) -> rows.RunColumns:
+    """A run of which nothing is known but that it was begun."""
+    run = Run(run_id=run_id, experiment_id="", key=key, status="running", started_at=started_at)
+    return rows.run_row(run, counted=counted)
 
 
 class Record:
@@ -61,89 +71,70 @@ class Record:
     def __init__(
         self, run: Run, events: Sequence[bytes], bodies: Iterable[bytes] = (), *, counted: int = rows.COUNTED
     ) -> None:
-        self.run_id = rows.identifier("id", run.run_id)
-        rows.identifier("name of an agent", run.key.agent)
+        identifier("id", run.run_id)
+        identifier("name of an agent", run.key.agent)
         if run.status in rows.UNFINISHED:
             raise SeatrialError("conflict", f"run {run.run_id} is {run.status}: only a run that has ended is recorded")
-        self.key = run.key
-        self._lines = joined(events)
-        self._count = len(events)
-        self._events: list[EventRow] = []
-        whole = [(digest(address(data)), data) for data in bodies]
-        last = None
-        if run.body is not None:
-            known = run.attempts[-1].body_hash if run.attempts else None
-            last = digest(address(run.body) if known is None else known)
-            whole.append((last, run.body))
-        elif run.attempts and run.attempts[-1].body_hash is not None:
-            last = digest(run.attempts[-1].body_hash)
-        self._columns = rows.run_columns(run, last, counted=counted)
-        self._attempts = list(map(rows.attempt_values, run.attempts))
-        self._steps = list(map(rows.step_values, count(), run.steps))
-        self._verdicts = list(map(rows.verdict_values, count(), run.verdicts))
-        reading = run.reading
-        self._notes = list(map(rows.note_values, count(), reading.notes)) if reading is not None else []
-        self._reading = items.divided(items.stored_reading(reading)) if reading is not None else None
-        self._text = indexed_text(reading, run.steps)
-        self._bodies = whole
-        self._head: Document | None = None
-        self._items: list[items.ItemRow] = []
-        self._packed_bodies: list[tuple[bytes, int, Document]] = []
-        self.size = SMALL + len(self._lines) + (self._reading.size if self._reading is not None else 0)
-        for _, data in whole:
-            self.size += len(data)
-
-    def prepare(self, packer: Packer) -> None:
-        """Have compressed what is large."""
-        self._events = divided(self._lines, self._count, packer)
-        self._packed_bodies = [(hash_, len(data), packer.add(data)) for hash_, data in self._bodies]
-        if self._reading is not None:
-            self._head, self._items, texts = items.packed_rows(self._reading, packer)
-            self._packed_bodies += texts
+        reading, steps = run.reading, run.steps
+        self._bodies = [_body(digest(address(data)), data) for data in bodies]
+        self.run = rows.run_row(run, self._add_body(run), counted=counted)
+        self._verdicts = list(map(rows.verdict_row, count(), run.verdicts))
+        self._notes: list[rows.NoteRow] = []
+        self._events = divided(joined(events), len(events))
+        documents: list[Document] = [*self._events, *self._bodies]
+        parts: list[tuple[rows.Insert[Any], list[Any]]] = [
+            (rows.INSERT_ATTEMPT, [rows.attempt_row(attempt) for attempt in run.attempts]),
+            (rows.INSERT_STEP, list(map(rows.step_row, count(), steps))),
+            (rows.INSERT_VERDICT, self._verdicts),
+        ]
+        if reading is not None:
+            head, items, texts = reading_rows(reading)
+            documents += [head, *items, *texts]
+            self._bodies += texts
+            self._notes = list(map(rows.note_row, count(), reading.notes))
+            parts += [(rows.INSERT_READING, [head]), (rows.INSERT_ITEMS, items), (rows.INSERT_NOTE, self._notes)]
+        self._parts = [(insert, some) for insert, some in parts if some]
+        self._text = indexed_text(reading, steps)
+        self.large = large(documents)
+        """What the writer is to compress."""
+        self.size = SMALL + sum([len(document.data) for document in documents])
 
     def add(self, to: Transaction, number: int, experiment: int, first: int, begun: bool) -> None:
         """Gather all rows; the events from the sequence `first` on."""
-        add = to.add
-        key = self.key
-        run = inserts.BEGUN_RUN if begun else inserts.RUN
-        add(run, number, self.run_id, experiment, key.case_id, key.agent, key.trial, *astuple(self._columns))
-        if self._columns.counted == rows.COUNTED:
-            to.count(self._counted(experiment))
-        for attempt in self._attempts:
-            add(inserts.ATTEMPT, number, *attempt)
-        for step in self._steps:
-            add(inserts.STEP, number, *step)
-        for note in self._notes:
-            add(inserts.NOTE, number, *note)
-        for verdict in self._verdicts:
-            add(inserts.VERDICT, number, 0, *verdict)
-        for hash_, size, body in self._packed_bodies:
-            add(inserts.BODY, hash_, size, body.packed, body.data)
-        if (reading := self._reading) is not None and (head := self._head) is not None:
-            texts = reading.head_texts
-            add(inserts.READING, number, head.packed, head.data, reading.messages, reading.trace, texts)
-            add_items(to, number, self._items)
+        run = self.run
+        run.id, run.experiment = number, experiment
+        to.add(rows.FINISH_RUN if begun else rows.INSERT_RUN, [run])
+        if run.counted == rows.COUNTED:
+            graders = [(row.grader, row.judgement, row.score) for row in self._verdicts]
+            notes = note_counts(self._notes) if self._notes else {}
+            to.count(experiment, Counted(run, graders, notes))
+        for insert, parts in self._parts:
+            for row in parts:
+                row.run = number
+            to.add(insert, parts)
+        if self._bodies:
+            to.add(rows.INSERT_BODY, self._bodies)
         if self._text:
             to.index(number, self._text)
         add_events(to, number, first, self._events)
-        to.changed.append(self.run_id)
-
-    def _counted(self, experiment: int) -> Counted:
-        key = self.key
-        graders = [(grader, judgement, score) for _, grader, judgement, score, _ in self._verdicts]
-        notes = note_counts([(code, weight) for _, code, weight, _ in self._notes]) if self._notes else {}
-        return Counted(experiment, key.case_id, key.agent, self._columns, graders, notes)
+        to.changed.append(run.run_id)
 
     def is_at(self, to: Transaction, number: int, first: int) -> bool:
         """Whether its events are stored from this sequence on."""
         return are_at(to, number, first, self._events)
 
+    def _add_body(self, run: Run) -> bytes | None:
+        """The address of the body of a run, which is stored with it where it is at hand."""
+        known = run.attempts[-1].body_hash if run.attempts else None
+        if run.body is None:
+            return digest(known) if known is not None else None
+        body = _body(digest(known if known is not None else address(run.body)), run.body)
+        self._bodies.append(body)
+        return body.hash
 
-def add_items(to: Transaction, number: int, given: Iterable[items.ItemRow]) -> None:
-    """Gather the rows of a transcript."""
-    for row in given:
-        document = row.document
-        to.add(inserts.ITEMS, number, row.part, row.first, row.count, document.packed, document.data, row.texts)
+
+def _body(hash_: bytes, data: bytes) -> rows.BodyRow:
+    return rows.BodyRow(hash=hash_, size=len(data), data=data)
 
 
 class RecordRun(Operation[bool]):
@@ -163,12 +154,13 @@ class RecordRun(Operation[bool]):
         self._replace = replace
         self._first = first
         self.size = self._record.size
+        self.ready = not self._record.large
 
     def prepare(self, packer: Packer) -> None:
-        self._record.prepare(packer)
+        packer.add(self._record.large)
 
     def run(self, to: Transaction) -> bool:
-        run_id, key = self._record.run_id, self._record.key
+        run_id, key = self._record.run.run_id, self._record.run.key
         number, first = to.live.pop(run_id, (None, 0))
         counted = True
         if to.careful or self._replace or (self._first is not None and self._first != first):
@@ -191,7 +183,7 @@ class RecordRun(Operation[bool]):
         if number is None:
             number = to.new_run()
         elif counted:
-            to.count(Counted(self._experiment, key.case_id, key.agent, _BEGUN), -1)
+            to.count(self._experiment, Counted(begun_row(run_id, key)), -1)
         self._record.add(to, number, self._experiment, first, begun)
         return True
 
@@ -219,10 +211,49 @@ def _remove(to: Transaction, number: int) -> None:
 def uncount(to: Transaction, number: int) -> None:
     """Take a run out of the rollups, as it is stored, if they have it. Others who change it wait until this is done."""
     found = to.execute(COUNTED_RUNS.where(schema.runs.c.id == number).with_for_update()).all()
-    for run in counted_runs(to.execute, [row for row in found if row.counted == rows.COUNTED]):
-        to.count(run, -1)
+    found = [row for row in found if row.counted == rows.COUNTED]
+    for row, run in zip(found, counted_runs(to.execute, found), strict=True):
+        to.count(row.experiment, run, -1)
 
 
 def _refuse_used_id(to: Transaction, run_id: str) -> None:
     if to.execute(sa.select(schema.runs.c.id).where(schema.runs.c.run_id == run_id)).first() is not None:
         raise SeatrialError("conflict", f"run id {run_id!r} belongs to another run already")
+
+
+class RecordVerdicts(Operation[None]):
+    """Store the verdicts of a new grading of a run; those before stay, but count no more."""
+
+    def __init__(self, run_id: str, verdicts: Sequence[Verdict], grade: Grade) -> None:
+        self._run_id = run_id
+        self._grade = grade
+        self._json = encode(grade)
+        self._verdicts = [rows.verdict_row(position, verdict) for position, verdict in enumerate(verdicts)]
+        # As they are now: the caller may go on with them.
+        failed = grade.judgement in ("failed", "errored")
+        self._failed = wire.decode(encode(list(verdicts)), _VERDICTS) if failed else []
+
+    def run(self, to: Transaction) -> None:
+        table = schema.runs
+        found = to.execute(COUNTED_RUNS.where(table.c.run_id == self._run_id).with_for_update()).first()
+        if found is None:
+            raise rows.no_run(self._run_id)
+        # What was noted on it counts as before.
+        [before] = counted_runs(to.execute, [found], notes=False)
+        grading = found.grading + 1
+        outcome = rows.outcome(found.status, self._grade.judgement)
+        score = rows.number(self._grade.score)
+        signature = signature_in(to.execute, found.id, outcome, self._failed)
+        to.execute(
+            sa.update(table)
+            .where(table.c.id == found.id)
+            .values(grading=grading, grade=self._json, score=score, outcome=outcome, signature=signature)
+        )
+        for row in self._verdicts:
+            row.run, row.grading = found.id, grading
+        to.add(rows.INSERT_VERDICT, self._verdicts)
+        if found.counted == rows.COUNTED:
+            to.count(found.experiment, before, -1)
+            graders = [(row.grader, row.judgement, row.score) for row in self._verdicts]
+            run = replace(before.run, score=score, outcome=outcome, signature=signature)
+            to.count(found.experiment, Counted(run, graders))

@@ -11,21 +11,29 @@ Whatever is kept here can be computed from the rows of the runs: see `recount`.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from math import log
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from seatrial.runs import Judgement
-from seatrial.store.rows import Outcome, RunColumns, RunSummary, calls_known
+from seatrial.store.rows import (
+    COST_UNITS,
+    DURATION_UNITS,
+    SCORE_UNITS,
+    CallsKnown,
+    Cell,
+    CellRow,
+    Kind,
+    NoteRow,
+    Outcome,
+    RunSummary,
+    TallyRow,
+)
 from seatrial.transcript import NoteCode, Weight
 from seatrial.transcript.note import NOTE_CODES
-
-SCORE_UNITS = 10**9
-COST_UNITS = 10**9
-DURATION_UNITS = 10**6
-"""Parts of 1, of a dollar and of a millisecond that are counted."""
 
 GRADER_ERRORED = "grader_errored"
 """Why a run errored that has an answer: a grader could not judge it."""
@@ -37,9 +45,6 @@ BINS = 64
 DURATION_RATIO = 1.05
 """Between two edges of durations: percentiles are read from them."""
 Figure: TypeAlias = Literal["score", "duration_ms", "steps", "cost_usd"]
-Kind: TypeAlias = Literal[
-    "outcome", "left_out", "error_class", "calls", "sum", "bin", "trials", "note", "noted", "grader", "signature"
-]
 TallyKey: TypeAlias = tuple[Kind, str, str]
 """The kind of a tally, the agent, and what is counted: the word, the name of the figure, `duration_ms/17`."""
 CellKey: TypeAlias = tuple[str, str]
@@ -65,141 +70,39 @@ EDGES: dict[Figure, tuple[float, ...]] = {
 """Where the bins of a histogram meet: bin n has what is at least edge n - 1 and less than edge n. The first bin has
 all that is less than the first edge, the last one all from the last edge on."""
 
-_BIN_NAMES: dict[str, list[str]] = {
-    figure: [f"{figure}/{index}" for index in range(len(edges) + 1)] for figure, edges in EDGES.items()
-}
-
-
-Countable: TypeAlias = RunColumns | RunSummary
-"""A run with the figures that are counted."""
+_GRADED = ("passed", "failed")
+_UNITS = {"score": SCORE_UNITS, "cost_usd": COST_UNITS, "duration_ms": DURATION_UNITS}
+OF_AGENTS: tuple[Kind, ...] = ("outcome", "left_out", "error_class", "calls", "sum", "bin", "trials")
+"""Kinds of tallies that `agent_totals` needs."""
 
 
 class Counted(msgspec.Struct, gc=False):
     """What of a run is counted."""
 
-    experiment: int
-    case_id: str
-    agent: str
-    columns: Countable
+    run: RunSummary
     graders: Sequence[tuple[str, Judgement, float | None]] = ()
     """What each grader said, in the grading that counts, and its score."""
     notes: Mapping[tuple[str, Weight], int] = {}
     """Notes by code and weight."""
 
 
-class CellSums(msgspec.Struct, gc=False):
-    """What one agent made of one case, as the columns of a row of `cells` have it."""
-
-    runs: int = 0
-    passed: int = 0
-    failed: int = 0
-    errored: int = 0
-    incomplete: int = 0
-    """Runs with an answer whose calls are not all known."""
-    scored: int = 0
-    """Runs that passed or failed and have a score; like the next ones, the number of those that are in the sum."""
-    score: int = 0
-    stepped: int = 0
-    steps: int = 0
-    priced: int = 0
-    cost: int = 0
-    timed: int = 0
-    duration: int = 0
-
-
-class TallySums(msgspec.Struct, gc=False):
-    """One row of `tallies`."""
-
-    runs: int = 0
-    """Runs that are counted here; for `trials`, cases."""
-    counted: int = 0
-    """How many numbers are in the total."""
-    total: int = 0
-
-
 class Changes:
     """What a transaction adds to the rollups of one experiment and takes away."""
 
-    def __init__(self) -> None:
-        self.cells: dict[CellKey, CellSums] = {}
-        self.tallies: dict[TallyKey, TallySums] = {}
+    def __init__(self, experiment: int = 0) -> None:
+        self._experiment = experiment
+        self.cells: dict[CellKey, CellRow] = {}
+        self.tallies: dict[TallyKey, TallyRow] = {}
 
-    def add(self, run: Counted, sign: Literal[1, -1] = 1) -> None:
-        """Count a run; with -1, count it no more."""
-        columns, agent = run.columns, run.agent
-        outcome = columns.outcome
-        graded = outcome == "passed" or outcome == "failed"
-        known = calls_known(columns.status, columns.calls)
-        # Where not all calls are known, that none was found says nothing.
-        steps = columns.steps if columns.steps or known == "complete" else None
-        # A run that errored may have scores of graders that could run; they would be half the truth.
-        score = columns.score if graded else None
-        cost, duration = columns.cost_usd, columns.duration_ms
-
-        cell = self.cells.get((run.case_id, agent))
-        if cell is None:
-            cell = self.cells[run.case_id, agent] = CellSums()
-        cell.runs += sign
-        if outcome == "passed":
-            cell.passed += sign
-        elif outcome == "failed":
-            cell.failed += sign
-        elif outcome == "errored":
-            cell.errored += sign
-        if known != "complete" and known != "no answer":
-            cell.incomplete += sign
-        tally = self._tally
-        tally("outcome", agent, outcome, sign)
-        tally("calls", agent, known, sign)
-        if not graded:
-            tally("left_out", agent, left_out(outcome, columns.error_class), sign)
-        if columns.error_class is not None:
-            tally("error_class", agent, columns.error_class, sign)
-        tally("sum", agent, "attempts", sign, sign, sign * columns.attempts)
-        if score is not None:
-            units = sign * _units(score, SCORE_UNITS)
-            cell.scored += sign
-            cell.score += units
-            tally("sum", agent, "score", sign, sign, units)
-            tally("bin", agent, _BIN_NAMES["score"][bisect_right(EDGES["score"], score)], sign)
-        if steps is not None:
-            cell.stepped += sign
-            cell.steps += sign * steps
-            tally("sum", agent, "steps", sign, sign, sign * steps)
-            if graded:
-                tally("bin", agent, _BIN_NAMES["steps"][bisect_right(EDGES["steps"], steps)], sign)
-        if cost is not None:
-            units = sign * _units(cost, COST_UNITS)
-            cell.priced += sign
-            cell.cost += units
-            tally("sum", agent, "cost_usd", sign, sign, units)
-            if graded:
-                tally("bin", agent, _BIN_NAMES["cost_usd"][bisect_right(EDGES["cost_usd"], cost)], sign)
-        if duration is not None:
-            units = sign * _units(duration, DURATION_UNITS)
-            cell.timed += sign
-            cell.duration += units
-            tally("sum", agent, "duration_ms", sign, sign, units)
-            if is_timed(columns):
-                tally("bin", agent, _BIN_NAMES["duration_ms"][bisect_right(EDGES["duration_ms"], duration)], sign)
-        if columns.input_tokens is not None:
-            tally("sum", agent, "input_tokens", sign, sign, sign * min(columns.input_tokens, LIMIT))
-        if columns.output_tokens is not None:
-            tally("sum", agent, "output_tokens", sign, sign, sign * min(columns.output_tokens, LIMIT))
-        if columns.signature is not None:
-            tally("signature", agent, columns.signature, sign)
-        for grader, judgement, given in run.graders:
-            if given is None:
-                tally("grader", agent, f"{judgement}|{grader}", sign)
-            else:
-                tally("grader", agent, f"{judgement}|{grader}", sign, sign, sign * _units(given, SCORE_UNITS))
-        if run.notes:
-            heaviest: Weight = "harmless"
-            for (code, weight), count in run.notes.items():
-                tally("note", agent, f"{weight}|{code}", sign, sign * count, sign * count)
-                if _HEAVIER[weight] > _HEAVIER[heaviest]:
-                    heaviest = weight
-            tally("noted", agent, heaviest, sign)
+    def add(self, runs: Iterable[Counted], sign: Literal[1, -1] = 1) -> None:
+        """Count runs; with -1, count them no more."""
+        of_agents: defaultdict[str, list[Counted]] = defaultdict(list)
+        for counted in runs:
+            of_agents[counted.run.agent].append(counted)
+        for agent, some in of_agents.items():
+            self._add_runs(agent, [counted.run for counted in some], sign)
+            self._add_graders(agent, some, sign)
+            self._add_notes(agent, some, sign)
 
     def move(self, agent: str, runs: int, passed: int, failed: int, cases: Literal[1, -1] = 1) -> None:
         """Count a case that has so many runs of this agent; with -1, one that had so many."""
@@ -211,23 +114,132 @@ class Changes:
         for (_, agent), cell in self.cells.items():
             self.move(agent, cell.runs, cell.passed, cell.failed)
 
+    def _add_runs(self, agent: str, runs: Sequence[RunSummary], sign: Literal[1, -1]) -> None:
+        # Figure by figure, not run by run: of many runs that takes a third of the time.
+        graded = [run for run in runs if run.outcome in _GRADED]
+        self._words("outcome", agent, [run.outcome for run in runs], sign)
+        self._words("calls", agent, [run.calls or run.calls_known for run in runs], sign)
+        if len(graded) < len(runs):
+            others = [left_out(run.outcome, run.error_class) for run in runs if run.outcome not in _GRADED]
+            self._words("left_out", agent, others, sign)
+        self._words("error_class", agent, [run.error_class for run in runs if run.error_class is not None], sign)
+        self._words("signature", agent, [run.signature for run in runs if run.signature is not None], sign)
+        self._bins("score", agent, [run.score for run in graded if run.score is not None], sign)
+        self._bins("steps", agent, [steps for run in graded if (steps := known_steps(run)) is not None], sign)
+        self._bins("cost_usd", agent, [run.cost_usd for run in graded if run.cost_usd is not None], sign)
+        # Until a timeout or a crash it says nothing of how fast the agent is.
+        timed = [run.duration_ms for run in graded if run.duration_ms is not None and run.error_class is None]
+        self._bins("duration_ms", agent, timed, sign)
+        self._sum("attempts", agent, [run.attempts for run in runs], sign)
+        self._sum("input_tokens", agent, [run.input_tokens for run in runs if run.input_tokens is not None], sign)
+        self._sum("output_tokens", agent, [run.output_tokens for run in runs if run.output_tokens is not None], sign)
+        self._add_cells(agent, runs, sign)
+
+    def _add_cells(self, agent: str, runs: Sequence[RunSummary], sign: Literal[1, -1]) -> None:
+        """Count runs in their cells. What is added up there is added up for the agent, too."""
+        totals = CellRow(case_id="", agent=agent)
+        for run in runs:
+            cell = self.cells.get((run.case_id, agent))
+            if cell is None:
+                cell = CellRow(experiment=self._experiment, case_id=run.case_id, agent=agent)
+                self.cells[run.case_id, agent] = cell
+            outcome = run.outcome
+            cell.runs += sign
+            if outcome == "passed":
+                cell.passed += sign
+            elif outcome == "failed":
+                cell.failed += sign
+            elif outcome == "errored":
+                cell.errored += sign
+            if run.calls != "complete" and run.calls_known != "no answer":
+                cell.incomplete += sign
+            # A run that errored may have scores of graders that could run; they would be half the truth.
+            if run.score is not None and outcome in _GRADED:
+                units = _units(run.score, SCORE_UNITS, sign)
+                cell.scored += sign
+                cell.score_sum += units
+                totals.scored += sign
+                totals.score_sum += units
+            if (steps := known_steps(run)) is not None:
+                cell.stepped += sign
+                cell.step_sum += sign * steps
+                totals.stepped += sign
+                totals.step_sum += sign * steps
+            if run.cost_usd is not None:
+                units = _units(run.cost_usd, COST_UNITS, sign)
+                cell.priced += sign
+                cell.cost_sum += units
+                totals.priced += sign
+                totals.cost_sum += units
+            if run.duration_ms is not None:
+                units = _units(run.duration_ms, DURATION_UNITS, sign)
+                cell.timed += sign
+                cell.duration_sum += units
+                totals.timed += sign
+                totals.duration_sum += units
+        for name, count, total in (
+            ("score", totals.scored, totals.score_sum),
+            ("steps", totals.stepped, totals.step_sum),
+            ("cost_usd", totals.priced, totals.cost_sum),
+            ("duration_ms", totals.timed, totals.duration_sum),
+        ):
+            if count:
+                self._tally("sum", agent, name, count, count, total)
+
+    def _add_graders(self, agent: str, runs: Sequence[Counted], sign: Literal[1, -1]) -> None:
+        scores: defaultdict[tuple[str, Judgement], list[float | None]] = defaultdict(list)
+        for counted in runs:
+            for grader, judgement, score in counted.graders:
+                scores[grader, judgement].append(score)
+        for (grader, judgement), given in scores.items():
+            units = [_units(score, SCORE_UNITS, sign) for score in given if score is not None]
+            self._tally("grader", agent, f"{judgement}|{grader}", sign * len(given), sign * len(units), sum(units))
+
+    def _add_notes(self, agent: str, runs: Sequence[Counted], sign: Literal[1, -1]) -> None:
+        for counted in runs:
+            if counted.notes:
+                for (code, weight), count in counted.notes.items():
+                    self._tally("note", agent, f"{weight}|{code}", sign, sign * count, sign * count)
+                heaviest = max([weight for _, weight in counted.notes], key=_HEAVIER.__getitem__)
+                self._tally("noted", agent, heaviest, sign)
+
+    def _words(self, kind: Kind, agent: str, words: Sequence[str], sign: Literal[1, -1]) -> None:
+        if words:
+            for word, count in Counter(words).items():
+                self._tally(kind, agent, word, sign * count)
+
+    def _bins(self, figure: Figure, agent: str, values: Sequence[float], sign: Literal[1, -1]) -> None:
+        if values:
+            edges = EDGES[figure]
+            for index, count in Counter([bisect_right(edges, value) for value in values]).items():
+                self._tally("bin", agent, f"{figure}/{index}", sign * count)
+
+    def _sum(self, name: str, agent: str, values: Sequence[int], sign: Literal[1, -1]) -> None:
+        if values:
+            count = sign * len(values)
+            self._tally("sum", agent, name, count, count, sign * sum([min(value, LIMIT) for value in values]))
+
     def _tally(self, kind: Kind, agent: str, name: str, runs: int, counted: int = 0, total: int = 0) -> None:
-        key = (kind, agent, name)
-        found = self.tallies.get(key)
+        found = self.tallies.get((kind, agent, name))
         if found is None:
-            self.tallies[key] = TallySums(runs, counted, total)
-        else:
-            found.runs += runs
-            found.counted += counted
-            found.total += total
+            found = TallyRow(experiment=self._experiment, kind=kind, agent=agent, name=name)
+            self.tallies[kind, agent, name] = found
+        found.runs += runs
+        found.counted += counted
+        found.total += total
 
 
-def _units(value: float, parts: int) -> int:
+def _units(value: float, parts: int, sign: Literal[1, -1]) -> int:
     units = round(value * parts)
-    return units if -LIMIT < units < LIMIT else LIMIT if units > 0 else -LIMIT
+    return sign * (units if -LIMIT < units < LIMIT else LIMIT if units > 0 else -LIMIT)
 
 
-def is_timed(run: Countable) -> bool:
+def known_steps(run: RunSummary) -> int | None:
+    """How many steps a run took; where not all calls are known, that none was found says nothing."""
+    return run.steps if run.steps or run.calls == "complete" else None
+
+
+def is_timed(run: RunSummary) -> bool:
     """Whether how long a run took says how fast the agent is: not until a timeout or a crash."""
     return run.duration_ms is not None and run.error_class is None and run.outcome in ("passed", "failed")
 
@@ -242,10 +254,182 @@ def weight_of(code: str, weight: Weight | None) -> Weight:
     return weight or NOTE_CODES.get(code, _UNKNOWN_CODE).weight
 
 
-def note_counts(notes: Iterable[tuple[str, Weight | None]]) -> dict[tuple[str, Weight], int]:
+def note_counts(notes: Iterable[NoteRow]) -> dict[tuple[str, Weight], int]:
     """Notes by code and weight."""
     counts: dict[tuple[str, Weight], int] = {}
-    for code, weight in notes:
-        key = code, weight_of(code, weight)
+    for note in notes:
+        key = note.code, weight_of(note.code, note.weight)
         counts[key] = counts.get(key, 0) + 1
     return counts
+
+
+class Total(msgspec.Struct, frozen=True):
+    """A figure, added up over the runs of which it is known."""
+
+    runs: int
+    total: float
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of those runs; None of none."""
+        return self.total / self.runs if self.runs else None
+
+
+class AgentTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """What the runs of one agent add up to."""
+
+    agent: str
+    runs: int
+    outcomes: dict[Outcome, int]
+    left_out: dict[str, int]
+    """Runs that are in no rate, by why: a class of fault, `grader_errored`, or an outcome; the most frequent first."""
+    error_classes: dict[str, int]
+    calls: dict[CallsKnown, int]
+    """How much is known of the calls, with the number of runs."""
+    cases: int
+    """Cases that it has a run of."""
+    most_trials: int
+    """The most runs that it has of one case."""
+    trials: dict[tuple[int, int], int]
+    """How many cases have so many graded trials of which so many passed: `{(graded, passed): cases}`."""
+    sums: dict[str, Total]
+    """`attempts`, `score`, `steps`, `input_tokens`, `output_tokens`, `cost_usd`, `duration_ms`."""
+    histograms: dict[Figure, dict[int, int]]
+    """Runs that passed or failed, by the bin of `EDGES` that their figure is in; empty bins are left out."""
+    timed: int
+    """Runs that passed or failed with an answer, and whose duration is known: the next two are of them. In a large
+    experiment they are read from the histogram, and so about right: to 2.5%."""
+    duration_p50_ms: float | None
+    duration_p95_ms: float | None
+
+
+class Totals(msgspec.Struct, frozen=True, kw_only=True):
+    """What all runs of an experiment add up to."""
+
+    agents: list[AgentTotals]
+    """By name."""
+    cases: int
+    """Cases with at least one run."""
+    most_trials: int
+    """The most runs that one agent has of one case."""
+    flaky: list[Cell]
+    """The first cells in which some trials passed and some failed, in the order of the suite."""
+
+
+class GraderCounts(msgspec.Struct, frozen=True):
+    """What one grader said of one agent."""
+
+    agent: str
+    grader: str
+    score: float | None
+    """Mean of the verdicts that have one."""
+    judgements: dict[Judgement, int]
+
+
+class NoteCounts(msgspec.Struct, frozen=True):
+    """Notes of one code and weight on the runs of one agent."""
+
+    agent: str
+    code: str
+    weight: Weight
+    notes: int
+    runs: int
+    """Runs that have at least one."""
+
+
+class NoteTotals(msgspec.Struct, frozen=True):
+    """All notes on the runs of an experiment."""
+
+    counts: list[NoteCounts] = []
+    """By weight, the most serious first, then by agent and code."""
+    runs: int = 0
+    """Runs with a note that needs a look."""
+    serious_runs: int = 0
+    """Runs with a serious one."""
+
+
+class SignatureCount(msgspec.Struct, frozen=True):
+    """A way in which runs of an agent fail."""
+
+    agent: str
+    signature: str
+    runs: int
+
+
+def agent_totals(tallies: Mapping[TallyKey, TallyRow], durations: Mapping[str, Sequence[float]]) -> list[AgentTotals]:
+    """What the runs of each agent add up to, from the tallies of `OF_AGENTS`.
+
+    Percentiles are of these durations of its timed runs, in ascending order; without any, of the histogram.
+    """
+    found: defaultdict[str, defaultdict[Kind, dict[str, TallyRow]]] = defaultdict(lambda: defaultdict(dict))
+    for (kind, agent, name), tally in tallies.items():
+        if tally.runs:
+            found[agent][kind][name] = tally
+    return [_agent_totals(agent, found[agent], durations.get(agent, ())) for agent in sorted(found)]
+
+
+def _agent_totals(agent: str, found: Mapping[Kind, Mapping[str, TallyRow]], durations: Sequence[float]) -> AgentTotals:
+    counts: dict[Kind, dict[Any, int]] = {
+        kind: {name: tally.runs for name, tally in sorted(some.items())} for kind, some in found.items()
+    }
+    trials: defaultdict[tuple[int, int], int] = defaultdict(int)
+    cases = most_trials = 0
+    for name, count in counts.get("trials", {}).items():
+        ran, graded, passed = map(int, name.split("/"))
+        cases += count
+        most_trials = max(most_trials, ran)
+        if graded:
+            trials[graded, passed] += count
+    histograms: defaultdict[Any, dict[int, int]] = defaultdict(dict)
+    for name, count in counts.get("bin", {}).items():
+        figure, _, index = name.partition("/")
+        histograms[figure][int(index)] = count
+    timed = sum(histograms["duration_ms"].values())
+    bins = histograms["duration_ms"]
+    p50, p95 = [quantile(durations, share) if durations else _quantile_of_bins(bins, share) for share in (0.5, 0.95)]
+    return AgentTotals(
+        agent=agent,
+        runs=sum(counts["outcome"].values()),
+        outcomes=counts["outcome"],
+        left_out=dict(sorted(counts.get("left_out", {}).items(), key=lambda item: (-item[1], item[0]))),
+        error_classes=counts.get("error_class", {}),
+        calls=counts.get("calls", {}),
+        cases=cases,
+        most_trials=most_trials,
+        trials=dict(trials),
+        sums={name: Total(tally.counted, tally.total / _UNITS.get(name, 1)) for name, tally in found["sum"].items()},
+        histograms={figure: dict(sorted(bins.items())) for figure, bins in histograms.items() if bins},
+        timed=timed,
+        duration_p50_ms=p50,
+        duration_p95_ms=p95,
+    )
+
+
+def quantile(ordered: Sequence[float], share: float) -> float | None:
+    """The value below which this share of the sorted values lies, linear between neighbours; None of nothing."""
+    if not ordered:
+        return None
+    place = share * (len(ordered) - 1)
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
+def _quantile_of_bins(bins: Mapping[int, int], share: float) -> float | None:
+    """The same of durations of which only the bins are known: at most half a bin wrong, which is 2.5%."""
+    place = share * (sum(bins.values()) - 1)
+    edges = EDGES["duration_ms"]
+    skipped = 0
+    for index in sorted(bins):
+        if skipped + bins[index] > place:
+            low = edges[index - 1] if index else 0.0
+            high = edges[index] if index < len(edges) else low
+            return low + (high - low) * (place - skipped + 0.5) / bins[index]
+        skipped += bins[index]
+    return None
+
+
+def cell_of(sums: Mapping[Any, Any]) -> Cell:
+    """The cell with these columns of a row of `cells`. Of large sums PostgreSQL gives decimals."""
+    values: dict[str, Any] = {name: value if isinstance(value, str) else int(value) for name, value in sums.items()}
+    return Cell(**values)

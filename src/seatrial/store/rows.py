@@ -1,23 +1,29 @@
-"""Runs as rows, and back."""
+"""The rows of a store: a type for each table, whose fields are its columns, and how rows go into the tables.
+
+What is written is made of these rows, and what is read comes back as them: their fields are named in one place.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
+import sqlalchemy as sa
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.call_facts import CallFacts
 from seatrial.formats.reading import Reading, TraceEvent
-from seatrial.nesting import MAX_WRITTEN_DEPTH, is_too_deep
 from seatrial.runs import Attempt, Case, Fault, Grade, Judgement, Run, RunKey, RunStatus, Verdict
 from seatrial.runs.signature import signature_of
+from seatrial.store import schema
+from seatrial.store.documents import Document, column_text, encode
 from seatrial.trajectory.completeness import Completeness, Level
 from seatrial.trajectory.step import Status, Step
 from seatrial.transcript import Note, Transcript, Weight
 
-T = TypeVar("T")
+R = TypeVar("R", bound=msgspec.Struct)
 
 Outcome: TypeAlias = Literal["passed", "failed", "errored", "skipped", "ungraded", "cancelled", "unfinished"]
 """What came of a run, in one word: its status and its grade taken together."""
@@ -26,9 +32,11 @@ CallsKnown: TypeAlias = Literal["complete", "partial", "none", "not recorded", "
 """How much is known of the calls of a run: a level; or nothing, because the version that recorded it did not check, or
 because there was no answer to read."""
 
-MAX_ID_BYTES = 1024
-"""Any id of 256 characters fits, and two of them fit into an index entry of PostgreSQL."""
-_MAX_NAME = 256
+Kind: TypeAlias = Literal[
+    "outcome", "left_out", "error_class", "calls", "sum", "bin", "trials", "note", "noted", "grader", "signature"
+]
+"""What a tally counts."""
+
 _MAX_INT = 2**63 - 1
 _MAX_NUMBER = 1e15
 
@@ -37,6 +45,11 @@ AGENT_NOTES = "agent_notes"
 
 UNCOUNTED, COUNTED, NEVER_COUNTED = range(3)
 """What `runs.counted` says."""
+
+SCORE_UNITS = 10**9
+COST_UNITS = 10**9
+DURATION_UNITS = 10**6
+"""Parts of 1, of a dollar and of a millisecond that sums count."""
 
 UNFINISHED = ("pending", "running")
 _WITHOUT_ANSWER: dict[RunStatus, Outcome] = {
@@ -48,31 +61,33 @@ _WITHOUT_ANSWER: dict[RunStatus, Outcome] = {
 }
 
 
-class RunColumns(msgspec.Struct, gc=False):
-    """A row of `runs` from its column `status` on; the fields are the columns."""
+class CaseRow(Document, kw_only=True):
+    """A row of `cases`."""
 
-    status: RunStatus
-    outcome: Outcome
-    score: float | None
-    error_class: str | None
-    started_at: int | None
-    duration_ms: float | None
-    attempts: int
-    steps: int
-    calls: Level | None
-    input_tokens: int | None
-    output_tokens: int | None
-    cost_usd: float | None
-    grading: int
-    grade: bytes | None
-    body: bytes | None
+    experiment: int
+    position: int = 0
+    case_id: str
+
+
+class AgentNoteRow(msgspec.Struct, gc=False, kw_only=True):
+    """A row of `agent_notes`."""
+
+    experiment: int = 0
+    agent: str
+    position: int
+    code: str
+    weight: Weight | None
     data: bytes
-    signature: str | None
-    counted: int
-    """`COUNTED` or `NEVER_COUNTED`."""
 
 
-class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class BodyRow(Document, kw_only=True):
+    """A row of `bodies`."""
+
+    hash: bytes
+    size: int
+
+
+class RunSummary(msgspec.Struct, gc=False, kw_only=True):
     """A run as a line of a table."""
 
     run_id: str
@@ -104,7 +119,198 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def calls_known(self) -> CallsKnown:
         """How much is known of its calls."""
-        return calls_known(self.status, self.calls)
+        return self.calls or ("not recorded" if self.status == "completed" else "no answer")
+
+
+class RunColumns(RunSummary, kw_only=True):
+    """A row of `runs`."""
+
+    id: int = 0
+    experiment: int = 0
+    grading: int = 0
+    grade: bytes | None = None
+    body: bytes | None = None
+    data: bytes = b""
+    counted: int = COUNTED
+    """`COUNTED` or `NEVER_COUNTED`."""
+
+
+class AttemptRow(msgspec.Struct, gc=False, kw_only=True):
+    """A row of `attempts`."""
+
+    run: int = 0
+    number: int
+    error_class: str | None
+    data: bytes
+
+
+class EventsRow(Document, kw_only=True):
+    """A row of `events`: events that follow each other, a line each."""
+
+    run: int = 0
+    first: int = 0
+    count: int
+
+
+class StepRow(msgspec.Struct, gc=False, kw_only=True):
+    """A row of `steps`."""
+
+    run: int = 0
+    position: int
+    name: str
+    status: Status
+    duration_ms: float | None
+    data: bytes
+
+
+class NoteRow(msgspec.Struct, gc=False, kw_only=True):
+    """A row of `notes`."""
+
+    run: int = 0
+    position: int
+    code: str
+    weight: Weight | None
+    data: bytes
+
+
+class VerdictRow(msgspec.Struct, gc=False, kw_only=True):
+    """A row of `verdicts`."""
+
+    run: int = 0
+    grading: int = 0
+    position: int
+    grader: str
+    judgement: Judgement
+    score: float | None
+    data: bytes
+
+
+class ReadingRow(Document, kw_only=True):
+    """A row of `readings`."""
+
+    run: int = 0
+    messages: int | None = None
+    """How many messages are in rows; None when they are in the document."""
+    trace: int | None = None
+    """How many entries of the trace are in rows; None when they are in the document, or there is no trace."""
+    texts: bytes | None = None
+
+
+class ItemsRow(Document, kw_only=True):
+    """A row of `items`."""
+
+    run: int = 0
+    part: int
+    first: int
+    count: int
+    texts: bytes | None
+
+
+class ServedRunRow(msgspec.Struct, gc=False, kw_only=True):
+    """A row of `served_runs`."""
+
+    run: int
+    thread_id: str
+    position: int
+    agent: str
+    status: str
+    created_at: int
+    ended_at: int | None = None
+    pushed: int
+    server_id: str | None
+    idempotency_key: str | None
+    request: bytes
+    resume: bytes | None
+    cancel_requested: int = 0
+    trimmed: int = 0
+    input: bytes
+    data: bytes = b"{}"
+
+
+class CellRow(msgspec.Struct, gc=False, kw_only=True):
+    """A row of `cells`: what one agent made of one case, over all trials; or what is to be added to it."""
+
+    experiment: int = 0
+    case_id: str
+    agent: str
+    runs: int = 0
+    passed: int = 0
+    failed: int = 0
+    errored: int = 0
+    incomplete: int = 0
+    """Runs with an answer whose calls are not all known."""
+    scored: int = 0
+    """Runs that passed or failed and have a score; like the next ones, the number of those that are in the sum."""
+    score_sum: int = 0
+    stepped: int = 0
+    step_sum: int = 0
+    priced: int = 0
+    cost_sum: int = 0
+    timed: int = 0
+    duration_sum: int = 0
+
+
+class Cell(CellRow, kw_only=True):
+    """What one agent made of one case, over all trials, with runs to look at."""
+
+    passed_run: str | None = None
+    failed_run: str | None = None
+    errored_run: str | None = None
+    """The first run that passed, failed, errored. Only where they were asked for."""
+
+    @property
+    def other(self) -> int:
+        """Runs that were skipped, not graded, cancelled, or have not ended."""
+        return self.runs - self.passed - self.failed - self.errored
+
+    @property
+    def graded(self) -> int:
+        """Runs that say something of the agent."""
+        return self.passed + self.failed
+
+    @property
+    def rate(self) -> float | None:
+        """Share of the graded runs that passed."""
+        return self.passed / self.graded if self.graded else None
+
+    @property
+    def flaky(self) -> bool:
+        """Whether some trials passed and some failed."""
+        return self.passed > 0 and self.failed > 0
+
+    @property
+    def score(self) -> float | None:
+        """Mean score of the graded runs that have one."""
+        return self.score_sum / SCORE_UNITS / self.scored if self.scored else None
+
+    @property
+    def steps(self) -> int | None:
+        """Of all its runs together, like the next two; None when it is known of none of them."""
+        return self.step_sum if self.stepped else None
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Dollars."""
+        return self.cost_sum / COST_UNITS if self.priced else None
+
+    @property
+    def duration_ms(self) -> float | None:
+        """Milliseconds."""
+        return self.duration_sum / DURATION_UNITS if self.timed else None
+
+
+class TallyRow(msgspec.Struct, gc=False, kw_only=True):
+    """A row of `tallies`, or what is to be added to it."""
+
+    experiment: int = 0
+    kind: Kind
+    agent: str
+    name: str
+    runs: int = 0
+    """Runs that are counted here; for `trials`, cases."""
+    counted: int = 0
+    """How many numbers are in the total."""
+    total: int = 0
 
 
 class RunData(msgspec.Struct, omit_defaults=True):
@@ -139,32 +345,80 @@ RUN_DATA = msgspec.json.Decoder(RunData)
 STEP = msgspec.json.Decoder(Step)
 SUITE = msgspec.json.Decoder(dict[str, Any])
 VERDICT = msgspec.json.Decoder(Verdict)
-_encode = msgspec.json.Encoder().encode
 
 
-def encode(value: object) -> bytes:
-    """JSON of a value of ours; `unstorable` when something in it is not JSON."""
-    try:
-        written = _encode(value)
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        return _encode_mended(value)
-    if len(written) > MAX_WRITTEN_DEPTH and is_too_deep(written, MAX_WRITTEN_DEPTH):
-        raise wire.too_deep(MAX_WRITTEN_DEPTH)
-    return written
+class Insert(Generic[R]):
+    """Rows of one table, and what becomes of a row that is there already: without a clause it is an error."""
+
+    def __init__(self, table: sa.Table, row: type[R], on_conflict: str = "", *, returning: Sequence[str] = ()) -> None:
+        self.table = table.name
+        self.columns = list(row.__struct_fields__)
+        self.types = [table.columns[name].type for name in self.columns]
+        self.binary = {name for name in self.columns if isinstance(table.columns[name].type, sa.LargeBinary)}
+        """Which of the columns hold bytes."""
+        self.key = [self.columns.index(column.name) for column in table.primary_key]
+        """Which of them say which row it is."""
+        self.finds_position = row is RunColumns
+        """Whether the database is to add where in its experiment the case of a run is."""
+        self.on_conflict = on_conflict
+        self.returning = f"RETURNING {', '.join(returning)}" if returning else ""
 
 
-def identifier(kind: str, text: str) -> str:
-    """The text, when both databases can keep it as an id and compare it."""
-    if len(text) <= MAX_ID_BYTES and text.isascii() and "\0" not in text and text:
-        return text
-    try:
-        fits = 0 < len(text.encode()) <= MAX_ID_BYTES and "\0" not in text
-    except UnicodeEncodeError:
-        fits = False
-    if not fits:
-        hint = f"1 to {MAX_ID_BYTES} bytes of UTF-8, without NUL"
-        raise SeatrialError("unstorable", f"{text[:80]!r} cannot be the {kind} of anything", hint=hint)
-    return text
+def _replaced(table: sa.Table, key: str) -> str:
+    columns = [column.name for column in table.columns if column.name != key]
+    return f"ON CONFLICT ({key}) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in columns)}"
+
+
+def _added(table: sa.Table) -> str:
+    key = [column.name for column in table.primary_key]
+    sums = [column.name for column in table.columns if column.name not in key]
+    added = [f"{name} = {table.name}.{name} + excluded.{name}" for name in sums]
+    return f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {', '.join(added)}"
+
+
+# The same case again is the same case; two cases of one id are an error.
+INSERT_CASE = Insert(schema.cases, CaseRow, "ON CONFLICT (experiment, position) DO NOTHING")
+INSERT_AGENT_NOTE = Insert(schema.agent_notes, AgentNoteRow)
+INSERT_BODY = Insert(schema.bodies, BodyRow, "ON CONFLICT (hash) DO NOTHING")
+INSERT_RUN = Insert(schema.runs, RunColumns)
+FINISH_RUN = Insert(schema.runs, RunColumns, _replaced(schema.runs, "id"))
+"""A run that was begun before and is finished by this row."""
+INSERT_ATTEMPT = Insert(schema.attempts, AttemptRow)
+INSERT_EVENTS = Insert(schema.events, EventsRow)
+INSERT_STEP = Insert(schema.steps, StepRow)
+INSERT_NOTE = Insert(schema.notes, NoteRow)
+INSERT_VERDICT = Insert(schema.verdicts, VerdictRow)
+INSERT_READING = Insert(schema.readings, ReadingRow)
+INSERT_ITEMS = Insert(schema.items, ItemsRow)
+INSERT_SERVED_RUN = Insert(schema.served_runs, ServedRunRow)
+ADD_TO_CELL = Insert(
+    schema.cells,
+    CellRow,
+    _added(schema.cells),
+    returning=("experiment", "case_id", "agent", "runs", "passed", "failed"),
+)
+"""Numbers that are added to those of a cell; gives what came of it."""
+ADD_TO_TALLY = Insert(schema.tallies, TallyRow, _added(schema.tallies))
+"""Numbers that are added to those of a tally."""
+
+INSERTS: tuple[Insert[Any], ...] = (
+    INSERT_CASE,
+    INSERT_AGENT_NOTE,
+    INSERT_BODY,
+    INSERT_RUN,
+    FINISH_RUN,
+    INSERT_ATTEMPT,
+    INSERT_EVENTS,
+    INSERT_STEP,
+    INSERT_NOTE,
+    INSERT_VERDICT,
+    INSERT_READING,
+    INSERT_ITEMS,
+    INSERT_SERVED_RUN,
+    ADD_TO_CELL,
+    ADD_TO_TALLY,
+)
+"""In the order in which they are sent: what is referred to comes first."""
 
 
 def outcome(status: RunStatus, judgement: Judgement | None) -> Outcome:
@@ -172,37 +426,26 @@ def outcome(status: RunStatus, judgement: Judgement | None) -> Outcome:
     return _WITHOUT_ANSWER.get(status) or judgement or "ungraded"
 
 
-def column_text(text: str) -> str:
-    """Text of an agent as a column can have it; the whole of it, as it was, is in the JSON beside."""
-    text = text[:_MAX_NAME]
-    if text.isascii() and "\0" not in text:
-        return text
-    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
-
-
-def calls_known(status: RunStatus, calls: Level | None) -> CallsKnown:
-    """How much is known of the calls of a run."""
-    return calls or ("not recorded" if status == "completed" else "no answer")
-
-
-def run_columns(run: Run, body: bytes | None = None, *, counted: int = COUNTED) -> RunColumns:
-    """A row of `runs` without what says which run it is."""
-    grade = run.grade
-    reading = run.reading
-    fault = run.fault
+def run_row(run: Run, body: bytes | None = None, *, counted: int = COUNTED) -> RunColumns:
+    """A run; the integers of the run and its experiment are given to it when it is written."""
+    grade, reading, fault, steps = run.grade, run.reading, run.fault, run.steps
     tokens_in, tokens_out = _tokens(reading.transcript) if reading is not None else (None, None)
     came_of_it = outcome(run.status, grade.judgement if grade is not None else None)
-    steps = run.steps
     signature = None
     if came_of_it == "failed" or came_of_it == "errored":
         signature = signature_of(
             came_of_it, fault, run.verdicts, lambda index: steps[index].name if 0 <= index < len(steps) else None
         )
     return RunColumns(
+        run_id=run.run_id,
+        agent=run.key.agent,
+        case_id=run.key.case_id,
+        trial=run.key.trial,
         status=run.status,
         outcome=came_of_it,
         score=number(grade.score if grade is not None else None),
         error_class=fault.error_class if fault is not None else None,
+        signature=signature,
         started_at=run.started_at,
         duration_ms=number(run.duration_ms),
         attempts=len(run.attempts),
@@ -211,12 +454,51 @@ def run_columns(run: Run, body: bytes | None = None, *, counted: int = COUNTED) 
         input_tokens=tokens_in,
         output_tokens=tokens_out,
         cost_usd=number(reading.transcript.cost_usd if reading is not None else None),
-        grading=0,
         grade=encode(grade) if grade is not None else None,
         body=body,
         data=encode(RunData(run.steps_source, fault, run.metadata, run.completeness, run.reported)),
-        signature=signature,
         counted=counted,
+    )
+
+
+def attempt_row(attempt: Attempt) -> AttemptRow:
+    """An attempt of a run."""
+    error_class = attempt.fault.error_class if attempt.fault is not None else None
+    return AttemptRow(number=attempt.number, error_class=error_class, data=encode(attempt))
+
+
+def step_row(position: int, step: Step) -> StepRow:
+    """A step of a run."""
+    return StepRow(
+        position=position,
+        name=column_text(step.name),
+        status=step.status,
+        duration_ms=number(step.duration_ms),
+        data=encode(step),
+    )
+
+
+def note_row(position: int, note: Note) -> NoteRow:
+    """A note on a run."""
+    return NoteRow(position=position, code=column_text(note.code), weight=note.weight, data=encode(note))
+
+
+def agent_note_rows(agent: str, notes: Iterable[Note]) -> list[AgentNoteRow]:
+    """Notes on an agent that belong to no run."""
+    return [
+        AgentNoteRow(agent=agent, position=position, code=column_text(note.code), weight=note.weight, data=encode(note))
+        for position, note in enumerate(notes)
+    ]
+
+
+def verdict_row(position: int, verdict: Verdict) -> VerdictRow:
+    """A verdict on a run."""
+    return VerdictRow(
+        position=position,
+        grader=column_text(verdict.grader),
+        judgement=verdict.judgement,
+        score=number(verdict.score),
+        data=encode(verdict),
     )
 
 
@@ -240,36 +522,9 @@ def read(stored: StoredReading, notes: list[Note]) -> Reading:
     )
 
 
-def attempt_values(attempt: Attempt) -> tuple[int, str | None, bytes]:
-    """A row of `attempts` without its run."""
-    return attempt.number, attempt.fault.error_class if attempt.fault is not None else None, encode(attempt)
-
-
-def step_values(position: int, step: Step) -> tuple[int, str, Status, float | None, bytes]:
-    """A row of `steps` without its run."""
-    return position, column_text(step.name), step.status, number(step.duration_ms), encode(step)
-
-
-def note_values(position: int, note: Note) -> tuple[int, str, Weight | None, bytes]:
-    """A row of `notes` without its run."""
-    return position, column_text(note.code), note.weight, encode(note)
-
-
-def verdict_values(position: int, verdict: Verdict) -> tuple[int, str, Judgement, float | None, bytes]:
-    """A row of `verdicts` without its run and its grading."""
-    return position, column_text(verdict.grader), verdict.judgement, number(verdict.score), encode(verdict)
-
-
 def no_run(run_id: str) -> SeatrialError:
     """The error for a run that is not there."""
     return SeatrialError("not_found", f"there is no run {run_id!r} in the store")
-
-
-def _encode_mended(value: object) -> bytes:
-    try:
-        return wire.encode(value)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise SeatrialError("unstorable", f"{type(value).__name__} has a part that is not JSON: {error}") from None
 
 
 def number(value: float | None) -> float | None:

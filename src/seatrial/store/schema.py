@@ -1,7 +1,7 @@
 """The tables of a store, the same on SQLite and PostgreSQL.
 
 What a query asks for has a column; the whole of each thing is beside it as JSON in `data`, so that a new field of a
-step or a verdict needs no migration. Large JSON is compressed where `packed` is not 0 (see `bodies`).
+step or a verdict needs no migration. Large JSON is compressed where `packed` is not 0 (see `documents`).
 
 Runs and experiments have their text ids, and small integers that the other tables refer to: the children of a run
 stay next to each other on disk, and an index entry is a few bytes. Integers of runs are never used again, because the
@@ -15,9 +15,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
 """Every version of the schema, oldest first; the last is what this code reads and writes."""
-READABLE_FROM = "0008"
+READABLE_FROM = "0009"
 """The oldest version of which reports can be made without a migration."""
 VERSION_TABLE = "seatrial_version"
 
@@ -144,13 +144,13 @@ cells = sa.Table(
     sa.Column("agent", TEXT, primary_key=True),
     *[sa.Column(name, sa.Integer, nullable=False) for name in ("runs", "passed", "failed", "errored", "incomplete")],
     sa.Column("scored", sa.Integer, nullable=False),
-    sa.Column("score", SUM, nullable=False),
+    sa.Column("score_sum", SUM, nullable=False),
     sa.Column("stepped", sa.Integer, nullable=False),
-    sa.Column("steps", SUM, nullable=False),
+    sa.Column("step_sum", SUM, nullable=False),
     sa.Column("priced", sa.Integer, nullable=False),
-    sa.Column("cost", SUM, nullable=False),
+    sa.Column("cost_sum", SUM, nullable=False),
     sa.Column("timed", sa.Integer, nullable=False),
-    sa.Column("duration", SUM, nullable=False),
+    sa.Column("duration_sum", SUM, nullable=False),
     sa.Index("cells_flaky", "experiment", "case_id", "agent", **_where(FLAKY)),
     sqlite_with_rowid=False,
 )

@@ -1,7 +1,12 @@
-"""Full-text search over what runs said and did: which text is indexed, and where in a run a hit is."""
+"""Full-text search over what runs said and did: what people type, which text is indexed, and where in a run a hit is.
+
+In what is typed, every word must occur, in any order; "words in quotes" must follow each other; a word that ends in *
+stands for every word that begins so. Nothing else has a meaning, so nothing that is typed is an error.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +14,6 @@ import msgspec
 
 from seatrial.formats.reading import Reading
 from seatrial.runs import RunKey
-from seatrial.store.phrases import Phrase, pattern
 from seatrial.trajectory.step import Step
 from seatrial.transcript import (
     AssistantBlock,
@@ -22,6 +26,15 @@ from seatrial.transcript import (
     ToolCall,
 )
 
+# Letters and digits; `_` separates, so that `refund_order` is found by `order`.
+WORD = re.compile(r"[^\W_]+")
+_TERM = re.compile(r'"([^"]*)"?|([^\s"]+)')
+
+MAX_WORDS = 32
+"""Words of a query that are looked at."""
+MAX_WORD = 255
+"""Characters of a word that are looked at."""
+
 MAX_PIECE = 20_000
 """Characters of one message or step that are indexed: one huge tool result leaves room for the rest of the run."""
 MAX_TEXT = 200_000
@@ -29,6 +42,14 @@ MAX_TEXT = 200_000
 
 _BEFORE, _AFTER = 60, 140
 _MAX_BITS = 256  # nobody looks for a longer number, and Python refuses to write some out
+
+
+class Phrase(msgspec.Struct, frozen=True):
+    """Words that follow each other."""
+
+    words: tuple[str, ...]
+    prefix: bool = False
+    """Whether the last word may go on."""
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -43,6 +64,28 @@ class Hit(msgspec.Struct, frozen=True):
     """The text around the first place. It is the agent's: escape it before it is shown."""
     marks: tuple[tuple[int, int], ...]
     """What was looked for, as ranges of the snippet."""
+
+
+def phrases(query: str) -> list[Phrase]:
+    """The phrases of a query; none when it has no letter and no digit."""
+    found: list[Phrase] = []
+    left = MAX_WORDS
+    for term in _TERM.finditer(query.encode("utf-8", "replace").decode()):
+        text = term[1] if term[1] is not None else term[2]
+        words = WORD.findall(text)[:left]
+        if words:
+            prefix = (term[2] is not None and text.endswith("*")) or len(words[-1]) > MAX_WORD
+            found.append(Phrase(tuple(word[:MAX_WORD] for word in words), prefix))
+            left -= len(words)
+    return found
+
+
+def pattern(found: list[Phrase]) -> re.Pattern[str]:
+    """Finds any of the phrases in a text."""
+    alternatives = [
+        r"[\W_]+".join(map(re.escape, phrase.words)) + ("" if phrase.prefix else r"(?![^\W_])") for phrase in found
+    ]
+    return re.compile(rf"(?<![^\W_])(?:{'|'.join(alternatives)})", re.IGNORECASE)
 
 
 def pieces(reading: Reading | None, steps: list[Step]) -> Iterator[tuple[str, str]]:
@@ -120,11 +163,14 @@ def _scalars(value: Any) -> str:
     """Keys, texts and numbers of a JSON value, in order. Not its JSON: there a line break would look like an n."""
     found: list[str] = []
     if type(value) is dict:
-        # As a rule, arguments are a few texts.
+        # As a rule, arguments are a few texts and numbers.
         for key, inner in value.items():
-            if type(inner) is not str:
+            if type(inner) is str:
+                found += (key, inner)
+            elif type(inner) is int and inner.bit_length() <= _MAX_BITS:
+                found += (key, str(inner))
+            else:
                 break
-            found += (key, inner)
         else:
             return " ".join(found)
         found.clear()

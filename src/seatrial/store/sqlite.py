@@ -16,19 +16,22 @@ import itertools
 import os
 import sqlite3
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
+from msgspec.structs import astuple
 
 from seatrial.errors import SeatrialError
-from seatrial.store.dialect import Failure, opened_for_reading
-from seatrial.store.inserts import Insert
-from seatrial.store.notices import Callback, Listener, Silence
-from seatrial.store.phrases import Phrase
+from seatrial.store.dialect import Callback, Failure, GatheredRows, IndexedTexts, Listener, opened_for_reading
 from seatrial.store.presence import FileClaim, FileHold, Hold, MemoryClaim, MemoryHold, MemoryLocks, Presence
+from seatrial.store.rows import Insert
+from seatrial.store.search import Phrase
 
 BUSY_S = 5.0
 """How long SQLite itself waits for a lock; the writer's patience is longer."""
@@ -36,9 +39,18 @@ BUSY_S = 5.0
 MIN_ROOM = 1 << 20
 """Bytes that must be left on the disk for a store to be ready for more."""
 
+_STATEMENTS = 512
+"""Kept for use again."""
 _ROWS_AT_ONCE = (256, 128, 64, 32, 16, 8, 4, 2, 1)
-_words = sa.Table("words", sa.MetaData(), sa.Column("rowid", sa.Integer), sa.Column("text", sa.Text))
-_WORDS = Insert(_words)
+_words = sa.Table("words", sa.MetaData(), sa.Column("rowid", sa.Integer, primary_key=True), sa.Column("text", sa.Text))
+
+
+class _WordsRow(msgspec.Struct):
+    rowid: int
+    text: str
+
+
+_WORDS = Insert(_words, _WordsRow)
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 # The latter two are what a write past a limit or a quota comes back as.
@@ -61,12 +73,10 @@ class SQLite:
         self._locks = MemoryLocks()
         # A database in memory is there as long as somebody is connected.
         self._anchor = self._writing.connect() if path is None else None
-        self._statements: dict[tuple[Insert, int], str] = {}
 
     def connect(self) -> sa.Connection:
         if self._read_only:
             raise opened_for_reading(self.name)
-        _say_what_needs_no_adapter()
         return self._writing.connect()
 
     def check_room(self) -> None:
@@ -94,13 +104,16 @@ class SQLite:
         return itertools.count(last[0] + 1 if last else 1)
 
     def insert(
-        self, connection: sa.Connection, rows: Mapping[Insert, list[object]], texts: list[object]
+        self,
+        connection: sa.Connection,
+        rows: GatheredRows,
+        texts: IndexedTexts,
     ) -> list[tuple[Any, ...]]:
         raw = _begun(connection)
         returned: list[tuple[Any, ...]] = []
-        for insert, values in rows.items():
-            if values:
-                returned += self._insert(raw, insert, values)
+        for insert, some in rows.items():
+            if some:
+                returned += self._insert(raw, insert, map(astuple, some))
         if texts:
             self._insert(raw, _WORDS, texts)
         return returned
@@ -108,8 +121,8 @@ class SQLite:
     def commit(
         self,
         connection: sa.Connection,
-        rows: Mapping[Insert, list[object]],
-        texts: list[object],
+        rows: GatheredRows,
+        texts: IndexedTexts,
         changed: Iterable[str],
     ) -> None:
         self.insert(connection, rows, texts)
@@ -136,7 +149,7 @@ class SQLite:
         return FileHold(self._path, number, experiment_id)
 
     def listen(self, callback: Callback) -> Listener:
-        return Silence()
+        return _Silence()
 
     def failure(self, error: Exception) -> Failure:
         cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
@@ -168,17 +181,25 @@ class SQLite:
         self.reading.dispose()
         self._writing.dispose()
 
-    def _insert(self, raw: sqlite3.Connection, insert: Insert, values: list[object]) -> list[tuple[Any, ...]]:
+    def _insert(
+        self, raw: sqlite3.Connection, insert: Insert[Any], rows: Iterable[tuple[Any, ...]]
+    ) -> list[tuple[Any, ...]]:
+        # Of a number, a text or a bytearray sqlite3 knows how to store it. Of None and bytes it asks every adapter that
+        # there may be, which takes longer: so columns that are empty in all rows are left out, and bytes are copied.
+        columns: list[str] = []
+        kept: list[Sequence[Any]] = []
+        for name, values in zip(insert.columns, zip(*rows, strict=True), strict=True):
+            if values[0] is not None or values.count(None) < len(values):
+                columns.append(name)
+                kept.append([value and bytearray(value) for value in values] if name in insert.binary else values)
+        flat = list(chain.from_iterable(zip(*kept, strict=True)))
         returned: list[tuple[Any, ...]] = []
-        width = len(insert.columns)
-        done, left = 0, len(values) // width
+        width = len(columns)
+        done, left = 0, len(flat) // width
         for at_once in _ROWS_AT_ONCE:
             while left >= at_once:
-                sql = self._statements.get((insert, at_once))
-                if sql is None:
-                    sql = self._statements[insert, at_once] = _statement(insert, at_once)
                 end = done + at_once * width
-                result = raw.execute(sql, values[done:end])
+                result = raw.execute(_statement(insert, tuple(columns), at_once), flat[done:end])
                 if insert.returning:
                     returned += result.fetchall()
                 done, left = end, left - at_once
@@ -188,7 +209,7 @@ class SQLite:
         engine = sa.create_engine(
             self._url,
             # Transactions begin where we say so, not where the driver thinks.
-            connect_args={"isolation_level": None, "timeout": BUSY_S, "cached_statements": 512},
+            connect_args={"isolation_level": None, "timeout": BUSY_S, "cached_statements": _STATEMENTS},
             **({"poolclass": sa.NullPool} if writes else {"max_overflow": -1}),
         )
         sa.event.listen(engine, "connect", _configure_writing if writes else _configure_reading)
@@ -196,17 +217,13 @@ class SQLite:
         return engine
 
 
-def _say_what_needs_no_adapter() -> None:
-    """Have bytes and None stored as they are without a search.
+class _Silence:
+    """The listener of a store that gives no notices."""
 
-    Of every value that is not a number or a text, Python asks all who might adapt it, which for these two takes longer
-    than storing them: a sixth of the time of a run. The answer is the same with and without this, but can be given
-    only for the whole process: so not before something is written, and not where somebody else has given one.
-    """
-    if (bytes, sqlite3.PrepareProtocol) not in sqlite3.adapters:
-        sqlite3.register_adapter(bytes, bytes)
-    if (type(None), sqlite3.PrepareProtocol) not in sqlite3.adapters:
-        sqlite3.register_adapter(type(None), {None: None}.__getitem__)
+    live = False
+
+    def close(self) -> None:
+        """There is nothing to end."""
 
 
 def _url(path: Path | None, read_only: bool) -> sa.URL:
@@ -243,22 +260,20 @@ def _read_only_url(path: Path) -> sa.URL:
     return sa.URL.create("sqlite", database=address, query=query)
 
 
-def _statement(insert: Insert, rows: int) -> str:
-    columns = insert.columns
-    # Numbered, so that what is computed from a value can name it again.
-    values = [
-        ", ".join(
-            [f"?{number * len(columns) + index}" for index in range(1, len(columns) + 1)]
-            + [
-                sql.format_map({name: f"?{number * len(columns) + index}" for index, name in enumerate(columns, 1)})
-                for sql in insert.computed.values()
-            ]
+@lru_cache(_STATEMENTS)
+def _statement(insert: Insert[Any], columns: tuple[str, ...], rows: int) -> str:
+    values = ", ".join([f"({', '.join('?' * len(columns))})"] * rows)
+    source = f"VALUES {values}"
+    if insert.finds_position:
+        # One join for all rows: a query in each of them would take as long as storing it.
+        experiment, case_id = (f"given.column{columns.index(name) + 1}" for name in ("experiment", "case_id"))
+        source = (
+            f"SELECT given.*, cases.position FROM (VALUES {values}) AS given "  # noqa: S608 (our names)
+            f"LEFT JOIN cases ON cases.experiment = {experiment} AND cases.case_id = {case_id} WHERE true"
         )
-        for number in range(rows)
-    ]
-    into = f"{insert.table} ({', '.join([*columns, *insert.computed])})"
-    given = ", ".join(f"({row})" for row in values)
-    return f"INSERT OR FAIL INTO {into} VALUES {given} {insert.on_conflict} {insert.returning}"  # noqa: S608 (our names)
+        columns = (*columns, "position")
+    into = f"{insert.table} ({', '.join(columns)})"
+    return f"INSERT OR FAIL INTO {into} {source} {insert.on_conflict} {insert.returning}"
 
 
 def _driver(connection: sa.Connection) -> sqlite3.Connection:
@@ -289,6 +304,8 @@ def _configure_writing(raw: sqlite3.Connection, _: object) -> None:
     raw.execute("PRAGMA wal_autocheckpoint = 4000")
     # Some builds overwrite deleted content with zeros, which the search index would pay for at every merge.
     raw.execute("PRAGMA secure_delete = OFF")
+    # What RETURNING gathers would be a file.
+    raw.execute("PRAGMA temp_store = MEMORY")
 
 
 def _configure_reading(raw: sqlite3.Connection, _: object) -> None:

@@ -14,32 +14,28 @@ from seatrial.errors import SeatrialError
 from seatrial.events.types import TaskStatus
 from seatrial.runs import ApiKey, Case, Experiment, Grade, Run, RunHead, RunKey, Scope, ServedRun, Verdict
 from seatrial.store import (
-    appending,
     conversion,
     counts,
-    ending,
+    event_log,
     experiments,
-    keys,
-    operations,
+    items,
     queries,
     recording,
     served,
+    serving,
 )
-from seatrial.store.admission import AdmitRun
 from seatrial.store.conversion import Conversion
-from seatrial.store.dialect import Dialect
-from seatrial.store.ending import EndRun, ForgetEvents, MarkRun
+from seatrial.store.dialect import Callback, Dialect, Listener
 from seatrial.store.experiments import ExperimentSummary
 from seatrial.store.items import Item
-from seatrial.store.notices import Callback, Listener
 from seatrial.store.presence import Hold, Presence
 from seatrial.store.queries import RunFilter, RunNotes, RunRecord
-from seatrial.store.receipt import Receipt
-from seatrial.store.rows import Outcome, RunSummary
+from seatrial.store.rollups import GraderCounts, NoteTotals, SignatureCount, Totals
+from seatrial.store.rows import Cell, Outcome, RunSummary
 from seatrial.store.search import Hit
 from seatrial.store.served import Admission, Admitted, Ending
-from seatrial.store.totals import Cell, GraderCounts, NoteTotals, SignatureCount, Totals
-from seatrial.store.writer import PATIENCE_S, Writer
+from seatrial.store.transaction import Probe
+from seatrial.store.writer import PATIENCE_S, Receipt, Writer
 from seatrial.transcript import Note
 
 RUNS_AT_ONCE = 200
@@ -101,27 +97,27 @@ class Store:
     def probe(self) -> Receipt[None]:
         """Whether the store takes writes: the receipt is kept when it does, else it says why not."""
         self._dialect.check_room()
-        return self._writer.submit(operations.Probe())
+        return self._writer.submit(Probe())
 
     def create_experiment(self, experiment: Experiment, cases: Iterable[Case]) -> int:
         """Store an experiment and its cases, and say how many there are. Blocks; takes the cases as they come.
 
         An experiment of which not all cases could be stored is none: nobody will see it.
         """
-        number = self._writer.submit(operations.CreateExperiment(experiment)).wait()
+        number = self._writer.submit(experiments.CreateExperiment(experiment)).wait()
         self._numbers[experiment.experiment_id] = number
         count = 0
         before: Receipt[None] | None = None
         remaining = iter(cases)
         while some := list(islice(remaining, experiments.CASES_AT_ONCE)):
-            receipt = self._writer.submit(operations.AddCases(number, count, some))
+            receipt = self._writer.submit(experiments.AddCases(number, count, some))
             count += len(some)
             if before is not None:
                 before.wait()
             before = receipt
         if before is not None:
             before.wait()
-        self._writer.submit(operations.MarkExperiment(number, cases=count)).wait()
+        self._writer.submit(experiments.MarkExperiment(number, cases=count)).wait()
         return count
 
     def hold_experiment(self, experiment_id: str) -> Hold:
@@ -135,7 +131,7 @@ class Store:
         """Say that an experiment goes on."""
         number = self._number(experiment_id)
         return self._writer.submit(
-            operations.MarkExperiment(number, status="running", finished_at=None, stop_reason=None)
+            experiments.MarkExperiment(number, status="running", finished_at=None, stop_reason=None)
         )
 
     def finish_experiment(
@@ -143,7 +139,7 @@ class Store:
     ) -> Receipt[None]:
         """Say that an experiment has ended: `stopped`, before all was run, when there is a reason; else `finished`."""
         return self._writer.submit(
-            operations.MarkExperiment(
+            experiments.MarkExperiment(
                 self._number(experiment_id),
                 status="finished" if stop_reason is None else "stopped",
                 finished_at=finished_at,
@@ -153,7 +149,7 @@ class Store:
 
     def add_notes(self, experiment_id: str, agent: str, notes: Iterable[Note]) -> Receipt[None]:
         """Store what an agent said that belongs to no run, behind what it said before."""
-        return self._writer.submit(operations.AddNotes(self._number(experiment_id), agent, notes))
+        return self._writer.submit(experiments.AddNotes(self._number(experiment_id), agent, notes))
 
     def begin_run(
         self, experiment_id: str, key: RunKey, run_id: str, *, started_at: int | None = None, replace: bool = False
@@ -171,7 +167,7 @@ class Store:
         Sequences count from 0 without a gap. With `first`, the append is a `sequence_conflict` unless it begins there;
         the error's detail `head` is the last sequence that the run has. A run that has ended takes none (`run_ended`).
         """
-        return self._writer.submit(appending.append(run_id, events, first))
+        return self._writer.submit(event_log.append(run_id, events, first))
 
     def record_run(
         self,
@@ -194,7 +190,7 @@ class Store:
 
     def record_verdicts(self, run_id: str, verdicts: Sequence[Verdict], grade: Grade) -> Receipt[None]:
         """Store a new grading of a run. It counts from now on; earlier verdicts stay known by their keys."""
-        return self._writer.submit(operations.RecordVerdicts(run_id, verdicts, grade))
+        return self._writer.submit(recording.RecordVerdicts(run_id, verdicts, grade))
 
     # The run service
 
@@ -205,7 +201,7 @@ class Store:
         """
         claim = self._dialect.claim(server_id)
         try:
-            self._numbers[server_id] = self._writer.submit(operations.BeginServing(server_id, created_at)).wait()
+            self._numbers[server_id] = self._writer.submit(serving.BeginServing(server_id, created_at)).wait()
         except SeatrialError:
             claim.close()
             raise
@@ -227,7 +223,7 @@ class Store:
         Refused with `thread_busy` (detail `runId`), `resume_refused`, `idempotency_conflict` (detail `runId`), or
         `conflict` when the run's id is in use.
         """
-        return self._writer.submit(AdmitRun(admission, self._number(admission.server_id)))
+        return self._writer.submit(serving.AdmitRun(admission, self._number(admission.server_id)))
 
     def end_run(self, end: Ending) -> Receipt[bool]:
         """Store the last events and the record of a served run, set its status and free its thread, all at once.
@@ -235,7 +231,7 @@ class Store:
         Gives False, and changes nothing, when it had ended already. Events that do not begin behind the last one are a
         `sequence_conflict` (detail `head`).
         """
-        return self._writer.submit(EndRun(end))
+        return self._writer.submit(serving.EndRun(end))
 
     def mark_run(
         self,
@@ -245,7 +241,7 @@ class Store:
         cancel_requested: bool | None = None,
     ) -> Receipt[ServedRun]:
         """Change what is known of a served run, and give it; one that has ended is left as it is."""
-        return self._writer.submit(MarkRun(run_id, status, cancel_requested))
+        return self._writer.submit(serving.MarkRun(run_id, status, cancel_requested))
 
     def forget_events(self, run_id: str, before: int) -> Receipt[int]:
         """Remove events with lower sequences; gives the first that is left.
@@ -253,12 +249,12 @@ class Store:
         Events are stored by the append, and what was appended together goes together. The last append is kept
         always, and the terminal event with it.
         """
-        return self._writer.submit(ForgetEvents(run_id, before))
+        return self._writer.submit(serving.ForgetEvents(run_id, before))
 
     def ended_before(self, ended_at: int, limit: int) -> list[str]:
         """Ids of served runs that ended earlier and have events that can be forgotten, the longest ended first."""
         with self._reading() as connection:
-            return ending.ended_before(connection, ended_at, limit)
+            return served.ended_before(connection, ended_at, limit)
 
     def served_run(self, run_id: str) -> ServedRun:
         """One run of the service."""
@@ -304,27 +300,27 @@ class Store:
         self, name: str, scopes: Iterable[Scope], *, now: int, expires_at: int | None = None
     ) -> tuple[ApiKey, str]:
         """Make a key; its secret, `st_<id>_...`, is given here and nowhere else. Times are in ms since the epoch."""
-        operation = keys.AddKey(name, scopes, now, expires_at)
+        operation = served.AddKey(name, scopes, now, expires_at)
         return self._writer.submit(operation).wait(), operation.secret
 
     def revoke_key(self, key_id: str, now: int) -> ApiKey:
         """End the life of a key; `not_found` when there is none."""
-        return self._writer.submit(keys.RevokeKey(key_id, now)).wait()
+        return self._writer.submit(served.RevokeKey(key_id, now)).wait()
 
     def keys(self) -> list[ApiKey]:
         """All keys ever made, the oldest first."""
         with self._reading() as connection:
-            return keys.every(connection)
+            return served.all_keys(connection)
 
     def find_key(self, secret: str) -> ApiKey | None:
         """The key with this secret; whether it was revoked or has expired is for the caller to see."""
         with self._reading() as connection:
-            return keys.find(connection, secret)
+            return served.find_key(connection, secret)
 
     def has_keys(self) -> bool:
         """Whether any key was ever made, also when all of them were revoked."""
         with self._reading() as connection:
-            return keys.exist(connection)
+            return served.has_keys(connection)
 
     # Reading
 
@@ -356,9 +352,9 @@ class Store:
                 page = experiments.case_page(connection, number, first)
             if not page:
                 return
-            for document in page:
+            for row in page:
                 try:
-                    case = experiments.case_of(*document)
+                    case = experiments.case_of(row)
                 except SeatrialError as error:
                     if damaged is None:
                         raise
@@ -412,7 +408,7 @@ class Store:
     def items(self, run_id: str, first: int = 0, count: int = 100) -> list[Item]:
         """So many messages of a run, from the one with the index `first` on; costs the same wherever they are."""
         with self._reading() as connection:
-            return queries.item_page(connection, run_id, first, count)
+            return items.item_page(connection, run_id, first, count)
 
     def text(self, address: str) -> str:
         """A long text that was taken out of a message, by its content address."""
@@ -422,7 +418,7 @@ class Store:
     def events(self, run_id: str, *, after: int = -1, limit: int = 1000) -> list[tuple[int, bytes]]:
         """(sequence, event) of at most so many events behind the sequence `after`."""
         with self._reading() as connection:
-            return queries.event_page(connection, run_id, after, limit)
+            return event_log.event_page(connection, run_id, after, limit)
 
     def body(self, address: str) -> bytes:
         """What an agent sent, verbatim, by its content address."""
@@ -482,7 +478,7 @@ class Store:
             return queries.run_notes(connection, list(run_ids), limit)
 
     def search(self, text: str, *, experiment_id: str | None = None, limit: int = 20) -> list[Hit]:
-        """Runs whose messages or steps contain all of these words, the newest first; see `phrases` for the syntax."""
+        """Runs whose messages or steps contain all of these words, the newest first; see `search` for the syntax."""
         number = self._number(experiment_id) if experiment_id is not None else None
         with self._reading() as connection:
             return queries.search(connection, self._dialect, text, number, limit)

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal, Protocol, TypeVar
 
+import msgspec
 import sqlalchemy as sa
-from msgspec.structs import astuple
 
 from seatrial.errors import SeatrialError
-from seatrial.store.bodies import Packer
 from seatrial.store.dialect import Dialect
-from seatrial.store.inserts import ALL, CELL, EVENTS, TALLY, Insert
+from seatrial.store.documents import Packer
 from seatrial.store.rollups import Changes, Counted
+from seatrial.store.rows import ADD_TO_CELL, ADD_TO_TALLY, INSERT_EVENTS, INSERTS, EventsRow, Insert
+from seatrial.store.schema import VERSION_TABLE
 
+R = TypeVar("R", bound=msgspec.Struct)
 T = TypeVar("T", covariant=True)
 
 SMALL = 256
 """Bytes of an operation that brings no documents, roughly."""
 LIVE_RUNS = 10_000
 """Runs whose place in their event log is remembered between transactions."""
+
+_PROBE = sa.text(f"UPDATE {VERSION_TABLE} SET version_num = version_num")  # noqa: S608 (our name)
 
 
 class Transaction:
@@ -37,29 +42,25 @@ class Transaction:
         self._dialect = dialect
         self._connection = connection
         self._numbers: Iterator[int] | None = None
-        self.rows: dict[Insert, list[object]] = {insert: [] for insert in ALL}
-        """What was gathered: the values of one row after those of another."""
-        self.events = self.rows[EVENTS]
+        self._rows: dict[Insert[Any], list[Any]] = {insert: [] for insert in INSERTS}
+        self.events: list[EventsRow] = self._rows[INSERT_EVENTS]
         """Of these there are the most, and they come one at a time."""
-        self._texts: list[object] = []
-        self._rollups: dict[int, Changes] = {}
+        self._texts: list[tuple[int, str]] = []
+        self._counted: defaultdict[tuple[int, Literal[1, -1]], list[Counted]] = defaultdict(list)
         if len(live) > LIVE_RUNS:
             live.clear()
 
-    def add(self, insert: Insert, *values: object) -> None:
-        """Gather one row, its values in the order of the columns."""
-        self.rows[insert].extend(values)
+    def add(self, insert: Insert[R], rows: Iterable[R]) -> None:
+        """Gather rows of one table."""
+        self._rows[insert] += rows
 
     def index(self, run: int, text: str) -> None:
         """Gather the words of a run for search."""
-        self._texts += (run, text)
+        self._texts.append((run, text))
 
-    def count(self, run: Counted, sign: Literal[1, -1] = 1) -> None:
+    def count(self, experiment: int, run: Counted, sign: Literal[1, -1] = 1) -> None:
         """Gather a run for the rollups of its experiment; with -1, one that counts no more."""
-        changes = self._rollups.get(run.experiment)
-        if changes is None:
-            changes = self._rollups[run.experiment] = Changes()
-        changes.add(run, sign)
+        self._counted[experiment, sign].append(run)
 
     def new_run(self) -> int:
         """The integer of a run that is not in the store yet."""
@@ -69,46 +70,39 @@ class Transaction:
 
     def execute(self, statement: sa.Executable, **parameters: object) -> sa.CursorResult[Any]:
         """Run a statement after everything gathered so far."""
-        self.flush()
+        if any(self._rows.values()):
+            self._insert()
         return self._connection.execute(statement, parameters)
-
-    def flush(self) -> None:
-        """Send what was gathered."""
-        if any(self.rows.values()):
-            self._dialect.insert(self._connection, self.rows, self._texts)
-            for values in self.rows.values():
-                values.clear()
-            self._texts.clear()
 
     def commit(self) -> None:
         """Send the rest, and end."""
         # Rollups come last: other processes wait for these rows until this transaction has ended.
-        if self._rollups:
+        if self._counted:
             self._roll_up()
-        self._dialect.commit(self._connection, self.rows, self._texts, self.changed)
+        self._dialect.commit(self._connection, self._rows, self._texts, self.changed)
+
+    def _insert(self) -> list[tuple[Any, ...]]:
+        """Send what was gathered."""
+        returned = self._dialect.insert(self._connection, self._rows, self._texts)
+        for rows in self._rows.values():
+            rows.clear()
+        self._texts.clear()
+        return returned
 
     def _roll_up(self) -> None:
-        cells = self.rows[CELL]
-        for experiment, changes in self._rollups.items():
-            for (case_id, agent), cell in changes.cells.items():
-                sums = astuple(cell)
-                if any(sums):
-                    cells.extend((experiment, case_id, agent, *sums))
-        returned = self._dialect.insert(self._connection, self.rows, self._texts)
-        for values in self.rows.values():
-            values.clear()
-        self._texts.clear()
-        for experiment, case_id, agent, runs, passed, failed in returned:
+        rollups: dict[int, Changes] = {}
+        for (experiment, sign), runs in self._counted.items():
+            rollups.setdefault(experiment, Changes(experiment)).add(runs, sign)
+        for changes in rollups.values():
+            self.add(ADD_TO_CELL, changes.cells.values())
+        for experiment, case_id, agent, runs, passed, failed in self._insert():
             # What the cell was before, it is now without what was added.
-            changes = self._rollups[experiment]
+            changes = rollups[experiment]
             cell = changes.cells[case_id, agent]
             changes.move(agent, runs - cell.runs, passed - cell.passed, failed - cell.failed, -1)
             changes.move(agent, runs, passed, failed)
-        tallies = self.rows[TALLY]
-        for experiment, changes in self._rollups.items():
-            for key, tally in changes.tallies.items():
-                if tally.runs or tally.counted or tally.total:
-                    tallies.extend((experiment, *key, *astuple(tally)))
+        for changes in rollups.values():
+            self.add(ADD_TO_TALLY, changes.tallies.values())
 
 
 class Operation(Protocol[T]):
@@ -131,3 +125,12 @@ class Operation(Protocol[T]):
         An error that is returned is this operation's own, which has written nothing. One that is raised undoes all
         that is written together; then each operation is carried out alone.
         """
+
+
+class Probe(Operation[None]):
+    """Write what is there already: whether that can be done is all that is of interest."""
+
+    ready = True
+
+    def run(self, to: Transaction) -> None:
+        to.execute(_PROBE)

@@ -10,8 +10,8 @@ from alembic import context, op
 
 from seatrial import wire
 from seatrial.store import rows
-from seatrial.store.bodies import unpack
 from seatrial.store.dialect import Dialect
+from seatrial.store.documents import unpack
 from seatrial.store.search import indexed_text
 from seatrial.trajectory.step import Step
 
@@ -36,7 +36,7 @@ def upgrade() -> None:
         dialect.insert(connection, {}, _texts(connection, numbers))
 
 
-def _texts(connection: sa.Connection, numbers: Sequence[int]) -> list[object]:
+def _texts(connection: sa.Connection, numbers: Sequence[int]) -> list[tuple[int, str]]:
     readings = {
         number: rows.reading_of(unpack(packed, data), [])
         for number, packed, data in connection.execute(sa.select(_readings).where(_readings.c.run.in_(numbers)))
@@ -45,8 +45,5 @@ def _texts(connection: sa.Connection, numbers: Sequence[int]) -> list[object]:
     in_order = sa.select(_steps.c.run, _steps.c.data).order_by(_steps.c.run, _steps.c.position)
     for number, data in connection.execute(in_order.where(_steps.c.run.in_(numbers))):
         steps[number].append(wire.decode(data, rows.STEP))
-    texts: list[object] = []
-    for number in numbers:
-        if text := indexed_text(readings.get(number), steps[number]):
-            texts += (number, text)
-    return texts
+    texts = [(number, indexed_text(readings.get(number), steps[number])) for number in numbers]
+    return [(number, text) for number, text in texts if text]

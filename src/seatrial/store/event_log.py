@@ -1,17 +1,17 @@
-"""Events on their way into a store."""
+"""The event logs of runs: appending to them, and reading them by range."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
 
 from seatrial.errors import SeatrialError
-from seatrial.store import schema
-from seatrial.store.bodies import PACK_FROM, Document, Packer
-from seatrial.store.rows import UNFINISHED, no_run
+from seatrial.store.documents import PACK_FROM, Packer, unpack
+from seatrial.store.rows import UNFINISHED, EventsRow, no_run
+from seatrial.store.schema import events, runs
 from seatrial.store.transaction import SMALL, Transaction
 
 MAX_EVENTS_A_ROW = 256
@@ -20,8 +20,7 @@ MAX_EVENT_BYTES_A_ROW = 64 * 1024
 
 _LINE_BREAK = 10  # an integer is looked for several times faster than bytes are
 
-EventRow: TypeAlias = tuple[int, int, Document]
-"""Offset of the first event, count, and the lines of the events."""
+_BEYOND = 2**62  # no run has so many events, and no database a much larger number
 
 
 class AppendEvents(msgspec.Struct, eq=False, gc=False):
@@ -38,14 +37,15 @@ class AppendEvents(msgspec.Struct, eq=False, gc=False):
     size: int
     count: int = 1
     ready: bool = True
-    rows: list[EventRow] | None = None
+    rows: list[EventsRow] | None = None
     """None for one event that is not worth compressing."""
     tried: int | None = None
     """The sequence that they were given in the last transaction."""
     unsure: bool = False
 
     def prepare(self, packer: Packer) -> None:
-        self.rows = divided(self.lines, self.count, packer)
+        self.rows = divided(self.lines, self.count)
+        packer.add(self.rows)
 
     def run(self, to: Transaction) -> int | SeatrialError:
         run_id, expected = self.run_id, self.expected
@@ -59,7 +59,7 @@ class AppendEvents(msgspec.Struct, eq=False, gc=False):
         self.tried = first
         following = first + self.count
         if self.rows is None:
-            to.events.extend((number, first, 1, 0, self.lines))
+            to.events.append(EventsRow(run=number, first=first, count=1, data=self.lines))
         else:
             add_events(to, number, first, self.rows)
         to.live[run_id] = (number, following)
@@ -72,7 +72,7 @@ class AppendEvents(msgspec.Struct, eq=False, gc=False):
         found = find(to, run_id)
         if found is None:
             return no_run(run_id)
-        stored = self.rows if self.rows is not None else [(0, 1, Document(self.lines))]
+        stored = self.rows if self.rows is not None else [EventsRow(count=1, data=self.lines)]
         # The same events may stand there because another process appended them, so being there is not enough.
         if self.unsure and self.tried is not None and are_at(to, found.id, self.tried, stored):
             return self.tried + self.count - 1  # the commit that broke off went through
@@ -103,40 +103,44 @@ def joined(events: Sequence[bytes]) -> bytes:
     return b"\n".join(events)
 
 
-def divided(lines: bytes, count: int, packer: Packer) -> list[EventRow]:
-    """The rows for so many lines: to be compressed, and several when they are too much for one."""
+def divided(lines: bytes, count: int) -> list[EventsRow]:
+    """The rows for so many lines, the first of them with sequence 0: several when they are too much for one."""
     if len(lines) <= MAX_EVENT_BYTES_A_ROW and count <= MAX_EVENTS_A_ROW:
-        return [(0, count, packer.add(lines))] if count else []
+        return [EventsRow(count=count, data=lines)] if count else []
     events = lines.split(b"\n")
-    found: list[EventRow] = []
+    found: list[EventsRow] = []
     start = size = 0
     for index, event in enumerate(events):
         if index > start and (size + len(event) > MAX_EVENT_BYTES_A_ROW or index - start == MAX_EVENTS_A_ROW):
-            found.append((start, index - start, packer.add(b"\n".join(events[start:index]))))
+            found.append(EventsRow(first=start, count=index - start, data=b"\n".join(events[start:index])))
             start, size = index, 0
         size += len(event)
-    found.append((start, count - start, packer.add(b"\n".join(events[start:]))))
+    found.append(EventsRow(first=start, count=count - start, data=b"\n".join(events[start:])))
     return found
 
 
-def add_events(to: Transaction, number: int, first: int, divided: list[EventRow]) -> None:
-    """Gather rows of events, the first of them with this sequence."""
-    for offset, count, document in divided:
-        to.events.extend((number, first + offset, count, document.packed, document.data))
+def add_events(to: Transaction, number: int, first: int, rows: list[EventsRow]) -> None:
+    """Gather rows of events of a run, the first of them with this sequence."""
+    _place_at(number, first, rows)
+    to.events += rows
 
 
-def are_at(to: Transaction, number: int, first: int, divided: list[EventRow]) -> bool:
+def are_at(to: Transaction, number: int, first: int, rows: list[EventsRow]) -> bool:
     """Whether just these rows of events are stored from this sequence on."""
-    table = schema.events
-    following = first + sum([count for _, count, _ in divided])
+    following = first + sum([row.count for row in rows])
     stored = to.execute(
-        sa.select(table.c.first, table.c.count, table.c.packed, table.c.data)
-        .where(table.c.run == number, table.c.first >= first, table.c.first < following)
-        .order_by(table.c.first)
-    ).all()
-    return [tuple(row) for row in stored] == [
-        (first + offset, count, document.packed, document.data) for offset, count, document in divided
-    ]
+        sa.select(events)
+        .where(events.c.run == number, events.c.first >= first, events.c.first < following)
+        .order_by(events.c.first)
+    ).mappings()
+    _place_at(number, first, rows)
+    return [EventsRow(**row) for row in stored] == rows
+
+
+def _place_at(number: int, first: int, rows: list[EventsRow]) -> None:
+    for row in rows:
+        row.run, row.first = number, first
+        first += row.count
 
 
 def find(to: Transaction, run_id: str) -> sa.Row[Any] | None:
@@ -150,8 +154,7 @@ def find(to: Transaction, run_id: str) -> sa.Row[Any] | None:
 
 def following() -> sa.Label[int]:
     """The sequence of the next event of a run, in a query for runs."""
-    events = schema.events
-    last = sa.select(events.c.first + events.c.count).where(events.c.run == schema.runs.c.id)
+    last = sa.select(events.c.first + events.c.count).where(events.c.run == runs.c.id)
     return sa.func.coalesce(last.order_by(events.c.first.desc()).limit(1).scalar_subquery(), 0).label("following")
 
 
@@ -164,6 +167,39 @@ def sequence_conflict(run_id: str, following: int, expected: int) -> SeatrialErr
     )
 
 
-_FIND = sa.select(schema.runs.c.id, schema.runs.c.status, following()).where(
-    schema.runs.c.run_id == sa.bindparam("run_id")
+def event_page(connection: sa.Connection, run_id: str, after: int, limit: int) -> list[tuple[int, bytes]]:
+    """(sequence, event) of at most `limit` events behind the sequence `after`."""
+    after = min(after, _BEYOND)
+    place = connection.execute(_PLACE, {"run_id": run_id, "wanted": after + 1}).first()
+    if place is None:
+        raise no_run(run_id)
+    holding = place.holding
+    if holding is None:
+        if place.first_kept is None:
+            return []
+        holding, after = place.first_kept, place.first_kept - 1
+    stored = connection.execute(_EVENTS, {"number": place.id, "first": holding, "last": after + limit})
+    found: list[tuple[int, bytes]] = []
+    for row in stored:
+        skipped = max(0, after + 1 - row.first)
+        found.extend(enumerate(unpack(row.packed, row.data).split(b"\n")[skipped:], row.first + skipped))
+    return found[:limit]
+
+
+def _place() -> sa.Select[Any]:
+    # The event that is wanted stands in the last row that begins at it or before it, unless it was forgotten.
+    of_run = events.c.run == runs.c.id
+    holding = sa.select(sa.func.max(events.c.first)).where(of_run, events.c.first <= sa.bindparam("wanted"))
+    first_kept = sa.select(sa.func.min(events.c.first)).where(of_run)
+    return sa.select(
+        runs.c.id, holding.scalar_subquery().label("holding"), first_kept.scalar_subquery().label("first_kept")
+    ).where(runs.c.run_id == sa.bindparam("run_id"))
+
+
+_PLACE = _place()
+_FIND = sa.select(runs.c.id, runs.c.status, following()).where(runs.c.run_id == sa.bindparam("run_id"))
+_EVENTS = (
+    sa.select(events.c.first, events.c.packed, events.c.data)
+    .where(events.c.run == sa.bindparam("number"), events.c.first.between(sa.bindparam("first"), sa.bindparam("last")))
+    .order_by(events.c.first)
 )

@@ -1,18 +1,29 @@
-"""Presence in PostgreSQL: an advisory lock in a session of its own, which ends with the process that has it."""
+"""What lasts as long as a session of PostgreSQL does: listening for notices, and advisory locks, which end with the
+process that has them."""
 
 from __future__ import annotations
 
 import hashlib
+import os
+import selectors
 import threading
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, suppress
 from typing import Any
 
+import msgspec
 import psycopg
 
 from seatrial.errors import SeatrialError
+from seatrial.store.dialect import Callback
 from seatrial.store.presence import being_run, this_process
+
+CHANNEL = "seatrial_runs"
+MAX_NOTICE_BYTES = 7900
+"""PostgreSQL takes 7,999."""
+MAX_PAUSE_S = 5.0
+"""Between two tries to connect again."""
 
 _CLAIM = "SELECT pg_try_advisory_lock(%s)"
 # Looked up, not tried: trying would be in the way of a server that claims again.
@@ -21,8 +32,6 @@ _HELD = """
     WHERE locktype = 'advisory' AND objsubid = 1 AND granted
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
-
-
 _HOLDER = """
     SELECT application_name FROM pg_locks JOIN pg_stat_activity USING (pid)
     WHERE locktype = 'advisory' AND objsubid = 1 AND granted
@@ -33,6 +42,105 @@ _HOLDER = """
 PATIENCE_S = 3.0
 """How long the lock of a process that died may outlive it, until the database has noticed."""
 _PAUSE_S = 0.1
+
+_IDS = msgspec.json.Decoder(list[str])
+
+
+def notices_of(run_ids: Iterable[str]) -> Iterator[str]:
+    """Notices that name these runs, each as long as it may be."""
+    size = 0
+    some: list[bytes] = []
+    for run_id in dict.fromkeys(run_ids):
+        name = msgspec.json.encode(run_id)
+        if some and size + len(name) > MAX_NOTICE_BYTES:
+            yield _notice(some)
+            size, some = 0, []
+        some.append(name)
+        size += len(name) + 1
+    if some:
+        yield _notice(some)
+
+
+def read_notice(notice: str) -> list[str]:
+    """The ids in a notice; none when it is not one of ours."""
+    try:
+        return _IDS.decode(notice)
+    except msgspec.DecodeError:
+        return []
+
+
+def _notice(names: list[bytes]) -> str:
+    return f"[{b','.join(names).decode()}]"
+
+
+class SessionListener:
+    """A thread that waits for notices, and connects again when its session is lost."""
+
+    def __init__(
+        self,
+        connect: Callable[[], psycopg.Connection[Any]],
+        own_process: Callable[[], int | None],
+        callback: Callback,
+    ) -> None:
+        self._connect = connect
+        self._own_process = own_process
+        self._callback = callback
+        self._closed = threading.Event()
+        session = self._listening()
+        self._waking, self._wake = os.pipe()
+        self.live = True
+        self._thread = threading.Thread(target=self._work, args=(session,), name="seatrial-listener", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread; not to be called by the callback."""
+        if not self._closed.is_set():
+            self._closed.set()
+            os.write(self._wake, b".")
+            self._thread.join()
+            self.live = False
+            os.close(self._wake)
+            os.close(self._waking)
+
+    def _work(self, session: psycopg.Connection[Any] | None) -> None:
+        pause = 0.1
+        while not self._closed.is_set():
+            try:
+                with closing(session or self._listening()) as session:
+                    self.live, pause = True, 0.1
+                    self._hear(session)
+            except psycopg.Error:
+                self.live = False
+                self._closed.wait(pause)
+                pause = min(2 * pause, MAX_PAUSE_S)
+            finally:
+                self.live = False  # also when it was the callback that failed
+            session = None
+
+    def _hear(self, session: psycopg.Connection[Any]) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._waking, selectors.EVENT_READ)
+            selector.register(session.fileno(), selectors.EVENT_READ)
+            while not self._closed.is_set():
+                # First what came with the answer to LISTEN: nothing may follow that would wake us.
+                for notice in session.notifies(timeout=0):
+                    if notice.pid != self._own_process():
+                        self._tell(read_notice(notice.payload))
+                selector.select()
+
+    def _tell(self, run_ids: list[str]) -> None:
+        for run_id in run_ids:
+            if not self._closed.is_set():
+                self._callback(run_id)
+
+    def _listening(self) -> psycopg.Connection[Any]:
+        session = self._connect()
+        try:
+            session.execute(f"LISTEN {CHANNEL}")
+        except psycopg.Error:
+            session.close()
+            raise
+        return session
 
 
 class SessionHold:
