@@ -114,8 +114,9 @@ def _copy(
 ) -> None:
     connection.execute(
         sa.text(
-            "INSERT INTO experiments SELECT :number, :name, :name, suite_hash, created_at, finished_at, status,"
-            " stop_reason, version, cases * :copies, packed, suite FROM experiments WHERE experiment_id = 'small'"
+            "INSERT INTO experiments (id, experiment_id, name, suite_hash, created_at, status, version, cases, packed,"
+            " suite) SELECT :number, :name, :name, suite_hash, created_at, status, version, cases * :copies, packed,"
+            " suite FROM experiments WHERE experiment_id = 'small'"
         ),
         {"number": number, "name": name, "copies": copies},
     )

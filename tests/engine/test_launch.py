@@ -106,6 +106,18 @@ def test_how_many_runs_there_are_to_be_is_known_before_any(store: Store) -> None
     assert total_runs(store, chosen, suite) == 2
 
 
+def test_cases_are_stored_once_and_the_selection_is_not_a_part_of_the_suite(store: Store) -> None:
+    suite = a_suite(3, agents=["crew", "mate"])
+    made = create_experiment(store, suite, selected={"crew": ["case-1", "case-0", "case-1"], "mate": []}, variables={})
+    found = store.resolve_experiment(made.experiment_id)
+    assert found.selected == {"crew": ["case-0", "case-1"]}
+    assert "selected" not in found.suite
+    assert "cases" not in found.suite
+    assert [case.id for case in store.cases(made.experiment_id)] == ["case-0", "case-1"]
+    assert total_runs(store, found, suite) == 2
+    assert resumable(store, made.experiment_id, suite, {})[0] == found
+
+
 def test_launching_a_finished_experiment_starts_nothing(store: Store) -> None:
     suite = a_suite(2)
     experiment, _ = run_suite(store, suite, {"crew": Scripted(say_ok)})

@@ -125,6 +125,23 @@ def test_an_old_store_is_read_the_same_before_and_after_it_is_converted(old: str
     assert after == before
 
 
+@pytest.mark.parametrize("version", ["0008"])
+def test_a_store_with_rollups_and_a_selection_inside_the_suite_is_read_as_it_was(old: str) -> None:
+    with open_store(old) as store:
+        assert store.unconverted() == 0
+        check_rollups(store)
+        assert len(everything(store)["runs"]) == 40
+        second = store.resolve_experiment("exp-2")
+        assert second.selected == {"crew": ["case-0"]}
+        assert "selected" not in second.suite
+        assert store.resolve_experiment("exp-1").selected is None
+        # Written by a version that stored no outlines.
+        assert [entry.first for entry in store.outline("run-late-case-1-0", 248, 10)] == [248, 249, 250]
+        # It goes on with what is there.
+        assert store.record_run(records.run(3, agent="late"), replace=True).wait()
+        check_rollups(store)
+
+
 def test_a_conversion_that_breaks_off_goes_on_where_it_was(old: str, without_conversion: None) -> None:
     with open_store(old) as store:
         before = everything(store)

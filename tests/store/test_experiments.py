@@ -32,6 +32,18 @@ def test_notes_of_agents_are_added_to_those_before_and_leave_the_suite_as_it_was
     assert found.suite == experiment.suite
 
 
+@pytest.mark.parametrize("selected", [None, {}, {"crew": ["case-0", "case-2"], "mate": ["case-1"]}])
+def test_the_cases_of_each_agent_come_back_and_are_not_in_the_suite(
+    store: Store, selected: dict[str, list[str]] | None
+) -> None:
+    experiment = records.experiment()
+    experiment.selected = selected
+    store.create_experiment(experiment, records.cases(3))
+    found = store.resolve_experiment("exp-1")
+    assert found.selected == selected
+    assert found.suite == experiment.suite
+
+
 def test_cases_come_back_in_the_order_of_the_suite(store: Store) -> None:
     cases = [
         Case(id="zebra", instruction="last letter first", expected={"a": [1, None]}, tags=["x"], timeout_s=1.5),

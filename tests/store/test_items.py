@@ -15,8 +15,9 @@ from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading, TraceEvent
 from seatrial.runs import Run
 from seatrial.store import Store, schema
-from seatrial.store.documents import MAX_TEXT, unpack
+from seatrial.store.documents import MAX_TEXT, CutText, unpack
 from seatrial.store.items import MAX_BYTES, MAX_ITEMS
+from seatrial.trajectory.step import Step
 from seatrial.transcript import AssistantMessage, StopReason, TextBlock, Transcript, UserMessage
 
 _numbers = itertools.count()
@@ -151,6 +152,46 @@ def test_a_long_trace_is_in_rows_too(filled: Store) -> None:
     assert [row._mapping["count"] for row in rows_of(filled) if row.part == 1] == [100, 100, 100, 50]
 
 
+def test_long_arguments_and_results_of_steps_are_kept_by_their_address(filled: Store) -> None:
+    table = {"rows": [{"order": number, "state": "shipped"} for number in range(2000)]}
+    steps = [
+        Step(0, "query", {"result": table}, "c0", "messages", "ok", table),
+        Step(1, "read", {"path": "log"}, "c1", "messages", "error", HUGE, error=HUGE + "!"),
+        Step(2, "query", table, "c2", "messages", "ok", "shipped", arguments_text=HUGE),
+    ]
+    run = records.run(steps=steps, metadata={"log": HUGE}, reported=steps[:1])
+    filled.record_run(run).wait()
+    assert filled.run(run.run_id) == run
+    assert max(len(row.data) for row in rows_of(filled, schema.steps)) < MAX_TEXT
+    pointers = [
+        [cut.text.pointer for cut in msgspec.json.decode(row.texts, type=list[CutText])]
+        for row in rows_of(filled, schema.steps)
+    ]
+    assert pointers == [["/arguments", "/result"], ["/result", "/error"], ["/arguments", "/arguments_text"]]
+    record = filled.run_record(run.run_id)
+    assert len(record.metadata["log"]) == 1000
+    [text] = record.long_texts
+    assert (text.pointer, filled.text(text.address)) == ("/metadata/log", HUGE)
+
+
+def test_the_values_of_steps_that_several_runs_share_are_kept_once(filled: Store) -> None:
+    for case in range(3):
+        filled.record_run(records.run(case, steps=[Step(0, "read", {}, "c", "messages", "ok", HUGE)])).wait()
+    assert [row.size for row in rows_of(filled, schema.bodies) if row.size > MAX_TEXT] == [
+        len(msgspec.json.encode(HUGE))
+    ]
+
+
+def test_a_result_that_is_gone_makes_the_run_damaged(filled: Store) -> None:
+    run = records.run(steps=[Step(0, "read", {}, "c", "messages", "ok", HUGE)])
+    filled.record_run(run).wait()
+    change(filled, sa.delete(schema.bodies).where(schema.bodies.c.size > MAX_TEXT))
+    found = filled.run(run.run_id)
+    assert found.fault is not None
+    assert found.fault.error_class == "record_damaged"
+    assert "its step 1 cannot be read" in found.fault.message
+
+
 def test_items_of_an_unknown_run_are_not_found(filled: Store) -> None:
     for read in (filled.items, filled.run_record):
         with pytest.raises(SeatrialError) as caught:
@@ -172,7 +213,10 @@ def test_whatever_a_run_holds_comes_back_from_rows_that_are_as_short_as_can_be(
         patched.setattr("seatrial.store.documents.MAX_TEXT", 8)
         patched.setattr("seatrial.store.documents._BEGINNING", 3)
         trace = [TraceEvent("tool_call", input=arguments)]
-        run = records.run(reading=Reading("openai", transcript, [], trace=trace))
+        steps = [
+            Step(0, "call", arguments, "c", "messages", "ok", [arguments, "long enough"], error="also long enough")
+        ]
+        run = records.run(reading=Reading("openai", transcript, [], trace=trace), steps=steps)
         run.run_id = f"run-{next(_numbers)}"
         assert filled.record_run(run, replace=True).wait()
         assert msgspec.json.encode(filled.run(run.run_id)) == msgspec.json.encode(run)

@@ -19,7 +19,7 @@ from strategies import records
 
 from seatrial.errors import SeatrialError
 from seatrial.store import open_store, schema
-from seatrial.store.dialect import Dialect
+from seatrial.store.database import Dialect
 from seatrial.store.open import _dialect
 
 

@@ -18,8 +18,8 @@ from strategies import records
 from seatrial.errors import SeatrialError
 from seatrial.runs import RunKey
 from seatrial.store import Receipt, Store, open_store
+from seatrial.store.database import Operation, Transaction
 from seatrial.store.sqlite import SQLite
-from seatrial.store.transaction import Operation, Transaction
 from seatrial.store.writer import Writer
 
 CUT_OFF_OTHERS = """

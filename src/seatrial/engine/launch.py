@@ -25,7 +25,7 @@ from seatrial.garbage import rare_collections
 from seatrial.graders import GradingPlan, Surroundings
 from seatrial.runs import Case, Experiment, Run, RunKey
 from seatrial.store import Outcome, RunFilter, Store
-from seatrial.suites import Secrets, Suite, read_cases, resolve, stored_form, stored_suite, suite_hash
+from seatrial.suites import CaseSource, Secrets, Suite, read_cases, resolve, stored_form, stored_suite, suite_hash
 from seatrial.threads import Threads
 
 if TYPE_CHECKING:
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 
 CHECK_HOLD_S = 15.0
 """How often it is looked whether the experiment is still ours to run: a connection to the database may break."""
-
-SELECTION = "selected"
-"""Key of the stored suite that says which cases each agent is put to, where that is not all."""
 
 
 def create_experiment(
@@ -54,10 +51,8 @@ def create_experiment(
     `cases` are those of the suite unless given.
     """
     clock = SystemClock() if clock is None else clock
-    plain = stored_form(suite)
     cases = read_cases(suite, variables=variables) if cases is None else cases
     if selected is not None:
-        plain[SELECTION] = {agent: sorted(chosen) for agent, chosen in selected.items()}
         wanted = frozenset().union(*selected.values()) if selected else frozenset()
         cases = (case for case in cases if case.id in wanted)
     remaining = iter(cases)
@@ -69,10 +64,11 @@ def create_experiment(
     experiment = Experiment(
         experiment_id=experiment_id or f"{stamp}-{token_hex(3)}",
         name=name or suite.name,
-        suite=plain,
+        suite=stored_form(_without_cases(suite)),
         suite_hash=_identity(suite, variables),
         created_at=now,
         version=__version__,
+        selected=None if selected is None else {agent: sorted(set(chosen)) for agent, chosen in selected.items()},
     )
     store.create_experiment(experiment, chain([first], remaining))
     return experiment
@@ -111,10 +107,14 @@ def cases_that(store: Store, experiment_id: str, outcome: Outcome) -> dict[str, 
 
 def total_runs(store: Store, experiment: Experiment, suite: Suite) -> int:
     """How many runs an experiment comes to."""
-    selected = experiment.suite.get(SELECTION)
-    if selected is not None:
-        return suite.trials * sum(len(cases) for cases in selected.values())
+    if experiment.selected is not None:
+        return suite.trials * sum(len(cases) for cases in experiment.selected.values())
     return suite.trials * len(suite.agents) * store.case_count(experiment.experiment_id)
+
+
+def _without_cases(suite: Suite) -> Suite:
+    """A suite that says which files its cases are from. The cases themselves are stored one by one."""
+    return msgspec.structs.replace(suite, cases=[entry for entry in suite.cases if isinstance(entry, CaseSource)])
 
 
 def _identity(suite: Suite, variables: Mapping[str, str]) -> str:
@@ -157,7 +157,7 @@ async def launch(
             grading_plan(suite),
             await surroundings(suite, variables, stack),
             store,
-            selected=experiment.suite.get(SELECTION),
+            selected=experiment.selected,
             secrets=suite.secrets(variables) if secrets is None else secrets,
             world=await opened_world(agents.values(), stack),
             observer=observer,

@@ -98,3 +98,5 @@ class Experiment(msgspec.Struct, omit_defaults=True, kw_only=True):
     """The Seatrial version that ran it."""
     notes: dict[str, list[Note]] = {}
     """What an agent said that belongs to no run, by the agent's name."""
+    selected: dict[str, list[str]] | None = None
+    """Ids of the cases that each agent runs, where these are not all: an agent that is not named runs none."""

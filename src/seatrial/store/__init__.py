@@ -1,10 +1,11 @@
 """Where runs live: a SQLite file by default, PostgreSQL by URL; one schema, one writer, one contract for both."""
 
-from seatrial.store.dialect import Listener, shown
+from seatrial.store.database import Listener, shown
 from seatrial.store.documents import LongText, address, identifier
 from seatrial.store.experiments import ExperimentSummary
 from seatrial.store.items import Item
 from seatrial.store.open import open_store
+from seatrial.store.outline import OutlineEntry
 from seatrial.store.presence import Presence
 from seatrial.store.queries import RunFilter, RunNotes, RunRecord
 from seatrial.store.rollups import (
@@ -50,6 +51,7 @@ __all__ = [
     "NoteCounts",
     "NoteTotals",
     "Outcome",
+    "OutlineEntry",
     "Presence",
     "Receipt",
     "RunFilter",

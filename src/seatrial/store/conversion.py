@@ -18,9 +18,9 @@ from seatrial.errors import SeatrialError
 from seatrial.runs import Verdict
 from seatrial.store import items, rows
 from seatrial.store.counts import COUNTED_RUNS, counted_runs, signature_in
+from seatrial.store.database import Operation, Transaction
 from seatrial.store.documents import Packer, unpack
 from seatrial.store.schema import UNCOUNTED, cases, readings, runs, served_runs, verdicts
-from seatrial.store.transaction import Operation, Transaction
 from seatrial.store.writer import Receipt
 
 RUNS_AT_ONCE = 50

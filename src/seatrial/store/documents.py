@@ -53,12 +53,12 @@ class Document(msgspec.Struct, gc=False, kw_only=True):
 
 
 class LongText(msgspec.Struct, frozen=True):
-    """A text that is not where it was."""
+    """A text, or another value of JSON, that is not where it was."""
 
     pointer: str
-    """Where, in its message or in the head of the reading."""
+    """Where, in its message, in its step or in the head of the run."""
     address: str
-    """Content address of the text as JSON: `Store.text` gives it."""
+    """Content address of it as JSON: `Store.text` gives a text, `Store.body` the JSON of anything."""
     size: int
     """Bytes as JSON."""
     lines: int
@@ -214,8 +214,58 @@ def restored(document: bytes, texts: Sequence[CutText], bodies: Mapping[str, byt
 
 def without_long_texts(document: bytes, item: int, bodies: dict[str, bytes]) -> tuple[bytes, list[CutText]]:
     """The document with the beginnings of its long texts, and what was taken out."""
+    return _cut(document, item, _long_texts(document), bodies) if len(document) > MAX_TEXT else (document, [])
+
+
+def without_long_values(
+    document: bytes, values: Mapping[str, Any], bodies: dict[str, bytes]
+) -> tuple[bytes, list[CutText]]:
+    """The same of an object that has these values, in this order: long ones are taken out as a whole."""
     if len(document) <= MAX_TEXT:
         return document, []
+    found: list[_Place] = []
+    for key, value in values.items():
+        literal = encode(value)
+        if len(literal) <= MAX_TEXT:
+            continue
+        # Behind the long values before it, the key can only be the object's own: in a text its quotes are escaped.
+        start = document.find(b'"%s":%s' % (key.encode(), literal), found[-1].end if found else 0) + len(key) + 3
+        text = value if isinstance(value, str) else None
+        if document[start : start + len(literal)] == literal:
+            found.append(_Place(start, start + len(literal), json_pointer(key), text))
+    texts = [text for text in _long_texts(document) if not any(one.start <= text.start < one.end for one in found)]
+    return _cut(document, 0, sorted([*found, *texts], key=lambda place: place.start), bodies)
+
+
+class _Place(msgspec.Struct):
+    """A long value in a document."""
+
+    start: int
+    end: int
+    pointer: str
+    text: str | None
+    """None when it is not a text."""
+
+
+def _cut(document: bytes, item: int, places: Iterable[_Place], bodies: dict[str, bytes]) -> tuple[bytes, list[CutText]]:
+    parts: list[bytes] = []
+    cut: list[CutText] = []
+    done = at = 0
+    for found in places:
+        literal = document[found.start : found.end]
+        beginning = b"null" if found.text is None else encode(found.text[:_BEGINNING])
+        parts += (document[done : found.start], beginning)
+        at += found.start - done
+        lines = 1 if found.text is None else found.text.count("\n") + 1
+        known = LongText(found.pointer, address(literal), len(literal), lines)
+        bodies[known.address] = literal
+        cut.append(CutText(item, at, at + len(beginning), known))
+        at += len(beginning)
+        done = found.end
+    return b"".join([*parts, document[done:]]), cut
+
+
+def _long_texts(document: bytes) -> list[_Place]:
     literals = [found for found in _STRING.finditer(document) if found.end() - found.start() > MAX_TEXT]
     try:
         places = list(_long_strings(wire.decode(document), literals)) if literals else []
@@ -223,21 +273,11 @@ def without_long_texts(document: bytes, item: int, bodies: dict[str, bytes]) -> 
         places = []  # a number that Python has no room for, say: such a document is kept, but not looked into
     # Where not every long string is a value in a place of its own, as with names or keys that occur twice, all stays.
     if len(places) != len(literals):
-        return document, []
-    parts: list[bytes] = []
-    cut: list[CutText] = []
-    done = place = 0
-    for found, (where, text) in zip(literals, places, strict=True):
-        literal = found.group()
-        beginning = encode(text[:_BEGINNING])
-        parts += (document[done : found.start()], beginning)
-        place += found.start() - done
-        known = LongText(where, address(literal), len(literal), text.count("\n") + 1)
-        bodies[known.address] = literal
-        cut.append(CutText(item, place, place + len(beginning), known))
-        place += len(beginning)
-        done = found.end()
-    return b"".join([*parts, document[done:]]), cut
+        return []
+    return [
+        _Place(found.start(), found.end(), pointer, text)
+        for found, (pointer, text) in zip(literals, places, strict=True)
+    ]
 
 
 def _long_strings(value: Any, literals: Sequence[re.Match[bytes]]) -> Iterator[tuple[str, str]]:

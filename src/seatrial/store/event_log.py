@@ -9,10 +9,10 @@ import msgspec
 import sqlalchemy as sa
 
 from seatrial.errors import SeatrialError
+from seatrial.store.database import SMALL, Transaction
 from seatrial.store.documents import PACK_FROM, Packer, unpack
 from seatrial.store.rows import UNFINISHED, EventsRow, no_run
 from seatrial.store.schema import events, runs
-from seatrial.store.transaction import SMALL, Transaction
 
 MAX_EVENTS_A_ROW = 256
 MAX_EVENT_BYTES_A_ROW = 64 * 1024

@@ -12,9 +12,9 @@ from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.runs import Case, Experiment
 from seatrial.store import rows
+from seatrial.store.database import Operation, Transaction
 from seatrial.store.documents import Packer, encode, identifier, packed, unpack
-from seatrial.store.schema import agent_notes, cases, experiments
-from seatrial.store.transaction import Operation, Transaction
+from seatrial.store.schema import agent_notes, cases, experiments, selections
 from seatrial.transcript import Note
 
 # Integers are given in the order of creation, whatever the clock of whoever created it said.
@@ -51,6 +51,11 @@ class CreateExperiment(Operation[int]):
         identifier("name", experiment.name)
         self._experiment = experiment
         self._suite = encode(experiment.suite)
+        self._selection = [
+            rows.SelectionRow(agent=identifier("name of an agent", agent), case_id=identifier("id", case_id))
+            for agent, chosen in (experiment.selected or {}).items()
+            for case_id in chosen
+        ]
         self._notes = [row for agent, notes in experiment.notes.items() for row in rows.agent_note_rows(agent, notes)]
 
     def run(self, to: Transaction) -> int:
@@ -79,12 +84,16 @@ class CreateExperiment(Operation[int]):
                 version=experiment.version,
                 packed=suite.packed,
                 suite=suite.data,
+                selective=int(experiment.selected is not None),
             )
             .returning(table.c.id)
         ).scalar_one()
         for note in self._notes:
             note.experiment = number
+        for chosen in self._selection:
+            chosen.experiment = number
         to.add(rows.INSERT_AGENT_NOTE, self._notes)
+        to.add(rows.INSERT_SELECTION, self._selection)
         return number
 
 
@@ -161,6 +170,9 @@ def resolve(connection: sa.Connection, ref: str) -> Experiment:
         query = sa.select(agent_notes.c.agent, agent_notes.c.data).where(agent_notes.c.experiment == found.id)
         for row in connection.execute(query.order_by(agent_notes.c.agent, agent_notes.c.position)):
             notes.setdefault(row.agent, []).append(wire.decode(row.data, rows.NOTE))
+        selected = msgspec.convert(suite.pop(rows.SELECTED, None), dict[str, list[str]] | None)
+        if found.selective:
+            selected = _selected(connection, found.id)
     except (SeatrialError, msgspec.ValidationError) as error:
         raise _damaged(f"the stored suite of the experiment {found.experiment_id}", error) from None
     return Experiment(
@@ -174,7 +186,17 @@ def resolve(connection: sa.Connection, ref: str) -> Experiment:
         stop_reason=found.stop_reason,
         version=found.version,
         notes=notes,
+        selected=selected,
     )
+
+
+def _selected(connection: sa.Connection, experiment: int) -> dict[str, list[str]]:
+    """The cases of each agent that has any."""
+    selected: dict[str, list[str]] = {}
+    query = sa.select(selections).where(selections.c.experiment == experiment)
+    for row in connection.execute(query.order_by(selections.c.agent, selections.c.case_id)):
+        selected.setdefault(row.agent, []).append(row.case_id)
+    return selected
 
 
 def number(connection: sa.Connection, experiment_id: str) -> int:

@@ -89,12 +89,7 @@ def divided(stored: StoredReading, whole: bytes) -> tuple[ReadingRow, list[Items
         trace=None if trace is None else len(trace),
         texts=encode(cut) if cut else None,
     )
-    return row, some, text_rows(texts)
-
-
-def text_rows(texts: dict[str, bytes]) -> list[BodyRow]:
-    """The rows of long texts, which are given as JSON and by their addresses."""
-    return [BodyRow(hash=digest(name), size=len(data), data=data) for name, data in texts.items()]
+    return row, some, rows.text_rows(texts)
 
 
 def _rows(part: int, values: Iterable[Any], bodies: dict[str, bytes]) -> Iterator[ItemsRow]:
@@ -135,11 +130,7 @@ class Readings:
             for row in connection.execute(query):
                 self._items[row.run, row.part].append(row)
         # Which texts there are is known when the rows are.
-        wanted: set[str] = set()
-        for row in self._rows():
-            with suppress(SeatrialError):  # it is said where the run is made of its rows
-                wanted.update(cut.text.address for cut in cut_texts(row))
-        self._texts = long_texts(connection, wanted)
+        self._texts = long_texts(connection, addresses(self._rows()))
 
     def reading(self, number: int) -> rows.StoredReading | None:
         """The whole reading of a run; `damaged` when something of it is missing."""
@@ -174,13 +165,22 @@ class Readings:
 
 
 def cut_texts(row: sa.Row[Any]) -> list[CutText]:
-    """The long texts of a row of `readings` or `items`."""
+    """The long texts of a row that may have such."""
     if row.texts is None:
         return []
     try:
         return wire.decode(row.texts, CUT_TEXTS)
     except SeatrialError as error:
         raise SeatrialError("damaged", f"its long texts cannot be found: {error.message}") from None
+
+
+def addresses(some: Iterable[sa.Row[Any]]) -> set[str]:
+    """Where the long texts of these rows are, as far as their rows can be read."""
+    wanted: set[str] = set()
+    for row in some:
+        with suppress(SeatrialError):  # it is said where the run is made of its rows
+            wanted.update(cut.text.address for cut in cut_texts(row))
+    return wanted
 
 
 def long_texts(connection: sa.Connection, addresses: Iterable[str]) -> dict[str, bytes]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from seatrial.errors import SeatrialError
-from seatrial.store.dialect import Dialect
+from seatrial.store.database import Dialect
 from seatrial.store.schema import READABLE_FROM, REVISIONS, VERSION_TABLE
 from seatrial.store.store import Store
 from seatrial.store.writer import PATIENCE_S

@@ -18,7 +18,7 @@ from sqlalchemy.dialects import postgresql
 
 from seatrial.errors import SeatrialError
 from seatrial.store import schema
-from seatrial.store.dialect import Callback, Failure, GatheredRows, IndexedTexts, Listener, opened_for_reading, shown
+from seatrial.store.database import Callback, Failure, GatheredRows, IndexedTexts, Listener, opened_for_reading, shown
 from seatrial.store.postgres_sessions import CHANNEL, SessionClaim, SessionHold, SessionListener, notices_of
 from seatrial.store.presence import Hold, Presence
 from seatrial.store.rows import INSERTS, Insert

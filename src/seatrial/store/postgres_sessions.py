@@ -16,7 +16,7 @@ import msgspec
 import psycopg
 
 from seatrial.errors import SeatrialError
-from seatrial.store.dialect import Callback
+from seatrial.store.database import Callback
 from seatrial.store.presence import being_run, this_process
 
 CHANNEL = "seatrial_runs"

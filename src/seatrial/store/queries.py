@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from typing import Any, TypeVar, get_args
 
 import msgspec
@@ -15,9 +16,9 @@ from seatrial.errors import SeatrialError
 from seatrial.runs import Attempt, Fault, Grade, Run, RunKey, Verdict
 from seatrial.store import rows, schema
 from seatrial.store.counts import all_counted, run_note_counts
-from seatrial.store.dialect import Dialect
-from seatrial.store.documents import LongText, digest, unpack
-from seatrial.store.items import READING_OF_RUN, Readings, cut_texts
+from seatrial.store.database import Dialect
+from seatrial.store.documents import LongText, digest, restored, unpack
+from seatrial.store.items import READING_OF_RUN, Readings, addresses, cut_texts, long_texts
 from seatrial.store.rollups import known_steps, weight_of
 from seatrial.store.rows import Outcome, RunSummary
 from seatrial.store.schema import bodies, cases, experiments, notes, runs, verdicts
@@ -63,7 +64,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
     source_metadata: dict[str, Any] = {}
     """What else the source said about the run."""
     long_texts: list[LongText] = []
-    """What of these is cut: pointers are into the reading (`/transcript/answer`)."""
+    """What of these is cut: pointers are into the run (`/metadata/log`) or its reading (`/transcript/answer`)."""
 
 
 class RunNotes(msgspec.Struct, frozen=True):
@@ -256,23 +257,24 @@ def _whole(connection: sa.Connection, query: sa.Select[Any]) -> list[Run]:
     parts = {
         table.name: _parts(connection, table, numbers) for table in (schema.attempts, schema.steps, notes, verdicts)
     }
+    texts = long_texts(connection, addresses(chain(found, *parts["steps"].values())))
     whole = []
     for row in found:
         try:
-            whole.append(_run(row, documents, {name: some[row.id] for name, some in parts.items()}))
+            whole.append(_run(row, documents, {name: some[row.id] for name, some in parts.items()}, texts))
         except (SeatrialError, TypeError, ValueError) as error:
             whole.append(_damaged(row, error))
     return whole
 
 
-def _run(row: sa.Row[Any], documents: Readings, parts: dict[str, list[bytes]]) -> Run:
+def _run(row: sa.Row[Any], documents: Readings, parts: dict[str, list[sa.Row[Any]]], texts: Mapping[str, bytes]) -> Run:
     """The run of a row and its parts; `SeatrialError` when something in it cannot be read."""
     for name, count in (("steps", row.steps), ("attempts", row.attempts)):
         # What is missing is no less damage than what is broken: a call that was made must not be gone unnoticed.
         if len(parts[name]) != count:
             raise SeatrialError("damaged", f"it has {len(parts[name])} of {count} {name}")
     with _part("data"):
-        data = wire.decode(row.data, rows.RUN_DATA)
+        data = wire.decode(restored(row.data, cut_texts(row), texts), rows.RUN_DATA)
     with _part("grade"):
         grade = _grade(row, parts["verdicts"])
     noted = _decoded(parts["notes"], rows.NOTE, "note")
@@ -289,7 +291,7 @@ def _run(row: sa.Row[Any], documents: Readings, parts: dict[str, list[bytes]]) -
         key=RunKey(row.agent, row.case_id, row.trial),
         status=row.status,
         reading=reading,
-        steps=_decoded(parts["steps"], rows.STEP, "step"),
+        steps=_decoded(parts["steps"], rows.STEP, "step", texts),
         steps_source=data.steps_source,
         reported=data.reported,
         completeness=data.completeness,
@@ -338,6 +340,7 @@ def _record(connection: sa.Connection, row: sa.Row[Any]) -> RunRecord:
         verdicts=_decoded(parts["verdicts"], rows.VERDICT, "verdict"),
         attempts=_decoded(parts["attempts"], rows.ATTEMPT, "attempt"),
         metadata=data.metadata,
+        long_texts=[cut.text for cut in cut_texts(row) if not cut.text.pointer.startswith("/reported/")],
     )
     if head.run is not None:
         stored = wire.decode(unpack(head.packed, head.data), rows.READING)
@@ -348,7 +351,7 @@ def _record(connection: sa.Connection, row: sa.Row[Any]) -> RunRecord:
         record.usage = transcript.usage
         record.given = transcript.given
         record.source_metadata = transcript.metadata
-        record.long_texts = [cut.text for cut in cut_texts(head)]
+        record.long_texts += [cut.text for cut in cut_texts(head)]
     return record
 
 
@@ -384,22 +387,26 @@ def _part(name: str) -> Iterator[None]:
         raise SeatrialError("damaged", f"its {name} cannot be read: {error}") from error
 
 
-def _decoded(parts: list[bytes], decoder: msgspec.json.Decoder[T], name: str) -> list[T]:
+def _decoded(
+    parts: list[sa.Row[Any]], decoder: msgspec.json.Decoder[T], name: str, texts: Mapping[str, bytes] | None = None
+) -> list[T]:
+    """The values of rows; with these long texts, where their table has such."""
     found: list[T] = []
-    for number, data in enumerate(parts, 1):
+    for number, row in enumerate(parts, 1):
         try:
+            data = row.data if texts is None else restored(row.data, cut_texts(row), texts)
             found.append(wire.decode(data, decoder))
         except (SeatrialError, TypeError, ValueError) as error:
             raise SeatrialError("damaged", f"its {name} {number} cannot be read: {error}") from error
     return found
 
 
-def _parts(connection: sa.Connection, table: sa.Table, numbers: list[int]) -> defaultdict[int, list[bytes]]:
-    """The documents of one of a run's tables, in order, by the integer of the run."""
-    query = sa.select(table.c.run, table.c.data).where(table.c.run.in_(numbers)).order_by(*table.primary_key)
+def _parts(connection: sa.Connection, table: sa.Table, numbers: list[int]) -> defaultdict[int, list[sa.Row[Any]]]:
+    """The rows of one of a run's tables, in order, by the integer of the run."""
+    query = sa.select(table).where(table.c.run.in_(numbers)).order_by(*table.primary_key)
     if table is verdicts:
         query = query.join(runs, (runs.c.id == table.c.run) & (runs.c.grading == table.c.grading))
-    parts: defaultdict[int, list[bytes]] = defaultdict(list)
+    parts: defaultdict[int, list[sa.Row[Any]]] = defaultdict(list)
     for row in connection.execute(query):
-        parts[row.run].append(row.data)
+        parts[row.run].append(row)
     return parts

@@ -19,12 +19,13 @@ from seatrial.errors import SeatrialError
 from seatrial.runs import Grade, Run, RunKey, Verdict
 from seatrial.store import rows, schema
 from seatrial.store.counts import COUNTED_RUNS, counted_runs, signature_in
+from seatrial.store.database import SMALL, Operation, Transaction
 from seatrial.store.documents import Document, Packer, address, digest, encode, identifier, large
 from seatrial.store.event_log import add_events, are_at, divided, following, joined
 from seatrial.store.items import reading_rows
+from seatrial.store.outline import outline_rows
 from seatrial.store.rollups import Counted, note_counts
 from seatrial.store.search import indexed_text
-from seatrial.store.transaction import SMALL, Operation, Transaction
 
 _VERDICTS = msgspec.json.Decoder(list[Verdict])
 
@@ -62,7 +63,7 @@ class BeginRun(Operation[None]):
 def begun_row(run_id: str, key: RunKey, started_at: int | None = None, counted: int = rows.COUNTED) -> rows.RunColumns:
     """A run of which nothing is known but that it was begun."""
     run = Run(run_id=run_id, experiment_id="", key=key, status="running", started_at=started_at)
-    return rows.run_row(run, counted=counted)
+    return rows.run_row(run, {}, counted=counted)
 
 
 class Record:
@@ -77,22 +78,30 @@ class Record:
             raise SeatrialError("conflict", f"run {run.run_id} is {run.status}: only a run that has ended is recorded")
         reading, steps = run.reading, run.steps
         self._bodies = [_body(digest(address(data)), data) for data in bodies]
-        self.run = rows.run_row(run, self._add_body(run), counted=counted)
+        long_texts: dict[str, bytes] = {}
+        self.run = rows.run_row(run, long_texts, self._add_body(run), counted=counted)
         self._verdicts = list(map(rows.verdict_row, count(), run.verdicts))
         self._notes: list[rows.NoteRow] = []
         self._events = divided(joined(events), len(events))
-        documents: list[Document] = [*self._events, *self._bodies]
+        documents: list[Document] = [*self._events]
         parts: list[tuple[rows.Insert[Any], list[Any]]] = [
             (rows.INSERT_ATTEMPT, [rows.attempt_row(attempt) for attempt in run.attempts]),
-            (rows.INSERT_STEP, list(map(rows.step_row, count(), steps))),
+            (rows.INSERT_STEP, [rows.step_row(position, step, long_texts) for position, step in enumerate(steps)]),
             (rows.INSERT_VERDICT, self._verdicts),
         ]
         if reading is not None:
             head, items, texts = reading_rows(reading)
-            documents += [head, *items, *texts]
+            documents += [head, *items]
             self._bodies += texts
             self._notes = list(map(rows.note_row, count(), reading.notes))
             parts += [(rows.INSERT_READING, [head]), (rows.INSERT_ITEMS, items), (rows.INSERT_NOTE, self._notes)]
+            if items:
+                outline = outline_rows(reading.transcript, steps)
+                documents += outline
+                parts.append((rows.INSERT_OUTLINE, outline))
+        if long_texts:
+            self._bodies += rows.text_rows(long_texts)
+        documents += self._bodies
         self._parts = [(insert, some) for insert, some in parts if some]
         self._text = indexed_text(reading, steps)
         self.large = large(documents)

@@ -18,7 +18,16 @@ from seatrial.formats.reading import Reading, TraceEvent
 from seatrial.runs import Attempt, Case, Fault, Grade, Judgement, Run, RunKey, RunStatus, Verdict
 from seatrial.runs.signature import signature_of
 from seatrial.store import schema
-from seatrial.store.documents import Document, column_text, encode
+from seatrial.store.documents import (
+    MAX_TEXT,
+    CutText,
+    Document,
+    column_text,
+    digest,
+    encode,
+    without_long_texts,
+    without_long_values,
+)
 from seatrial.trajectory.completeness import Completeness, Level
 from seatrial.trajectory.step import Status, Step
 from seatrial.transcript import Note, Transcript, Weight
@@ -41,7 +50,9 @@ _MAX_INT = 2**63 - 1
 _MAX_NUMBER = 1e15
 
 AGENT_NOTES = "agent_notes"
-"""Key of the stored suite under which earlier versions have the notes of an experiment."""
+SELECTED = "selected"
+"""Keys of the stored suite under which earlier versions have the notes of an experiment, and the cases of its agents
+where these are not all."""
 
 UNCOUNTED, COUNTED, NEVER_COUNTED = range(3)
 """What `runs.counted` says."""
@@ -78,6 +89,14 @@ class AgentNoteRow(msgspec.Struct, gc=False, kw_only=True):
     code: str
     weight: Weight | None
     data: bytes
+
+
+class SelectionRow(msgspec.Struct, gc=False, kw_only=True):
+    """A row of `selections`."""
+
+    experiment: int = 0
+    agent: str
+    case_id: str
 
 
 class BodyRow(Document, kw_only=True):
@@ -133,6 +152,7 @@ class RunColumns(RunSummary, kw_only=True):
     data: bytes = b""
     counted: int = COUNTED
     """`COUNTED` or `NEVER_COUNTED`."""
+    texts: bytes | None = None
 
 
 class AttemptRow(msgspec.Struct, gc=False, kw_only=True):
@@ -161,6 +181,7 @@ class StepRow(msgspec.Struct, gc=False, kw_only=True):
     status: Status
     duration_ms: float | None
     data: bytes
+    texts: bytes | None = None
 
 
 class NoteRow(msgspec.Struct, gc=False, kw_only=True):
@@ -204,6 +225,15 @@ class ItemsRow(Document, kw_only=True):
     first: int
     count: int
     texts: bytes | None
+
+
+class OutlineRow(Document, kw_only=True):
+    """A row of `outlines`."""
+
+    run: int = 0
+    level: int
+    first: int
+    count: int
 
 
 class ServedRunRow(msgspec.Struct, gc=False, kw_only=True):
@@ -379,6 +409,7 @@ def _added(table: sa.Table) -> str:
 # The same case again is the same case; two cases of one id are an error.
 INSERT_CASE = Insert(schema.cases, CaseRow, "ON CONFLICT (experiment, position) DO NOTHING")
 INSERT_AGENT_NOTE = Insert(schema.agent_notes, AgentNoteRow)
+INSERT_SELECTION = Insert(schema.selections, SelectionRow)
 INSERT_BODY = Insert(schema.bodies, BodyRow, "ON CONFLICT (hash) DO NOTHING")
 INSERT_RUN = Insert(schema.runs, RunColumns)
 FINISH_RUN = Insert(schema.runs, RunColumns, _replaced(schema.runs, "id"))
@@ -390,6 +421,7 @@ INSERT_NOTE = Insert(schema.notes, NoteRow)
 INSERT_VERDICT = Insert(schema.verdicts, VerdictRow)
 INSERT_READING = Insert(schema.readings, ReadingRow)
 INSERT_ITEMS = Insert(schema.items, ItemsRow)
+INSERT_OUTLINE = Insert(schema.outlines, OutlineRow)
 INSERT_SERVED_RUN = Insert(schema.served_runs, ServedRunRow)
 ADD_TO_CELL = Insert(
     schema.cells,
@@ -404,6 +436,7 @@ ADD_TO_TALLY = Insert(schema.tallies, TallyRow, _added(schema.tallies))
 INSERTS: tuple[Insert[Any], ...] = (
     INSERT_CASE,
     INSERT_AGENT_NOTE,
+    INSERT_SELECTION,
     INSERT_BODY,
     INSERT_RUN,
     FINISH_RUN,
@@ -414,6 +447,7 @@ INSERTS: tuple[Insert[Any], ...] = (
     INSERT_VERDICT,
     INSERT_READING,
     INSERT_ITEMS,
+    INSERT_OUTLINE,
     INSERT_SERVED_RUN,
     ADD_TO_CELL,
     ADD_TO_TALLY,
@@ -426,8 +460,11 @@ def outcome(status: RunStatus, judgement: Judgement | None) -> Outcome:
     return _WITHOUT_ANSWER.get(status) or judgement or "ungraded"
 
 
-def run_row(run: Run, body: bytes | None = None, *, counted: int = COUNTED) -> RunColumns:
-    """A run; the integers of the run and its experiment are given to it when it is written."""
+def run_row(run: Run, texts: dict[str, bytes], body: bytes | None = None, *, counted: int = COUNTED) -> RunColumns:
+    """A run; the integers of the run and its experiment are given to it when it is written.
+
+    Its long texts are added to `texts`, by their addresses.
+    """
     grade, reading, fault, steps = run.grade, run.reading, run.fault, run.steps
     tokens_in, tokens_out = _tokens(reading.transcript) if reading is not None else (None, None)
     came_of_it = outcome(run.status, grade.judgement if grade is not None else None)
@@ -436,6 +473,8 @@ def run_row(run: Run, body: bytes | None = None, *, counted: int = COUNTED) -> R
         signature = signature_of(
             came_of_it, fault, run.verdicts, lambda index: steps[index].name if 0 <= index < len(steps) else None
         )
+    data = encode(RunData(run.steps_source, fault, run.metadata, run.completeness, run.reported))
+    data, cut = without_long_texts(data, 0, texts)
     return RunColumns(
         run_id=run.run_id,
         agent=run.key.agent,
@@ -456,8 +495,9 @@ def run_row(run: Run, body: bytes | None = None, *, counted: int = COUNTED) -> R
         cost_usd=number(reading.transcript.cost_usd if reading is not None else None),
         grade=encode(grade) if grade is not None else None,
         body=body,
-        data=encode(RunData(run.steps_source, fault, run.metadata, run.completeness, run.reported)),
+        data=data,
         counted=counted,
+        texts=encode(cut) if cut else None,
     )
 
 
@@ -467,14 +507,21 @@ def attempt_row(attempt: Attempt) -> AttemptRow:
     return AttemptRow(number=attempt.number, error_class=error_class, data=encode(attempt))
 
 
-def step_row(position: int, step: Step) -> StepRow:
-    """A step of a run."""
+def step_row(position: int, step: Step, texts: dict[str, bytes]) -> StepRow:
+    """A step of a run. Long arguments, a long result and long texts are added to `texts`, by their addresses."""
+    data = encode(step)
+    cut: list[CutText] = []
+    if len(data) > MAX_TEXT:
+        values = {"arguments": step.arguments, "result": step.result}
+        values = {key: value for key, value in values.items() if value is not msgspec.UNSET}
+        data, cut = without_long_values(data, values, texts)
     return StepRow(
         position=position,
         name=column_text(step.name),
         status=step.status,
         duration_ms=number(step.duration_ms),
-        data=encode(step),
+        data=data,
+        texts=encode(cut) if cut else None,
     )
 
 
@@ -489,6 +536,11 @@ def agent_note_rows(agent: str, notes: Iterable[Note]) -> list[AgentNoteRow]:
         AgentNoteRow(agent=agent, position=position, code=column_text(note.code), weight=note.weight, data=encode(note))
         for position, note in enumerate(notes)
     ]
+
+
+def text_rows(texts: dict[str, bytes]) -> list[BodyRow]:
+    """Long texts, which are given as JSON and by their addresses."""
+    return [BodyRow(hash=digest(name), size=len(data), data=data) for name, data in texts.items()]
 
 
 def verdict_row(position: int, verdict: Verdict) -> VerdictRow:

@@ -67,6 +67,19 @@ experiments = sa.Table(
     sa.Column("cases", sa.Integer),
     sa.Column("packed", sa.SmallInteger, nullable=False),
     sa.Column("suite", sa.LargeBinary, nullable=False),
+    # 1: each agent runs only the cases that `selections` has for it. Earlier versions have these in the suite, under
+    # `rows.SELECTED`.
+    sa.Column("selective", sa.SmallInteger, nullable=False, server_default="0"),
+)
+
+# Which cases an agent runs, in an experiment in which that is not all.
+selections = sa.Table(
+    "selections",
+    metadata,
+    sa.Column("experiment", ID, sa.ForeignKey("experiments.id", **_CASCADE), primary_key=True, autoincrement=False),
+    sa.Column("agent", TEXT, primary_key=True),
+    sa.Column("case_id", TEXT, primary_key=True),
+    sqlite_with_rowid=False,
 )
 
 # What agents said that belongs to no run. Earlier versions have it in the suite, under `rows.AGENT_NOTES`.
@@ -126,6 +139,8 @@ runs = sa.Table(
     sa.Column("counted", sa.SmallInteger, nullable=False, server_default="0"),
     # That of its case; null until it is counted.
     sa.Column("position", sa.Integer),
+    # Which texts of `data` are in `bodies`; null for none.
+    sa.Column("texts", sa.LargeBinary),
     # In this order a case's runs are found together, so that a page of runs in suite order needs no sort.
     sa.UniqueConstraint("experiment", "case_id", "agent", "trial"),
     sa.ForeignKeyConstraint(["experiment", "case_id"], ["cases.experiment", "cases.case_id"], **_CASCADE),
@@ -198,6 +213,8 @@ steps = sa.Table(
     sa.Column("status", TEXT, nullable=False),
     sa.Column("duration_ms", sa.Double),
     sa.Column("data", sa.LargeBinary, nullable=False),
+    # Which values of `data` are in `bodies`; null for none.
+    sa.Column("texts", sa.LargeBinary),
 )
 
 notes = sa.Table(
@@ -248,6 +265,19 @@ items = sa.Table(
     sa.Column("packed", sa.SmallInteger, nullable=False),
     sa.Column("data", sa.LargeBinary, nullable=False),
     sa.Column("texts", sa.LargeBinary),
+)
+
+# What a timeline of a long run is drawn from; that of a short one is made when it is asked for. See `outline`.
+outlines = sa.Table(
+    "outlines",
+    metadata,
+    _of_run(),
+    # 0: an entry for each message. 1: an entry for many.
+    sa.Column("level", sa.SmallInteger, primary_key=True, autoincrement=False),
+    sa.Column("first", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("count", sa.Integer, nullable=False),
+    sa.Column("packed", sa.SmallInteger, nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
 )
 
 bodies = sa.Table(

@@ -1,4 +1,4 @@
-"""What is kept for the run service: its runs and its keys. Of a key there is a digest, from which nobody gets the key."""
+"""What is kept for the run service: its runs and its keys. Of a key there is a digest, which does not give the key."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from seatrial.events.run_input import ResumeEntry
 from seatrial.events.types import Interrupt, TaskStatus
 from seatrial.runs import ApiKey, Case, Run, RunHead, RunStatus, Scope, ServedRun
 from seatrial.store import rows
+from seatrial.store.database import Operation, Transaction
 from seatrial.store.documents import identifier, unpack
 from seatrial.store.event_log import following
 from seatrial.store.schema import api_keys, bodies, events, experiments, runs, served_runs
-from seatrial.store.transaction import Operation, Transaction
 
 ACTIVE: tuple[TaskStatus, ...] = ("pending", "running")
 """Statuses of a run that has not ended."""

@@ -21,12 +21,12 @@ from seatrial.events.run_input import ResumeEntry, resume_problem
 from seatrial.events.types import Interrupt
 from seatrial.runs import RunKey, ServedRun
 from seatrial.store import rows, served
+from seatrial.store.database import SMALL, Operation, Transaction
 from seatrial.store.documents import Packer, address, digest, encode, identifier
 from seatrial.store.event_log import add_events, divided, find, following, joined, sequence_conflict
 from seatrial.store.recording import Record, begun_row
 from seatrial.store.schema import events, experiments, runs, served_runs
 from seatrial.store.served import Admission, Admitted, Ending, ServedData
-from seatrial.store.transaction import SMALL, Operation, Transaction
 
 _SORTED = msgspec.json.Encoder(order="sorted")
 _NEWEST = (

@@ -28,7 +28,7 @@ import sqlalchemy as sa
 from msgspec.structs import astuple
 
 from seatrial.errors import SeatrialError
-from seatrial.store.dialect import Callback, Failure, GatheredRows, IndexedTexts, Listener, opened_for_reading
+from seatrial.store.database import Callback, Failure, GatheredRows, IndexedTexts, Listener, opened_for_reading
 from seatrial.store.presence import FileClaim, FileHold, Hold, MemoryClaim, MemoryHold, MemoryLocks, Presence
 from seatrial.store.rows import Insert
 from seatrial.store.search import Phrase

@@ -19,22 +19,23 @@ from seatrial.store import (
     event_log,
     experiments,
     items,
+    outline,
     queries,
     recording,
     served,
     serving,
 )
 from seatrial.store.conversion import Conversion
-from seatrial.store.dialect import Callback, Dialect, Listener
+from seatrial.store.database import Callback, Dialect, Listener, Probe
 from seatrial.store.experiments import ExperimentSummary
 from seatrial.store.items import Item
+from seatrial.store.outline import OutlineEntry
 from seatrial.store.presence import Hold, Presence
 from seatrial.store.queries import RunFilter, RunNotes, RunRecord
 from seatrial.store.rollups import GraderCounts, NoteTotals, SignatureCount, Totals
 from seatrial.store.rows import Cell, Outcome, RunSummary
 from seatrial.store.search import Hit
 from seatrial.store.served import Admission, Admitted, Ending
-from seatrial.store.transaction import Probe
 from seatrial.store.writer import PATIENCE_S, Receipt, Writer
 from seatrial.transcript import Note
 
@@ -409,6 +410,16 @@ class Store:
         """So many messages of a run, from the one with the index `first` on; costs the same wherever they are."""
         with self._reading() as connection:
             return items.item_page(connection, run_id, first, count)
+
+    def outline(self, run_id: str, first: int = 0, count: int = 1000) -> list[OutlineEntry]:
+        """What a timeline is drawn from: entries for so many messages of a run, from the one with this index on."""
+        with self._reading() as connection:
+            return outline.outline_page(connection, run_id, first, count)
+
+    def overview(self, run_id: str) -> list[OutlineEntry]:
+        """The outline of a whole run in at most 512 entries, however many messages it has."""
+        with self._reading() as connection:
+            return outline.overview_of(connection, run_id)
 
     def text(self, address: str) -> str:
         """A long text that was taken out of a message, by its content address."""

@@ -22,9 +22,8 @@ import msgspec
 import sqlalchemy as sa
 
 from seatrial.errors import SeatrialError, lacking
-from seatrial.store.dialect import Dialect
+from seatrial.store.database import Dialect, Operation, Transaction
 from seatrial.store.documents import Packer
-from seatrial.store.transaction import Operation, Transaction
 
 T = TypeVar("T")
 

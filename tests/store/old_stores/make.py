@@ -60,7 +60,9 @@ def fill(store: Store) -> None:
     store.record_verdicts("run-crew-case-1-0", [records.verdict("failed", key="again")], records.grade("failed"))
     store.begin_run("exp-1", RunKey("late", "case-3", 0), "left-behind", started_at=5).wait()
     store.add_notes("exp-1", "crew", [Note("invalid_line", "/3", "a line that is no answer")]).wait()
-    store.create_experiment(records.experiment("exp-2", name="second"), records.cases(2))
+    second = records.experiment("exp-2", name="second")
+    second.suite["selected"] = {"crew": ["case-0"]}
+    store.create_experiment(second, records.cases(2))
     store.record_run(records.run(0, run_id="second", experiment_id="exp-2")).wait()
     presence = store.begin_serving("server-1", 1)
     for run_id in ("served-1", "served-2"):

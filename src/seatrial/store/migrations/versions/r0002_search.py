@@ -10,7 +10,7 @@ from alembic import context, op
 
 from seatrial import wire
 from seatrial.store import rows
-from seatrial.store.dialect import Dialect
+from seatrial.store.database import Dialect
 from seatrial.store.documents import unpack
 from seatrial.store.search import indexed_text
 from seatrial.trajectory.step import Step
