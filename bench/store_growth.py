@@ -1,6 +1,8 @@
 """**A store that grows**: what pages ask of a store of 1,000,000 runs, 100,000 of them in one experiment, against the
 same of a store of 1,000 runs. The large store is made of copies of the runs of the small one, by the database itself.
-Times are by the clock on the wall, in turns; on SQLite each must also stay under 30 ms.
+Times are by the clock on the wall, in turns; on SQLite each must also stay under 30 ms. What the rollups cost is CPU
+time of all threads: runs of 8 messages, 3 calls, 2 verdicts and 24 events are recorded 64 at a time, in turns with a
+store that keeps no rollups and has no index for pages.
 """
 
 from __future__ import annotations
@@ -20,9 +22,19 @@ from bench.figure import Figure, Level, cost
 from seatrial.formats.reading import Reading
 from seatrial.runs import Attempt, Case, Experiment, Grade, Judgement, Run, RunKey, Verdict
 from seatrial.store import RunFilter, Store, open_store
+from seatrial.store.database import Transaction
 from seatrial.trajectory.completeness import Completeness
 from seatrial.trajectory.step import Step
-from seatrial.transcript import AssistantMessage, Message, StopReason, TextBlock, Transcript, UserMessage
+from seatrial.transcript import (
+    AssistantMessage,
+    Message,
+    StopReason,
+    TextBlock,
+    ToolCall,
+    ToolResultMessage,
+    Transcript,
+    UserMessage,
+)
 
 CASES, AGENTS, TRIALS = 100, ("crew", "other"), 5
 LARGE = 100
@@ -31,6 +43,8 @@ OTHERS = 900
 """Further experiments of the size of the small one."""
 MESSAGES = 12_480
 ROUNDS = 40
+RECORDED = 64
+"""Runs that are recorded together."""
 SMALL = "a store of 1,000 runs"
 
 Work = Callable[[Store, str], object]
@@ -47,7 +61,7 @@ WORK: dict[str, Work] = {
 
 
 def measure() -> list[Figure | Level]:
-    figures: list[Figure | Level] = []
+    figures: list[Figure | Level] = [_recording()]
     with (
         tempfile.TemporaryDirectory() as folder,
         _stores(str(Path(folder, "small.db")), str(Path(folder, "large.db"))) as (small, large),
@@ -56,6 +70,37 @@ def measure() -> list[Figure | Level]:
     with _postgres() as one, _postgres() as other, _stores(one, other) as (small, large):
         figures += _figures(small, large, "PostgreSQL", None)
     return figures
+
+
+def _recording() -> Figure:
+    """What a run costs to record, against the same without rollups."""
+    plain = "without rollups"
+    samples: dict[str, list[float]] = {"seatrial": [], plain: []}
+    kept = Transaction.count
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open_store(Path(folder, "kept.db")) as one,
+        open_store(Path(folder, "plain.db")) as other,
+    ):
+        with other._dialect.migrating() as connection:
+            connection.exec_driver_sql("DROP INDEX runs_page")
+        for store in (one, other):
+            store.create_experiment(_experiment("small"), [_case(index) for index in range((ROUNDS + 1) * RECORDED)])
+        for number in range(ROUNDS + 1):
+            some = [_talk(number * RECORDED + index) for index in range(RECORDED)]
+            for contender, store in (("seatrial", one), (plain, other)):
+                Transaction.count = kept if store is one else _uncounted  # type: ignore[method-assign, assignment]
+                begun = time.process_time_ns()
+                for receipt in [store.record_run(run, events=_EVENTS) for run in some]:
+                    receipt.wait()
+                if number:
+                    samples[contender].append((time.process_time_ns() - begun) / RECORDED)
+        Transaction.count = kept  # type: ignore[method-assign, assignment]
+    return cost(Race(samples), "recording a run, SQLite", plain, at_most=1.15)
+
+
+def _uncounted(self: Transaction, *given: object) -> None:
+    """Count nothing."""
 
 
 @contextmanager
@@ -175,6 +220,30 @@ def _reading(messages: int, text: str) -> Reading:
         for index in range(messages)
     ]
     return Reading("agent_response", Transcript(said), [])
+
+
+_SENTENCE = "The order was shipped on Monday and is expected to arrive by the end of the week. "
+_EVENTS = [
+    b'{"type":"TEXT_MESSAGE_CONTENT","messageId":"m-%d","delta":"%s"}' % (index, _SENTENCE.encode())
+    for index in range(24)
+]
+
+
+def _talk(number: int) -> Run:
+    """A run of a usual size: three calls and an answer."""
+    run = _run("small", "crew", number // TRIALS, number % TRIALS)
+    said: list[Message] = [UserMessage(f"Where is order {number}? {_SENTENCE}")]
+    run.steps = []
+    for index in range(3):
+        arguments = {"order": number, "part": index}
+        call = ToolCall(f"c{index}", "lookup_order", arguments)
+        said.append(AssistantMessage([TextBlock(_SENTENCE), call], StopReason.TOOL_USE))
+        said.append(ToolResultMessage(call.id, call.name, [TextBlock(_SENTENCE)]))
+        run.steps.append(Step(index, call.name, arguments, call.id, "messages", "ok", _SENTENCE))
+    said.append(AssistantMessage([TextBlock(3 * _SENTENCE)], StopReason.END_TURN))
+    run.reading = Reading("openai", Transcript(said), [])
+    run.verdicts = [*run.verdicts, Verdict(grader="answer", kind="contains", judgement="passed", score=1.0)]
+    return run
 
 
 def _run(experiment: str, agent: str, case: int, trial: int) -> Run:

@@ -137,12 +137,13 @@ class Changes:
 
     def _add_cells(self, agent: str, runs: Sequence[RunSummary], sign: Literal[1, -1]) -> None:
         """Count runs in their cells. What is added up there is added up for the agent, too."""
-        totals = CellRow(case_id="", agent=agent)
+        cells = self.cells
+        scored = score_sum = stepped = step_sum = priced = cost_sum = timed = duration_sum = 0
         for run in runs:
-            cell = self.cells.get((run.case_id, agent))
+            cell = cells.get((run.case_id, agent))
             if cell is None:
                 cell = CellRow(experiment=self._experiment, case_id=run.case_id, agent=agent)
-                self.cells[run.case_id, agent] = cell
+                cells[run.case_id, agent] = cell
             outcome = run.outcome
             cell.runs += sign
             if outcome == "passed":
@@ -155,33 +156,34 @@ class Changes:
                 cell.incomplete += sign
             # A run that errored may have scores of graders that could run; they would be half the truth.
             if run.score is not None and outcome in _GRADED:
-                units = _units(run.score, SCORE_UNITS, sign)
+                units = sign * _units(run.score, SCORE_UNITS)
                 cell.scored += sign
                 cell.score_sum += units
-                totals.scored += sign
-                totals.score_sum += units
+                scored += sign
+                score_sum += units
             if (steps := known_steps(run)) is not None:
+                units = sign * steps
                 cell.stepped += sign
-                cell.step_sum += sign * steps
-                totals.stepped += sign
-                totals.step_sum += sign * steps
+                cell.step_sum += units
+                stepped += sign
+                step_sum += units
             if run.cost_usd is not None:
-                units = _units(run.cost_usd, COST_UNITS, sign)
+                units = sign * _units(run.cost_usd, COST_UNITS)
                 cell.priced += sign
                 cell.cost_sum += units
-                totals.priced += sign
-                totals.cost_sum += units
+                priced += sign
+                cost_sum += units
             if run.duration_ms is not None:
-                units = _units(run.duration_ms, DURATION_UNITS, sign)
+                units = sign * _units(run.duration_ms, DURATION_UNITS)
                 cell.timed += sign
                 cell.duration_sum += units
-                totals.timed += sign
-                totals.duration_sum += units
+                timed += sign
+                duration_sum += units
         for name, count, total in (
-            ("score", totals.scored, totals.score_sum),
-            ("steps", totals.stepped, totals.step_sum),
-            ("cost_usd", totals.priced, totals.cost_sum),
-            ("duration_ms", totals.timed, totals.duration_sum),
+            ("score", scored, score_sum),
+            ("steps", stepped, step_sum),
+            ("cost_usd", priced, cost_sum),
+            ("duration_ms", timed, duration_sum),
         ):
             if count:
                 self._tally("sum", agent, name, count, count, total)
@@ -192,7 +194,7 @@ class Changes:
             for grader, judgement, score in counted.graders:
                 scores[grader, judgement].append(score)
         for (grader, judgement), given in scores.items():
-            units = [_units(score, SCORE_UNITS, sign) for score in given if score is not None]
+            units = [sign * _units(score, SCORE_UNITS) for score in given if score is not None]
             self._tally("grader", agent, f"{judgement}|{grader}", sign * len(given), sign * len(units), sum(units))
 
     def _add_notes(self, agent: str, runs: Sequence[Counted], sign: Literal[1, -1]) -> None:
@@ -229,9 +231,9 @@ class Changes:
         found.total += total
 
 
-def _units(value: float, parts: int, sign: Literal[1, -1]) -> int:
+def _units(value: float, parts: int) -> int:
     units = round(value * parts)
-    return sign * (units if -LIMIT < units < LIMIT else LIMIT if units > 0 else -LIMIT)
+    return units if -LIMIT < units < LIMIT else LIMIT if units > 0 else -LIMIT
 
 
 def known_steps(run: RunSummary) -> int | None:
