@@ -95,7 +95,7 @@ def _recording() -> Figure:
                     receipt.wait()
                 if number:
                     samples[contender].append((time.process_time_ns() - begun) / RECORDED)
-        Transaction.count = kept  # type: ignore[method-assign, assignment]
+        Transaction.count = kept  # type: ignore[method-assign]
     return cost(Race(samples), "recording a run, SQLite", plain, at_most=1.15)
 
 
