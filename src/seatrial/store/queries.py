@@ -305,7 +305,7 @@ def _run(row: sa.Row[Any], documents: Readings, parts: dict[str, list[sa.Row[Any
     )
 
 
-def _grade(row: sa.Row[Any], verdicts: list[bytes]) -> Grade | None:
+def _grade(row: sa.Row[Any], verdicts: Sequence[sa.Row[Any]]) -> Grade | None:
     """The grade of a run, which counts only with all the verdicts that it was made of."""
     grade = None if row.grade is None else wire.decode(row.grade, rows.GRADE)
     if grade is not None:
