@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from seatrial.agents import AGENTS, AgentCheck, AgentConfig
 from seatrial.agents.checks import check_secret, check_url
-from seatrial.agents.registry import KIND, agent_class, kind_of, named_agent
+from seatrial.agents.registry import KIND, NamedAgent, agent_class, kind_of, named_agent
 from seatrial.environment import references, texts, unset
 from seatrial.errors import SeatrialError
 from seatrial.models.config import ModelConfig
@@ -45,16 +44,10 @@ def read_agent(
     except SeatrialError as error:
         problems.add((*path, KIND), error.message, error.hint)
     except msgspec.ValidationError:
-        fit({key: own[key] for key in own if key in AgentConfig.__struct_fields__}, _common(), path, problems)
+        fit({key: own[key] for key in own if key in AgentConfig.__struct_fields__}, NamedAgent, path, problems)
     except (TypeError, NameError) as error:
         problems.add((*path, KIND), f"`{kind}` cannot be read from a suite: {error}")
     return None
-
-
-def _common() -> Any:
-    from seatrial.agents.registry import NamedAgent
-
-    return NamedAgent
 
 
 def check_agent(

@@ -12,9 +12,8 @@ from contextlib import closing, suppress
 from typing import Self
 
 from seatrial.agents.agent import Emit, Reply, RunRequest
-from seatrial.agents.endpoint import Endpoint, Reached
+from seatrial.agents.endpoint import Endpoint, Reached, status_fault, transport_fault
 from seatrial.agents.excerpt import MAX_DETAIL
-from seatrial.agents.http_faults import status_fault, transport_fault
 from seatrial.agents.limit import time_limit
 from seatrial.agents.shared_timer import SharedTimer
 from seatrial.agents.stream.config import StreamConfig
