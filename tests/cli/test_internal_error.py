@@ -1,4 +1,4 @@
-"""Whatever breaks the command, its exit code says that nothing could be judged: never 0, nor 1, which blames an agent."""
+"""Whatever breaks the command, its exit code says that nothing could be judged: not 0, nor 1, which blames an agent."""
 
 from __future__ import annotations
 
