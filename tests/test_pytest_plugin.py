@@ -333,6 +333,18 @@ def test_what_cannot_be_run_is_told_before_it_is(project: pytest.Pytester) -> No
     run(project, "test_what_cannot_be_run_is_told_before_it_is.py").assert_outcomes(passed=6)
 
 
+def test_an_agent_of_a_suite_runs_without_the_variables_of_the_others(project: pytest.Pytester) -> None:
+    shop = SUITE.replace("cases:", '  far: {kind: stream, url: "${NOBODY_SETS_THIS}"}\ncases:')
+    project.makefile(".suite.yaml", shop=shop)
+    project.makepyfile(
+        """
+        def test_run(seatrial):
+            assert seatrial.run("good", "refund", suite="shop.suite.yaml").passed
+        """
+    )
+    run(project, "test_an_agent_of_a_suite_runs_without_the_variables_of_the_others.py").assert_outcomes(passed=1)
+
+
 def test_an_error_is_told_without_what_is_in_our_variables(
     project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

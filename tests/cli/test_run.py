@@ -64,6 +64,8 @@ def harbour(tmp_path: Path, empty_store: Path, monkeypatch: pytest.MonkeyPatch) 
     (tmp_path / "crew.py").write_text(AGENT)
     shutil.copy(empty_store, tmp_path / "runs.db")
     monkeypatch.chdir(tmp_path)
+    # Commands that run in this process import it, and every test has its own.
+    monkeypatch.delitem(sys.modules, "crew", raising=False)
     return tmp_path
 
 
@@ -403,6 +405,124 @@ def test_a_secret_of_an_agent_that_is_not_run_is_none_of_the_stores_business_eit
         run = store.run(row.run_id)
     assert run is not None
     assert run.body == b"ok ${SHOP_TOKEN}"
+
+
+def experiments_in(where: str = "runs.db") -> int:
+    with open_store(where, create=False) as store:
+        return len(store.experiments())
+
+
+def test_only_the_agents_that_are_run_need_their_variables(harbour: Path) -> None:
+    shop = {"kind": "http", "endpoint_url": "http://${SHOP_HOST}/", "auth_credential_value": "${SHOP_TOKEN}"}
+    gone = {"kind": "replay", "path": "gone.jsonl"}
+    nowhere = {"kind": "cli", "command": "no-such-program", "cwd": "gone"}
+    lost = {"kind": "python", "target": "gone:answer", "infrastructure_errors": ["gone.Error"]}
+    others = {"shop": shop, "gone": gone, "nowhere": nowhere, "lost": lost}
+    write_suite(2, agents={"crew": {"kind": "python", "target": "crew:answer"}, **others})
+    done = seatrial("--agent", "crew", SHOP_HOST="shop-host-of-mine")
+    assert done.returncode == 0, done.stderr
+    told = seatrial().stderr
+    assert "the environment variable `SHOP_TOKEN` is not set" in told
+    assert "the environment variable `SHOP_HOST` is not set" in told
+    assert "there is no file or directory `gone.jsonl`" in told
+    assert "there is no directory `gone`" in told
+    assert experiments_in() == 1
+
+
+def test_an_experiment_of_one_agent_is_resumed_without_the_variables_of_the_others(harbour: Path) -> None:
+    shop = {"kind": "http", "endpoint_url": "http://127.0.0.1:9/", "auth_credential_value": "${SHOP_TOKEN}"}
+    write_suite(3, agents={"crew": {"kind": "python", "target": "crew:answer"}, "shop": shop}, concurrency=1)
+    process = start("--agent", "crew", AT_MOST="1")
+    wait_for_calls(process, 2)
+    process.kill()
+    process.wait(60)
+    process.communicate()
+    done = seatrial("--resume", "latest")
+    assert done.returncode == 0, done.stderr
+    assert outcomes() == {"passed": 3}
+
+
+def test_a_judge_that_is_not_asked_needs_no_key(harbour: Path) -> None:
+    judge = {"model": "m", "base_url": "http://127.0.0.1:9/v1", "api_key": "${JUDGE_KEY}"}
+    graders = [
+        {"kind": "contains", "value": "ok"},
+        {"kind": "judge", "criteria": [{"name": "kind"}], "required": False},
+    ]
+    write_suite(1, judge=judge, graders=graders)
+    assert "the environment variable `JUDGE_KEY` is not set" in seatrial().stderr
+    assert seatrial("--skip-judges").returncode == 0
+    assert seatrial("--no-grade").returncode == 0
+
+
+PYTHON = {"kind": "python", "target": "crew:answer"}
+GONE = {
+    "a module": ({"agents": {"a": PYTHON | {"target": "gone:answer"}}}, "`gone` cannot be imported"),
+    "a function": (
+        {"agents": {"a": PYTHON | {"target": "crew:anwser"}}},
+        "`crew` has no `anwser` (did you mean `answer`?)",
+    ),
+    "not a function": (
+        {"agents": {"a": PYTHON | {"target": "crew:asyncio"}}},
+        "the target is a module, and not a function",
+    ),
+    "an exception": ({"agents": {"a": PYTHON | {"infrastructure_errors": ["crew.Error"]}}}, "`crew` has no `Error`"),
+    "tools": ({"agents": {"a": PYTHON | {"tool_access": "world"}}}, "it does not take them"),
+    "a program": ({"agents": {"a": {"kind": "cli", "command": "${NAME:-no-such-program}"}}}, "there is no program"),
+    "a batch": (
+        {"agents": {"a": {"kind": "cli", "command": "./crew.py", "batch": True}}},
+        "there is no program './crew.py'",
+    ),
+    "a record": ({"agents": {"a": {"kind": "replay", "path": "gone.jsonl"}}}, "there is no file or directory"),
+    "records": ({"agents": {"a": {"kind": "replay", "path": "broken.json"}}}, "not valid JSON"),
+    "an experiment": ({"agents": {"a": {"kind": "replay", "experiment": "gone"}}}, "there is no experiment 'gone'"),
+    "itself": ({"agents": {"a": {"kind": "replay", "experiment": "latest"}}}, "would be the new one itself"),
+    "its name": ({"agents": {"a": {"kind": "replay", "experiment": "s"}}}, "would be the new one itself"),
+    "a grader": ({"graders": [{"kind": "python", "target": "crew:judge"}]}, "`crew` has no `judge`"),
+    "an inner grader": (
+        {"graders": [{"kind": "composite", "graders": [{"kind": "python", "target": "gone:judge"}]}]},
+        "`gone` cannot be imported",
+    ),
+    "no grader": ({"graders": [{"kind": "python", "target": "crew:asyncio"}]}, "`crew:asyncio` is not a function"),
+    "a grader's program": ({"graders": [{"kind": "code", "command": "no-such-program"}]}, "there is no program"),
+    "a case's grader": (
+        {"cases": [{"id": "1", "instruction": "x", "graders": [{"kind": "python", "target": "gone:judge"}]}]},
+        "`gone` cannot be imported",
+    ),
+    "cases": ({"cases": [{"id": "1", "instruction": "x"}, {"from": "crew:cases"}]}, "`crew` has no `cases`"),
+    "a file of cases": (
+        {"cases": [{"id": "1", "instruction": "x"}, {"from": "gone.csv"}]},
+        "`gone.csv` cannot be read",
+    ),
+}
+
+
+@pytest.mark.parametrize("gone", GONE)
+def test_what_does_not_exist_is_found_before_an_experiment_is_made(
+    harbour: Path, gone: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys, told = GONE[gone]
+    Path("broken.json").write_text("{")
+    write_suite(1, **keys)
+    assert main(["run", "s.suite.yaml", "--store", "runs.db"]) == 2
+    assert told in capsys.readouterr().err
+    assert experiments_in() == 0
+    assert not Path("asked.txt").exists()
+
+
+def test_graders_that_are_not_asked_need_not_exist(harbour: Path) -> None:
+    write_suite(1, graders=[{"kind": "python", "target": "gone:judge"}])
+    assert main(["run", "s.suite.yaml", "--store", "runs.db", "--no-grade", "--quiet"]) == 0
+    # Grading by it later leaves everything as it was, when it cannot be done.
+    assert main(["grade", "latest", "--suite", "s.suite.yaml", "--store", "runs.db"]) == 2
+    assert outcomes() == {"skipped": 1}
+
+
+def test_what_cannot_be_started_is_named_without_secrets(harbour: Path) -> None:
+    write_suite(1, agents={"a": {"kind": "cli", "command": ["${SHOP_BIN}/agent"]}})
+    done = seatrial(SHOP_BIN="/opt/s3cr3t-v4lu3")
+    assert done.returncode == 2
+    assert "there is no program '${SHOP_BIN}/agent' that can be started" in done.stderr
+    assert "s3cr3t" not in done.stderr
 
 
 def test_experiments_of_one_suite_file_with_other_agents_are_compared_without_a_warning(

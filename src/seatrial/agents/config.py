@@ -70,6 +70,8 @@ class AgentCheck(msgspec.Struct, frozen=True):
     """Whether code of the suite's author may be imported."""
     import_errors: bool = False
     """Whether exceptions that it names may be."""
+    needed: bool = True
+    """Whether it is used this time: if not, what it needs of this machine (files, modules) need not be there."""
 
 
 class AgentStart(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,6 +113,8 @@ class AgentConfig(msgspec.Struct, metaclass=_AgentMeta, kw_only=True, forbid_unk
     """Whether the suite's `timeouts.connect_s` counts for it."""
     is_waited_for: ClassVar[bool] = True
     """Whether the suite's other timeouts do."""
+    started_by: ClassVar[str | None] = None
+    """The key that says what is started on this machine, where there is one."""
     case_hints: ClassVar[Mapping[str, str]] = {}
     """How it can be made to take a key of a case that it does not take now."""
 
@@ -146,6 +150,9 @@ class AgentConfig(msgspec.Struct, metaclass=_AgentMeta, kw_only=True, forbid_unk
     def resolved(self, variables: Mapping[str, str]) -> Self:
         """A copy in which every variable is filled in, for starting an agent with."""
         return resolve(self, variables)
+
+    def check_presence(self, agent: Any) -> None:
+        """Raise `SeatrialError` when the agent that was made could not be started, as far as that is known before."""
 
     async def probe(self, agent: Any, proxy_url: str) -> Probe:
         """What `doctor` says of the agent, which was started. Asks it nothing that costs anything."""

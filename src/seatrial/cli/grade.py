@@ -57,7 +57,9 @@ def run(args: argparse.Namespace) -> int:
                 # Runs of a case that cannot be read any more are errored, and all others graded.
                 _refuse_judges(suite, store.cases(experiment.experiment_id, damaged=[]))
         else:
-            suite = load_suite(args.suite, grading=grading, import_graders=True)
+            # No agent is started. What graders print when they are imported is no part of the result.
+            with redirect_stdout(sys.stderr):
+                suite = load_suite(args.suite, grading=grading, agents_used=(), startable=True)
             _refuse_changed_agents(suite, stored_suite(experiment.suite))
             cases = read_cases(suite, variables=os.environ, grading=grading)
         suite.grading = grading

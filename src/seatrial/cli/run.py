@@ -24,7 +24,7 @@ from seatrial.errors import SeatrialError
 from seatrial.reports import stored_report, write_reports
 from seatrial.runs import Case, Experiment
 from seatrial.store import Store, shown
-from seatrial.suites import Grading, Secrets, Suite, load_suite, read_cases
+from seatrial.suites import Grading, Secrets, Suite, load_suite, read_cases, stored_suite
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -76,51 +76,67 @@ def grading_of(args: argparse.Namespace) -> Grading:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.resume is None:
+        # Before the store, which is not made for a suite that cannot be run.
+        whole = _loaded(args, args.agent)
+        suite = _changed(args, whole)
+        with opened_store(args, create=True) as store:
+            return _run(args, suite, whole, store)
+    for option in ("agent", "case", "tag", "only", "of", "trials", "name"):
+        if getattr(args, option) is not None:
+            raise SeatrialError("usage", f"--resume runs what is missing: --{option} cannot be used with it")
+    with opened_store(args) as store:
+        started_with = stored_suite(store.resolve_experiment(args.resume).suite)
+        whole = _loaded(args, started_with.agents)
+        return _run(args, _changed(args, whole), whole, store)
+
+
+def _loaded(args: argparse.Namespace, agents: Collection[str] | None) -> Suite:
     # What functions of the suite print is no part of the report.
     with redirect_stdout(sys.stderr):
-        grading = grading_of(args)
-        whole = load_suite(args.suite, grading=grading, import_agents=True, import_graders=grading != "none")
+        return load_suite(args.suite, grading=grading_of(args), agents_used=agents, startable=True)
+
+
+def _run(args: argparse.Namespace, suite: Suite, whole: Suite, store: Store) -> int:
     # Those of agents that are not run, too: whoever runs has the same environment.
     secrets = whole.secrets(os.environ)
-    suite = _changed(args, whole)
-    with opened_store(args, create=True) as store:
-        with redirect_stdout(sys.stderr):
-            experiment, suite = _experiment(args, suite, whole, store)
-            stop = Stop()
+    with redirect_stdout(sys.stderr):
+        experiment, suite = _experiment(args, suite, whole, store)
+        stop = Stop()
 
-            def last_words(number: signal.Signals) -> None:
-                abandon = stop.abandon  # once: the event loop may still end by itself, and takes it away then
-                if abandon is not None:
-                    abandon(REASONS[number])
-                store.close()  # also when it was abandoned before: it may not be written yet
+        def last_words(number: signal.Signals) -> None:
+            abandon = stop.abandon  # once: the event loop may still end by itself, and takes it away then
+            if abandon is not None:
+                abandon(REASONS[number])
+            store.close()  # also when it was abandoned before: it may not be written yet
+            print(advice, file=sys.stderr)
+
+        advice = f"continue with\n  {_resume_command(args, experiment)}"
+        with StopSignals(grace_s=grace_of(args), last_words=last_words, advice=advice) as signals:
+            try:
+                tally = signals.run(_carried_out(args, experiment, suite, store, secrets, stop, signals))
+            except (SeatrialError, KeyboardInterrupt) as error:
+                if isinstance(error, SeatrialError) and error.code == "conflict":
+                    raise  # another process runs it
                 print(advice, file=sys.stderr)
-
-            advice = f"continue with\n  {_resume_command(args, experiment)}"
-            with StopSignals(grace_s=grace_of(args), last_words=last_words, advice=advice) as signals:
-                try:
-                    tally = signals.run(_carried_out(args, experiment, suite, store, secrets, stop, signals))
-                except (SeatrialError, KeyboardInterrupt) as error:
-                    if isinstance(error, SeatrialError) and error.code == "conflict":
-                        raise  # another process runs it
-                    print(advice, file=sys.stderr)
-                    raise
-        report = stored_report(store, experiment.experiment_id, just_run=args.resume is None)
-        show_report(args, report)
-        told = sys.stderr if args.json else sys.stdout
-        if tally.stop_reason is not None:
-            print(f"stopped: {tally.stop_reason}; continue with\n  {_resume_command(args, experiment)}", file=told)
-        # Last, because a file that cannot be written must not hide what came of the runs.
-        for form, path in report_targets(args).items():
-            write_reports(report, {form: path})
-            print(f"{form}: {path}", file=told)
-        if (line := notes_line(args, report, _shown(store_location(args)))) is not None:
-            print(line, file=told)
-        if tally.stop_reason is not None and signals.received is not None:
-            return signal_exit(signals.received)
-        summary = report.summary
-        unjudged = 0 if args.no_grade else summary.other
-        complete = tally.stop_reason is None
-        return exit_of(failed=summary.failed, errored=summary.errored, unjudged=unjudged, complete=complete)
+                raise
+    report = stored_report(store, experiment.experiment_id, just_run=args.resume is None)
+    show_report(args, report)
+    told = sys.stderr if args.json else sys.stdout
+    if tally.stop_reason is not None:
+        print(f"stopped: {tally.stop_reason}; continue with\n  {_resume_command(args, experiment)}", file=told)
+    # Last, because a file that cannot be written must not hide what came of the runs.
+    for form, path in report_targets(args).items():
+        write_reports(report, {form: path})
+        print(f"{form}: {path}", file=told)
+    if (line := notes_line(args, report, _shown(store_location(args)))) is not None:
+        print(line, file=told)
+    if tally.stop_reason is not None and signals.received is not None:
+        return signal_exit(signals.received)
+    summary = report.summary
+    unjudged = 0 if args.no_grade else summary.other
+    complete = tally.stop_reason is None
+    return exit_of(failed=summary.failed, errored=summary.errored, unjudged=unjudged, complete=complete)
 
 
 def _changed(args: argparse.Namespace, suite: Suite) -> Suite:
@@ -145,9 +161,6 @@ def _changed(args: argparse.Namespace, suite: Suite) -> Suite:
 
 def _experiment(args: argparse.Namespace, suite: Suite, whole: Suite, store: Store) -> tuple[Experiment, Suite]:
     if args.resume is not None:
-        for option in ("agent", "case", "tag", "only", "of", "trials", "name"):
-            if getattr(args, option) is not None:
-                raise SeatrialError("usage", f"--resume runs what is missing: --{option} cannot be used with it")
         return resumable(store, args.resume, suite, os.environ)
     selected: dict[str, Collection[str]] | None = None
     if args.of is not None and args.only is None:

@@ -17,6 +17,7 @@ import msgspec
 from seatrial._version import __version__
 from seatrial.agents import AgentStart, build_agent
 from seatrial.agents.agent import Agent, BatchAgent
+from seatrial.agents.replay.config import ReplayConfig
 from seatrial.driver.clock import Clock, SystemClock
 from seatrial.engine.experiment import ExperimentRunner, Observer, Tally
 from seatrial.engine.stop import Stop
@@ -51,6 +52,8 @@ def create_experiment(
     `cases` are those of the suite unless given.
     """
     clock = SystemClock() if clock is None else clock
+    name = name or suite.name
+    _check_replays(store, suite, name, variables)
     cases = read_cases(suite, variables=variables) if cases is None else cases
     if selected is not None:
         wanted = frozenset().union(*selected.values()) if selected else frozenset()
@@ -63,7 +66,7 @@ def create_experiment(
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now / 1000))
     experiment = Experiment(
         experiment_id=experiment_id or f"{stamp}-{token_hex(3)}",
-        name=name or suite.name,
+        name=name,
         suite=stored_form(_without_cases(suite)),
         suite_hash=_identity(suite, variables),
         created_at=now,
@@ -72,6 +75,27 @@ def create_experiment(
     )
     store.create_experiment(experiment, chain([first], remaining))
     return experiment
+
+
+def _check_replays(store: Store, suite: Suite, name: str, variables: Mapping[str, str]) -> None:
+    """Raise `SeatrialError` when an agent replays an experiment that the store does not have."""
+    for agent, config in suite.agents.items():
+        if not isinstance(config, ReplayConfig) or config.experiment is None:
+            continue
+        reference = config.resolved(variables).experiment
+        if reference in ("latest", name):
+            raise SeatrialError(
+                "invalid_config",
+                f"the agent `{agent}` replays the experiment `{config.experiment}`, which would be the new one itself",
+                hint="name the earlier one by its id, or give the new one another name (--name)",
+            )
+        try:
+            store.resolve_experiment(str(reference))
+        except SeatrialError as error:
+            if error.code not in ("not_found", "ambiguous"):
+                raise
+            told = f"the agent `{agent}` replays the experiment `{config.experiment}`"
+            raise SeatrialError("invalid_config", f"{told}: {error.message}", hint=error.hint) from None
 
 
 def resumable(store: Store, reference: str, suite: Suite, variables: Mapping[str, str]) -> tuple[Experiment, Suite]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+import shutil
 import signal
 from contextlib import suppress
 from pathlib import Path
@@ -35,6 +36,23 @@ class Code(Grader):
     starts in the suite file's directory."""
 
     def prepare(self) -> Check:
+        argv = self._argv()
+
+        async def find(subject: Subject, surroundings: Surroundings) -> Finding:
+            return await self._find(argv, subject, surroundings.directory)
+
+        return Check(find, repeatable=False, keeps_time=True, reads=FOR_GRADERS)
+
+    def check_presence(self, directory: Path) -> None:
+        """Raise `SeatrialError` when there is no such program."""
+        name = self._argv()[0]
+        # A name with a slash is looked for in the suite's directory, any other on the PATH.
+        if shutil.which(os.path.join(directory, name) if os.sep in name else name) is None:
+            raise SeatrialError(
+                "invalid_config", f"there is no program {name!r} that can be started", pointer="/command"
+            )
+
+    def _argv(self) -> list[str]:
         try:
             argv = shlex.split(self.command) if isinstance(self.command, str) else self.command
         except ValueError as error:
@@ -42,11 +60,7 @@ class Code(Grader):
             raise SeatrialError("invalid_config", message, pointer="/command") from None
         if not argv or not argv[0] or any("\0" in argument for argument in argv):
             raise SeatrialError("invalid_config", "the command names no program", pointer="/command")
-
-        async def find(subject: Subject, surroundings: Surroundings) -> Finding:
-            return await self._find(argv, subject, surroundings.directory)
-
-        return Check(find, repeatable=False, keeps_time=True, reads=FOR_GRADERS)
+        return argv
 
     async def _find(self, argv: list[str], subject: Subject, directory: Path) -> Finding:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -32,6 +33,10 @@ class Python(Grader):
         # Imported with the first run, and not here: validating a suite runs no code of its author.
         return Check(self._find, repeatable=False, keeps_time=True, reads=FOR_GRADERS)
 
+    def check_presence(self, directory: Path) -> None:
+        """Raise `SeatrialError` when there is no such function. Runs its module."""
+        self._function(directory)
+
     async def _find(self, subject: Subject, surroundings: Surroundings) -> Finding:
         call = partial(self._call, subject, surroundings.directory)
         return await found_by(call, f"`{self.target}`", self.limit_s)
@@ -39,9 +44,13 @@ class Python(Grader):
     def _call(self, subject: Subject, directory: Path) -> Any:
         """Called in a thread, the import too: both run code of the suite's author, which may never end."""
         try:
-            function = load_target(self.target, directory)
+            function = self._function(directory)
         except SeatrialError as error:
             raise UnusableTargetError(str(error)) from error
-        if not callable(function):
-            raise UnusableTargetError(f"`{self.target}` is not a function")
         return function(subject, **self.arguments)
+
+    def _function(self, directory: Path) -> Callable[..., Any]:
+        function: Callable[..., Any] = load_target(self.target, directory)
+        if not callable(function):
+            raise SeatrialError("invalid_config", f"`{self.target}` is not a function")
+        return function

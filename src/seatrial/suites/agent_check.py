@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from seatrial.agents import AGENTS, AgentCheck, AgentConfig
+from seatrial.agents import AGENTS, AgentCheck, AgentConfig, AgentStart, build_agent
 from seatrial.agents.checks import check_secret, check_url
 from seatrial.agents.registry import KIND, NamedAgent, agent_class, kind_of, named_agent
 from seatrial.environment import references, texts, unset
@@ -16,6 +16,7 @@ from seatrial.errors import SeatrialError
 from seatrial.models.config import ModelConfig
 from seatrial.problems import KeyPath, Problems, meant, quoted
 from seatrial.runs import FAULT_CLASSES, MOVABLE
+from seatrial.suites.secrets import secrets_of
 from seatrial.suites.shape import choose, fit
 from seatrial.target import is_target
 
@@ -59,9 +60,14 @@ def check_agent(
     *,
     run_python: bool = False,
     import_errors: bool = False,
+    needed: bool = True,
+    startable: bool = False,
 ) -> None:
     """Tell everything that is wrong with one agent; with `run_python`, also whether its target can be imported, and
-    with it or `import_errors` whether the exceptions can that it names."""
+    with it or `import_errors` whether the exceptions can that it names. An agent that is not `needed` this time may
+    lack what it needs of this machine; of one that is, `startable` tells whether it could be started."""
+    before = problems.count
+    startable = startable and needed
     if not _NAME.fullmatch(name):
         problems.add((), f"{quoted(name)} cannot be an agent's name", "use letters, digits, `.`, `_` and `-`")
     check_faults(config.faults, {name: config}, problems.within(("faults",)))
@@ -71,7 +77,27 @@ def check_agent(
             f"`tool_access: world` is not supported for {kind}: it is not told where the tool proxy is",
             "leave it out, or write `none` if the agent has no tools",
         )
-    config.check(AgentCheck(directory, variables, problems, run_python, import_errors))
+    config.check(AgentCheck(directory, variables, problems, run_python, import_errors or startable, needed))
+    if startable and problems.count == before:
+        _check_start(name, config, directory, variables, problems)
+
+
+def _check_start(
+    name: str, config: AgentConfig, directory: Path, variables: Mapping[str, str], problems: Problems
+) -> None:
+    """Tell when an agent cannot be started, as far as that is known without running it."""
+    try:
+        filled = config.resolved(variables)
+    except SeatrialError:
+        return  # a variable is missing, which `check_variables` has told
+    key = config.started_by
+    path: KeyPath = () if key is None or getattr(config, key, None) is None else (key,)
+    start = AgentStart(name=name, directory=directory, stored_runs=lambda *_: None)
+    try:
+        filled.check_presence(build_agent(filled, start))
+    except SeatrialError as error:
+        # Names of programs and files may be made of variables.
+        problems.add(path, secrets_of(config, variables).redact(error.message), error.hint)
 
 
 def check_faults(faults: Mapping[str, str], agents: Mapping[str, AgentConfig], problems: Problems) -> None:
@@ -112,8 +138,9 @@ def check_judge(config: ModelConfig, variables: Mapping[str, str], problems: Pro
     check_secret(config.api_key, ("api_key",), problems)
 
 
-def check_variables(config: object, variables: Mapping[str, str], problems: Problems) -> None:
-    """Tell every `${` that names no variable, or one that is not set. The configuration may be wrong otherwise."""
+def check_variables(config: object, variables: Mapping[str, str], problems: Problems, *, needed: bool = True) -> None:
+    """Tell every `${` that names no variable, or, where it is `needed`, one that is not set. The configuration may be
+    wrong otherwise."""
     for path, text in texts(config):
         try:
             named = references(text)
@@ -121,6 +148,6 @@ def check_variables(config: object, variables: Mapping[str, str], problems: Prob
             problems.add(path, error.message, error.hint)
             continue
         for reference in dict.fromkeys(named):
-            if reference.default is None and not variables.get(reference.name):
+            if needed and reference.default is None and not variables.get(reference.name):
                 missing = unset(reference.name)
                 problems.add(path, missing.message, missing.hint)

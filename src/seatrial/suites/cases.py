@@ -59,10 +59,12 @@ def checked_cases(
     *,
     variables: Mapping[str, str] | None = None,
     run_python: bool = True,
+    import_functions: bool = False,
 ) -> Iterator[Case]:
     """The cases that can be used, and a problem for everything that cannot. Entries come with their place in the list.
 
-    Without `run_python`, functions that make cases are passed over.
+    Without `run_python`, functions that make cases are not called; with `import_functions`, one that does not exist is
+    a problem all the same.
     """
     variables = os.environ if variables is None else variables
     places: dict[str, Place] = {}
@@ -75,6 +77,11 @@ def checked_cases(
         else:
             if not is_target(entry.source):
                 here.add(("from",), f"{quoted(entry.source)} is not `package.module:function`")
+            elif import_functions:
+                try:
+                    load_target(entry.source, directory)
+                except SeatrialError as error:
+                    here.add(("from",), error.message, error.hint)
             continue
         for case, place in cases:
             if "\0" in case.id:

@@ -9,13 +9,14 @@ from typing import Any
 import msgspec
 
 from seatrial.errors import SeatrialError
+from seatrial.graders.code import Code
 from seatrial.graders.grader import FOR_GRADERS, Check, Grader, errored
 from seatrial.graders.prepared import prepare
 from seatrial.graders.python import Python
 from seatrial.graders.registry import GRADERS, KIND, grader_class, grader_config
 from seatrial.problems import KeyPath, Problems, path_of
 from seatrial.suites.shape import choose, fit
-from seatrial.target import is_target, load_target
+from seatrial.target import is_target
 
 
 class Imports(msgspec.Struct, frozen=True):
@@ -26,7 +27,7 @@ class Imports(msgspec.Struct, frozen=True):
     classes: bool = False
     """Classes that a `kind` names."""
     functions: bool = False
-    """Functions that graders of the kind `python` call."""
+    """Functions that graders of the kind `python` call; then programs of the kind `code` must exist, too."""
 
 
 class _NotImported(Grader, forbid_unknown_fields=False):
@@ -88,8 +89,8 @@ def _check_grader(
         grader = _fitted({key: value for key, value in config.items() if key != KIND}, kind, path, problems)
         if grader is None or problems.count > before:
             return None
-        if imports.functions and isinstance(grader, Python):
-            load_target(grader.target, imports.directory)
+        if imports.functions and isinstance(grader, Python | Code):
+            grader.check_presence(imports.directory)
         return SoundGrader(index, grader, prepare(grader))
     except SeatrialError as error:
         problems.add((*path, *path_of(error.pointer)), error.message, error.hint)

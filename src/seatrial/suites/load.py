@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,8 @@ def load_suite(
     grading: Grading | None = None,
     import_agents: bool = False,
     import_graders: bool = False,
+    agents_used: Collection[str] | None = None,
+    startable: bool = False,
 ) -> Suite:
     """Read a suite file and check all of it, to the last case of every file it names.
 
@@ -45,6 +47,10 @@ def load_suite(
     (`cases_needed`). With `grading`, a case that would get no verdict is a problem too; with `import_agents`, agents
     that are functions are imported where it matters what they take; with `import_graders`, grader classes are, and
     their keys checked.
+
+    With `agents_used`, what the other agents need of this machine (variables, files) need not be there. With
+    `startable`, it is also a problem when one of these agents could not be started, or a grader not be called, because
+    a module, function, program or record does not exist: what the suite names in Python is imported for that.
     """
     file = Path(path)
     variables = os.environ if variables is None else variables
@@ -68,6 +74,8 @@ def load_suite(
         grading=grading,
         import_agents=import_agents,
         import_graders=import_graders,
+        agents_used=agents_used,
+        startable=startable,
     )
     if suite is None or problems.count:
         raise problems.error()

@@ -1,13 +1,13 @@
 """Everything that is wrong with a suite, before anything runs. `run` and `doctor` use the same checks.
 
 No code of the suite's author runs here, unless `run_python` asks for it: then targets are imported, and functions that
-make cases are called.
+make cases are called. `startable` imports them, too, and calls none.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +90,8 @@ def build_suite(
     grading: Grading | None = None,
     import_agents: bool = False,
     import_graders: bool = False,
+    agents_used: Collection[str] | None = None,
+    startable: bool = False,
 ) -> Suite | None:
     """A suite of plain values, checked to the last case; None, with problems told, when it cannot be run.
 
@@ -97,6 +99,7 @@ def build_suite(
     need not be plain there.
     """
     before = problems.count
+    import_graders = import_graders or (startable and grading != "none")
     if "world" in plain:
         unsupported_world(problems)
         plain = {key: value for key, value in plain.items() if key != "world"}
@@ -111,17 +114,34 @@ def build_suite(
         problems.add(("agents",), "a suite needs at least one agent", "name one under `agents`")
     known_agents: dict[str, AgentConfig] = {}
     importing = run_python or import_agents
+
+    def is_used(name: str) -> bool:
+        return agents_used is None or name in agents_used
+
     for name, config in agents.items() if isinstance(agents, dict) else ():
         agent = None if made is None else made[name]
         if agent is None or AGENTS.is_built_in(agent.kind):
-            agent = read_agent(config, ("agents", name), problems, directory, imports=importing)
+            agent = read_agent(
+                config, ("agents", name), problems, directory, imports=importing or (startable and is_used(name))
+            )
         if agent is not None:
             known_agents[name] = agent
-    check_variables(agents, variables, problems.within(("agents",)))
-    check_variables(other_judge or plain.get("judge"), variables, problems.within(("judge",)))
+    for name, config in agents.items() if isinstance(agents, dict) else ():
+        check_variables(config, variables, problems.within(("agents", name)), needed=is_used(name))
+    asks_judge = grading in (None, "all")
+    check_variables(other_judge or plain.get("judge"), variables, problems.within(("judge",)), needed=asks_judge)
     for name, agent in known_agents.items():
-        here = problems.within(("agents", name))
-        check_agent(name, agent, directory, variables, here, run_python=run_python, import_errors=import_agents)
+        check_agent(
+            name,
+            agent,
+            directory,
+            variables,
+            problems.within(("agents", name)),
+            run_python=run_python,
+            import_errors=import_agents,
+            needed=is_used(name),
+            startable=startable,
+        )
     # Where one agent is wrong, what it would take is not known.
     sound_agents = known_agents if isinstance(agents, dict) and len(known_agents) == len(agents) else {}
     if isinstance(plain.get("faults"), dict):
@@ -135,7 +155,9 @@ def build_suite(
         import_from = directory if run_python or import_graders else None
         check_other_model(other_judge, problems.within(("judge",)), import_from)
     sound: list[SoundGrader] | None = []
-    imports = Imports(directory, classes=run_python or import_graders, functions=run_python)
+    imports = Imports(
+        directory, classes=run_python or import_graders, functions=run_python or (startable and grading != "none")
+    )
     if isinstance(configs := plain.get("graders"), list):
         sound = check_graders(configs if graders is None else graders, ("graders",), problems, imports)
     if grading == "all" and judge is None and sound is not None:
@@ -154,9 +176,17 @@ def build_suite(
         threshold=None if keys is None else keys.threshold,
         has_model=plain.get("judge") is not None or other_judge is not None,
         grading=grading,
-        import_agents=import_agents or run_python,
+        import_agents=import_agents or run_python or startable,
     )
-    for _ in checked_cases(entries.items(), directory, problems, check, variables=variables, run_python=run_python):
+    for _ in checked_cases(
+        entries.items(),
+        directory,
+        problems,
+        check,
+        variables=variables,
+        run_python=run_python,
+        import_functions=startable,
+    ):
         pass
     if judge is not None and sound is not None and problems.count == before:
         asked = check.asks_model or any(each.check.asks_model for each in sound)

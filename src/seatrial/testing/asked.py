@@ -88,7 +88,8 @@ def asked(
 
 def asked_of_suite(test: str, path: Path, agent: Given, case: str | Case) -> Asked:
     """An agent and a case that a suite file has, both by name."""
-    suite = load_suite(path, import_agents=True, import_graders=True)
+    used = [agent] if isinstance(agent, str) else None
+    suite = load_suite(path, import_agents=True, import_graders=True, agents_used=used)
     suite.name = test
     if not isinstance(agent, str) or agent not in suite.agents:
         raise SeatrialError(

@@ -30,6 +30,7 @@ class CliConfig(AgentConfig):
     """A program that is started for each case, or once for all."""
 
     kind: ClassVar[str] = "cli"
+    started_by: ClassVar[str | None] = "command"
     own_faults: ClassVar[frozenset[str]] = frozenset(
         {"agent_exit", "agent_signal", "agent_output_missing", "agent_not_started"}
     )
@@ -97,7 +98,7 @@ class CliConfig(AgentConfig):
                 problems.add(("env", name), f"`{name}` has a character that no variable can have")
             elif names_secret(name):
                 check_secret(text, ("env", name), problems)
-        if self.cwd is not None:
+        if self.cwd is not None and check.needed:
             cwd = filled(self.cwd, check.variables)
             if cwd is not None and not os.path.isdir(check.directory / cwd):
                 problems.add(("cwd",), f"there is no directory {quoted(self.cwd)}")
@@ -119,8 +120,11 @@ class CliConfig(AgentConfig):
             told = f"`{{{name}}}` is about one case, and a batch has all of them"
             problems.add(("command",), told, "`{PROMPT_FILE}` has a JSON line for each case")
 
-    async def probe(self, agent: CliAgent | CliBatchAgent, proxy_url: str) -> Probe:
+    def check_presence(self, agent: CliAgent | CliBatchAgent) -> None:
         agent.program.check_presence()
+
+    async def probe(self, agent: CliAgent | CliBatchAgent, proxy_url: str) -> Probe:
+        self.check_presence(agent)
         return Probe(True, "can be started")
 
 

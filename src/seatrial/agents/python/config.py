@@ -23,6 +23,7 @@ class PythonConfig(AgentConfig):
     """A function in Python, sync or async."""
 
     kind: ClassVar[str] = "python"
+    started_by: ClassVar[str | None] = "target"
     own_faults: ClassVar[frozenset[str]] = frozenset({"agent_exception", "infrastructure_error"})
 
     target: Target
@@ -47,6 +48,8 @@ class PythonConfig(AgentConfig):
             return frozenset(CASE_KEYS)  # told where it is started
 
     def check(self, check: AgentCheck) -> None:
+        if not check.needed:
+            return
         if check.run_python:
             try:
                 load_target(self.target, check.directory)

@@ -73,6 +73,18 @@ class ReplayAgent:
     async def __aexit__(self, *exc_info: object) -> None:
         pass
 
+    def check_presence(self) -> None:
+        """Raise `SeatrialError` when there are no files to replay. A file of lines may be large, and is only opened."""
+        if self._path is None:
+            return
+        if self._path.is_dir() or self._path.suffix == ".json":
+            find_records(self._path)
+        else:
+            try:
+                self._path.open("rb").close()
+            except OSError as error:
+                raise _unreadable(self._path, error) from None
+
     async def run(self, request: RunRequest, emit: Emit) -> Reply:
         reply = await asyncio.to_thread(self._reply, request)
         reply.replayed = True
@@ -139,7 +151,11 @@ def find_records(path: Path) -> Records:
             return _in_directory(path)
         return _in_mapping(path) if path.suffix == ".json" else _in_lines(path)
     except OSError as error:
-        raise SeatrialError("unreadable_file", f"{path} cannot be read: {error.strerror}") from None
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: OSError) -> SeatrialError:
+    return SeatrialError("unreadable_file", f"{path} cannot be read: {error.strerror}")
 
 
 def _in_directory(path: Path) -> Records:

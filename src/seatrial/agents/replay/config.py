@@ -21,6 +21,7 @@ class ReplayConfig(AgentConfig):
     """Runs that were recorded before, for grading without running."""
 
     kind: ClassVar[str] = "replay"
+    started_by: ClassVar[str | None] = "path"
     is_waited_for: ClassVar[bool] = False
     case_hints: ClassVar[Mapping[str, str]] = {"timeout_s": "in a replay, no agent is waited for"}
 
@@ -46,13 +47,16 @@ class ReplayConfig(AgentConfig):
     def without_proxy(self) -> str | None:
         return "a replay of files" if self.experiment is None else None
 
+    def check_presence(self, agent: ReplayAgent) -> None:
+        agent.check_presence()
+
     def check(self, check: AgentCheck) -> None:
         problems = check.problems
         if (self.path is None) == (self.experiment is None):
             problems.add((), "a replay needs either `path` or `experiment`")
         elif self.path is not None:
             path = filled(self.path, check.variables)
-            if path is not None and not os.path.exists(check.directory / path):
+            if check.needed and path is not None and not os.path.exists(check.directory / path):
                 problems.add(("path",), f"there is no file or directory {quoted(self.path)}")
             if self.agent is not None:
                 problems.add(("agent",), "`agent` chooses among the runs of an `experiment`, and here is a `path`")
