@@ -167,6 +167,34 @@ UNGRADED = {
 CODES = {"unknown": "calls_unknown", "unjudged": "judge_skipped", "broken": "grader_errored"}
 
 
+def test_a_run_that_errored_with_a_failed_grader_is_counted_and_its_total_is_called_errored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "half_crew.py").write_text("def answer(p): return 'ok'\ndef check(subject): raise ValueError\n")
+    broken = {"kind": "python", "target": "half_crew:check"}
+    wrong, right = {"kind": "equals", "value": "no"}, {"kind": "equals", "value": "ok"}
+    suite = {
+        "agents": {"crew": {"kind": "python", "target": "half_crew:answer"}},
+        "cases": [
+            {"id": "both", "instruction": "x", "graders": [wrong, wrong | {"name": "again"}, broken]},
+            {"id": "one", "instruction": "x", "graders": [right, broken]},
+            {"id": "none", "instruction": "x", "graders": [right]},
+            {"id": "failed", "instruction": "x", "graders": [wrong]},
+        ],
+    }
+    (tmp_path / "s.suite.yaml").write_text(json.dumps(suite))  # JSON is YAML, too
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "s.suite.yaml", "--store", "runs.db"]) == 1
+    sentence = (
+        "2 of 4 runs are not counted: errored (2); of all runs, 25% passed. 2 errored, of which 1 has a failed grader."
+    )
+    assert sentence.replace("25%", "25.0%") in capsys.readouterr().out
+    assert main(["report", "--store", "runs.db", "--json"]) == 0
+    (agent,) = json.loads(capsys.readouterr().out)["summary"]["agents"]
+    assert agent["left_out"] == {"errored": 2}
+    assert (agent["errored"], agent["errored_with_failure"]) == (2, 1)
+
+
 def test_every_form_says_why_a_run_could_not_be_graded_and_what_the_budget_could_not_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -455,7 +455,7 @@ def test_a_judge_that_is_not_asked_needs_no_key(harbour: Path) -> None:
 
 
 PYTHON = {"kind": "python", "target": "crew:answer"}
-GONE = {
+GONE: dict[str, tuple[dict[str, Any], str]] = {
     "a module": ({"agents": {"a": PYTHON | {"target": "gone:answer"}}}, "`gone` cannot be imported"),
     "a function": (
         {"agents": {"a": PYTHON | {"target": "crew:anwser"}}},
@@ -598,7 +598,8 @@ def test_a_signal_finishes_what_runs_and_says_how_to_resume(harbour: Path, numbe
     stdout, stderr = process.communicate(timeout=90)
     begun = len(asked())
     assert process.returncode == 128 + number
-    assert f"stopped: {reason}; continue with" in stdout
+    assert f"stopped after {begun} of 200 runs: {reason}; continue with" in stdout
+    assert f", {begun} of 200 runs, stopped" in stdout
     again = {signal.SIGINT: "press Ctrl-C again", signal.SIGTERM: "send SIGTERM again"}[number]
     assert f"waiting up to 60 s for running cases; {again} to stop now" in stderr
     assert outcomes() == {"passed": begun}

@@ -101,9 +101,9 @@ def test_the_cases_that_came_out_so_are_found_for_each_agent(store: Store) -> No
 
 def test_how_many_runs_there_are_to_be_is_known_before_any(store: Store) -> None:
     suite = a_suite(3, agents=["crew", "mate"], trials=2)
-    assert total_runs(store, create_experiment(store, suite, variables={}), suite) == 12
+    assert total_runs(store, create_experiment(store, suite, variables={})) == 12
     chosen = create_experiment(store, suite, selected={"crew": ["case-1"], "mate": []}, variables={})
-    assert total_runs(store, chosen, suite) == 2
+    assert total_runs(store, chosen) == 2
 
 
 def test_cases_are_stored_once_and_the_selection_is_not_a_part_of_the_suite(store: Store) -> None:

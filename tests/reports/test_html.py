@@ -90,6 +90,33 @@ def test_a_cell_that_failed_or_errored_links_to_its_run() -> None:
     assert len(found.ids) == len(set(found.ids))
 
 
+@pytest.mark.parametrize(
+    ("runs", "kind", "label"),
+    [
+        ("p", "passed", "✓ passed"),
+        ("ppp", "passed", "✓ 3/3"),
+        ("f", "failed", "✕ failed"),
+        ("ff", "failed", "✕ 0/2"),
+        ("pf", "flaky", "± 1/2"),
+        ("e", "errored", "! errored"),
+        ("ppe", "errored", "! 2/2 passed · 1 errored"),
+        ("pe", "errored", "! 1/1 passed · 1 errored"),
+        ("fe", "failed", "✕ 0/1 · 1 errored"),
+        ("pfe", "flaky", "± 1/2 · 1 errored"),
+        ("ps", "other", "– 1/1 passed · 1 not graded"),
+        ("pse", "errored", "! 1/1 passed · 1 errored · 1 not graded"),
+        ("s", "other", "not graded"),
+    ],
+)
+def test_a_cell_is_green_only_when_all_its_runs_passed(runs: str, kind: str, label: str) -> None:
+    source = joined(html_page(report(rows_of(crew=runs))))
+    cell = source.split(f'<td class="{kind}-cell">')[1].split("</td>")[0]
+    assert re.sub("<[^>]*>", "", cell).strip() == label
+    assert source.count('-cell">') == 1
+    folded = "was passed by every agent, every time" in source
+    assert folded is (kind == "passed")
+
+
 def test_cases_that_all_passed_are_folded_away() -> None:
     source = joined(html_page(report(rows_of(crew="p p f", shop="p f p"))))
     folded = source.split("1 case was passed by every agent, every time</summary>")[1].split("</details>")[0]

@@ -31,10 +31,8 @@ def unlike() -> Report:
     return report(rows)
 
 
-SENTENCE = (
-    "4 of 7 runs are not counted: agent_unavailable (2), grader_errored (1), skipped (1); of all runs, 42.9% passed."
-)
-LEFT_OUT = {"agent_unavailable": 2, "grader_errored": 1, "skipped": 1}
+SENTENCE = "4 of 7 runs are not counted: agent_unavailable (2), errored (1), skipped (1); of all runs, 42.9% passed."
+LEFT_OUT = {"agent_unavailable": 2, "errored": 1, "skipped": 1}
 
 
 def test_what_is_left_out_is_counted_by_why() -> None:
@@ -53,6 +51,32 @@ def test_every_page_with_a_rate_says_what_it_leaves_out(form: str) -> None:
 
 def test_the_terminal_says_it_under_the_table() -> None:
     assert f"crew: {SENTENCE}\n" in terminal_summary(unlike())
+
+
+@pytest.mark.parametrize(
+    ("failing", "sentence"),
+    [(1, " 3 errored, of which 1 has a failed grader."), (2, " 3 errored, of which 2 have a failed grader.")],
+)
+def test_failed_graders_of_runs_that_errored_are_counted_everywhere(failing: int, sentence: str) -> None:
+    found = report(rows_of(crew="p e e e"), errored_with_failure={"crew": failing})
+    (agent,) = found.summary.agents
+    assert str(left_out_sentence(agent)).endswith(sentence)
+    assert sentence in terminal_summary(found)
+    for form in ("html", "markdown"):
+        assert sentence in joined(FORMS[form](found))  # type: ignore[index]  # a form is a word of these
+    (told,) = json.loads(joined(FORMS["json"](found)))["summary"]["agents"]
+    assert (told["errored"], told["errored_with_failure"]) == (3, failing)
+    assert "failed grader" not in str(left_out_sentence(agent_of("p e e e")))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_experiment_that_was_stopped_says_after_how_many_of_how_many_runs(form: str) -> None:
+    found = report(rows_of(crew="p e u"), status="stopped", stop_reason="interrupted", planned=1040)
+    # A run that began and did not end is none of them.
+    assert "2 of 1,040 runs" in joined(FORMS[form](found)) if form != "json" else found.planned == 1040
+    assert "2 of 1,040 runs, stopped" in terminal_summary(found)
+    assert "stopped after 2 of 1,040 runs: interrupted" in terminal_summary(found)
+    assert " of " not in terminal_summary(report(rows_of(crew="p p"), planned=2)).splitlines()[0]
 
 
 def test_junit_has_it_as_properties() -> None:
@@ -74,7 +98,7 @@ def test_json_and_ctrf_have_it_as_data() -> None:
 def test_csv_says_of_each_run_why_it_is_in_no_rate() -> None:
     lines = csv.DictReader(joined(FORMS["csv"](unlike())).splitlines())
     assert [line["left_out"] for line in lines] == [
-        *["", "", "", "agent_unavailable", "agent_unavailable", "grader_errored", "skipped"],
+        *["", "", "", "agent_unavailable", "agent_unavailable", "errored", "skipped"],
     ]
 
 

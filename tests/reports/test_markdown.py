@@ -51,6 +51,15 @@ def test_agents_are_held_against_each_other_where_they_differ() -> None:
     assert "| <code>case-3</code> | 〰️ 1/2 | ✅ 2/2 |" in text
 
 
+def test_a_case_of_which_a_run_has_no_verdict_has_no_tick() -> None:
+    text = joined(markdown_report(report(rows_of(crew="pe ps fe ppe pfe", shop="p p p p p"))))
+    assert "| <code>case-0</code> | ⚠️ 1/1 1 errored | ✅ |" in text
+    assert "| <code>case-1</code> | – 1/1 1 not graded | ✅ |" in text
+    assert "| <code>case-2</code> | ❌ 0/1 1 errored | ✅ |" in text
+    assert "| <code>case-3</code> | ⚠️ 2/2 1 errored | ✅ |" in text
+    assert "| <code>case-4</code> | 〰️ 1/2 1 errored | ✅ |" in text
+
+
 def test_one_agent_has_no_matrix() -> None:
     assert "Agents by case" not in joined(markdown_report(report(rows_of(crew="p f"))))
 

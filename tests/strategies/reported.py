@@ -135,6 +135,8 @@ def source(
     suite_hash: str = "5u17e",
     graders: list[GraderCounts] | None = None,
     note_totals: NoteTotals | None = None,
+    errored_with_failure: dict[str, int] | None = None,
+    planned: int | None = None,
     **fields: Any,
 ) -> Source:
     """An experiment that has these rows."""
@@ -151,7 +153,15 @@ def source(
     def given(*, agent: str | None = None, detailed: bool = False) -> Iterator[RunRow]:
         return (row for row in rows if agent is None or row.agent == agent)
 
-    return Source(experiment, given, CountedRows(given), graders or [], note_totals or NoteTotals())
+    return Source(
+        experiment,
+        given,
+        CountedRows(given),
+        graders or [],
+        note_totals or NoteTotals(),
+        errored_with_failure or {},
+        planned,
+    )
 
 
 def report(rows: Sequence[RunRow], **fields: Any) -> Report:

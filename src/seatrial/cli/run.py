@@ -124,7 +124,8 @@ def _run(args: argparse.Namespace, suite: Suite, whole: Suite, store: Store) -> 
     show_report(args, report)
     told = sys.stderr if args.json else sys.stdout
     if tally.stop_reason is not None:
-        print(f"stopped: {tally.stop_reason}; continue with\n  {_resume_command(args, experiment)}", file=told)
+        made = "" if report.progress is None else f" after {report.progress}"
+        print(f"stopped{made}: {tally.stop_reason}; continue with\n  {_resume_command(args, experiment)}", file=told)
     # Last, because a file that cannot be written must not hide what came of the runs.
     for form, path in report_targets(args).items():
         write_reports(report, {form: path})
@@ -204,7 +205,7 @@ async def _carried_out(
         print(f"\nwaiting up to {grace} for running cases; {again} to stop now", file=sys.stderr)
 
     signals.attach(asked)
-    with Watcher(experiment, total_runs(store, experiment, suite), quiet=args.quiet) as observer:
+    with Watcher(experiment, total_runs(store, experiment), quiet=args.quiet) as observer:
         showing = asyncio.create_task(observer.keep_showing())
         try:
             return await launch(

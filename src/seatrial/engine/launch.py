@@ -129,11 +129,9 @@ def cases_that(store: Store, experiment_id: str, outcome: Outcome) -> dict[str, 
     return found
 
 
-def total_runs(store: Store, experiment: Experiment, suite: Suite) -> int:
+def total_runs(store: Store, experiment: Experiment) -> int:
     """How many runs an experiment comes to."""
-    if experiment.selected is not None:
-        return suite.trials * sum(len(cases) for cases in experiment.selected.values())
-    return suite.trials * len(suite.agents) * store.case_count(experiment.experiment_id)
+    return experiment.planned_runs(store.case_count(experiment.experiment_id))
 
 
 def _without_cases(suite: Suite) -> Suite:
@@ -164,7 +162,7 @@ async def launch(
     """Carry an experiment out, or what is missing of it; `secrets` are those of the suite unless given."""
     if experiment.status == "finished":
         done = len(store.done_keys(experiment.experiment_id))
-        if done == total_runs(store, experiment, suite):
+        if done == total_runs(store, experiment):
             # Nothing is started for it, and nothing is read but this.
             if observer is not None:
                 observer.resumed(done)

@@ -181,7 +181,8 @@ def agent_pairs(agents_a: Iterable[str], agents_b: Iterable[str]) -> list[tuple[
 
 def _side(source: Source, agent: str) -> tuple[Side, dict[str, Cell]]:
     experiment = source.experiment
-    summary = next((found for found in summary_of(source.counts.totals()).agents if found.agent == agent), None)
+    agents = summary_of(source.counts.totals(), source.errored_with_failure).agents
+    summary = next((found for found in agents if found.agent == agent), None)
     if summary is None:
         raise SeatrialError("not_found", f"the experiment {experiment.name!r} has no runs of an agent {agent!r}")
     side = Side(

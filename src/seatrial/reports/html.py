@@ -109,6 +109,7 @@ def _start(report: Report, page: Any) -> Iterator[str]:
     took = "" if report.duration_ms is None else f" in {figures.duration(report.duration_ms)}"
     yield page.header(
         experiment,
+        report.stopped.capitalize(),
         f"{when} · {experiment.status}{took}",
         # A count of nothing bad needs no alarming colour.
         [(kind if number else "", label, f"{number:,}") for kind, label, number in tiles],
@@ -204,18 +205,23 @@ def _matrix_cell(cell: Cell | None) -> _MatrixCell:
     if cell is None:
         return _MatrixCell("other", "–")
     run, mark = cell.failed_run, ""
+    # Passed is only what passed every time: a run without a verdict did not.
     if cell.flaky:
-        kind, label = "flaky", f"± {cell.passed}/{cell.graded}"
-    elif cell.graded:
-        kind, label = ("passed", "✓ passed") if cell.passed else ("failed", "✕ failed")
-        if cell.graded > 1:
-            label = f"{label[0]} {cell.passed}/{cell.graded}"
+        kind, sign = "flaky", "±"
+    elif cell.failed:
+        kind, sign = "failed", "✕"
     elif cell.errored:
-        kind, label, run = "errored", "! errored", cell.errored_run
+        kind, sign = "errored", "!"
     else:
-        kind, label = "other", "not graded"
-    if cell.graded and cell.errored:
-        label += f" · {cell.errored} errored"
+        kind, sign = ("other", "–") if cell.other else ("passed", "✓")
+    if cell.graded:
+        label = f"{sign} {kind}" if cell.runs == 1 else f"{sign} {cell.passed}/{cell.graded}"
+        label += " passed" if kind in ("errored", "other") else ""
+        label += f" · {cell.errored} errored" if cell.errored else ""
+        label += f" · {cell.other} not graded" if cell.other else ""
+    else:
+        label = "! errored" if cell.errored else "not graded"
+    if cell.errored:
         run = run or cell.errored_run
     if cell.incomplete:
         which = "calls" if cell.runs == 1 else f"calls of {cell.incomplete}"

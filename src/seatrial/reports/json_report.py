@@ -40,6 +40,7 @@ def _experiment(report: Report) -> dict[str, Any]:
         "suite_hash": experiment.suite_hash,
         "status": experiment.status,
         "stop_reason": experiment.stop_reason,
+        "planned_runs": report.planned,
         "created_at": experiment.created_at,
         "finished_at": experiment.finished_at,
         "version": experiment.version,

@@ -24,14 +24,23 @@ def differs(agent: AgentSummary) -> bool:
 
 
 def left_out_sentence(agent: AgentSummary) -> str | None:
-    """`4 of 7 runs are not counted: agent_unavailable (3), skipped (1); of all runs, 28.6% passed.`; None for none."""
+    """`4 of 7 runs are not counted: agent_unavailable (3), skipped (1); of all runs, 28.6% passed.`; None for none.
+
+    Whoever only counts failures would miss those among the runs that errored, so they are named too.
+    """
     count = left_out_count(agent)
     if not count:
         return None
     why = ", ".join(f"{reason} ({number:,})" for reason, number in agent.left_out.items())
     of_all = f"; of all runs, {figures.percent(agent.rate_of_all)} passed" if differs(agent) else ""
     verb = "is" if count == 1 else "are"
-    return f"{count:,} of {figures.plural(agent.runs, 'run')} {verb} not counted: {why}{of_all}."
+    failing = agent.errored_with_failure
+    also = f" {agent.errored:,} errored, of which {failing:,} {_have(failing)} a failed grader." if failing else ""
+    return f"{count:,} of {figures.plural(agent.runs, 'run')} {verb} not counted: {why}{of_all}.{also}"
+
+
+def _have(count: int) -> str:
+    return "has" if count == 1 else "have"
 
 
 def left_out_sentences(agents: list[AgentSummary]) -> Iterator[tuple[str, str]]:

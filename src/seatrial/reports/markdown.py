@@ -29,11 +29,11 @@ def markdown_report(report: Report) -> Iterator[str]:
     yield f"## {code(report.experiment.name)}\n\n"
     took = "" if report.duration_ms is None else f" in {figures.duration(report.duration_ms)}"
     yield (
-        f"{figures.plural(summary.cases, 'case')}, {figures.plural(summary.runs, 'run')}, "
+        f"{figures.plural(summary.cases, 'case')}, {report.counted_runs}, "
         f"{report.experiment.status}{took}. Experiment {code(report.experiment.experiment_id)}.\n\n"
     )
     if report.experiment.stop_reason:
-        yield f"**Stopped before all was run:** {code(one_line(report.experiment.stop_reason, MAX_REASON))}\n\n"
+        yield f"**{report.stopped.capitalize()}:** {code(one_line(report.experiment.stop_reason, MAX_REASON))}\n\n"
     if not summary.agents:
         yield "There are no runs.\n"
         return
@@ -155,10 +155,16 @@ def _matrix(report: Report) -> Iterator[str]:
 def _cell(cell: Cell | None) -> str:
     if cell is None:
         return ""
-    graded = cell.graded
     unknown = f"calls of {cell.incomplete} not all known" if cell.incomplete else ""
-    if graded == 1 and not cell.errored:
+    if cell.runs == 1 and cell.graded:
         return f"{'✅' if cell.passed else '❌'}{' calls not all known' if unknown else ''}"
-    mark = "⚠️" if not graded and cell.errored else "✅" if not cell.failed else "❌" if not cell.passed else "〰️"
-    parts = [f"{cell.passed}/{graded}" if graded else "", f"{cell.errored} errored" if cell.errored else "", unknown]
-    return " ".join(filter(None, [mark if graded or cell.errored else "–", *parts]))
+    # Passed is only what passed every time: a run without a verdict did not.
+    failed = "〰️" if cell.passed else "❌"
+    mark = failed if cell.failed else "⚠️" if cell.errored else "–" if cell.other else "✅"
+    parts = [
+        f"{cell.passed}/{cell.graded}" if cell.graded else "",
+        f"{cell.errored} errored" if cell.errored else "",
+        f"{cell.other} not graded" if cell.other else "",
+        unknown,
+    ]
+    return " ".join(filter(None, [mark, *parts]))

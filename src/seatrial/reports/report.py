@@ -26,13 +26,33 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     graders: list[GraderCounts]
     notes: NoteTotals
     rows: Rows
+    planned: int | None = None
+    """How many runs the experiment comes to, where that is known."""
 
     @property
     def unfinished(self) -> str | None:
         """Why runs of the experiment are missing, in a sentence; None when all were run."""
         if self.experiment.status == "finished":
             return None
-        return f"stopped before all was run: {self.experiment.stop_reason or 'the process ended'}"
+        return f"{self.stopped}: {self.experiment.stop_reason or 'the process ended'}"
+
+    @property
+    def stopped(self) -> str:
+        """`stopped after 16 of 40 runs`; for an experiment of which runs are missing."""
+        return "stopped before all was run" if self.progress is None else f"stopped after {self.progress}"
+
+    @property
+    def counted_runs(self) -> str:
+        """`40 runs`, or `16 of 40 runs`."""
+        return self.progress or figures.plural(self.summary.runs, "run")
+
+    @property
+    def progress(self) -> str | None:
+        """`16 of 40 runs`, those that have ended; None when none is missing, or nobody knows how many there are."""
+        ended = self.summary.runs - sum(agent.left_out.get("unfinished", 0) for agent in self.summary.agents)
+        if self.planned is None or ended >= self.planned:
+            return None
+        return f"{ended:,} of {figures.plural(self.planned, 'run')}"
 
     @property
     def duration_ms(self) -> float | None:
@@ -45,10 +65,11 @@ def report_on(source: Source) -> Report:
     """Sum up what the runs of an experiment add up to."""
     return Report(
         experiment=source.experiment,
-        summary=summary_of(source.counts.totals()),
+        summary=summary_of(source.counts.totals(), source.errored_with_failure),
         graders=source.graders,
         notes=source.notes,
         rows=source.rows,
+        planned=source.planned,
     )
 
 

@@ -24,7 +24,6 @@ from seatrial.store import (
     agent_totals,
     cell_of,
     is_timed,
-    left_out,
 )
 from seatrial.trajectory.completeness import Basis, Level
 from seatrial.trajectory.step import Source as StepSource
@@ -167,10 +166,12 @@ class RunRow(RunSummary, kw_only=True, gc=False):
 
     @property
     def left_out(self) -> str | None:
-        """Why a run is in no rate: the class of its fault, `grader_errored`, or its outcome; None when it counts.
-        Where there are details, why it could not be graded (`calls_unknown`, `judge_skipped`, ...) says more."""
+        """Why a run is in no rate: the class of its fault, or else its outcome; None when it counts. Of one that
+        errored without a fault, where there are details, why it could not be graded (`calls_unknown`, ...)."""
+        if self.outcome in ("passed", "failed"):
+            return None
         why = self.error_class or (None if self.detail is None else self.detail.code or None)
-        return None if self.outcome in ("passed", "failed") else left_out(self.outcome, why)
+        return (why if self.outcome == "errored" else None) or self.outcome
 
 
 class Rows(Protocol):
@@ -208,6 +209,10 @@ class Source(msgspec.Struct, frozen=True):
     counts: Counts
     graders: list[GraderCounts] = []
     notes: NoteTotals = NoteTotals()
+    errored_with_failure: dict[str, int] = {}
+    """Of each agent, how many runs errored although a grader failed them."""
+    planned: int | None = None
+    """How many runs it comes to, where that is known."""
 
 
 def matrix(rows: Iterable[RunSummary]) -> Iterator[tuple[str, dict[str, Cell]]]:

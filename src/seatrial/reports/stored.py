@@ -61,7 +61,15 @@ def stored(store: Store, experiment: Experiment, *, just_run: bool = False) -> S
 
     # The store has counted what was written, and cannot know what was damaged later.
     counts = CountedRows(rows) if damaged else _StoredCounts(store, experiment_id)
-    return Source(experiment, rows, counts, store.grader_counts(experiment_id), store.note_totals(experiment_id))
+    return Source(
+        experiment,
+        rows,
+        counts,
+        store.grader_counts(experiment_id),
+        store.note_totals(experiment_id),
+        store.errored_with_failure(experiment_id),
+        experiment.planned_runs(store.case_count(experiment_id)) or None,
+    )
 
 
 class _StoredCounts:

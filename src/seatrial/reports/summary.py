@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import msgspec
@@ -35,7 +35,9 @@ class AgentSummary(msgspec.Struct, frozen=True, kw_only=True):
     passed: int
     failed: int
     errored: int
-    """Not the agent's doing, hence in no rate."""
+    """Not the agent's doing, or without a verdict, hence in no rate."""
+    errored_with_failure: int
+    """Those of them that a grader failed, while another one could not decide."""
     other: int
     """Skipped, ungraded, cancelled or unfinished."""
     pass_rate: float | None
@@ -43,7 +45,7 @@ class AgentSummary(msgspec.Struct, frozen=True, kw_only=True):
     rate_of_all: float | None
     """Share of all runs that passed, those that the pass rate leaves out included."""
     left_out: dict[str, int]
-    """Runs that are in no rate, by why: a class of fault, why they could not be graded, or an outcome."""
+    """Runs that are in no rate, by why: a class of fault, or else their outcome."""
     interval: Interval | None
     """95% of the pass rate; Wilson, by cases where there are several trials."""
     score: float | None
@@ -101,9 +103,10 @@ def summarise(rows: Iterable[RunSummary]) -> Summary:
     return summary_of(totals_of(rows))
 
 
-def summary_of(totals: Totals) -> Summary:
-    """The summary of what the runs add up to."""
-    agents = [_agent(found) for found in totals.agents]
+def summary_of(totals: Totals, errored_with_failure: Mapping[str, int] | None = None) -> Summary:
+    """The summary of what the runs add up to; the second says of agents how many runs errored that a grader failed."""
+    failing = errored_with_failure or {}
+    agents = [_agent(found, failing.get(found.agent, 0)) for found in totals.agents]
     return Summary(
         runs=sum(agent.runs for agent in agents),
         cases=totals.cases,
@@ -118,7 +121,7 @@ def summary_of(totals: Totals) -> Summary:
     )
 
 
-def _agent(found: AgentTotals) -> AgentSummary:
+def _agent(found: AgentTotals, errored_with_failure: int) -> AgentSummary:
     passed, failed, errored = [found.outcomes.get(word, 0) for word in _JUDGED]
     graded = passed + failed
     score = found.sums.get("score", _NOTHING)
@@ -132,6 +135,7 @@ def _agent(found: AgentTotals) -> AgentSummary:
         passed=passed,
         failed=failed,
         errored=errored,
+        errored_with_failure=errored_with_failure,
         other=found.runs - graded - errored,
         pass_rate=passed / graded if graded else None,
         rate_of_all=passed / found.runs if found.runs else None,

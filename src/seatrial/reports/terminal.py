@@ -40,10 +40,10 @@ def _lines(report: Report, colour: bool, listed: int, harmless: bool) -> Iterato
     name = one_line(experiment.name, 60)
     yield (
         f"{_paint(name, 'bold', colour)}  {one_line(experiment.experiment_id, 60)}  "
-        f"{figures.plural(summary.cases, 'case')}, {figures.plural(summary.runs, 'run')}, {experiment.status}{took}"
+        f"{figures.plural(summary.cases, 'case')}, {report.counted_runs}, {experiment.status}{took}"
     )
     if experiment.stop_reason:
-        yield _paint(f"stopped before all was run: {one_line(experiment.stop_reason, MAX_REASON)}", "yellow", colour)
+        yield _paint(f"{report.stopped}: {one_line(experiment.stop_reason, MAX_REASON)}", "yellow", colour)
     yield ""
     if not summary.agents:
         yield "There are no runs."

@@ -100,3 +100,10 @@ class Experiment(msgspec.Struct, omit_defaults=True, kw_only=True):
     """What an agent said that belongs to no run, by the agent's name."""
     selected: dict[str, list[str]] | None = None
     """Ids of the cases that each agent runs, where these are not all: an agent that is not named runs none."""
+
+    def planned_runs(self, cases: int) -> int:
+        """How many runs it comes to, having so many cases."""
+        trials: int = self.suite.get("trials", 1)
+        if self.selected is not None:
+            return trials * sum(len(chosen) for chosen in self.selected.values())
+        return trials * len(self.suite.get("agents", ())) * cases

@@ -10,7 +10,6 @@ from seatrial.store.presence import Presence
 from seatrial.store.queries import RunFilter, RunNotes, RunRecord
 from seatrial.store.rollups import (
     EDGES,
-    GRADER_ERRORED,
     AgentTotals,
     Changes,
     Counted,
@@ -23,7 +22,6 @@ from seatrial.store.rollups import (
     agent_totals,
     cell_of,
     is_timed,
-    left_out,
 )
 from seatrial.store.rows import CallsKnown, Cell, Outcome, RunSummary
 from seatrial.store.search import Hit
@@ -33,7 +31,6 @@ from seatrial.store.writer import Receipt
 
 __all__ = [
     "EDGES",
-    "GRADER_ERRORED",
     "Admission",
     "Admitted",
     "AgentTotals",
@@ -67,7 +64,6 @@ __all__ = [
     "cell_of",
     "identifier",
     "is_timed",
-    "left_out",
     "open_store",
     "shown",
 ]

@@ -127,6 +127,17 @@ def graders(connection: sa.Connection, experiment: int) -> list[GraderCounts]:
     ]
 
 
+def errored_with_failure(connection: sa.Connection, experiment: int) -> dict[str, int]:
+    """Of each agent, how many runs errored although a grader failed them; agents without any are left out."""
+    query = (
+        sa.select(runs.c.agent, sa.func.count(sa.distinct(runs.c.id)).label("runs"))
+        .join(verdicts, (verdicts.c.run == runs.c.id) & (verdicts.c.grading == runs.c.grading))
+        .where(runs.c.experiment == experiment, runs.c.outcome == "errored", verdicts.c.judgement == "failed")
+        .group_by(runs.c.agent)
+    )
+    return {row.agent: row.runs for row in connection.execute(query)}
+
+
 def note_totals(connection: sa.Connection, experiment: int) -> NoteTotals:
     """What was noted on the runs of each agent, by code."""
     found: list[NoteCounts] = []

@@ -35,8 +35,8 @@ from seatrial.store.rows import (
 from seatrial.transcript import NoteCode, Weight
 from seatrial.transcript.note import NOTE_CODES
 
-GRADER_ERRORED = "grader_errored"
-"""Why a run errored that has an answer: a grader could not judge it."""
+_WITHOUT_FAULT = "grader_errored"
+"""What the table `tallies` calls runs that errored without a fault; everywhere else they are `errored`."""
 
 LIMIT = 2**53
 """What one run adds to a sum at most, in units: more is absurd, and would spoil the sum."""
@@ -120,7 +120,7 @@ class Changes:
         self._words("outcome", agent, [run.outcome for run in runs], sign)
         self._words("calls", agent, [run.calls or run.calls_known for run in runs], sign)
         if len(graded) < len(runs):
-            others = [left_out(run.outcome, run.error_class) for run in runs if run.outcome not in _GRADED]
+            others = [_left_out(run.outcome, run.error_class) for run in runs if run.outcome not in _GRADED]
             self._words("left_out", agent, others, sign)
         self._words("error_class", agent, [run.error_class for run in runs if run.error_class is not None], sign)
         self._words("signature", agent, [run.signature for run in runs if run.signature is not None], sign)
@@ -246,9 +246,9 @@ def is_timed(run: RunSummary) -> bool:
     return run.duration_ms is not None and run.error_class is None and run.outcome in ("passed", "failed")
 
 
-def left_out(outcome: Outcome, error_class: str | None) -> str:
-    """Why a run is in no rate: the class of its fault, `grader_errored`, or its outcome."""
-    return (error_class or GRADER_ERRORED) if outcome == "errored" else outcome
+def _left_out(outcome: Outcome, error_class: str | None) -> str:
+    """Why a run is in no rate, as it is stored: the class of its fault, or its outcome."""
+    return (error_class or _WITHOUT_FAULT) if outcome == "errored" else outcome
 
 
 def weight_of(code: str, weight: Weight | None) -> Weight:
@@ -284,7 +284,7 @@ class AgentTotals(msgspec.Struct, frozen=True, kw_only=True):
     runs: int
     outcomes: dict[Outcome, int]
     left_out: dict[str, int]
-    """Runs that are in no rate, by why: a class of fault, `grader_errored`, or an outcome; the most frequent first."""
+    """Runs that are in no rate, by why: a class of fault, or else their outcome; the most frequent first."""
     error_classes: dict[str, int]
     calls: dict[CallsKnown, int]
     """How much is known of the calls, with the number of runs."""
@@ -386,6 +386,7 @@ def _agent_totals(agent: str, found: Mapping[Kind, Mapping[str, TallyRow]], dura
     for name, count in counts.get("bin", {}).items():
         figure, _, index = name.partition("/")
         histograms[figure][int(index)] = count
+    left_out = {"errored" if name == _WITHOUT_FAULT else name: n for name, n in counts.get("left_out", {}).items()}
     timed = sum(histograms["duration_ms"].values())
     bins = histograms["duration_ms"]
     p50, p95 = [quantile(durations, share) if durations else _quantile_of_bins(bins, share) for share in (0.5, 0.95)]
@@ -393,7 +394,7 @@ def _agent_totals(agent: str, found: Mapping[Kind, Mapping[str, TallyRow]], dura
         agent=agent,
         runs=sum(counts["outcome"].values()),
         outcomes=counts["outcome"],
-        left_out=dict(sorted(counts.get("left_out", {}).items(), key=lambda item: (-item[1], item[0]))),
+        left_out=dict(sorted(left_out.items(), key=lambda item: (-item[1], item[0]))),
         error_classes=counts.get("error_class", {}),
         calls=counts.get("calls", {}),
         cases=cases,

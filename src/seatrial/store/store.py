@@ -477,6 +477,12 @@ class Store:
         with self._reading() as connection:
             return counts.graders(connection, number)
 
+    def errored_with_failure(self, experiment_id: str) -> dict[str, int]:
+        """Of each agent, how many runs errored although a grader failed them; agents without any are left out."""
+        number = self._number(experiment_id)
+        with self._reading() as connection:
+            return counts.errored_with_failure(connection, number)
+
     def note_totals(self, experiment_id: str) -> NoteTotals:
         """What was noted on the runs of each agent, by code and weight."""
         number = self._number(experiment_id)
