@@ -36,6 +36,38 @@ def test_what_is_not_json_is_one_clear_error(data: bytes) -> None:
         assert caught.value.code == "not_json"
 
 
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(JSON, st.data())
+def test_json_that_ends_too_early_is_said_to_be_cut_off_wherever_that_is(value: object, draw: st.DataObject) -> None:
+    whole = wire.encode([value])
+    cut = whole[: draw.draw(st.integers(1, len(whole) - 1))]
+    for repairs in (None, list[Repair]()):
+        with pytest.raises(SeatrialError) as caught:
+            wire.decode(cut, repairs=repairs)
+        assert caught.value.code == "not_json"
+        assert caught.value.message.startswith("the JSON is cut off at byte ")
+
+
+@pytest.mark.parametrize("data", [b'{"a" 1}', b'{"a": 1}}', b'{"a": 1.}', b"nope", b"{'a': 1}", b'{"a": 1,}'])
+def test_json_that_is_wrong_is_not_said_to_be_cut_off(data: bytes) -> None:
+    with pytest.raises(SeatrialError, match="the input is not valid JSON: "):
+        wire.decode(data)
+
+
+def test_nothing_is_said_to_be_nothing() -> None:
+    with pytest.raises(SeatrialError, match="the input is empty"):
+        wire.decode(b" \n")
+
+
 def test_deep_nesting_is_an_error_and_not_a_crash() -> None:
     for data in (b"[" * 100_000, b"[" * 100_000 + b"]" * 100_000, b'{"a":' * 100_000 + b"1" + b"}" * 100_000):
         with pytest.raises(SeatrialError) as caught:

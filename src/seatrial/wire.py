@@ -19,6 +19,11 @@ T = TypeVar("T")
 
 _DEPTH_HINT = "no real transcript is nested hundreds of levels deep; look at how the input was made"
 
+_TRUNCATED = "Input data was truncated"
+"""What the decoder says of input that ends too early."""
+_ENDS_EARLY = "it ends before it is complete"
+_IN_NUMBER = re.compile(r"invalid number \(byte (\d+)\)$")
+
 _BOM = b"\xef\xbb\xbf"
 # An escaped surrogate that has no partner. An even number of backslashes before it would make it plain text,
 # so the alternatives consume escaped backslashes and proper pairs first.
@@ -50,11 +55,11 @@ def decode(data: bytes, decoder: msgspec.json.Decoder[Any] | None = None, repair
         return _decoded(data, decoder, limit)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         if repairs is None:
-            raise not_json(error) from None
+            raise not_json(error, data) from None
     try:
         return _decoded(_mend(data, repairs), decoder, limit)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise not_json(error) from None
+        raise not_json(error, data) from None
 
 
 def _decoded(data: bytes, decoder: msgspec.json.Decoder[T], limit: int) -> T:
@@ -124,9 +129,21 @@ def repaired_text(data: bytes) -> str:
     return "".join([*pieces, decoder.decode(b"", final=True)])
 
 
-def not_json(error: Exception) -> SeatrialError:
-    """The error for input that no repair makes JSON."""
+def not_json(error: Exception, data: bytes) -> SeatrialError:
+    """The error for input that no repair makes JSON; input that ends too early is told from input that is wrong."""
+    if not data.strip():
+        return SeatrialError("not_json", "the input is empty")
+    if ends_early(str(error), data):
+        return SeatrialError("not_json", f"the JSON is cut off at byte {len(data.rstrip()):,}: {_ENDS_EARLY}")
     return SeatrialError("not_json", f"the input is not valid JSON: {error}")
+
+
+def ends_early(problem: str, data: bytes) -> bool:
+    """Whether what was said of data, by a decoder or by `not_json`, is that it ends before the JSON does."""
+    # Of a number that ends too early, the decoder only says that it is invalid.
+    in_number = _IN_NUMBER.search(problem)
+    at_end = in_number is not None and int(in_number.group(1)) >= len(data.rstrip())
+    return at_end or problem.endswith((_TRUNCATED, _ENDS_EARLY))
 
 
 def too_deep(limit: int = MAX_DEPTH) -> SeatrialError:

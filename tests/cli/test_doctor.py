@@ -54,7 +54,8 @@ def test_an_agent_that_is_not_there_is_named_without_its_secrets(
     away = "{kind: http, endpoint_url: 'http://127.0.0.1:9/${SHOP_TOKEN}', auth_credential_value: '${SHOP_TOKEN}'}"
     assert doctor(f"agents: {{shop: {away}}}\n{GRADER}\ncases: [{{instruction: hi}}]\n") == 3
     out, err = capsys.readouterr()
-    assert "shop: not ready, no connection to the agent" in out
+    assert "shop: not ready, 127.0.0.1:9: no connection to the agent (" in out
+    assert "Connect call failed" in out or "refused" in out.lower()
     assert SECRET not in out + err
 
 
@@ -122,6 +123,28 @@ def test_an_agent_that_streams_is_ready_only_where_somebody_listens(capsys: pyte
     assert f"shop: not ready, 127.0.0.1:{port}: no connection to the agent" in capsys.readouterr().out
 
 
+def test_an_agent_behind_http_that_answers_badly_is_named_with_its_address_and_status(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    class Busy(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(503)
+            self.send_header("Content-Length", "4")
+            self.end_headers()
+            self.wfile.write(b"page")
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Busy) as server:
+        Thread(target=server.serve_forever).start()
+        shop = f"{{kind: http, endpoint_url: 'http://127.0.0.1:{server.server_port}/'}}"
+        assert doctor(f"agents: {{shop: {shop}}}\n{GRADER}\ncases: [{{instruction: hi}}]\n") == 3
+        server.shutdown()
+    told = capsys.readouterr().out
+    assert told.endswith(f"shop: not ready, 127.0.0.1:{server.server_port}: the agent answered 503\n")
+
+
 @pytest.mark.parametrize(
     ("agent", "told"),
     [
@@ -184,6 +207,6 @@ def test_an_agent_that_does_not_know_the_connectivity_check_is_ready_all_the_sam
         told = capsys.readouterr().out
         assert doctor(text, "--json") == 0
         server.shutdown()
-    assert "shop: ok, the agent answers" in told
+    assert f"shop: ok, the agent answers at 127.0.0.1:{server.server_port} (" in told
     assert told.endswith("; it does not tell whether it reaches the tool proxy: the agent answered 500\n")
     assert "reaches_proxy" not in json.loads(capsys.readouterr().out)["agents"][0]

@@ -64,6 +64,13 @@ def test_nesting_without_end_is_kept_as_text() -> None:
     assert parse_arguments(text)[1] is True
 
 
+@pytest.mark.parametrize("text", ['{"id": ', '{"id": "é', '{"amount": 1.', '{"amount": -', '{"gone": tru'])
+def test_arguments_that_end_too_early_are_a_serious_note_wherever_they_end(text: str) -> None:
+    arguments, not_json = parse_arguments(text)
+    assert not_json
+    assert arguments_note(arguments, "", "find").serious
+
+
 def test_a_made_up_id_is_the_position_of_the_call() -> None:
     assert generated_id(("messages", 3, "tool_calls", 1)) == "seatrial_call_3_1"
 

@@ -131,14 +131,12 @@ def test_content_tells_the_format_and_why(data: str, format: str, reason: str) -
     "data",
     [
         b"hello",
-        b"{",
         b"[]",
         b"{}",
         b"5",
         b'"text"',
         b"data",
         b"<html>",
-        b"[[[",
         b":",
     ],
 )
@@ -219,6 +217,13 @@ def test_what_a_writer_writes_is_detected_or_is_common_ground(transcript: Transc
             assert formats.read(data).transcript == formats.read(data, name).transcript
 
 
+@pytest.mark.parametrize("data", [b"{", b"[[[", b'{"messages": [', b'{"a": "\xc3', b'{"a": 1.', b'\xef\xbb\xbf{"a'])
+def test_a_document_that_ends_too_early_is_said_to_be_cut_off(data: bytes) -> None:
+    with pytest.raises(SeatrialError, match=f"the JSON is cut off at byte {len(data)}: ") as caught:
+        detect(data)
+    assert caught.value.code == "not_json"
+
+
 def test_only_the_beginning_of_a_stream_is_looked_at() -> None:
     frame = b'data: {"type": "RUN_STARTED"}\n\n'
     assert detect(frame + b"\xff" * 10_000_000).format == "agui"
@@ -235,7 +240,14 @@ def test_ten_thousand_mutated_samples_are_detected_or_refused() -> None:
         except SeatrialError as error:
             outcomes.add(error.code)
     assert outcomes >= {*formats.FORMATS, "undetected_format"}
-    assert outcomes <= {*formats.FORMATS, "undetected_format", "empty_input", "ambiguous_format", "unread_format"}
+    assert outcomes <= {
+        *formats.FORMATS,
+        "undetected_format",
+        "empty_input",
+        "ambiguous_format",
+        "unread_format",
+        "not_json",
+    }
 
 
 def test_a_reason_quotes_no_more_than_a_little() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
+from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.foreign import recognise
 from seatrial.formats.registry import FORMATS, find_format
@@ -27,7 +28,8 @@ def detect(data: bytes) -> Detection:
     """The format of these bytes.
 
     Raises `SeatrialError`: `undetected_format` when they look like none, `unread_format` when they are of one that is
-    known and not read, `ambiguous_format` when two formats are equally sure, `format_failed` when one of others fails.
+    known and not read, `ambiguous_format` when two formats are equally sure, `not_json` when they are JSON that is cut
+    off, `format_failed` when one of others fails.
     """
     sample = open_sample(data)
     FORMATS.check_names()
@@ -42,6 +44,7 @@ def detect(data: bytes) -> Detection:
         )
     best = [(sniff, name) for sniff, name in found if sniff.confidence == most]
     if not best:
+        _refuse_cut_off(data)
         raise SeatrialError(
             "undetected_format",
             "the input looks like none of the known formats",
@@ -56,3 +59,18 @@ def detect(data: bytes) -> Detection:
         )
     sniff, name = best[0]
     return Detection(name, sniff.reason)
+
+
+def _refuse_cut_off(data: bytes) -> None:
+    """Raise `SeatrialError` for a document that ends too early: what it is cannot be known, but why."""
+    if not data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
+        return
+    try:
+        wire.decode(data, _SKIPPED, [])
+    except SeatrialError as error:
+        if error.code == "not_json" and wire.ends_early(error.message, data):
+            error.hint = "the file or answer may not have been written or copied whole"
+            raise
+
+
+_SKIPPED = msgspec.json.Decoder(msgspec.Raw)

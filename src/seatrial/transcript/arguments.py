@@ -77,7 +77,7 @@ def parse_arguments(text: str) -> tuple[Any, bool]:
 def arguments_note(arguments: Any, at: str, name: str) -> Note:
     """The note for a call whose arguments are kept as text, because they are not JSON or only the beginning of it."""
     unparsed = detect_unparsed(arguments)
-    if unparsed is not None and unparsed[0].endswith(_CUT):
+    if unparsed is not None and wire.ends_early(unparsed[0], unparsed[1].encode("utf-8", "replace")):
         text = f"the arguments for {name[:40]!r} end in the middle of their JSON"
         return Note(ARGUMENTS_NOT_JSON, at, text, "serious")
     if unparsed is not None and unparsed[0].endswith(_TWICE):
@@ -119,6 +119,4 @@ def key_twice(text: str) -> str | None:
 
 
 _TWICE = "occurs twice in one object"
-_CUT = "Input data was truncated"
-"""What msgspec says of JSON that ends too early."""
 _ARGUMENTS: msgspec.json.Decoder[Any] = msgspec.json.Decoder()

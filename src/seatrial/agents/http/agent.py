@@ -90,6 +90,11 @@ class HttpAgent:
         except TimeoutError:
             return Reply(fault=limit.fault(connected=reached.connected))
 
+    @property
+    def address(self) -> str:
+        """Where it is, for people."""
+        return self._endpoint.address
+
     async def ping(self) -> Probe:
         """Ask the agent whether it is there; any 2xx is a yes."""
         return await self._probe(PING, "the agent answers")

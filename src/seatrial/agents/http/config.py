@@ -111,7 +111,11 @@ class HttpConfig(AgentConfig):
 
     async def probe(self, agent: HttpAgent, proxy_url: str) -> Probe:
         there = await agent.ping()
-        probe = Probe(there.ok, f"{there.message} ({there.latency_ms:.0f} ms)")
+        if (fault := there.fault) is not None:
+            # With a status, the detail is the page that came with it.
+            detail = f" ({fault.detail})" if fault.detail and fault.http_status is None else ""
+            return Probe(False, f"{agent.address}: {fault.message}{detail}")
+        probe = Probe(there.ok, f"{there.message} at {agent.address} ({there.latency_ms:.0f} ms)")
         if there.ok:
             outbound = await agent.check_connectivity(proxy_url)
             if outbound.fault is None:
