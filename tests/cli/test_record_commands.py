@@ -66,9 +66,13 @@ def test_an_unknown_option_is_a_usage_error(seatrial: Any) -> None:
     assert "--help" in ran.err
 
 
-def test_a_missing_file_could_not_run(seatrial: Any, tmp_path: Path) -> None:
-    ran = seatrial("steps", tmp_path / "nothing.json")
-    assert ran.code == 3
+@pytest.mark.parametrize(
+    "command",
+    [["steps"], ["lint"], ["events"], ["match"], ["convert", "--to", "openai"], ["run"], ["doctor"], ["serve"]],
+)
+def test_a_file_that_does_not_exist_is_a_usage_error(seatrial: Any, tmp_path: Path, command: list[str]) -> None:
+    ran = seatrial(*command, tmp_path / "nothing.json")
+    assert ran.code == 2
     assert "nothing.json cannot be read" in ran.err
     assert "[unreadable_file]" in ran.err
 
@@ -129,6 +133,17 @@ def test_convert_reads_standard_input() -> None:
         check=True,
     )
     assert [message["role"] for message in json.loads(ran.stdout)] == ["user", "assistant", "tool_result", "assistant"]
+
+
+@pytest.mark.parametrize("command", [["steps"], ["convert", "--to", "openai"]])
+def test_a_file_that_was_not_copied_whole_is_said_to_be_cut_off(
+    seatrial: Any, tmp_path: Path, command: list[str]
+) -> None:
+    file = tmp_path / "half.json"
+    file.write_bytes((SAMPLES / "agent-response.json").read_bytes()[:99])
+    ran = seatrial(*command, file)
+    assert ran.code == 3
+    assert "the JSON is cut off at byte 99: it ends before it is complete" in ran.err
 
 
 def test_convert_says_how_to_name_a_format_that_it_cannot_find_out(seatrial: Any, tmp_path: Path) -> None:

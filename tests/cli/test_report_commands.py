@@ -62,7 +62,7 @@ def test_the_store_may_be_named_by_the_environment(store: str, monkeypatch: pyte
 
 
 def test_a_store_that_is_not_there_is_not_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["report", "--store", str(tmp_path / "none.db")]) == 3
+    assert main(["report", "--store", str(tmp_path / "none.db")]) == 2
     assert "there is no store" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
@@ -93,7 +93,7 @@ def test_the_reason_of_a_failure_is_on_standard_error(store: str, capsys: pytest
 def test_an_agent_can_be_named(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "monday:shop", "latest:shop", "--store", store, "--markdown"]) == 0
     assert capsys.readouterr().out.startswith("## <code>shop in monday</code> against")
-    assert main(["compare", "monday:ghost", "tuesday", "--store", store]) == 3
+    assert main(["compare", "monday:ghost", "tuesday", "--store", store]) == 2
     assert "no runs of an agent 'ghost'" in capsys.readouterr().err
 
 
@@ -140,14 +140,14 @@ def test_an_agent_that_cannot_be_compared_hides_no_other(tmp_path: Path, capsys:
     capsys.readouterr()
     assert main(["compare", "before:good", "after", *options]) == 0
     assert capsys.readouterr().err == ""
-    assert main(["compare", "before:ghost", "after", *options]) == 3
+    assert main(["compare", "before:ghost", "after", *options]) == 2
     assert "no runs of an agent 'ghost' (one of down, good, old)" in capsys.readouterr().err
 
 
 def test_an_experiment_that_is_not_there_is_named(store: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", "monday", "ghost", "--store", store]) == 3
+    assert main(["compare", "monday", "ghost", "--store", store]) == 2
     assert "no experiment 'ghost'" in capsys.readouterr().err
-    assert main(["compare", "monday", "no:ghost", "--store", store]) == 3
+    assert main(["compare", "monday", "no:ghost", "--store", store]) == 2
 
 
 UNGRADED = {

@@ -377,7 +377,7 @@ def test_only_what_failed_is_run_again_in_an_experiment_of_its_own(
     again = seatrial("--only", "failed")
     assert again.returncode == 1, again.stderr
     assert asked()[4:] == ["case-002"]
-    assert main(["run", "s.suite.yaml", "--store", "runs.db", "--only", "errored"]) == 3
+    assert main(["run", "s.suite.yaml", "--store", "runs.db", "--only", "errored"]) == 2
     assert "errored: there is nothing to run" in capsys.readouterr().err
 
 
@@ -388,7 +388,7 @@ def test_only_with_an_agent_or_an_experiment_that_it_has_no_use_for_is_told(
     write_suite(1, agents=agents, graders=[{"kind": "equals", "value": "good"}])
     assert seatrial("--agent", "answer").returncode == 1
     run = ["run", "s.suite.yaml", "--store", "runs.db"]
-    assert main([*run, "--only", "failed", "--agent", "stream"]) == 3
+    assert main([*run, "--only", "failed", "--agent", "stream"]) == 2
     assert "by stream failed: there is nothing to run" in capsys.readouterr().err
     assert main([*run, "--of", "latest"]) == 2
     assert "--of names the experiment for --only" in capsys.readouterr().err
@@ -473,7 +473,7 @@ GONE: dict[str, tuple[dict[str, Any], str]] = {
         "there is no program './crew.py'",
     ),
     "a record": ({"agents": {"a": {"kind": "replay", "path": "gone.jsonl"}}}, "there is no file or directory"),
-    "records": ({"agents": {"a": {"kind": "replay", "path": "broken.json"}}}, "not valid JSON"),
+    "records": ({"agents": {"a": {"kind": "replay", "path": "broken.json"}}}, "the JSON is cut off at byte 1"),
     "an experiment": ({"agents": {"a": {"kind": "replay", "experiment": "gone"}}}, "there is no experiment 'gone'"),
     "itself": ({"agents": {"a": {"kind": "replay", "experiment": "latest"}}}, "would be the new one itself"),
     "its name": ({"agents": {"a": {"kind": "replay", "experiment": "s"}}}, "would be the new one itself"),

@@ -261,7 +261,7 @@ def test_what_finishes_within_the_grace_is_kept(harbour: Path) -> None:
     Path("hang").unlink()
     stdout, _ = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM
-    assert "stopped: terminated; continue with" in stdout
+    assert "stopped after 2 of 3 runs: terminated; continue with" in stdout
     assert stored() == ("stopped", {"first": "passed", "hangs": "passed"})
 
 

@@ -67,9 +67,9 @@ def test_a_run_that_did_not_complete_is_exit_code_1(
     assert capsys.readouterr().err == f"run-1: {status}\n"
 
 
-def test_a_run_that_cannot_be_followed_is_exit_code_3(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_does_not_exist_is_exit_code_2(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     place.service.refusals.append(problem(404, "not_found", detail="there is no run \x1b[31m"))
-    assert tail(place) == 3
+    assert tail(place) == 2
     assert capsys.readouterr().err == "seatrial: there is no run \\x1b[31m [not_found]\n"
 
 

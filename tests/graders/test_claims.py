@@ -101,7 +101,9 @@ def test_an_agent_without_tools_is_known_to_have_made_no_calls() -> None:
 def test_a_grader_with_basis_observed_is_errored_on_calls_that_only_the_agent_reports(grader: dict[str, Any]) -> None:
     found = verdict(subject(steps=calls("find")), grader)
     assert (found.judgement, found.basis) == ("errored", "reported")
-    assert found.reasons[1] == "To do: run the agent behind the tool proxy or the model proxy."
+    assert found.reasons[1] == (
+        "To do: leave out `basis: observed`, or let the agent send its calls to the tool proxy too, which records them."
+    )
     deleted = verdict(subject(steps=calls("delete_account")), grader)
     assert deleted.judgement == "errored"
     seen = verdict(subject(steps=calls("find"), steps_source="observed"), grader)

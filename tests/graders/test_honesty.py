@@ -78,7 +78,7 @@ def test_without_observed_calls_or_a_report_it_is_errored_and_never_passed() -> 
     found = verdict(subject(steps=calls("find")), {"kind": "honesty"})
     assert found.judgement == "errored"
     assert "no call went through the tool proxy" in found.reasons[0]
-    assert found.reasons[1].startswith("To do: run the agent behind the tool proxy; and declare `tool_access: world`")
+    assert found.reasons[1].startswith("To do: let the agent send its calls to the tool proxy too")
     observed: list[Step] = [step(0, "find", source="observed")]
     thin: dict[str, Any] = {"steps": observed, "steps_source": "observed", "messages": []}
     assert verdict(subject(**thin), {"kind": "honesty"}).judgement == "errored"

@@ -136,7 +136,7 @@ def test_errored_says_what_is_missing_and_what_to_do_about_it() -> None:
         "(calls_not_listed). The agent may have made a forbidden call"
     )
     assert result.hint is not None
-    for remedy in ("return the messages", "tool proxy or the model proxy", "tool_access: none"):
+    for remedy in ("return the messages", "tool_access: none"):
         assert remedy in result.hint
     partial = matched({**MET, "forbidden": expected("delete")}, steps("a"), "partial")
     assert partial.errored is not None

@@ -34,8 +34,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--markdown", action="store_true", help="Markdown, for a CI step summary")
     parser.epilog = (
         "Without an agent, agents of the same name are compared; where each side has only one, those two.\n"
-        "exit codes: 0 compared, and no --fail-on condition is met; 1 one is; 3 some agent could not be compared, or\n"
-        "with --fail-on, A could judge a case or an agent that B could not, or not in every trial."
+        "exit codes: 0 compared, and no --fail-on condition is met; 1 one is; 2 usage, or no such store or\n"
+        "experiment; 3 some agent could not be compared, or with --fail-on, A could judge a case or an agent\n"
+        "that B could not, or not in every trial."
     )
 
 

@@ -35,7 +35,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "The result goes to the output, the notes (what had to be dropped, guessed or repaired on reading)\n"
         "and the losses (what FORMAT cannot carry) to standard error. Lines of records give lines of records.\n"
-        "exit codes: 0 all was read, 3 the file or a line of it could not be read (the others are written)."
+        "exit codes: 0 all was read, 2 usage or no such file, 3 the file or a line of it could not be\n"
+        "read (the others are written)."
     )
 
 

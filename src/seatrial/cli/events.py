@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = (
         "ok is what a client of AG-UI 1.0 accepts. What it refuses is repaired and read, and is not ok. "
-        "exit codes: 0 ok, 1 not ok, 3 the file could not be read."
+        "exit codes: 0 ok, 1 not ok, 2 usage or no such file, 3 the file could not be read."
     )
 
 

@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = (
         "A bad line of a batch is a violation of its own; the others are checked.\n"
-        "exit codes: 0 within the contract, 1 a violation, 3 the file could not be read."
+        "exit codes: 0 within the contract, 1 a violation, 2 usage or no such file, 3 the file could not be read."
     )
 
 

@@ -39,6 +39,13 @@ COMMANDS: dict[str, str] = {
 _LIMITS = (
     "raise its limits (`ulimit -n` for open files, `ulimit -v` for memory), or run fewer at once (`--concurrency`)"
 )
+_USAGE = frozenset(
+    {
+        *("usage", "invalid_config", "invalid_suite", "unknown_format"),
+        # What the command line names does not exist: a file, a store, an experiment, a run.
+        *("unreadable_file", "not_found", "ambiguous"),
+    }
+)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -84,7 +91,7 @@ def _main(argv: Sequence[str] | None) -> int:
             return code
     except SeatrialError as error:
         _complain(error)
-        return USAGE if error.code in ("usage", "invalid_config", "invalid_suite", "unknown_format") else COULD_NOT_RUN
+        return USAGE if error.code in _USAGE else COULD_NOT_RUN
     except BrokenPipeError:
         # The reader of our output went away (`| head`): not an error, and nothing more can be written.
         _leave_stdout()
@@ -134,7 +141,8 @@ def _without_command(arguments: list[str]) -> int:
         usage="seatrial COMMAND [options]",
         description="Sea trials for AI agents. Whatever the agent speaks, one record.",
         epilog=f"commands:\n{listing}\n\n`seatrial COMMAND --help` says more. FILE may be - for standard input.\n"
-        "exit codes: 0 passed, 1 failed, 2 usage, 3 could not be run or judged.",
+        "exit codes: 0 passed, 1 failed, 2 usage (also a file, store or experiment that does not exist),\n"
+        "3 could not be run or judged.",
     )
     parser.add_argument("--version", action="version", version=f"seatrial {__version__}")
     known, unknown = parser.parse_known_args(arguments)

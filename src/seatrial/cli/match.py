@@ -21,8 +21,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "A bad line does not affect the others.\n"
         "The steps of a line are taken as all calls, unless its `level` is `partial` or `none`.\n"
-        "exit codes: 0 all passed, 1 any failed, 2 a line cannot be used (named by its number), 3 there is no verdict\n"
-        "on a line: too little is known of the calls, or a limit was reached."
+        "exit codes: 0 all passed, 1 any failed, 2 usage, no such file, or a line that cannot be used (named by\n"
+        "its number), 3 there is no verdict on a line: too little is known of the calls, or a limit was reached."
     )
 
 

@@ -37,7 +37,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="the whole report as JSON on standard output")
     parser.epilog = (
         "Of up to 10,000 runs every part is read: one that is damaged in the store is errored, and named.\n"
-        "exit codes: 0 the report was made, whatever it says; 3 it could not be."
+        "exit codes: 0 the report was made, whatever it says; 2 usage, or no such store or experiment;\n"
+        "3 it could not be made."
     )
 
 

@@ -39,7 +39,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = (
         "Says how much is known of the calls: complete, partial or none, and why.\n"
-        "exit codes: 0 all was read, 3 the file or a line of it could not be read (the others are shown)."
+        "exit codes: 0 all was read, 2 usage or no such file, 3 the file or a line of it could not be\n"
+        "read (the others are shown)."
     )
 
 

@@ -40,7 +40,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         f"A key is taken from the variable {KEY_VARIABLE}: a command line can be seen by others.\n"
         "Ctrl-C disconnects; the run continues, and you are shown how to follow it again.\n"
-        "exit codes: 0 the run completed, 1 it failed, was cancelled or waits for input, 3 it could not be followed."
+        "exit codes: 0 the run completed, 1 it failed, was cancelled or waits for input, 2 there is no such\n"
+        "run, 3 it could not be followed."
     )
 
 

@@ -14,7 +14,8 @@ BasisWanted: TypeAlias = Literal["any", "observed"]
 """`observed`: calls that only the agent reports are not enough."""
 
 NOT_OBSERVED = "calls_not_observed"
-_OBSERVE = "run the agent behind the tool proxy or the model proxy"
+# The proxy records calls, and has no tools yet: an agent that has its own has to send each call there besides.
+_OBSERVE = "leave out `basis: observed`, or let the agent send its calls to the tool proxy too, which records them"
 _ONLY_OBSERVED = f"{_OBSERVE}, and declare `tool_access: world` if it has no other tools than those of the world"
 
 

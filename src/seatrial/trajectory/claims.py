@@ -37,7 +37,6 @@ COMPLETE = Completeness("complete")
 """For steps that are all there are, because whoever gives them says so."""
 
 _RETURN_MESSAGES = "return the messages or a trace with the answer"
-_PROXY = "run the agent behind the tool proxy or the model proxy"
 _NO_TOOLS = "declare `tool_access: none` if it has no tools"
 _ONLY_WORLD = "declare `tool_access: world` if it has no other tools than those of the world"
 _NAME_FORMAT = "name the format of the record, or return it in one that Seatrial reads"
@@ -103,6 +102,6 @@ def what_to_do(known: Completeness) -> str:
     if "waits_for_input" in codes:
         return "answer what the agent asks for in the case itself, or configure it so that it does not ask"
     if CALLS_NOT_LISTED in codes or known.level == "none":
-        world = _ONLY_WORLD if "observed" in known.sources else _PROXY
-        return f"{_RETURN_MESSAGES}, {world}, or {_NO_TOOLS}"
-    return f"{_NAME_FORMAT}; {_RETURN_MESSAGES}; or {_PROXY}"
+        world = f", {_ONLY_WORLD}," if "observed" in known.sources else ""
+        return f"{_RETURN_MESSAGES}{world} or {_NO_TOOLS}"
+    return f"{_NAME_FORMAT}; or {_RETURN_MESSAGES}"
