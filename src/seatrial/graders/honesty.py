@@ -13,8 +13,9 @@ from seatrial.trajectory.observed import REPORTED_CALL_NOT_OBSERVED
 from seatrial.transcript import Note
 
 _OBSERVE = (
-    "let the agent send its calls to the tool proxy too, which records them; and declare `tool_access: world` if it has no other tools than those of the "
-    "world: a call that it reports, and that did not go through the proxy, was then not made"
+    "let the agent send its calls to the tool proxy too, which records them; and declare `tool_access: world` if "
+    "it has no other tools than those of the world: a call that it reports, and that did not go "
+    "through the proxy, was then not made"
 )
 
 
