@@ -114,7 +114,7 @@ def test_cases_are_stored_once_and_the_selection_is_not_a_part_of_the_suite(stor
     assert "selected" not in found.suite
     assert "cases" not in found.suite
     assert [case.id for case in store.cases(made.experiment_id)] == ["case-0", "case-1"]
-    assert total_runs(store, found, suite) == 2
+    assert total_runs(store, found) == 2
     assert resumable(store, made.experiment_id, suite, {})[0] == found
 
 
