@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from seatrial.events import Event, encode_event
 from seatrial.events.types import TextMessageContent, TextMessageStart
-from seatrial.server.block import Block, Framing
+from seatrial.server.block import Block, EventFraming
 
 RUN, THREAD = "run-0198c0de", "thread-0198c0de"
 FIRST = 1
 """The sequence of the agent's first event, behind RUN_STARTED."""
 
-_FRAMING = Framing(RUN, THREAD)
+_FRAMING = EventFraming(RUN, THREAD)
 _NOW = 1_790_000_000_000
 _TEXT = "The order was shipped yesterday from the warehouse in Rotterdam, and is expected tomorrow. "
 

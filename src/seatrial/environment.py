@@ -32,7 +32,7 @@ class Reference(msgspec.Struct, frozen=True):
     default: str | None = None
 
 
-Part: TypeAlias = str | Reference
+TextPart: TypeAlias = str | Reference
 
 
 class Resolved(str):
@@ -49,9 +49,9 @@ class Resolved(str):
         return repr(self.written)
 
 
-def parts(text: str) -> list[Part]:
+def parts(text: str) -> list[TextPart]:
     """Plain text and references, in order. Raises `SeatrialError` for a `${` that names no variable."""
-    found: list[Part] = []
+    found: list[TextPart] = []
     plain: list[str] = []
     done = 0
     while match := _DOLLARS.search(text, done):

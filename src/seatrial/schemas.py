@@ -15,7 +15,7 @@ import msgspec
 ID_PREFIX = "https://seatrial.dev/schemas"
 
 
-class Schema(msgspec.Struct, frozen=True):
+class PublishedSchema(msgspec.Struct, frozen=True):
     """One published schema."""
 
     summary: str
@@ -24,21 +24,29 @@ class Schema(msgspec.Struct, frozen=True):
     """Name in that module of the type, or of a function that returns the schema itself."""
 
 
-SCHEMAS: dict[str, Schema] = {
-    "message": Schema("one message of the canonical transcript", "seatrial.transcript", "Message"),
-    "transcript": Schema("the canonical transcript: an array of messages", "seatrial.transcript.messages", "Messages"),
-    "record": Schema("a transcript with what its source said about the run", "seatrial.transcript", "Transcript"),
-    "note": Schema("something that had to be dropped, guessed or repaired", "seatrial.transcript", "Note"),
-    "run-identity": Schema("who a run is", "seatrial.transcript", "RunIdentity"),
-    "event": Schema("one event of a run's output (AG-UI's 31 types)", "seatrial.events.schema", "event_json_schema"),
-    "envelope": Schema("a sequenced event of the native log", "seatrial.events.schema", "envelope_json_schema"),
-    "keepalive": Schema("the native stream's keepalive frame", "seatrial.events", "StreamKeepalive"),
-    "terminal": Schema("the native stream's last frame", "seatrial.events", "RunStreamTerminal"),
-    "cursor": Schema("a position in a run's event log", "seatrial.events", "Cursor"),
-    "step": Schema("one tool call of a run with its result", "seatrial.trajectory", "Step"),
-    "trajectory": Schema("the steps of a run and where they came from", "seatrial.trajectory", "Trajectory"),
-    "match-result": Schema("what matching a trajectory gives", "seatrial.trajectory", "MatchResult"),
-    "suite": Schema("a suite file", "seatrial.suites.schema", "suite_json_schema"),
+SCHEMAS: dict[str, PublishedSchema] = {
+    "message": PublishedSchema("one message of the canonical transcript", "seatrial.transcript", "Message"),
+    "transcript": PublishedSchema(
+        "the canonical transcript: an array of messages", "seatrial.transcript.messages", "Messages"
+    ),
+    "record": PublishedSchema(
+        "a transcript with what its source said about the run", "seatrial.transcript", "Transcript"
+    ),
+    "note": PublishedSchema("something that had to be dropped, guessed or repaired", "seatrial.transcript", "Note"),
+    "run-identity": PublishedSchema("who a run is", "seatrial.transcript", "RunIdentity"),
+    "event": PublishedSchema(
+        "one event of a run's output (AG-UI's 31 types)", "seatrial.events.schema", "event_json_schema"
+    ),
+    "envelope": PublishedSchema(
+        "a sequenced event of the native log", "seatrial.events.schema", "envelope_json_schema"
+    ),
+    "keepalive": PublishedSchema("the native stream's keepalive frame", "seatrial.events", "StreamKeepalive"),
+    "terminal": PublishedSchema("the native stream's last frame", "seatrial.events", "RunStreamTerminal"),
+    "cursor": PublishedSchema("a position in a run's event log", "seatrial.events", "Cursor"),
+    "step": PublishedSchema("one tool call of a run with its result", "seatrial.trajectory", "Step"),
+    "trajectory": PublishedSchema("the steps of a run and where they came from", "seatrial.trajectory", "Trajectory"),
+    "match-result": PublishedSchema("what matching a trajectory gives", "seatrial.trajectory", "MatchResult"),
+    "suite": PublishedSchema("a suite file", "seatrial.suites.schema", "suite_json_schema"),
 }
 """Every published schema by name."""
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from strategies.events import cuts
 
 from client.scripted import RUN, a_stream, envelope, frame, keepalive, script, terminal
-from seatrial.client.follow import MAX_NOTES, Follow, Form
+from seatrial.client.follow import MAX_NOTES, Follow, StreamForm
 from seatrial.events import encode_ndjson, encode_sse
 from seatrial.events.types import CustomEvent, RawEvent, SubagentStarted, TextMessageContent
 
@@ -46,7 +46,7 @@ def test_an_envelope_comes_with_the_bytes_that_it_came_as() -> None:
 
 
 @given(st.data(), st.sampled_from(["sse", "ndjson"]))
-def test_what_is_followed_does_not_depend_on_how_the_bytes_are_cut(data: st.DataObject, form: Form) -> None:
+def test_what_is_followed_does_not_depend_on_how_the_bytes_are_cut(data: st.DataObject, form: StreamForm) -> None:
     pieces = st.one_of(
         st.integers(0, 7).map(lambda number: envelope(number, EVENTS[number])),
         st.integers(0, 7).map(keepalive),

@@ -19,7 +19,7 @@ from faults.tcp_proxy import Conduct, TcpProxy, one_after_the_other
 from client.scripted import HASTY, sequences
 from seatrial.cli import main
 from seatrial.client import Client, EventStream, SyncClient
-from seatrial.client.follow import Form
+from seatrial.client.follow import StreamForm
 from seatrial.errors import SeatrialError
 from seatrial.events.types import RunFinished, RunStarted, TextMessageContent
 
@@ -89,7 +89,7 @@ async def code_of(stream: EventStream) -> tuple[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("form", ["sse", "ndjson"])
-async def test_a_run_is_asked_for_and_followed_while_it_goes_on(url: str, form: Form) -> None:
+async def test_a_run_is_asked_for_and_followed_while_it_goes_on(url: str, form: StreamForm) -> None:
     async with client_of(url) as client:
         run = await client.create_run("talker", "20 0.01")
         stream = client.events(run.run_id, form=form)
@@ -111,7 +111,7 @@ async def test_a_run_is_asked_for_and_followed_while_it_goes_on(url: str, form: 
 
 
 @pytest.mark.parametrize("form", ["sse", "ndjson"])
-async def test_an_ended_run_is_followed_from_any_event(url: str, form: Form) -> None:
+async def test_an_ended_run_is_followed_from_any_event(url: str, form: StreamForm) -> None:
     async with client_of(url) as client:
         run = await client.create_run("talker", "4 0")
         assert await sequences(client.events(run.run_id)) == list(range(8))

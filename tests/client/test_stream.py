@@ -22,7 +22,7 @@ from client.scripted import (
     serving,
 )
 from seatrial.client import Client, EventStream
-from seatrial.client.follow import Form
+from seatrial.client.follow import StreamForm
 from seatrial.errors import SeatrialError
 from seatrial.events import encode_sse
 from seatrial.events.types import RunStarted, TextMessageContent
@@ -38,7 +38,7 @@ async def refused(stream: EventStream) -> SeatrialError:
 
 @pytest.mark.parametrize("form", ["sse", "ndjson"])
 @pytest.mark.parametrize("after", [None, 0, 3, 5])
-async def test_every_event_behind_the_cursor_comes_and_then_the_status(form: Form, after: int | None) -> None:
+async def test_every_event_behind_the_cursor_comes_and_then_the_status(form: StreamForm, after: int | None) -> None:
     service = ScriptedService(EVENTS, status="failed")
     async with serving(service.stream) as port, a_client(port) as client:
         stream = client.events(RUN, after=after, form=form)

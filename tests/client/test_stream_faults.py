@@ -10,14 +10,14 @@ from faults.tcp_proxy import Conduct, TcpProxy, one_after_the_other
 
 from client.scripted import RUN, ScriptedService, a_client, script, sequences, serving
 from seatrial.client import Client
-from seatrial.client.follow import Form
+from seatrial.client.follow import StreamForm
 from seatrial.errors import SeatrialError
 
 EVENTS = script(6)
 GATEWAY = b"HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: 12\r\n\r\n<html>no</ht"
 
 
-async def length_of_answer(port: int, form: Form) -> int:
+async def length_of_answer(port: int, form: StreamForm) -> int:
     """How many bytes the service sends for the whole stream, head included."""
     async with TcpProxy(port) as proxy:
         async with a_client(proxy.port) as client:
@@ -28,7 +28,7 @@ async def length_of_answer(port: int, form: Form) -> int:
 @pytest.mark.parametrize(
     ("form", "reset", "step"), [("sse", False, 1), ("sse", True, 7), ("ndjson", False, 7), ("ndjson", True, 7)]
 )
-async def test_a_connection_cut_at_any_byte_loses_and_repeats_nothing(form: Form, reset: bool, step: int) -> None:
+async def test_a_connection_cut_at_any_byte_loses_and_repeats_nothing(form: StreamForm, reset: bool, step: int) -> None:
     async with serving(ScriptedService(script(4)).stream) as port:
         length = await length_of_answer(port, form)
         for byte in range(0, length, step):
@@ -94,7 +94,7 @@ async def test_a_live_run_survives_cuts_while_it_is_written() -> None:
     ],
     ids=["held back", "byte by byte", "in small pieces", "late", "slow"],
 )
-async def test_a_proxy_that_only_delays_costs_no_second_connection(form: Form, conduct: Conduct) -> None:
+async def test_a_proxy_that_only_delays_costs_no_second_connection(form: StreamForm, conduct: Conduct) -> None:
     async with (
         serving(ScriptedService(EVENTS).stream) as port,
         TcpProxy(port, lambda _: conduct) as proxy,

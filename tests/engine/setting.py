@@ -15,7 +15,7 @@ from seatrial.agents.config import Retry
 from seatrial.agents.python.config import PythonConfig
 from seatrial.agents.python.returned import read_returned
 from seatrial.driver.clock import Clock, SystemClock
-from seatrial.engine.experiment import ExperimentRunner, Tally
+from seatrial.engine.experiment import ExperimentRunner, ExperimentTally
 from seatrial.engine.launch import create_experiment, opened_world
 from seatrial.engine.stop import Stop
 from seatrial.graders import GradingPlan, Surroundings
@@ -150,14 +150,14 @@ def run_suite(
     stop: Stop | None = None,
     clock: Clock | None = None,
     observer: Any = None,
-) -> tuple[Experiment, Tally]:
+) -> tuple[Experiment, ExperimentTally]:
     """Carry an experiment out, or go on with one."""
     if experiment is None:
         experiment = create_experiment(store, suite, selected=selected, variables={}, clock=clock)
     else:
         experiment = store.resolve_experiment(experiment.experiment_id)
 
-    async def run() -> Tally:
+    async def run() -> ExperimentTally:
         async with AsyncExitStack() as stack:
             runner = ExperimentRunner(
                 experiment,

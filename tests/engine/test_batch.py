@@ -28,7 +28,7 @@ from seatrial.agents.agent import Agent, BatchAgent, Reply, RunRequest
 from seatrial.agents.cli.config import CliConfig
 from seatrial.agents.config import Retry
 from seatrial.agents.python.returned import read_returned
-from seatrial.engine.experiment import Tally
+from seatrial.engine.experiment import ExperimentTally
 from seatrial.engine.launch import create_experiment, launch
 from seatrial.engine.stop import Stop
 from seatrial.runs import Experiment, Fault
@@ -64,7 +64,7 @@ class Batch:
         experiment: Experiment | None = None,
         stop: Stop | None = None,
         begun: Callable[[], bool] | None = None,
-    ) -> Tally:
+    ) -> ExperimentTally:
         if experiment is None:
             experiment = create_experiment(store, self.suite, variables={})
         launched = launch(experiment, self.suite, store, variables={}, stop=stop, clock=LoopClock())
@@ -215,7 +215,7 @@ if len(cases) > 2:
     stop = Stop()
     experiment = create_experiment(store, batch.suite, variables={})
 
-    async def play() -> Tally:
+    async def play() -> ExperimentTally:
         running = asyncio.create_task(launch(experiment, batch.suite, store, variables={}, stop=stop))
         while len(await asyncio.to_thread(answered, store)) < 2:
             await asyncio.sleep(0.01)

@@ -13,7 +13,7 @@ from seatrial.cli.events import first_violation
 from seatrial.events import read_log, replay
 from seatrial.events.codec import EVENT_TYPES
 from seatrial.events.conformance import refusal
-from seatrial.events.violation import Violation
+from seatrial.events.violation import OrderViolation
 
 # What the client accepts and we do not, by the code of our violation; docs/events.md has the same list, with reasons.
 STRICTER = {
@@ -21,7 +21,7 @@ STRICTER = {
 }
 
 
-def verdict(events: list[Any]) -> Violation | None:
+def verdict(events: list[Any]) -> OrderViolation | None:
     log = read_log(as_sse(events).encode(), check=True)
     return first_violation(log, replay(log.events))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from strategies.events import content, end, events, legal_runs, start
 from strategies.messages import texts
 
-from seatrial.events import Expander, Violation, expand, fold, to_transcript
+from seatrial.events import Expander, OrderViolation, expand, fold, to_transcript
 from seatrial.events import types as t
 from seatrial.events.types import Event
 
@@ -204,7 +204,7 @@ def test_a_chunk_that_is_refused_changes_nothing() -> None:
     expander = Expander()
     expander.feed(Text(message_id="m"), 0)
     for refused in (Tool(tool_call_id="c"), Text(message_id="m", role="user"), Reason(delta="x")):
-        assert isinstance(expander.feed(refused, 1), Violation)
+        assert isinstance(expander.feed(refused, 1), OrderViolation)
     assert expander.feed(Text(delta="x"), 2) == [text("m", "x")]
 
 

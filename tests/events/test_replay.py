@@ -12,7 +12,7 @@ from strategies.events import events, legal_runs
 from strategies.growth import growth
 
 import seatrial.events
-from seatrial.events import Expander, Folded, Folding, Verifier, Violation, expand, fold, replay, verify
+from seatrial.events import Expander, Folded, Folding, OrderViolation, Verifier, expand, fold, replay, verify
 from seatrial.events import types as t
 from seatrial.events.types import Event
 
@@ -20,13 +20,13 @@ STARTED = t.RunStarted(thread_id="t", run_id="r")
 FINISHED = t.RunFinished(thread_id="t", run_id="r")
 
 
-def staged(run: list[Event]) -> tuple[Violation | None, Folded]:
+def staged(run: list[Event]) -> tuple[OrderViolation | None, Folded]:
     """The stages one after the other, event by event, without a shortcut."""
     expander, verifier, folding = Expander(), Verifier(), Folding()
-    violation: Violation | None = None
+    violation: OrderViolation | None = None
     for index, event in enumerate(run):
         expanded = expander.feed(event, index)
-        if isinstance(expanded, Violation):
+        if isinstance(expanded, OrderViolation):
             violation = violation or expanded
             continue
         for part in expanded:
@@ -105,7 +105,7 @@ def test_a_violation_has_the_index_in_the_original_stream() -> None:
         t.CustomEvent(name="n", value=1),
         t.TextMessageContent(message_id="m", delta="late"),
     ]
-    assert replay(run).violation == Violation(4, "not_open", "TEXT_MESSAGE_CONTENT names 'm', which is not open")
+    assert replay(run).violation == OrderViolation(4, "not_open", "TEXT_MESSAGE_CONTENT names 'm', which is not open")
     broken = replay([STARTED, t.ReasoningMessageChunk(delta="x"), FINISHED]).violation
     assert broken is not None
     assert (broken.index, broken.code) == (1, "chunk_without_id")

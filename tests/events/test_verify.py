@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies.events import events, legal_runs
 
-from seatrial.events import VIOLATION_CODES, Verifier, Violation, verify
+from seatrial.events import VIOLATION_CODES, OrderViolation, Verifier, verify
 from seatrial.events import types as t
 from seatrial.events.types import Event
 
@@ -355,5 +355,7 @@ def test_an_event_that_is_refused_leaves_no_trace(stream: list[Event]) -> None:
 def test_the_index_can_be_given_and_is_counted_otherwise() -> None:
     verifier = Verifier()
     assert verifier.feed(STARTED) is None
-    assert verifier.feed(STARTED) == Violation(1, "run_still_active", "run 'r' starts while another run is active")
-    assert verifier.feed(STARTED, 41) == Violation(41, "run_still_active", "run 'r' starts while another run is active")
+    assert verifier.feed(STARTED) == OrderViolation(1, "run_still_active", "run 'r' starts while another run is active")
+    assert verifier.feed(STARTED, 41) == OrderViolation(
+        41, "run_still_active", "run 'r' starts while another run is active"
+    )

@@ -16,7 +16,7 @@ from seatrial.errors import SeatrialError
 from seatrial.formats import agent_response, output_messages
 from seatrial.formats.chat import Chat
 from seatrial.formats.limits import _SLICE, LEAST_PIECES, MAX_NODES, MAX_VALUES, RECORD_CUT, excess
-from seatrial.formats.tally import Tally
+from seatrial.formats.tally import NoteTally
 from seatrial.runs import Run, RunKey
 from seatrial.runs.conclusion import conclude
 from seatrial.transcript.note import MAX_NOTES
@@ -72,12 +72,12 @@ def test_what_was_cut_makes_the_calls_partly_unknown(unit: bytes) -> None:
 
 
 def test_past_the_limits_one_note_says_that_the_record_was_cut() -> None:
-    tally = Tally(100)
+    tally = NoteTally(100)
     chat = Chat(tally)
     chat.read_all({"role": "user", "content": "a"} for _ in range(LEAST_PIECES + 10))
     assert len(chat.messages) == LEAST_PIECES
     assert [note.code for note in tally.total()] == [RECORD_CUT]
-    tally = Tally(100)
+    tally = NoteTally(100)
     chat = Chat(tally)
     calls = [{"id": "1", "name": "f", "arguments": "{}"}] * (LEAST_PIECES // 2 + 10)
     chat.read_all([{"role": "assistant", "tool_calls": calls}] * 2)

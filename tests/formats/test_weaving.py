@@ -6,13 +6,13 @@ import json
 
 from seatrial import formats
 from seatrial.formats.limits import LEAST_PIECES
-from seatrial.formats.tally import Tally
+from seatrial.formats.tally import NoteTally
 from seatrial.formats.weaving import THOUGHTS_MERGED, unweave
 from seatrial.transcript import AssistantMessage, TextBlock, ThinkingBlock
 
 
 def test_thoughts_past_the_limit_are_one_and_no_visible_text_is_lost() -> None:
-    tally = Tally()
+    tally = NoteTally()
     blocks = unweave("".join(f"<think>t{n};</think>v{n};" for n in range(5)), tally, (), most=4)
     assert blocks == [
         ThinkingBlock("t0;"),
@@ -26,7 +26,7 @@ def test_thoughts_past_the_limit_are_one_and_no_visible_text_is_lost() -> None:
 
 
 def test_a_text_without_tags_is_itself_also_when_nothing_is_left_of_the_limit() -> None:
-    tally = Tally()
+    tally = NoteTally()
     assert unweave("a < b", tally, (), most=0) == [TextBlock("a < b")]
     assert unweave("<think>a</think>b", tally, (), most=0) == [ThinkingBlock("a"), TextBlock("b")]
     assert tally.total() == []

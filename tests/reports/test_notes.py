@@ -16,7 +16,7 @@ import pytest
 from strategies import records
 from strategies.reported import incomplete, joined, report, row
 
-from seatrial.reports import FORMS, Form, Report, closing_line, stored_report, terminal_summary
+from seatrial.reports import FORMS, Report, ReportForm, closing_line, stored_report, terminal_summary
 from seatrial.reports.notes import calls_text, note_text, notes_text, remarks, shown_notes
 from seatrial.reports.rows import NoteCount, NoteLine
 from seatrial.runs import Attempt, Fault
@@ -60,7 +60,7 @@ def of_terminal(found: Report) -> str:
     return terminal_summary(found, harmless=True)
 
 
-def of_form(form: Form) -> Callable[[Report], str]:
+def of_form(form: ReportForm) -> Callable[[Report], str]:
     return lambda found: joined(FORMS[form](found))
 
 
@@ -82,7 +82,7 @@ def test_every_report_counts_the_notes_by_code(form: str, store: Store) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_report_that_is_written_has_the_notes_of_each_run_with_place_and_sentence(
-    form: Form, store: Store
+    form: ReportForm, store: Store
 ) -> None:
     text = plain(ALL[form](stored_report(store, "exp-1")))
     for note in (DROPPED, GUESSED, APART):

@@ -11,7 +11,7 @@ from seatrial.runs import Fault, Judgement, Verdict
 from seatrial.runs.signature import MAX_SIGNATURE, signature_of
 from seatrial.trajectory.arguments import Difference
 from seatrial.trajectory.observed import REPORTED_CALL_NOT_OBSERVED
-from seatrial.trajectory.result import MatchResult, Mismatch, Violation
+from seatrial.trajectory.result import ConstraintViolation, MatchResult, Mismatch
 from seatrial.transcript import Note
 
 STEPS = ["lookup_order", "refund", "send_email"]
@@ -49,7 +49,7 @@ FAILURES = [
     (verdict("tool_trajectory", match(missing=[2])), "tool_trajectory|/expected/2|missing"),
     (verdict("tool_trajectory", match(extra=[1])), "tool_trajectory|refund|extra"),
     (
-        verdict("tool_trajectory", match(violations=[Violation("forbidden", "refund was called", 1)])),
+        verdict("tool_trajectory", match(violations=[ConstraintViolation("forbidden", "refund was called", 1)])),
         "tool_trajectory|refund|forbidden|violated",
     ),
     (verdict("tool_trajectory", {"of": "another version"}), "tool_trajectory|g"),

@@ -21,9 +21,9 @@ from seatrial.events import (
 )
 from seatrial.events.codec import CARRIED_TYPES
 from seatrial.events.types import CustomEvent
-from seatrial.server.block import Block, Framing, native_event
+from seatrial.server.block import Block, EventFraming, native_event
 
-FRAMING = Framing("run:é 1", "thread-1")
+FRAMING = EventFraming("run:é 1", "thread-1")
 
 
 @given(st.lists(any_events(), max_size=8), st.integers(0, 2**40))

@@ -20,7 +20,7 @@ from litestar.types import Receive, Scope, Send
 from seatrial.api import CreateRun, PushEvents
 from seatrial.events import NdjsonParser, SseFrame, SseParser, read_log
 from seatrial.server import feed
-from seatrial.server.block import Form
+from seatrial.server.block import FrameForm
 from seatrial.server.feed import Feeds
 from seatrial.server.native_stream import native_stream
 from seatrial.store import Store
@@ -36,7 +36,7 @@ def application(feeds: Feeds) -> Callable[..., Any]:
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         query = {name: values[0] for name, values in parse_qs(scope["query_string"].decode()).items()}
-        form: Form = "ndjson" if query.get("form") == "ndjson" else "sse"
+        form: FrameForm = "ndjson" if query.get("form") == "ndjson" else "sse"
         stream = await native_stream(
             feeds,
             RUN,
@@ -126,7 +126,7 @@ def test_a_stream_replays_goes_on_live_and_ends_with_terminal(store: Store) -> N
 
 
 @pytest.mark.parametrize("form", ["sse", "ndjson"])
-def test_a_run_that_has_ended_is_sent_from_every_cursor(store: Store, form: Form) -> None:
+def test_a_run_that_has_ended_is_sent_from_every_cursor(store: Store, form: FrameForm) -> None:
     async def scenario() -> None:
         async with streaming(store) as (_, run, client):
             await run.say(20)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seatrial.errors import SeatrialError
-from seatrial.server.block import Form
+from seatrial.server.block import FrameForm
 from seatrial.server.native_stream import chosen_form
 
 
@@ -27,7 +27,7 @@ from seatrial.server.native_stream import chosen_form
         ("text/event-stream;q=nonsense, application/x-ndjson;q=0.1", "ndjson"),
     ],
 )
-def test_the_preferred_form_is_chosen(accept: str | None, form: Form) -> None:
+def test_the_preferred_form_is_chosen(accept: str | None, form: FrameForm) -> None:
     assert chosen_form(accept) == form
 
 

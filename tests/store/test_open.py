@@ -19,12 +19,12 @@ from strategies import records
 
 from seatrial.errors import SeatrialError
 from seatrial.store import open_store, schema
-from seatrial.store.database import Dialect
+from seatrial.store.database import Database
 from seatrial.store.open import _dialect
 
 
 @contextmanager
-def migrating(where: str) -> Iterator[tuple[sa.Connection, Dialect]]:
+def migrating(where: str) -> Iterator[tuple[sa.Connection, Database]]:
     """A transaction in which a store can be made into anything."""
     dialect = _dialect(where, create=True)
     with dialect.migrating() as connection:

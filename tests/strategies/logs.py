@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from seatrial.events import Expander, Verifier, Violation
+from seatrial.events import Expander, OrderViolation, Verifier
 from seatrial.events import types as t
 from strategies.events import events_of
 
@@ -57,7 +57,7 @@ def logs(draw: st.DrawFn) -> list[t.Event]:
         _aim(event, verifier)
         before = copy.deepcopy((expander, verifier))
         parts = expander.feed(event, 0)
-        if isinstance(parts, Violation) or any(verifier.feed(part, 0) for part in parts):
+        if isinstance(parts, OrderViolation) or any(verifier.feed(part, 0) for part in parts):
             expander, verifier = before
         else:
             log.append(event)

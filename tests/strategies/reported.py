@@ -12,16 +12,16 @@ from seatrial.reports.rows import (
     CountedRows,
     NoteCount,
     NoteLine,
+    ReportSource,
     RunDetail,
     RunRow,
-    Source,
     SpeechLine,
     VerdictLine,
 )
 from seatrial.runs import Experiment
-from seatrial.store import GraderCounts, NoteCounts, NoteTotals, Outcome
+from seatrial.store import GraderCounts, NoteCounts, NoteTotals, StoredOutcome
 from seatrial.trajectory.completeness import Basis, Level
-from seatrial.trajectory.step import Source as StepSource
+from seatrial.trajectory.step import Source
 from seatrial.transcript import Note
 
 CREATED_AT = 1_790_000_000_000
@@ -47,12 +47,12 @@ COMPLETE = CompletenessLine("complete", "reported", "messages", ["messages"], []
 
 def incomplete(level: Level, *reasons: NoteLine, omitted: int = 0) -> CompletenessLine:
     """What is known of the calls of a run whose messages were not all read."""
-    source: StepSource | None = "messages" if level == "partial" else None
+    source: Source | None = "messages" if level == "partial" else None
     basis: Basis | None = "reported" if level == "partial" else None
     return CompletenessLine(level, basis, source, [source] if source else [], list(reasons), omitted)
 
 
-LETTERS: dict[str, Outcome] = {
+LETTERS: dict[str, StoredOutcome] = {
     "p": "passed",
     "f": "failed",
     "e": "errored",
@@ -63,7 +63,7 @@ LETTERS: dict[str, Outcome] = {
 }
 
 
-def row(case_id: str = "case-0", outcome: Outcome = "passed", **fields: Any) -> RunRow:
+def row(case_id: str = "case-0", outcome: StoredOutcome = "passed", **fields: Any) -> RunRow:
     """A run of the agent `crew`."""
     agent = fields.setdefault("agent", "crew")
     trial = fields.setdefault("trial", 0)
@@ -138,7 +138,7 @@ def source(
     errored_with_failure: dict[str, int] | None = None,
     planned: int | None = None,
     **fields: Any,
-) -> Source:
+) -> ReportSource:
     """An experiment that has these rows."""
     experiment = Experiment(
         experiment_id=experiment_id,
@@ -153,7 +153,7 @@ def source(
     def given(*, agent: str | None = None, detailed: bool = False) -> Iterator[RunRow]:
         return (row for row in rows if agent is None or row.agent == agent)
 
-    return Source(
+    return ReportSource(
         experiment,
         given,
         CountedRows(given),

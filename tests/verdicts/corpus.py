@@ -20,7 +20,7 @@ from seatrial.agents.replay.config import ReplayConfig
 from seatrial.events import decode_event
 from seatrial.runs import Case, Run
 from seatrial.store import Store, open_store
-from seatrial.store.rows import Outcome, outcome
+from seatrial.store.rows import StoredOutcome, outcome
 from seatrial.suites import CaseSource, Suite
 from seatrial.trajectory import Step, steps_from_events
 from verdicts.shapes import INSTRUCTION, Call, Json, encoded
@@ -86,7 +86,7 @@ def twins(
 class Finding(NamedTuple):
     """What came of an entry."""
 
-    outcome: Outcome
+    outcome: StoredOutcome
     run: Run
     recorded: list[Step]
     """The steps in the events that were stored for the run."""

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from pathlib import Path
-from typing import Protocol, Self, TypeAlias, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 import msgspec
 
 from seatrial.events.run_input import RunAgentInput
-from seatrial.events.types import Event
 from seatrial.formats.reading import Reading
 from seatrial.runs import Case, Fault
 from seatrial.trajectory.observed import ObservedCalls
 from seatrial.transcript import Note
+from seatrial.world.grant import Emit as Emit
 from seatrial.world.grant import RunGrant
-
-Emit: TypeAlias = Callable[[Event], Awaitable[None]]
-"""Hands one event of the run to its recorder, which stores it; waits while the store is behind."""
 
 
 class RunRequest(msgspec.Struct, kw_only=True):

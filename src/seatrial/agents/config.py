@@ -23,9 +23,9 @@ from seatrial.trajectory.completeness import ToolAccess
 
 if TYPE_CHECKING:
     from seatrial.agents.agent import Agent, BatchAgent
-    from seatrial.agents.replay.agent import StoredRuns
+    from seatrial.agents.replay.agent import RunArchive
 
-Seconds = Annotated[float, Meta(gt=0, le=86_400)]
+TimeoutSeconds = Annotated[float, Meta(gt=0, le=86_400)]
 # `$` alone would let a newline at the end pass; `\Z` is not known to the readers of our JSON Schema.
 HeaderName = Annotated[str, Meta(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$(?!\n)", description="the name of a header")]
 Target = Annotated[str, Meta(pattern=TARGET, description="`package.module:function`")]
@@ -84,7 +84,7 @@ class AgentStart(msgspec.Struct, frozen=True, kw_only=True):
     """How long connecting may take, where the configuration does not say."""
     read_s: float | None = None
     """How long an answer may take, where the configuration does not say."""
-    stored_runs: StoredRuns | None = None
+    stored_runs: RunArchive | None = None
     """Finds runs of earlier experiments, for replays."""
 
 
@@ -120,9 +120,9 @@ class AgentConfig(msgspec.Struct, metaclass=_AgentMeta, kw_only=True, forbid_unk
 
     concurrency: Annotated[int, Meta(ge=1, le=10_000)] | None = None
     """How many runs of this agent may be active at once; the suite's `concurrency` when absent."""
-    timeout_s: Seconds | None = None
+    timeout_s: TimeoutSeconds | None = None
     """How long one attempt may go without an answer; the suite's `timeouts.read_s` when absent."""
-    run_timeout_s: Seconds | None = None
+    run_timeout_s: TimeoutSeconds | None = None
     """The deadline of a run with all its attempts; the suite's `timeouts.run_s` when absent."""
     retry: Retry | None = None
     """What happens after an infrastructure error; the suite's `retry` when absent."""

@@ -8,7 +8,7 @@ from seatrial.agents.agent import RunRequest
 from seatrial.runs import Fault
 
 
-class TimeLimit(NamedTuple):
+class RunTimeLimit(NamedTuple):
     """The nearer of the agent's own timeout and the run's deadline."""
 
     seconds: float | None
@@ -23,9 +23,9 @@ class TimeLimit(NamedTuple):
         return Fault("agent_timeout", f"the agent was not done after {self.seconds:g} s")
 
 
-def time_limit(request: RunRequest, timeout_s: float | None = None) -> TimeLimit:
+def time_limit(request: RunRequest, timeout_s: float | None = None) -> RunTimeLimit:
     """The limit of an attempt whose agent has this timeout of its own."""
     left_s = request.timeout_s
     if timeout_s is None or (left_s is not None and left_s <= timeout_s):
-        return TimeLimit(left_s, True)
-    return TimeLimit(timeout_s, False)
+        return RunTimeLimit(left_s, True)
+    return RunTimeLimit(timeout_s, False)

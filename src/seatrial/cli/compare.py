@@ -12,7 +12,7 @@ from seatrial.cli.terminal import printable, wants_colour
 from seatrial.errors import SeatrialError
 
 if TYPE_CHECKING:
-    from seatrial.reports import Comparison, Source
+    from seatrial.reports import Comparison, ReportSource
     from seatrial.runs import Run
     from seatrial.store import Store
 
@@ -115,7 +115,7 @@ def _run(store: Store, run_id: str) -> Run | None:
     return run
 
 
-def _side(store: Store, ref: str) -> tuple[Source, list[str], bool]:
+def _side(store: Store, ref: str) -> tuple[ReportSource, list[str], bool]:
     """An experiment, those of its agents that are meant, and whether that is all of them."""
     from seatrial.reports import stored
 

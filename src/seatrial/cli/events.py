@@ -16,7 +16,7 @@ from seatrial.events.log import EventLog, read_log
 from seatrial.events.projection import to_transcript
 from seatrial.events.replay import Replay, replay
 from seatrial.events.run_input import read_run_input, start_messages
-from seatrial.events.violation import Violation
+from seatrial.events.violation import OrderViolation
 from seatrial.transcript import Note
 
 
@@ -80,15 +80,15 @@ def run(args: argparse.Namespace) -> int:
     return PASSED if violation is None else FAILED
 
 
-def first_violation(log: EventLog, result: Replay) -> Violation | None:
+def first_violation(log: EventLog, result: Replay) -> OrderViolation | None:
     """Where a client of AG-UI ends the stream; None when it takes all of it, up to the end of the run."""
     found = [] if result.violation is None else [result.violation]
     for note in log.refused[:1]:
         _, index, *field = note.pointer.split("/")
         place = f"{'/'.join(field)}: " if field else ""
-        found.append(Violation(int(index), "malformed", f"{place}{note.message}"))
+        found.append(OrderViolation(int(index), "malformed", f"{place}{note.message}"))
     if not found and log.truncated:
         # Clients of 1.0.0 let it pass, and are not to: it may have been cut off anywhere.
         message = "the stream ends without RUN_FINISHED or RUN_ERROR"
-        found.append(Violation(len(log.events), "truncated", message))
+        found.append(OrderViolation(len(log.events), "truncated", message))
     return min(found, key=lambda violation: violation.index, default=None)

@@ -13,9 +13,9 @@ from seatrial.cli.location import add_store_option, opened_store
 from seatrial.cli.terminal import wants_colour
 
 if TYPE_CHECKING:
-    from seatrial.reports import Form, Report
+    from seatrial.reports import Report, ReportForm
 
-FORMS: dict[Form, str] = {
+FORMS: dict[ReportForm, str] = {
     "html": "one self-contained page",
     "junit": "JUnit XML",
     "ctrf": "CTRF JSON",
@@ -81,6 +81,6 @@ def show_report(args: argparse.Namespace, report: Report) -> None:
         sys.stdout.write(terminal_summary(report, colour=wants_colour(sys.stdout), harmless=args.all_notes))
 
 
-def report_targets(args: argparse.Namespace) -> dict[Form, Path]:
+def report_targets(args: argparse.Namespace) -> dict[ReportForm, Path]:
     """The files that were asked for, by form."""
     return {form: path for form in FORMS if (path := getattr(args, form)) is not None}

@@ -19,7 +19,7 @@ from seatrial.cli.location import add_store_option, opened_store, store_location
 from seatrial.cli.report import add_report_options, notes_line, report_targets, show_report
 from seatrial.cli.signals import StopSignals, add_grace_option, grace_of
 from seatrial.cli.watch import Watcher
-from seatrial.engine import Stop, Tally, cases_that, create_experiment, launch, resumable, total_runs
+from seatrial.engine import ExperimentTally, Stop, cases_that, create_experiment, launch, resumable, total_runs
 from seatrial.errors import SeatrialError
 from seatrial.reports import stored_report, write_reports
 from seatrial.runs import Case, Experiment
@@ -197,7 +197,7 @@ async def _carried_out(
     secrets: Secrets,
     stop: Stop,
     signals: StopSignals,
-) -> Tally:
+) -> ExperimentTally:
     def asked(number: signal.Signals) -> None:
         stop.request(REASONS[number])
         grace = f"{grace_of(args)[number]:g} s"

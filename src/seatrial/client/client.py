@@ -12,7 +12,7 @@ import msgspec
 from seatrial import wire
 from seatrial.api import CreateRun, EventPage, PushEvents, PushResult, RunInput, RunPage, Thread
 from seatrial.client.address import DEFAULT_URL, path_segment
-from seatrial.client.follow import Form
+from seatrial.client.follow import StreamForm
 from seatrial.client.patience import Patience
 from seatrial.client.service import Service
 from seatrial.client.stream import EventStream, OnRetry
@@ -154,7 +154,7 @@ class Client:
         *,
         after: int | None = None,
         types: Collection[str] | None = None,
-        form: Form = "sse",
+        form: StreamForm = "sse",
         on_retry: OnRetry | None = None,
     ) -> EventStream:
         """Follow a run to its end, from the beginning or behind the sequence `after`; see `EventStream`.

@@ -20,7 +20,7 @@ from seatrial.events.sse import SseParser
 from seatrial.nesting import MAX_WRITTEN_DEPTH, is_too_deep
 from seatrial.transcript import Note
 
-Form: TypeAlias = Literal["sse", "ndjson"]
+StreamForm: TypeAlias = Literal["sse", "ndjson"]
 
 MAX_NOTES = 100
 """Notes that are kept of a stream; a run may go on for ever."""
@@ -38,7 +38,9 @@ class Received(msgspec.Struct, gc=False):
 class Follow:
     """How far a run has been followed, and how."""
 
-    def __init__(self, run_id: str, *, after: int | None = None, filtered: bool = False, form: Form = "sse") -> None:
+    def __init__(
+        self, run_id: str, *, after: int | None = None, filtered: bool = False, form: StreamForm = "sse"
+    ) -> None:
         """With `filtered`, not all events come, so that sequences are skipped: only their order can be checked."""
         self.position: int | None = after
         """The sequence behind which the stream is taken up; None at the beginning."""

@@ -17,7 +17,7 @@ class Patience(msgspec.Struct, kw_only=True, frozen=True):
     longest_wait_s: float
 
 
-class Budget:
+class PatienceLeft:
     """What is left of a patience."""
 
     def __init__(self, patience: Patience, now: Callable[[], float], chance: Callable[[], float]) -> None:

@@ -17,7 +17,7 @@ import yarl
 from seatrial import wire
 from seatrial._version import __version__
 from seatrial.client.address import bearer, service_address
-from seatrial.client.patience import Budget, Patience
+from seatrial.client.patience import Patience, PatienceLeft
 from seatrial.client.refusal import MAX_REFUSAL_BYTES, MAX_TEXT, AttemptError, refusal
 from seatrial.errors import SeatrialError
 
@@ -86,9 +86,9 @@ class Service:
                 response.close()
             await session.close()
 
-    def budget(self, patience: Patience) -> Budget:
+    def budget(self, patience: Patience) -> PatienceLeft:
         """A full budget, with the clock of the loop."""
-        return Budget(patience, asyncio.get_running_loop().time, _chance)
+        return PatienceLeft(patience, asyncio.get_running_loop().time, _chance)
 
     async def call(
         self,
@@ -133,10 +133,10 @@ class Service:
         accept: str,
         timeout: aiohttp.ClientTimeout,
         body: bytes | None = None,
-    ) -> Answer:
+    ) -> ServiceAnswer:
         """`async with` it, to send the request and to read what comes."""
         url = yarl.URL(f"{self._base}{path}", encoded=True).update_query(params)
-        return Answer(self, method, url, body, accept, timeout)
+        return ServiceAnswer(self, method, url, body, accept, timeout)
 
     async def send(
         self, method: str, url: yarl.URL, body: bytes | None, accept: str, timeout: aiohttp.ClientTimeout
@@ -197,7 +197,7 @@ class Service:
         return AttemptError(SeatrialError("service_failed", told[:MAX_TEXT]), may_pass=may_pass)
 
 
-class Answer:
+class ServiceAnswer:
     """The answer to one request, for as long as it is read.
 
     Not made of a generator: those that a loop finds open at its end it closes all at once, the inner before the outer.

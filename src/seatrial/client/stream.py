@@ -10,7 +10,7 @@ from typing import Self, TypeAlias
 import aiohttp
 
 from seatrial.client.address import path_segment
-from seatrial.client.follow import Follow, Form, Received
+from seatrial.client.follow import Follow, Received, StreamForm
 from seatrial.client.patience import Patience
 from seatrial.client.refusal import AttemptError
 from seatrial.client.service import Service
@@ -22,7 +22,7 @@ from seatrial.transcript import Note
 OnRetry: TypeAlias = Callable[[SeatrialError, float], None]
 """Told why a connection was lost, and in how many seconds the next one is tried."""
 
-_ACCEPT: dict[Form, str] = {"sse": "text/event-stream", "ndjson": "application/x-ndjson"}
+_ACCEPT: dict[StreamForm, str] = {"sse": "text/event-stream", "ndjson": "application/x-ndjson"}
 
 
 class EventStream:
@@ -40,7 +40,7 @@ class EventStream:
         *,
         after: int | None,
         types: Collection[str] | None,
-        form: Form,
+        form: StreamForm,
         patience: Patience,
         connect_s: float,
         idle_s: float,

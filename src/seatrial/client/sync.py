@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 from seatrial.api import EventPage, PushResult, RunInput, RunPage, Thread
 from seatrial.client.address import DEFAULT_URL
 from seatrial.client.client import Client, PushedEvent
-from seatrial.client.follow import Form
+from seatrial.client.follow import StreamForm
 from seatrial.client.stream import EventStream, OnRetry
 from seatrial.errors import SeatrialError
 from seatrial.events.envelope import SequencedOutputEnvelope
@@ -145,7 +145,7 @@ class SyncClient:
         *,
         after: int | None = None,
         types: Collection[str] | None = None,
-        form: Form = "sse",
+        form: StreamForm = "sse",
         on_retry: OnRetry | None = None,
     ) -> SyncEventStream:
         """See `Client.events`. `on_retry` is called in another thread."""

@@ -7,15 +7,15 @@ sends meanwhile goes through the run's `Recorder`. What all of it comes to is sa
 
 from seatrial.driver.clock import Clock, SystemClock
 from seatrial.driver.conclusion import RunSpec, concluded
-from seatrial.driver.exchange import Asked, Driver, internal_fault
+from seatrial.driver.exchange import Driver, Exchange, internal_fault
 from seatrial.driver.recorder import EventSink, Recorder, Terminal, recordable, run_error
 from seatrial.driver.redaction import Redaction
 
 __all__ = [
-    "Asked",
     "Clock",
     "Driver",
     "EventSink",
+    "Exchange",
     "Recorder",
     "Redaction",
     "RunSpec",

@@ -32,7 +32,7 @@ AGENT_LEFT_RUNNING = note_code(
 )
 
 
-class Asked(msgspec.Struct):
+class Exchange(msgspec.Struct):
     """How an exchange ended."""
 
     reply: Reply | None
@@ -70,7 +70,7 @@ class Driver:
         recorder: Recorder,
         *,
         halted: asyncio.Future[Any] | None = None,
-    ) -> Asked:
+    ) -> Exchange:
         """What the agent of this name replies, without secrets; it is stopped once `halted` is done.
 
         Never raises for anything that the agent, its kind or the network does.
@@ -94,16 +94,16 @@ class Driver:
             if world is not None:
                 await world.close_run(request.run_id)
         if not running.done() or (stopped and running.cancelled()):
-            return Asked(None, stopped, not running.done())
+            return Exchange(None, stopped, not running.done())
         if running.cancelled():
             fault = Fault("internal_error", "the agent was cancelled, but not by Seatrial")
-            return Asked(Reply(fault=fault), stopped)
+            return Exchange(Reply(fault=fault), stopped)
         error = running.exception()
         if error is not None:
             # A fault of ours in one run must not end the others.
-            return Asked(Reply(fault=internal_fault(error, self.redaction)), stopped)
+            return Exchange(Reply(fault=internal_fault(error, self.redaction)), stopped)
         reply = running.result()
-        return Asked(await off_loop(len(reply.body or b""), lambda: self.redaction.reply(reply)), stopped)
+        return Exchange(await off_loop(len(reply.body or b""), lambda: self.redaction.reply(reply)), stopped)
 
     async def close(self) -> list[str]:
         """Cancel once more what was left running; gives what still does not end."""

@@ -1,6 +1,6 @@
 """Carrying an experiment out: scheduling, attempts, budgets, recording, resume."""
 
-from seatrial.engine.experiment import ExperimentRunner, Observer, Tally
+from seatrial.engine.experiment import ExperimentRunner, ExperimentTally, Observer
 from seatrial.engine.launch import (
     cases_that,
     create_experiment,
@@ -15,10 +15,10 @@ from seatrial.engine.stop import Stop
 
 __all__ = [
     "ExperimentRunner",
+    "ExperimentTally",
     "Observer",
     "Regrading",
     "Stop",
-    "Tally",
     "cases_that",
     "create_experiment",
     "grading_plan",

@@ -50,7 +50,7 @@ class Observer(Protocol):
         """An agent said something that belongs to no run."""
 
 
-class Tally(msgspec.Struct):
+class ExperimentTally(msgspec.Struct):
     """What one execution of an experiment did."""
 
     done_before: int
@@ -111,7 +111,7 @@ class ExperimentRunner:
         """Whether something was not run, because of a stop."""
         self._begun_runs = self._ended_runs = 0
 
-    async def run(self) -> Tally:
+    async def run(self) -> ExperimentTally:
         """Run what is missing, to the end or until asked to stop. Raises `SeatrialError` when the store fails."""
         self._begun = self._clock.monotonic_s()
         experiment_id = self.experiment.experiment_id
@@ -143,7 +143,7 @@ class ExperimentRunner:
             reason = f"{self._begun_runs - self._ended_runs} of {self._begun_runs} runs ended without a record"
         if missing or self.experiment.status != "finished":
             await self._store.finish_experiment(experiment_id, finished_at=self._clock.now_ms(), stop_reason=reason)
-        return Tally(len(done), self._outcomes, reason, self._outbox.elsewhere, self._notes)
+        return ExperimentTally(len(done), self._outcomes, reason, self._outbox.elsewhere, self._notes)
 
     async def _carry_out(self, missing: Mapping[str, Iterator[Trial]]) -> None:
         # An agent that is alone has its own limit, and needs no other.

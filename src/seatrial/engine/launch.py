@@ -19,13 +19,13 @@ from seatrial.agents import AgentStart, build_agent
 from seatrial.agents.agent import Agent, BatchAgent
 from seatrial.agents.replay.config import ReplayConfig
 from seatrial.driver.clock import Clock, SystemClock
-from seatrial.engine.experiment import ExperimentRunner, Observer, Tally
+from seatrial.engine.experiment import ExperimentRunner, ExperimentTally, Observer
 from seatrial.engine.stop import Stop
 from seatrial.errors import SeatrialError
 from seatrial.garbage import rare_collections
 from seatrial.graders import GradingPlan, Surroundings
 from seatrial.runs import Case, Experiment, Run, RunKey
-from seatrial.store import Outcome, RunFilter, Store
+from seatrial.store import RunFilter, Store, StoredOutcome
 from seatrial.suites import CaseSource, Secrets, Suite, read_cases, resolve, stored_form, stored_suite, suite_hash
 from seatrial.threads import Threads
 
@@ -117,7 +117,7 @@ def resumable(store: Store, reference: str, suite: Suite, variables: Mapping[str
     return experiment, suite
 
 
-def cases_that(store: Store, experiment_id: str, outcome: Outcome) -> dict[str, set[str]]:
+def cases_that(store: Store, experiment_id: str, outcome: StoredOutcome) -> dict[str, set[str]]:
     """For each agent, the cases of which a run came out so."""
     found: dict[str, set[str]] = {}
     where = RunFilter(outcomes=frozenset({outcome}))
@@ -158,7 +158,7 @@ async def launch(
     observer: Observer | None = None,
     stop: Stop | None = None,
     clock: Clock | None = None,
-) -> Tally:
+) -> ExperimentTally:
     """Carry an experiment out, or what is missing of it; `secrets` are those of the suite unless given."""
     if experiment.status == "finished":
         done = len(store.done_keys(experiment.experiment_id))
@@ -166,7 +166,7 @@ async def launch(
             # Nothing is started for it, and nothing is read but this.
             if observer is not None:
                 observer.resumed(done)
-            return Tally(done, Counter())
+            return ExperimentTally(done, Counter())
     stop = Stop() if stop is None else stop
     async with AsyncExitStack() as stack:
         stack.enter_context(rare_collections())

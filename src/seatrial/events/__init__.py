@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from seatrial.events.types import TERMINAL_STATUSES, Event, TaskStatus
     from seatrial.events.unfold import unfold
     from seatrial.events.verify import Verifier, verify
-    from seatrial.events.violation import VIOLATION_CODES, Violation
+    from seatrial.events.violation import VIOLATION_CODES, OrderViolation
 
 __all__ = [
     "MAX_FRAME_BYTES",
@@ -55,6 +55,7 @@ __all__ = [
     "Folding",
     "LogReader",
     "NdjsonParser",
+    "OrderViolation",
     "Patcher",
     "Replay",
     "RunAgentInput",
@@ -65,7 +66,6 @@ __all__ = [
     "StreamKeepalive",
     "TaskStatus",
     "Verifier",
-    "Violation",
     "cursor_text",
     "decode_event",
     "encode_event",
@@ -166,7 +166,7 @@ __getattr__ = attach(
         ),
         "violation": (
             "VIOLATION_CODES",
-            "Violation",
+            "OrderViolation",
         ),
     },
 )

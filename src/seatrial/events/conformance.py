@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 from seatrial.events.violation import quoted
 from seatrial.transcript import pointer
 
-Path: TypeAlias = tuple[str | int, ...]
+FieldPath: TypeAlias = tuple[str | int, ...]
 
 
 class Refusal(NamedTuple):
@@ -278,7 +278,7 @@ def refusal(value: Any) -> Refusal | None:
     return _wrong(value, shape, ())
 
 
-def _wrong(value: Any, shape: _Shape, at: Path) -> Refusal | None:
+def _wrong(value: Any, shape: _Shape, at: FieldPath) -> Refusal | None:
     """The first part of a value that a client refuses, or None."""
     match shape:
         case _Value():
@@ -367,7 +367,7 @@ def _without_null(value: Any, key: str) -> Any:
     return {name: item for name, item in value.items() if name != key}
 
 
-def _expected(what: str, value: Any, at: Path) -> Refusal:
+def _expected(what: str, value: Any, at: FieldPath) -> Refusal:
     return Refusal(pointer(*at), f"expected {what}, got {_shown(value)}")
 
 

@@ -14,12 +14,12 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from seatrial.events import types as t
-from seatrial.events.violation import Fault, Owner, Violation, agent, name_of, quoted
+from seatrial.events.violation import OrderFault, OrderViolation, Owner, agent, name_of, quoted
 
-Kind: TypeAlias = Literal["text", "tool", "reasoning"]
+StreamKind: TypeAlias = Literal["text", "tool", "reasoning"]
 Chunk: TypeAlias = t.TextMessageChunk | t.ToolCallChunk | t.ReasoningMessageChunk
 
-CHUNKS: dict[type, Kind] = {
+CHUNKS: dict[type, StreamKind] = {
     t.TextMessageChunk: "text",
     t.ToolCallChunk: "tool",
     t.ReasoningMessageChunk: "reasoning",
@@ -36,23 +36,23 @@ Established: TypeAlias = tuple[tuple[str, str | UnsetType], ...]
 class _Stream(msgspec.Struct):
     """A stream that chunks are building."""
 
-    kind: Kind
+    kind: StreamKind
     id: str
     established: Established
     """What the opener said; a later chunk may repeat it but not change it."""
 
-    def goes_on(self, kind: Kind, chunk_id: str | UnsetType) -> bool:
+    def goes_on(self, kind: StreamKind, chunk_id: str | UnsetType) -> bool:
         """Whether a chunk of that kind and id, in the same lane, continues this stream."""
         return self.kind == kind and (chunk_id is UNSET or chunk_id == self.id)
 
 
-def expand(events: Iterable[t.Event]) -> tuple[list[t.Event], Violation | None]:
+def expand(events: Iterable[t.Event]) -> tuple[list[t.Event], OrderViolation | None]:
     """The events without chunks, up to the first chunk that cannot be expanded, and what is wrong with that one."""
     expander = Expander()
     expanded: list[t.Event] = []
     for index, event in enumerate(events):
         result = expander.feed(event, index)
-        if isinstance(result, Violation):
+        if isinstance(result, OrderViolation):
             return expanded, result
         expanded += result
     return expanded, None
@@ -64,15 +64,15 @@ class Expander:
     def __init__(self) -> None:
         self.lanes: dict[Owner, _Stream] = {}
         """While this is empty, every event but a chunk stands for itself."""
-        self._holders: dict[Kind, dict[str, Owner]] = {"text": {}, "tool": {}, "reasoning": {}}
+        self._holders: dict[StreamKind, dict[str, Owner]] = {"text": {}, "tool": {}, "reasoning": {}}
         """Which lane holds an id."""
 
-    def feed(self, event: t.Event, index: int) -> list[t.Event] | Violation:
+    def feed(self, event: t.Event, index: int) -> list[t.Event] | OrderViolation:
         """What the event with this index stands for; or why it stands for nothing, and then it changes nothing."""
         kind = CHUNKS.get(type(event))
         if kind is not None:
             result = self._chunk(event, kind)  # type: ignore[arg-type]  # CHUNKS has told that it is one
-            return Violation(index, *result) if isinstance(result, Fault) else result
+            return OrderViolation(index, *result) if isinstance(result, OrderFault) else result
         if not self.lanes or isinstance(event, ENDS_NONE):
             return [event]
         if isinstance(event, ENDS_ALL):
@@ -80,7 +80,7 @@ class Expander:
         lane = event.subagent_run_id
         return [self._end(lane), event] if lane in self.lanes else [event]
 
-    def holder(self, kind: Kind, item: str) -> Owner | None:
+    def holder(self, kind: StreamKind, item: str) -> Owner | None:
         """The lane in which chunks are building this; None when none is."""
         return self._holders[kind].get(item)
 
@@ -92,13 +92,13 @@ class Expander:
             holders.clear()
             holders.update({stream.id: lane for lane, stream in lanes.items() if stream.kind == kind})
 
-    def _chunk(self, chunk: Chunk, kind: Kind) -> list[t.Event] | Fault:
+    def _chunk(self, chunk: Chunk, kind: StreamKind) -> list[t.Event] | OrderFault:
         chunk_id = chunk.tool_call_id if isinstance(chunk, t.ToolCallChunk) else chunk.message_id
         lane = chunk.subagent_run_id
         stream = self.lanes.get(lane)
         if stream is None or not stream.goes_on(kind, chunk_id):
             found = self._lane(chunk, kind, chunk_id)
-            if isinstance(found, Fault):
+            if isinstance(found, OrderFault):
                 return found
             lane = found
             stream = self.lanes.get(lane)
@@ -108,16 +108,18 @@ class Expander:
             repeated = getattr(chunk, field)
             if repeated is not UNSET and repeated != value:
                 changed = f"the {field} of {quoted(stream.id)} from {quoted(value)} to {quoted(repeated)}"
-                return Fault("chunk_changed", f"{name_of(chunk)} changes {changed}")
+                return OrderFault("chunk_changed", f"{name_of(chunk)} changes {changed}")
         if chunk.delta is UNSET and chunk.metadata is UNSET and chunk.raw_event is UNSET:
             return []
         return [_content(chunk, stream.id, lane)]
 
-    def _opened(self, chunk: Chunk, kind: Kind, chunk_id: str | UnsetType, lane: Owner) -> list[t.Event] | Fault:
+    def _opened(
+        self, chunk: Chunk, kind: StreamKind, chunk_id: str | UnsetType, lane: Owner
+    ) -> list[t.Event] | OrderFault:
         if chunk_id is UNSET:
-            return Fault("chunk_without_id", f"{name_of(chunk)} has no id, and no open stream to continue")
+            return OrderFault("chunk_without_id", f"{name_of(chunk)} has no id, and no open stream to continue")
         started = _start(chunk, chunk_id)
-        if isinstance(started, Fault):
+        if isinstance(started, OrderFault):
             return started
         start, established = started
         opened = [self._end(lane), start] if lane in self.lanes else [start]
@@ -128,7 +130,7 @@ class Expander:
             opened.append(_content(chunk, chunk_id, lane))
         return opened
 
-    def _lane(self, chunk: Chunk, kind: Kind, chunk_id: str | UnsetType) -> Owner | Fault:
+    def _lane(self, chunk: Chunk, kind: StreamKind, chunk_id: str | UnsetType) -> Owner | OrderFault:
         tag = chunk.subagent_run_id
         holders = self._holders[kind]
         if chunk_id is not UNSET:
@@ -137,7 +139,7 @@ class Expander:
             holder = holders[chunk_id]
             if tag is not UNSET and tag != holder:
                 whose = f"{agent(tag)}, but {quoted(chunk_id)} belongs to {agent(holder)}"
-                return Fault("attribution", f"{name_of(chunk)} is attributed to {whose}")
+                return OrderFault("attribution", f"{name_of(chunk)} is attributed to {whose}")
             return holder
         if tag is not UNSET:
             return tag
@@ -148,7 +150,7 @@ class Expander:
         if len(holders) == 1:
             return next(iter(holders.values()))
         several = f"could continue {len(holders)} streams"
-        return Fault("chunk_ambiguous", f"{name_of(chunk)} has no id and no attribution, and {several}")
+        return OrderFault("chunk_ambiguous", f"{name_of(chunk)} has no id and no attribution, and {several}")
 
     def _end(self, lane: Owner) -> t.Event:
         stream = self.lanes.pop(lane)
@@ -160,7 +162,7 @@ class Expander:
         return t.ReasoningMessageEnd(message_id=stream.id, subagent_run_id=lane)
 
 
-def _start(chunk: Chunk, chunk_id: str) -> tuple[t.Event, Established] | Fault:
+def _start(chunk: Chunk, chunk_id: str) -> tuple[t.Event, Established] | OrderFault:
     """The opening event, and what it establishes."""
     start: t.TextMessageStart | t.ToolCallStart | t.ReasoningMessageStart
     established: Established = ()
@@ -173,7 +175,7 @@ def _start(chunk: Chunk, chunk_id: str) -> tuple[t.Event, Established] | Fault:
     else:
         name, parent = chunk.tool_call_name, chunk.parent_message_id
         if name is UNSET:
-            return Fault(
+            return OrderFault(
                 "chunk_without_name", f"{name_of(chunk)} opens tool call {quoted(chunk_id)} without a tool name"
             )
         start = t.ToolCallStart(tool_call_id=chunk_id, tool_call_name=name, parent_message_id=parent)

@@ -12,9 +12,9 @@ from typing import cast
 from msgspec import UNSET
 
 from seatrial.events import types as t
-from seatrial.events.expand import CHUNKS, Expander, Kind
+from seatrial.events.expand import CHUNKS, Expander, StreamKind
 from seatrial.events.verify import Verifier
-from seatrial.events.violation import Fault, Violation, agent, name_of, quoted
+from seatrial.events.violation import OrderFault, OrderViolation, agent, name_of, quoted
 
 
 class Order:
@@ -29,7 +29,7 @@ class Order:
         """Whether the last event was terminal."""
         return self._verifier.ended
 
-    def feed(self, event: t.Event, index: int = 0) -> Fault | None:
+    def feed(self, event: t.Event, index: int = 0) -> OrderFault | None:
         """Why this event may not come now, or None, and then it has come."""
         expander, verifier = self._expander, self._verifier
         if not expander.lanes and type(event) not in CHUNKS:
@@ -39,8 +39,8 @@ class Order:
             return fault
         lanes = dict(expander.lanes)
         parts = expander.feed(event, index)
-        if isinstance(parts, Violation):
-            return Fault(parts.code, parts.message)
+        if isinstance(parts, OrderViolation):
+            return OrderFault(parts.code, parts.message)
         for done, part in enumerate(parts):
             fault = verifier.checks[type(part)](part, index)
             if fault is not None:
@@ -63,10 +63,10 @@ class Order:
                 events.append(t.SubagentError(subagent_run_id=subagent, message=error))
         return events
 
-    def _taken_from_another(self, event: t.Event) -> Fault | None:
+    def _taken_from_another(self, event: t.Event) -> OrderFault | None:
         """The fault of an event that ends, or gives to another agent, what the chunks of a lane are building."""
         if isinstance(event, t.ToolCallResult):
-            item: tuple[Kind, str] | None = ("text", event.message_id)
+            item: tuple[StreamKind, str] | None = ("text", event.message_id)
         else:
             item = _item(event)
         if item is None:
@@ -76,10 +76,10 @@ class Order:
         if holder is None or holder == tag:
             return None
         whose = f"{quoted(item[1])}, which {agent(holder)} is streaming in chunks"
-        return Fault("attribution", f"{name_of(event)} of {agent(tag)} names {whose}")
+        return OrderFault("attribution", f"{name_of(event)} of {agent(tag)} names {whose}")
 
 
-def _item(event: t.Event) -> tuple[Kind, str] | None:
+def _item(event: t.Event) -> tuple[StreamKind, str] | None:
     """What an event ends, of that which chunks can build."""
     if isinstance(event, t.TextMessageEnd):
         return "text", event.message_id

@@ -18,7 +18,7 @@ from seatrial.events import types as t
 from seatrial.events.expand import CHUNKS, Expander
 from seatrial.events.fold import Folded, Folding
 from seatrial.events.verify import Verifier
-from seatrial.events.violation import Violation
+from seatrial.events.violation import OrderViolation
 from seatrial.transcript import Note
 
 
@@ -26,7 +26,7 @@ class Replay(msgspec.Struct):
     """What came of a stream."""
 
     folded: Folded
-    violation: Violation | None
+    violation: OrderViolation | None
     """The first event that may not stand where it stands."""
     notes: list[Note]
     """Breaches of rules to come, then what changed nothing in the fold; pointers are indices of events."""
@@ -36,7 +36,7 @@ def replay(events: Iterable[t.Event], *, messages: Iterable[agui.Message] = (), 
     """Expand, verify and fold. The run starts from these messages, which are taken over, and this state."""
     expander, verifier, folding = Expander(), Verifier(), Folding(messages=messages, state=state)
     lanes, checks, applies = expander.lanes, verifier.checks, folding.applies
-    violation: Violation | None = None
+    violation: OrderViolation | None = None
     # Most events continue what the one right before them continued, with a delta and nothing else. All that the
     # stages make of such a one is that they append the delta.
     run_kind: type | None = None
@@ -49,7 +49,7 @@ def replay(events: Iterable[t.Event], *, messages: Iterable[agui.Message] = (), 
             continue
         if lanes or kind in CHUNKS:
             expanded = expander.feed(event, index)
-            if isinstance(expanded, Violation):
+            if isinstance(expanded, OrderViolation):
                 violation = violation or expanded
                 continue
         else:
@@ -58,7 +58,7 @@ def replay(events: Iterable[t.Event], *, messages: Iterable[agui.Message] = (), 
             if violation is None:
                 fault = checks[type(part)](part, index)
                 if fault is not None:
-                    violation = Violation(index, *fault)
+                    violation = OrderViolation(index, *fault)
             applies[type(part)](part, index)
         run_kind = None
         if kind in _HEADERS:

@@ -17,8 +17,8 @@ TERMINAL_STATUSES = frozenset({"completed", "failed", "cancelled"})
 
 OpaqueId = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
 Sequence = Annotated[int, msgspec.Meta(ge=0)]
-Count = Annotated[int, msgspec.Meta(ge=0)]
-Timestamp = Annotated[int, msgspec.Meta(ge=-(2**53 - 1), le=2**53 - 1)]
+NonNegative = Annotated[int, msgspec.Meta(ge=0)]
+EventTimestamp = Annotated[int, msgspec.Meta(ge=-(2**53 - 1), le=2**53 - 1)]
 
 TextRole = Literal["developer", "system", "assistant", "user"]
 
@@ -28,12 +28,12 @@ class TokenUsage(msgspec.Struct, rename="camel", omit_defaults=True, forbid_unkn
 
     provider: str | UnsetType = UNSET
     model: str | UnsetType = UNSET
-    input_tokens: Count | UnsetType = UNSET
-    output_tokens: Count | UnsetType = UNSET
-    total_tokens: Count | UnsetType = UNSET
-    reasoning_tokens: Count | UnsetType = UNSET
-    cached_input_tokens: Count | UnsetType = UNSET
-    cache_write_input_tokens: Count | UnsetType = UNSET
+    input_tokens: NonNegative | UnsetType = UNSET
+    output_tokens: NonNegative | UnsetType = UNSET
+    total_tokens: NonNegative | UnsetType = UNSET
+    reasoning_tokens: NonNegative | UnsetType = UNSET
+    cached_input_tokens: NonNegative | UnsetType = UNSET
+    cache_write_input_tokens: NonNegative | UnsetType = UNSET
 
 
 class Interrupt(msgspec.Struct, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
@@ -97,7 +97,7 @@ class BaseEvent(
     sent: ClassVar[dict[str, Any] | None] = None
     """The event as it was sent, where that says more than the fields, or something else; not a field itself."""
 
-    timestamp: Timestamp | UnsetType = UNSET
+    timestamp: EventTimestamp | UnsetType = UNSET
     """AG-UI's numeric time; milliseconds in practice."""
     raw_event: Any = UNSET
     metadata: dict[str, Any] | UnsetType = UNSET

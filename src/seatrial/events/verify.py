@@ -17,7 +17,7 @@ from msgspec import UNSET
 
 from seatrial.events import types as t
 from seatrial.events.codec import stands_in
-from seatrial.events.violation import Fault, Owner, Violation, agent, name_of, quoted
+from seatrial.events.violation import OrderFault, OrderViolation, Owner, agent, name_of, quoted
 from seatrial.transcript import Note, Notes, note_code, pointer
 
 RUN_IDS_DISAGREE = note_code(
@@ -49,7 +49,7 @@ class _Phase(Enum):
     ERRORED = "errored"
 
 
-def verify(events: Iterable[t.Event]) -> Violation | None:
+def verify(events: Iterable[t.Event]) -> OrderViolation | None:
     """The first violation in a list of events without chunks, or None."""
     verifier = Verifier()
     for index, event in enumerate(events):
@@ -65,7 +65,7 @@ class Verifier:
     def __init__(self) -> None:
         self.notes: list[Note] = Notes()
         """Breaches of rules that are announced but not in force."""
-        self.checks: dict[type, Callable[[Any, int], Fault | None]] = {
+        self.checks: dict[type, Callable[[Any, int], OrderFault | None]] = {
             t.RunStarted: self._run_started,
             t.RunFinished: self._run_finished,
             t.RunError: self._run_error,
@@ -111,13 +111,13 @@ class Verifier:
         self._first_thread: str | None = None
         self._reset()
 
-    def feed(self, event: t.Event, index: int | None = None) -> Violation | None:
+    def feed(self, event: t.Event, index: int | None = None) -> OrderViolation | None:
         """Why this event may not come now, or None. Without an index, events are counted."""
         if index is None:
             index = self._fed
         self._fed += 1
         fault = self.checks[type(event)](event, index)
-        return None if fault is None else Violation(index, *fault)
+        return None if fault is None else OrderViolation(index, *fault)
 
     def owner(self, event: t.AgentEvent | t.SubagentStarted) -> Owner:
         """The agent that owns what this event started, which the event itself need not have told."""
@@ -188,27 +188,29 @@ class Verifier:
 
     # The run
 
-    def _outside(self, event: t.BaseEvent) -> Fault | None:
+    def _outside(self, event: t.BaseEvent) -> OrderFault | None:
         """The fault of an event that comes while no run is active; None when one is."""
         phase = self._phase
         if phase is _Phase.ACTIVE:
             return None
         if phase is _Phase.NEW:
-            return Fault("run_not_started", f"the first event must be RUN_STARTED or RUN_ERROR, not {name_of(event)}")
+            return OrderFault(
+                "run_not_started", f"the first event must be RUN_STARTED or RUN_ERROR, not {name_of(event)}"
+            )
         if phase is _Phase.FINISHED:
-            return Fault("run_already_finished", f"{name_of(event)} comes after the RUN_FINISHED of its run")
-        return Fault("run_already_errored", f"{name_of(event)} comes after the RUN_ERROR of its run")
+            return OrderFault("run_already_finished", f"{name_of(event)} comes after the RUN_FINISHED of its run")
+        return OrderFault("run_already_errored", f"{name_of(event)} comes after the RUN_ERROR of its run")
 
-    def _anything(self, event: t.BaseEvent, index: int) -> Fault | None:
+    def _anything(self, event: t.BaseEvent, index: int) -> OrderFault | None:
         return None if self._active else self._outside(event)
 
-    def _raw(self, event: t.RawEvent, index: int) -> Fault | None:
+    def _raw(self, event: t.RawEvent, index: int) -> OrderFault | None:
         # Clients drop an event of an unknown type before they look at the order.
         return None if self._active or stands_in(event) else self._outside(event)
 
-    def _run_started(self, event: t.RunStarted, index: int) -> Fault | None:
+    def _run_started(self, event: t.RunStarted, index: int) -> OrderFault | None:
         if self._phase is _Phase.ACTIVE:
-            return Fault("run_still_active", f"run {quoted(event.run_id)} starts while another run is active")
+            return OrderFault("run_still_active", f"run {quoted(event.run_id)} starts while another run is active")
         messages = event.input.get("messages") if type(event.input) is dict else None
         fault = _null_attribution(messages)
         if fault is not None:
@@ -227,7 +229,7 @@ class Verifier:
             )
         return None
 
-    def _run_finished(self, event: t.RunFinished, index: int) -> Fault | None:
+    def _run_finished(self, event: t.RunFinished, index: int) -> OrderFault | None:
         fault = self._outside(event) or self._left_open()
         if fault is not None:
             return fault
@@ -244,14 +246,14 @@ class Verifier:
                 self._note(INTERRUPT_WITHOUT_SNAPSHOTS, index, "whoever resumes has no snapshot to start from")
         return None
 
-    def _run_error(self, event: t.RunError, index: int) -> Fault | None:
+    def _run_error(self, event: t.RunError, index: int) -> OrderFault | None:
         if self._phase is _Phase.ERRORED:
             return self._outside(event)
         self._phase, self._active = _Phase.ERRORED, False
         self._reset()
         return None
 
-    def _left_open(self) -> Fault | None:
+    def _left_open(self) -> OrderFault | None:
         open_steps = [
             name if owner is UNSET else f"{name} (subagent {quoted(owner)})"
             for owner, names in self._steps.items()
@@ -268,23 +270,23 @@ class Verifier:
             if names:
                 more = f" and {len(names) - 5} more" if len(names) > 5 else ""
                 listed = ", ".join(sorted(names)[:5]) + more
-                return Fault("left_open", f"RUN_FINISHED comes while {kind} are open: {listed}")
+                return OrderFault("left_open", f"RUN_FINISHED comes while {kind} are open: {listed}")
         return None
 
     # Steps
 
-    def _step_started(self, event: t.StepStarted, index: int) -> Fault | None:
+    def _step_started(self, event: t.StepStarted, index: int) -> OrderFault | None:
         if not self._active:
             return self._outside(event)
         names = self._steps.setdefault(event.subagent_run_id, {})
         if event.step_name in names:
-            return Fault(
+            return OrderFault(
                 "step_already_open", f"step {quoted(event.step_name)} of {agent(event.subagent_run_id)} is open already"
             )
         names[event.step_name] = None
         return None
 
-    def _step_finished(self, event: t.StepFinished, index: int) -> Fault | None:
+    def _step_finished(self, event: t.StepFinished, index: int) -> OrderFault | None:
         if not self._active:
             return self._outside(event)
         name = event.step_name
@@ -295,15 +297,17 @@ class Verifier:
         for owner, others in self._steps.items():
             if name in others:
                 who = agent(event.subagent_run_id)
-                return Fault("step_of_another", f"{who} finishes step {quoted(name)}, which {agent(owner)} has open")
-        return Fault("step_not_open", f"step {quoted(name)} is finished but was not started")
+                return OrderFault(
+                    "step_of_another", f"{who} finishes step {quoted(name)}, which {agent(owner)} has open"
+                )
+        return OrderFault("step_not_open", f"step {quoted(name)} is finished but was not started")
 
     # Text messages
 
-    def _text_start(self, event: t.TextMessageStart, index: int) -> Fault | None:
+    def _text_start(self, event: t.TextMessageStart, index: int) -> OrderFault | None:
         return self._open(event, event.message_id, self.texts, self._message_owners)
 
-    def _text_content(self, event: t.TextMessageContent, index: int) -> Fault | None:
+    def _text_content(self, event: t.TextMessageContent, index: int) -> OrderFault | None:
         message_id = event.message_id
         if message_id in self.texts:
             tag = event.subagent_run_id
@@ -311,12 +315,12 @@ class Verifier:
                 return None
         return self._continue(event, message_id, self.texts, self._message_owners)
 
-    def _text_end(self, event: t.TextMessageEnd, index: int) -> Fault | None:
+    def _text_end(self, event: t.TextMessageEnd, index: int) -> OrderFault | None:
         return self._end(event, event.message_id, self.texts, self._message_owners)
 
     # Tool calls
 
-    def _tool_start(self, event: t.ToolCallStart, index: int) -> Fault | None:
+    def _tool_start(self, event: t.ToolCallStart, index: int) -> OrderFault | None:
         if not self._active:
             return self._outside(event)
         call_id, parent, tag = event.tool_call_id, event.parent_message_id, event.subagent_run_id
@@ -337,7 +341,7 @@ class Verifier:
         self.calls.add(call_id)
         return None
 
-    def _tool_args(self, event: t.ToolCallArgs, index: int) -> Fault | None:
+    def _tool_args(self, event: t.ToolCallArgs, index: int) -> OrderFault | None:
         call_id = event.tool_call_id
         if call_id in self.calls:
             tag = event.subagent_run_id
@@ -345,10 +349,10 @@ class Verifier:
                 return None
         return self._continue(event, call_id, self.calls, self._call_owners)
 
-    def _tool_end(self, event: t.ToolCallEnd, index: int) -> Fault | None:
+    def _tool_end(self, event: t.ToolCallEnd, index: int) -> OrderFault | None:
         return self._end(event, event.tool_call_id, self.calls, self._call_owners)
 
-    def _tool_result(self, event: t.ToolCallResult, index: int) -> Fault | None:
+    def _tool_result(self, event: t.ToolCallResult, index: int) -> OrderFault | None:
         if not self._active:
             return self._outside(event)
         # It makes a message; whoever runs a tool may be another agent than the one that called it.
@@ -357,16 +361,16 @@ class Verifier:
 
     # Reasoning
 
-    def _span_start(self, event: t.ReasoningStart, index: int) -> Fault | None:
+    def _span_start(self, event: t.ReasoningStart, index: int) -> OrderFault | None:
         return self._open(event, event.message_id, self._spans, self._reasoning_owners)
 
-    def _span_end(self, event: t.ReasoningEnd, index: int) -> Fault | None:
+    def _span_end(self, event: t.ReasoningEnd, index: int) -> OrderFault | None:
         return self._end(event, event.message_id, self._spans, self._reasoning_owners)
 
-    def _reasoning_start(self, event: t.ReasoningMessageStart, index: int) -> Fault | None:
+    def _reasoning_start(self, event: t.ReasoningMessageStart, index: int) -> OrderFault | None:
         return self._open(event, event.message_id, self.reasonings, self._reasoning_owners)
 
-    def _reasoning_content(self, event: t.ReasoningMessageContent, index: int) -> Fault | None:
+    def _reasoning_content(self, event: t.ReasoningMessageContent, index: int) -> OrderFault | None:
         message_id = event.message_id
         if message_id in self.reasonings:
             tag = event.subagent_run_id
@@ -374,10 +378,10 @@ class Verifier:
                 return None
         return self._continue(event, message_id, self.reasonings, self._reasoning_owners)
 
-    def _reasoning_end(self, event: t.ReasoningMessageEnd, index: int) -> Fault | None:
+    def _reasoning_end(self, event: t.ReasoningMessageEnd, index: int) -> OrderFault | None:
         return self._end(event, event.message_id, self.reasonings, self._reasoning_owners)
 
-    def _encrypted_value(self, event: t.ReasoningEncryptedValue, index: int) -> Fault | None:
+    def _encrypted_value(self, event: t.ReasoningEncryptedValue, index: int) -> OrderFault | None:
         if not self._active:
             return self._outside(event)
         entity = event.entity_id
@@ -389,49 +393,49 @@ class Verifier:
 
     # Everything else
 
-    def _state_snapshot(self, event: t.StateSnapshot, index: int) -> Fault | None:
+    def _state_snapshot(self, event: t.StateSnapshot, index: int) -> OrderFault | None:
         fault = self._outside(event)
         if fault is None:
             self._snapshots.add(t.StateSnapshot)
         return fault
 
-    def _messages_snapshot(self, event: t.MessagesSnapshot, index: int) -> Fault | None:
+    def _messages_snapshot(self, event: t.MessagesSnapshot, index: int) -> OrderFault | None:
         fault = self._outside(event) or _null_attribution(event.messages)
         if fault is None:
             self._snapshots.add(t.MessagesSnapshot)
             self._seed_owners(event.messages, authoritative=True)
         return fault
 
-    def _activity_snapshot(self, event: t.ActivitySnapshot, index: int) -> Fault | None:
+    def _activity_snapshot(self, event: t.ActivitySnapshot, index: int) -> OrderFault | None:
         fault = self._outside(event)
         if fault is None and (event.replace is not False or event.message_id not in self._activity_owners):
             self._activity_owners[event.message_id] = event.subagent_run_id
         return fault
 
-    def _activity_delta(self, event: t.ActivityDelta, index: int) -> Fault | None:
+    def _activity_delta(self, event: t.ActivityDelta, index: int) -> OrderFault | None:
         return self._outside(event) or self._disagreement(
             event, event.message_id, self._activity_owners.get(event.message_id)
         )
 
-    def _subagent_started(self, event: t.SubagentStarted, index: int) -> Fault | None:
+    def _subagent_started(self, event: t.SubagentStarted, index: int) -> OrderFault | None:
         if not self._active:
             return self._outside(event)
         subagent, parent = event.subagent_run_id, event.parent_subagent_run_id
         if subagent in self._subagents:
-            return Fault("subagent_already_active", f"{agent(subagent)} is active already")
+            return OrderFault("subagent_already_active", f"{agent(subagent)} is active already")
         if subagent in self._ended_subagents:
-            return Fault("subagent_reused", f"{agent(subagent)} has ended in this run: an id names one invocation")
+            return OrderFault("subagent_reused", f"{agent(subagent)} has ended in this run: an id names one invocation")
         if parent is not UNSET and parent not in self._subagents and parent not in self._ended_subagents:
-            return Fault("subagent_parent_unknown", f"{agent(parent)}, the parent of another, was never started")
+            return OrderFault("subagent_parent_unknown", f"{agent(parent)}, the parent of another, was never started")
         self._subagents[subagent] = None
         return None
 
-    def _subagent_ended(self, event: t.SubagentFinished | t.SubagentError, index: int) -> Fault | None:
+    def _subagent_ended(self, event: t.SubagentFinished | t.SubagentError, index: int) -> OrderFault | None:
         if not self._active:
             return self._outside(event)
         subagent = event.subagent_run_id
         if subagent not in self._subagents:
-            return Fault("subagent_not_active", f"{name_of(event)} names {agent(subagent)}, which is not active")
+            return OrderFault("subagent_not_active", f"{name_of(event)} names {agent(subagent)}, which is not active")
         del self._subagents[subagent]
         self._ended_subagents.add(subagent)
         return None
@@ -444,7 +448,7 @@ class Verifier:
         item: str,
         opened: set[str],
         owners: dict[str, Owner],
-    ) -> Fault | None:
+    ) -> OrderFault | None:
         if not self._active:
             return self._outside(event)
         if item in opened:
@@ -462,7 +466,7 @@ class Verifier:
         item: str,
         opened: set[str],
         owners: dict[str, Owner],
-    ) -> Fault | None:
+    ) -> OrderFault | None:
         if item in opened and event.subagent_run_id is UNSET:
             opened.discard(item)
             return None
@@ -471,13 +475,17 @@ class Verifier:
             opened.discard(item)
         return fault
 
-    def _continue(self, event: t.AgentEvent, item: str, opened: set[str], owners: dict[str, Owner]) -> Fault | None:
+    def _continue(
+        self, event: t.AgentEvent, item: str, opened: set[str], owners: dict[str, Owner]
+    ) -> OrderFault | None:
         """The fault of an event that continues an item: outside a run, item not open, item of another agent."""
         if item in opened:  # which nothing is outside a run
             return self._disagreement(event, item, owners[item])
-        return self._outside(event) or Fault("not_open", f"{name_of(event)} names {quoted(item)}, which is not open")
+        return self._outside(event) or OrderFault(
+            "not_open", f"{name_of(event)} names {quoted(item)}, which is not open"
+        )
 
-    def _disagreement(self, event: t.AgentEvent, item: str, owner: Owner | None) -> Fault | None:
+    def _disagreement(self, event: t.AgentEvent, item: str, owner: Owner | None) -> OrderFault | None:
         tag = event.subagent_run_id
         if tag is UNSET or owner is None or tag == owner:
             return None
@@ -508,18 +516,20 @@ class Verifier:
         self.notes.append(Note(code, pointer(index), message))
 
 
-def _already_open(event: msgspec.Struct, item: str) -> Fault:
-    return Fault("already_open", f"{name_of(event)} names {quoted(item)}, which is open already")
+def _already_open(event: msgspec.Struct, item: str) -> OrderFault:
+    return OrderFault("already_open", f"{name_of(event)} names {quoted(item)}, which is open already")
 
 
-def _attribution(event: t.AgentEvent, what: str, owner: Owner) -> Fault:
+def _attribution(event: t.AgentEvent, what: str, owner: Owner) -> OrderFault:
     tag = event.subagent_run_id
-    return Fault("attribution", f"{name_of(event)} is attributed to {agent(tag)}, but {what} belongs to {agent(owner)}")
+    return OrderFault(
+        "attribution", f"{name_of(event)} is attributed to {agent(tag)}, but {what} belongs to {agent(owner)}"
+    )
 
 
-def _null_attribution(messages: Any) -> Fault | None:
+def _null_attribution(messages: Any) -> OrderFault | None:
     for message in messages if type(messages) is list else ():
         if type(message) is dict and message.get("subagentRunId", UNSET) is None:
             which = quoted(message.get("id"))
-            return Fault("attribution_null", f"message {which} has `subagentRunId: null`; leave the key out")
+            return OrderFault("attribution_null", f"message {which} has `subagentRunId: null`; leave the key out")
     return None

@@ -37,7 +37,7 @@ Owner: TypeAlias = str | UnsetType
 """The subagent that something belongs to; UNSET is the parent agent."""
 
 
-class Violation(msgspec.Struct, frozen=True):
+class OrderViolation(msgspec.Struct, frozen=True):
     """The first event that may not stand where it stands."""
 
     index: int
@@ -48,7 +48,7 @@ class Violation(msgspec.Struct, frozen=True):
     """One sentence, for people."""
 
 
-class Fault(NamedTuple):
+class OrderFault(NamedTuple):
     """A violation, before it is known which event of the stream it is."""
 
     code: str

@@ -27,7 +27,7 @@ from seatrial.formats.reading import Reading, Written
 from seatrial.formats.reported_failure import note_failure
 from seatrial.formats.shape import members
 from seatrial.formats.sniffing import SURE, Members, Sample, Sniff, first_byte
-from seatrial.formats.tally import Tally
+from seatrial.formats.tally import NoteTally
 from seatrial.formats.usage import read_usage
 from seatrial.formats.weaving import note_unclosed, visible
 from seatrial.nesting import MAX_DEPTH, is_too_deep
@@ -354,7 +354,7 @@ def _not_understood(key: str, value: Any, expected: str = "a number of 64 bits")
 
 
 def _read_carefully(data: bytes) -> Reading:
-    tally = Tally(len(data))
+    tally = NoteTally(len(data))
     given = members(data, tally, ())
     if given is None:
         raise SeatrialError(
@@ -394,7 +394,7 @@ def _read_carefully(data: bytes) -> Reading:
     return reading
 
 
-def _usage(given: dict[str, msgspec.Raw], tally: Tally) -> Usage | None:
+def _usage(given: dict[str, msgspec.Raw], tally: NoteTally) -> Usage | None:
     """The counts beside the answer, by any of their names; those of the metadata count first."""
     for key in _USAGE:
         if key in given and (value := decoded(given[key], tally, (key,))) is not None:
@@ -422,7 +422,7 @@ class _Answer(msgspec.Struct):
 
 
 def _read_answer(data: bytes, much: str) -> Reading:
-    tally = Tally()
+    tally = NoteTally()
     note_answer_only(tally, much)
     found = wire.decode(data, _ANSWER, []).final_response
     text = decoded(found, tally, ("final_response",)) if first_byte(found) == b'"' else None
@@ -433,7 +433,7 @@ def _read_answer(data: bytes, much: str) -> Reading:
     return reading
 
 
-def note_unread(key: str, value: Any, tally: Tally) -> None:
+def note_unread(key: str, value: Any, tally: NoteTally) -> None:
     """Note a key beside the messages that nobody reads: serious when what stands under it looks like calls."""
     if value is None or value == [] or value == {}:
         return

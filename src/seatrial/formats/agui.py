@@ -12,11 +12,11 @@ from seatrial.events import Event, cursor_text, encode_event, encode_sse, read_l
 from seatrial.events.expand import Expander
 from seatrial.events.types import InterruptOutcome, MessagesSnapshot, RunFinished, ToolCallChunk, ToolCallStart
 from seatrial.events.unfold import MAX_ID
-from seatrial.events.violation import Violation
+from seatrial.events.violation import OrderViolation
 from seatrial.formats.calls import TOOL_CALL_DROPPED_NO_NAME
 from seatrial.formats.reading import WAITS_FOR_INPUT, Reading, Written
 from seatrial.formats.sniffing import SURE, Members, Sample, Sniff, text_of
-from seatrial.formats.tally import Tally
+from seatrial.formats.tally import NoteTally
 from seatrial.formats.unseen import calls_in_events, note_calls_in_metadata
 from seatrial.transcript import CustomMessage, ImageBlock, Note, Notes, Transcript, UserMessage, note_code, pointer
 
@@ -88,11 +88,11 @@ def reading_of(events: list[Event], read_notes: list[Note], format: str, run_id:
 
 def _lost_calls(events: list[Event]) -> list[Note]:
     """Notes on the calls of which nobody knows what was called, and on pieces of calls that belong to none."""
-    tally = Tally()
+    tally = NoteTally()
     expander = Expander()
     for index, event in enumerate(events):
         expanded = expander.feed(event, index)
-        if isinstance(event, ToolCallChunk) and isinstance(expanded, Violation):
+        if isinstance(event, ToolCallChunk) and isinstance(expanded, OrderViolation):
             nameless = expanded.code == "chunk_without_name"
             code = TOOL_CALL_DROPPED_NO_NAME if nameless else EVENT_ORDER_VIOLATION
             tally.add(code, (index,), expanded.message, each=expanded.code, weight="serious")

@@ -22,8 +22,8 @@ from seatrial.formats.framing import open_document
 from seatrial.formats.reading import Reading, Written, single_turn
 from seatrial.formats.shape import items, members, value
 from seatrial.formats.sniffing import HINT, SURE, Members, Sample, Sniff, text_of
-from seatrial.formats.tally import Tally
-from seatrial.formats.turn import Ending
+from seatrial.formats.tally import NoteTally
+from seatrial.formats.turn import TurnEnding
 from seatrial.transcript import Transcript
 
 
@@ -43,14 +43,14 @@ def _sniff_event(entry: Members) -> Sniff | None:
 
 def read(data: bytes) -> Reading:
     """Read a messages array, a request, a response, or a stream recorded as SSE, as lines or as an array of events."""
-    tally = Tally(len(data))
+    tally = NoteTally(len(data))
     document = open_document(data, tally)
     if document is None:
         recording = AnthropicStream(tally)
         recording.feed(data)
         return recording.finish()
     entries = [msgspec.Raw(data)] if isinstance(document, dict) else document
-    if entries and _text(members(entries[0], Tally(), ()), "type") in EVENT_TYPES:
+    if entries and _text(members(entries[0], NoteTally(), ()), "type") in EVENT_TYPES:
         recording = AnthropicStream(tally)
         for entry in entries:
             recording.feed_payload(entry)
@@ -74,7 +74,7 @@ def write(transcript: Transcript) -> Written:
 
 def _text(document: dict[str, msgspec.Raw] | None, key: str) -> str | None:
     # What is found on the way is noted when the document is read.
-    found = value(document[key], Tally(), ()) if document is not None and key in document else None
+    found = value(document[key], NoteTally(), ()) if document is not None and key in document else None
     return found if type(found) is str else None
 
 
@@ -84,7 +84,7 @@ def _is_message(document: dict[str, msgspec.Raw]) -> bool:
     return role is not None and not (role == "assistant" and _text(document, "type") == "message")
 
 
-def _read_object(document: dict[str, msgspec.Raw], tally: Tally) -> Reading:
+def _read_object(document: dict[str, msgspec.Raw], tally: NoteTally) -> Reading:
     run = Transcript(messages=[], metadata={})
     chat = Chat(tally, run.messages)
     record_id = None
@@ -93,7 +93,7 @@ def _read_object(document: dict[str, msgspec.Raw], tally: Tally) -> Reading:
     elif "content" in document or "error" in document:
         said = {key: value(raw, tally, (key,)) for key, raw in document.items() if key != "content"}
         blocks = decoded(document["content"], tally, ("content",)) if "content" in document else None
-        add_response(said, blocks, Ending(error=said.get("error")), chat, run, ())
+        add_response(said, blocks, TurnEnding(error=said.get("error")), chat, run, ())
         record_id = said.get("id")
     else:
         raise SeatrialError(

@@ -15,11 +15,11 @@ from seatrial.formats.anthropic_turn import add_response
 from seatrial.formats.framing import StreamReader
 from seatrial.formats.parts import At
 from seatrial.formats.shape import Shape, drop_key
-from seatrial.formats.tally import Tally
-from seatrial.formats.turn import Ending
+from seatrial.formats.tally import NoteTally
+from seatrial.formats.turn import TurnEnding
 
 
-class Event(msgspec.Struct, forbid_unknown_fields=True):
+class AnthropicEvent(msgspec.Struct, forbid_unknown_fields=True):
     """The keys of an event of any type."""
 
     type: Any = None
@@ -31,7 +31,7 @@ class Event(msgspec.Struct, forbid_unknown_fields=True):
     error: Any = None
 
 
-_EVENT = Shape(Event)
+_EVENT = Shape(AnthropicEvent)
 EVENT_TYPES = frozenset(
     {
         "message_start",
@@ -59,7 +59,7 @@ class AnthropicStream(StreamReader):
 
     format = "anthropic"
 
-    def __init__(self, tally: Tally | None = None) -> None:
+    def __init__(self, tally: NoteTally | None = None) -> None:
         super().__init__(tally)
         self._begin()
 
@@ -111,13 +111,13 @@ class AnthropicStream(StreamReader):
         if type(usage) is dict:
             self._usage.update({key: count for key, count in usage.items() if count is not None})
 
-    def _start_block(self, event: Event) -> None:
+    def _start_block(self, event: AnthropicEvent) -> None:
         index = _index(event)
         if type(event.content_block) is not dict or index in self._blocks:
             raise SeatrialError("invalid_document", "expected a content block under an index of its own")
         self._blocks[index] = _Block(event.content_block)
 
-    def _take_delta(self, event: Event, at: At) -> None:
+    def _take_delta(self, event: AnthropicEvent, at: At) -> None:
         delta = event.delta if type(event.delta) is dict else {}
         kind = delta.get("type")
         if kind == "citations_delta":
@@ -142,11 +142,11 @@ class AnthropicStream(StreamReader):
         blocks = [self._blocks[index].whole() for index in sorted(self._blocks)]
         at: At = (self._responses,) if self._responses else ()
         self._responses += 1
-        add_response(said, blocks, Ending(error=self._error, cut_off=not done), self._chat, self._run, at)
+        add_response(said, blocks, TurnEnding(error=self._error, cut_off=not done), self._chat, self._run, at)
         self._begin()
 
 
-def _index(event: Event) -> int:
+def _index(event: AnthropicEvent) -> int:
     return event.index if type(event.index) is int else 0
 
 

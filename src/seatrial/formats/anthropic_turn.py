@@ -7,13 +7,13 @@ from typing import Any
 from seatrial.formats.chat import Chat
 from seatrial.formats.dialects.anthropic import STOP_REASONS, note_missing_calls, read_usage
 from seatrial.formats.parts import At
-from seatrial.formats.turn import Ending, end_turn, tell_run
+from seatrial.formats.turn import TurnEnding, end_turn, tell_run
 from seatrial.transcript import Transcript
 
 _NOT_METADATA = frozenset({"id", "type", "role", "content", "stop_reason", "usage", "error"})
 
 
-def add_response(said: dict[str, Any], blocks: Any, ending: Ending, chat: Chat, run: Transcript, at: At) -> None:
+def add_response(said: dict[str, Any], blocks: Any, ending: TurnEnding, chat: Chat, run: Transcript, at: At) -> None:
     """Add the message of a response; `said` is what else the response says."""
     message = chat.add_assistant(chat.pieces(blocks, (*at, "content"), agent=True), (*at, "content"))
     ending.stop_reason = said.get("stop_reason")

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from seatrial import wire
+from seatrial.events.layout import Spoken
 from seatrial.formats.parts import At
 from seatrial.formats.reading import Written
-from seatrial.formats.tally import Tally
+from seatrial.formats.tally import NoteTally
 from seatrial.formats.uncarried import (
     change,
     lose_block,
@@ -23,7 +24,7 @@ from seatrial.formats.uncarried import (
     lose_message_fields,
     lose_run_fields,
 )
-from seatrial.formats.weaving import Spoken, reads_back, weave
+from seatrial.formats.weaving import reads_back, weave
 from seatrial.transcript import (
     AssistantMessage,
     ImageBlock,
@@ -51,7 +52,7 @@ _FORMAT = ReasoningFormat.ANTHROPIC_CLAUDE_V1
 
 def write_request(transcript: Transcript) -> Written:
     """The request, and what it does not carry."""
-    tally = Tally()
+    tally = NoteTally()
     writer = _Writer(tally)
     for index, message in enumerate(transcript.messages):
         writer.write(message, ("messages", index))
@@ -62,7 +63,7 @@ def write_request(transcript: Transcript) -> Written:
 class _Writer:
     """Writes messages one after the other; remembers the calls that wait for their results."""
 
-    def __init__(self, tally: Tally) -> None:
+    def __init__(self, tally: NoteTally) -> None:
         self._tally = tally
         self._system: list[str] = []
         self._messages: list[dict[str, Any]] = []

@@ -14,7 +14,7 @@ from seatrial.formats.dialects.bedrock import MEMBERS, read_system
 from seatrial.formats.parts import At
 from seatrial.formats.reading import Reading
 from seatrial.formats.sniffing import SURE, Members, Sample, Sniff, members, objects
-from seatrial.formats.turn import STREAM_TRUNCATED, Ending, end_turn
+from seatrial.formats.turn import STREAM_TRUNCATED, TurnEnding, end_turn
 from seatrial.transcript import StopReason, Transcript
 
 FORMAT: Final = "bedrock"
@@ -158,7 +158,7 @@ class _StreamedTurn:
             chat.add_user(blocks, at)
             return
         message = chat.add_assistant(chat.pieces(blocks, at, agent=True), at)
-        ending = Ending(self._stop_reason, self._error, cut_off=self._stop_reason is None)
+        ending = TurnEnding(self._stop_reason, self._error, cut_off=self._stop_reason is None)
         end_turn(message, ending, _REASONS, run, chat.tally, at)
         if self._error is not None and ending.cut_off:
             chat.tally.add(STREAM_TRUNCATED, at, "the stream ended in an error")
@@ -173,7 +173,7 @@ def _container(given: dict[str, Any], chat: Chat, run: Transcript, at: At) -> bo
         content = (*where, "content")
         message = chat.add_assistant(chat.pieces(said.get("content"), content, agent=True), content)
         chat.note_keys(said, frozenset({"role", "content"}), where, agent=True)
-        end_turn(message, Ending(given.get("stopReason")), _REASONS, run, chat.tally, (*at, "stopReason"))
+        end_turn(message, TurnEnding(given.get("stopReason")), _REASONS, run, chat.tally, (*at, "stopReason"))
         chat.add_usage(message, given.get("usage"), (*at, "usage"))
         keep_rest(given, frozenset({"output", "stopReason", "usage"}), chat, run, at)
         chat.is_single_turn = not at

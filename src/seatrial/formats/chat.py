@@ -16,14 +16,15 @@ from typing import Any, TypeAlias
 import msgspec
 
 from seatrial import wire
+from seatrial.events.layout import Spoken
 from seatrial.formats.call_facts import CallFacts, ExecutedBy
 from seatrial.formats.calls import Call, encoded_twice_note, generated_id, generated_id_note, read_call
 from seatrial.formats.keys import KEY_DROPPED, KEYS_WITHOUT_CALLS, may_hold_call
 from seatrial.formats.limits import most_pieces, note_cut
 from seatrial.formats.pairing import Pairing
 from seatrial.formats.parts import At, dropped_part, json_kind, read_part, read_text
-from seatrial.formats.tally import Tally
-from seatrial.formats.weaving import Spoken, unweave, unweave_part
+from seatrial.formats.tally import NoteTally
+from seatrial.formats.weaving import unweave, unweave_part
 from seatrial.transcript import (
     AssistantBlock,
     AssistantMessage,
@@ -92,7 +93,7 @@ def messages_from_objects(
 
     What is said of calls beyond the transcript's fields goes to `facts`, by call id; `size` is that of the record.
     """
-    tally = Tally(size)
+    tally = NoteTally(size)
     chat = Chat(tally)
     chat.read_all(messages, at)
     notes += tally.total()
@@ -104,7 +105,7 @@ def messages_from_objects(
 class Chat:
     """The messages of one conversation so far. Dialects add to it."""
 
-    def __init__(self, tally: Tally, messages: list[Message] | None = None) -> None:
+    def __init__(self, tally: NoteTally, messages: list[Message] | None = None) -> None:
         self.messages: list[Message] = [] if messages is None else messages
         self.tally = tally
         self.facts: dict[str, CallFacts] = {}

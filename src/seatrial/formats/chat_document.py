@@ -19,7 +19,7 @@ from seatrial.formats.parts import At, json_kind
 from seatrial.formats.reading import Reading, single_turn
 from seatrial.formats.reported_failure import note_failure
 from seatrial.formats.sniffing import Members, Sample, Sniff, objects, surest
-from seatrial.formats.tally import Tally
+from seatrial.formats.tally import NoteTally
 from seatrial.formats.turn import tell_run
 from seatrial.transcript import Transcript, pointer
 from seatrial.transcript.salvage import MESSAGE_DROPPED
@@ -39,7 +39,7 @@ def read_chat_document(
     data: bytes, format: str, container: Container, expected: str, entries: Entries | None = None
 ) -> Reading:
     """Read a document of messages; `expected` says in an error what an object should have been."""
-    tally = Tally(len(data))
+    tally = NoteTally(len(data))
     run = Transcript(messages=[], metadata={})
     chat = Chat(tally, run.messages)
     document = open_document(data, tally)
@@ -125,7 +125,7 @@ def _frames(data: bytes) -> list[msgspec.Raw]:
     return [msgspec.Raw(payload) for payload in payloads if payload.strip() != b"[DONE]"]
 
 
-def _decoded(entries: Iterable[msgspec.Raw], tally: Tally) -> Iterable[Any]:
+def _decoded(entries: Iterable[msgspec.Raw], tally: NoteTally) -> Iterable[Any]:
     for index, entry in enumerate(entries):
         try:
             yield decoded(entry, tally, (index,), _LEVELS)

@@ -23,13 +23,13 @@ from seatrial.formats.framing import FRAME_DROPPED, StreamReader
 from seatrial.formats.keys import KEY_DROPPED, may_hold_call
 from seatrial.formats.parts import CONTENT_DROPPED, At
 from seatrial.formats.shape import Shape, drop_key, items
-from seatrial.formats.tally import Tally
-from seatrial.formats.turn import Ending
+from seatrial.formats.tally import NoteTally
+from seatrial.formats.turn import TurnEnding
 
 _DONE = b"[DONE]"
 
 
-class Chunk(msgspec.Struct, forbid_unknown_fields=True):
+class CompletionChunk(msgspec.Struct, forbid_unknown_fields=True):
     """The keys of a `chat.completion.chunk`."""
 
     id: Any = None
@@ -45,14 +45,14 @@ class Chunk(msgspec.Struct, forbid_unknown_fields=True):
     obfuscation: Any = None
 
 
-_CHUNK = Shape(Chunk)
+_CHUNK = Shape(CompletionChunk)
 _METADATA = ("created", "model", "provider", "service_tier", "system_fingerprint")
 
 
 class CompletionStream(StreamReader):
     """Reads `chat.completion.chunk`s."""
 
-    def __init__(self, tally: Tally | None = None) -> None:
+    def __init__(self, tally: NoteTally | None = None) -> None:
         super().__init__(tally)
         self._turns: dict[int, _Turn] = {}
         """The answers under way, by their index."""
@@ -114,7 +114,7 @@ class CompletionStream(StreamReader):
         for index in turns:
             self._tally.add(CHOICE_DROPPED, (*at[:-1], index), "dropped another answer of the model", each="")
         message = self._chat.read_answer(turn.message(at), (*at, "message"))
-        ending = Ending(turn.finish_reason, turn.error or error, not done and turn.finish_reason is None)
+        ending = TurnEnding(turn.finish_reason, turn.error or error, not done and turn.finish_reason is None)
         end_completion(message, ending, usage, self._run, self._tally, at)
 
 

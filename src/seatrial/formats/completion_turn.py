@@ -8,8 +8,8 @@ import msgspec
 
 from seatrial.formats.parts import At, json_kind
 from seatrial.formats.shape import Shape
-from seatrial.formats.tally import Tally
-from seatrial.formats.turn import Ending, end_turn, is_count, other_counts, tell_run, token_count
+from seatrial.formats.tally import NoteTally
+from seatrial.formats.turn import TurnEnding, end_turn, is_count, other_counts, tell_run, token_count
 from seatrial.transcript import AssistantMessage, StopReason, Transcript, Usage, note_code
 from seatrial.transcript.salvage import VALUE_DROPPED
 
@@ -54,7 +54,7 @@ class CompletionUsage(msgspec.Struct):
     """What has no field of its own."""
 
 
-def read_usage(given: Any, tally: Tally, at: At) -> CompletionUsage | None:
+def read_usage(given: Any, tally: NoteTally, at: At) -> CompletionUsage | None:
     """The counts; None, with a note, when this is no object of them.
 
     `prompt_tokens` includes the tokens that were read from or written to a cache; in the transcript the three are
@@ -82,7 +82,7 @@ def read_usage(given: Any, tally: Tally, at: At) -> CompletionUsage | None:
     return CompletionUsage(tokens, _cost(given.get("cost"), tally, at), rest)
 
 
-def _cost(given: Any, tally: Tally, at: At) -> float | None:
+def _cost(given: Any, tally: NoteTally, at: At) -> float | None:
     if type(given) is float or (type(given) is int and 0 <= given < 2**63):
         return float(given)
     if given is not None:
@@ -91,7 +91,7 @@ def _cost(given: Any, tally: Tally, at: At) -> float | None:
 
 
 def end_completion(
-    message: AssistantMessage, ending: Ending, usage: Any, run: Transcript, tally: Tally, at: At
+    message: AssistantMessage, ending: TurnEnding, usage: Any, run: Transcript, tally: NoteTally, at: At
 ) -> None:
     """Tell the message how its turn ended and what it took; what belongs to no message goes to the run's metadata."""
     end_turn(message, ending, _FINISH_REASONS, run, tally, (*at, "finish_reason"))

@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 
 from seatrial import wire
+from seatrial.events.layout import Spoken
 from seatrial.formats.parts import At
-from seatrial.formats.tally import Tally
+from seatrial.formats.tally import NoteTally
 from seatrial.formats.uncarried import (
     change,
     lose_block,
@@ -22,7 +23,7 @@ from seatrial.formats.uncarried import (
     lose_message_fields,
     lose_run_fields,
 )
-from seatrial.formats.weaving import Spoken, reads_back, weave
+from seatrial.formats.weaving import reads_back, weave
 from seatrial.nesting import is_too_deep
 from seatrial.transcript import (
     AssistantBlock,
@@ -43,7 +44,7 @@ from seatrial.transcript import (
 from seatrial.transcript.arguments import detect_unparsed, parse_arguments
 
 
-class Dialect(msgspec.Struct, frozen=True):
+class CompletionDialect(msgspec.Struct, frozen=True):
     """Where the servers differ."""
 
     native_reasoning: bool
@@ -52,9 +53,9 @@ class Dialect(msgspec.Struct, frozen=True):
     """Whether tool results may hold images."""
 
 
-def write_completions(transcript: Transcript, dialect: Dialect) -> tuple[bytes, list[Note]]:
+def write_completions(transcript: Transcript, dialect: CompletionDialect) -> tuple[bytes, list[Note]]:
     """The messages as a JSON array, and what they do not carry."""
-    tally = Tally()
+    tally = NoteTally()
     writer = _Writer(dialect, tally)
     written = [writer.write(message, ("messages", index)) for index, message in enumerate(transcript.messages)]
     lose_run_fields(transcript, tally)
@@ -64,7 +65,7 @@ def write_completions(transcript: Transcript, dialect: Dialect) -> tuple[bytes, 
 class _Writer:
     """Writes messages one after the other; remembers the calls, whose results need no name."""
 
-    def __init__(self, dialect: Dialect, tally: Tally) -> None:
+    def __init__(self, dialect: CompletionDialect, tally: NoteTally) -> None:
         self._dialect = dialect
         self._tally = tally
         self._names: dict[str, str] = {}

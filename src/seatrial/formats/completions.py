@@ -24,8 +24,8 @@ from seatrial.formats.reported_failure import note_failure
 from seatrial.formats.shape import drop_key, items, members, value
 from seatrial.formats.sniffing import LIKELY, SURE, Members, Sample, Sniff, first_byte, objects, says_something, text_of
 from seatrial.formats.sniffing import members as opened_members
-from seatrial.formats.tally import Tally
-from seatrial.formats.turn import Ending
+from seatrial.formats.tally import NoteTally
+from seatrial.formats.turn import TurnEnding
 from seatrial.transcript import Transcript
 from seatrial.transcript.salvage import MESSAGE_DROPPED
 
@@ -60,7 +60,7 @@ def _reasoning_in(entry: Members) -> str | None:
 
 def read_completions(data: bytes, stream: type[CompletionStream]) -> Reading:
     """Read whichever of the shapes the bytes hold; `stream` is the format's reader of streams."""
-    tally = Tally(len(data))
+    tally = NoteTally(len(data))
     document = open_document(data, tally)
     if document is None:
         recording = stream(tally)
@@ -84,7 +84,7 @@ def read_completions(data: bytes, stream: type[CompletionStream]) -> Reading:
     return single_turn(reading) if isinstance(document, dict) else reading
 
 
-def decoded_items(entries: list[msgspec.Raw], tally: Tally, at: tuple[str | int, ...]) -> Iterator[Any]:
+def decoded_items(entries: list[msgspec.Raw], tally: NoteTally, at: tuple[str | int, ...]) -> Iterator[Any]:
     """The messages in these bytes; one that is not JSON, as a line may be, is dropped with a note."""
     for index, entry in enumerate(entries):
         try:
@@ -95,9 +95,9 @@ def decoded_items(entries: list[msgspec.Raw], tally: Tally, at: tuple[str | int,
 
 def _is_chunk(entry: msgspec.Raw, *, alone: bool) -> bool:
     # What is found on the way is noted when the entry is read.
-    document = members(entry, Tally(), ())
-    choices = items(document["choices"], Tally(), ()) if document is not None and "choices" in document else None
-    choice = members(choices[0], Tally(), ()) if choices else None
+    document = members(entry, NoteTally(), ())
+    choices = items(document["choices"], NoteTally(), ()) if document is not None and "choices" in document else None
+    choice = members(choices[0], NoteTally(), ()) if choices else None
     if document is None or choice is None or "delta" not in choice:
         return False
     if text_of(document, "object") == "chat.completion.chunk" or first_byte(choice.get("message")) != b"{":
@@ -106,7 +106,7 @@ def _is_chunk(entry: msgspec.Raw, *, alone: bool) -> bool:
     return not alone and not says_something(choice.get("finish_reason"))
 
 
-def _read_object(document: dict[str, msgspec.Raw], format: str, tally: Tally) -> Reading:
+def _read_object(document: dict[str, msgspec.Raw], format: str, tally: NoteTally) -> Reading:
     messages = items(document["messages"], tally, ("messages",)) if "messages" in document else []
     if messages is None:
         raise SeatrialError("invalid_document", "expected an array of messages", pointer="/messages")
@@ -123,7 +123,7 @@ def _read_object(document: dict[str, msgspec.Raw], format: str, tally: Tally) ->
     error, usage = said.get("error"), said.get("usage")
     note_failure({key: what for key, what in said.items() if key != "error"}, tally)
     if "choices" in document or error is not None:
-        _read_response(document.get("choices"), Ending(error=error), usage, chat, run)
+        _read_response(document.get("choices"), TurnEnding(error=error), usage, chat, run)
     elif usage is not None and (taken := read_usage(usage, tally, ("usage",))) is not None:
         run.usage, run.cost_usd = taken.tokens, taken.cost_usd
     record_id = said.get("id")
@@ -132,7 +132,7 @@ def _read_object(document: dict[str, msgspec.Raw], format: str, tally: Tally) ->
     return reading if "messages" in document else single_turn(reading)
 
 
-def _note_delta(delta: Any, said: Any, tally: Tally, at: At) -> None:
+def _note_delta(delta: Any, said: Any, tally: NoteTally, at: At) -> None:
     """Note a delta beside a whole message, which counts; serious when it says something else."""
     text = delta.get("content") if type(delta) is dict else delta
     if text and (type(said) is not dict or text != said.get("content")):
@@ -141,7 +141,7 @@ def _note_delta(delta: Any, said: Any, tally: Tally, at: At) -> None:
         drop_key("delta", delta, tally, at)
 
 
-def _read_response(data: msgspec.Raw | None, ending: Ending, usage: Any, chat: Chat, run: Transcript) -> None:
+def _read_response(data: msgspec.Raw | None, ending: TurnEnding, usage: Any, chat: Chat, run: Transcript) -> None:
     tally = chat.tally
     choices = (items(data, tally, ("choices",)) if data is not None else None) or []
     for index in range(1, len(choices)):

@@ -27,7 +27,7 @@ NOT_GRADEABLE = note_code(
 
 ResponseMode = Literal["thin", "rich"]
 Strictness = Literal["soft", "strict"]
-Violation = Literal["agent_bad_response", "response_contract_violation"]
+ContractViolation = Literal["agent_bad_response", "response_contract_violation"]
 """Also the error class of the run."""
 
 
@@ -39,7 +39,7 @@ class ContractReport(msgspec.Struct, omit_defaults=True, kw_only=True):
     """One sentence, for people."""
     gradeable: bool
     """Whether the agent sent an assistant message with text."""
-    violation: Violation | None = None
+    violation: ContractViolation | None = None
     notes: list[Note] = []
     """What remains to be said; without what this response_mode does not ask for."""
 
@@ -64,7 +64,7 @@ def check(
         notes = [note for note in notes if note.code != MESSAGES_MISSING]
     elif response_mode == "rich" and sent and not gradeable:
         notes = [*notes, Note(NOT_GRADEABLE, "/messages", "no assistant message has text")]
-    violation: Violation | None = None
+    violation: ContractViolation | None = None
     message = "within the contract"
     if not reading.transcript.answer:
         violation, message = "agent_bad_response", "there is no final_response, or it is empty"

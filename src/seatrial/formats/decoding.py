@@ -11,10 +11,10 @@ import msgspec
 
 from seatrial.formats import shape
 from seatrial.formats.parts import At, read_raw_thought
-from seatrial.formats.tally import Tally
+from seatrial.formats.tally import NoteTally
 
 
-def decoded_messages(raw: msgspec.Raw, tally: Tally, at: At) -> Any:
+def decoded_messages(raw: msgspec.Raw, tally: NoteTally, at: At) -> Any:
     """The value of an array of messages for `Chat`, so that what cannot be held spoils nothing but itself.
 
     An array comes as an iterator, because its messages are read one after the other.
@@ -25,7 +25,7 @@ def decoded_messages(raw: msgspec.Raw, tally: Tally, at: At) -> Any:
     return (decoded_message(entry, tally, (*at, index)) for index, entry in enumerate(entries))
 
 
-def decoded_message(raw: msgspec.Raw, tally: Tally, at: At) -> Any:
+def decoded_message(raw: msgspec.Raw, tally: NoteTally, at: At) -> Any:
     """One message; native reasoning in it keeps its bytes, as blocks or as raw entries."""
     given = shape.members(raw, tally, at)
     if given is None:
@@ -40,7 +40,7 @@ def decoded_message(raw: msgspec.Raw, tally: Tally, at: At) -> Any:
     return message
 
 
-def decoded_details(raw: msgspec.Raw, tally: Tally, at: At) -> Any:
+def decoded_details(raw: msgspec.Raw, tally: NoteTally, at: At) -> Any:
     """The entries of `reasoning_details`, each byte for byte as it was sent; the value, where it is no array."""
     entries = shape.items(raw, tally, at)
     if entries is None:
@@ -48,7 +48,7 @@ def decoded_details(raw: msgspec.Raw, tally: Tally, at: At) -> Any:
     return [_sent(entry, tally, (*at, index)) for index, entry in enumerate(entries)]
 
 
-def _sent(entry: msgspec.Raw, tally: Tally, at: At) -> msgspec.Raw:
+def _sent(entry: msgspec.Raw, tally: NoteTally, at: At) -> msgspec.Raw:
     try:
         str(entry, "utf-8")
     except UnicodeDecodeError:
@@ -58,7 +58,7 @@ def _sent(entry: msgspec.Raw, tally: Tally, at: At) -> msgspec.Raw:
     return entry.copy()
 
 
-def _decoded_thinking(raw: msgspec.Raw, role: Any, tally: Tally, at: At) -> Any:
+def _decoded_thinking(raw: msgspec.Raw, role: Any, tally: NoteTally, at: At) -> Any:
     entries = shape.items(raw, tally, at) if role == "assistant" else None
     if entries is None:
         return shape.value(raw, tally, at)
@@ -66,7 +66,7 @@ def _decoded_thinking(raw: msgspec.Raw, role: Any, tally: Tally, at: At) -> Any:
     return [read_raw_thought(entry) or shape.value(entry, tally, (*at, index)) for index, entry in enumerate(entries)]
 
 
-def decoded(raw: msgspec.Raw, tally: Tally, at: At, levels: int = 4) -> Any:
+def decoded(raw: msgspec.Raw, tally: NoteTally, at: At, levels: int = 4) -> Any:
     """The value; where it cannot be held as a whole, level by level: calls, a call, its function, the arguments."""
     try:
         return _decode(raw)

@@ -15,7 +15,7 @@ from seatrial.formats.chat import Chat
 from seatrial.formats.parts import At
 from seatrial.formats.reading import Reading, single_turn
 from seatrial.formats.shape import items, members
-from seatrial.formats.tally import Tally
+from seatrial.formats.tally import NoteTally
 from seatrial.formats.turn import STREAM_TRUNCATED
 from seatrial.transcript import Transcript, note_code
 from seatrial.wire import Repair
@@ -63,8 +63,8 @@ class StreamReader(ABC):
 
     format: ClassVar[str]
 
-    def __init__(self, tally: Tally | None = None) -> None:
-        self._tally = tally or Tally()
+    def __init__(self, tally: NoteTally | None = None) -> None:
+        self._tally = tally or NoteTally()
         self._run = Transcript(messages=[], metadata={})
         self._chat = Chat(self._tally, self._run.messages)
         self._id: str | None = None
@@ -107,7 +107,7 @@ class StreamReader(ABC):
         """End the response that is under way, if there is one."""
 
 
-def open_document(data: bytes, tally: Tally) -> dict[str, msgspec.Raw] | list[msgspec.Raw] | None:
+def open_document(data: bytes, tally: NoteTally) -> dict[str, msgspec.Raw] | list[msgspec.Raw] | None:
     """The members or the items of a JSON document, or lines of JSON as items; None for server-sent events."""
     text = data.removeprefix(_BOM).strip()
     if not text:
@@ -124,7 +124,7 @@ def open_document(data: bytes, tally: Tally) -> dict[str, msgspec.Raw] | list[ms
 
 def _is_object(line: bytes) -> bool:
     try:
-        return members(line, Tally(), ()) is not None
+        return members(line, NoteTally(), ()) is not None
     except SeatrialError:
         return False
 

@@ -13,7 +13,7 @@ from seatrial.formats.dialects.gemini import MEMBERS, either, prompt_text
 from seatrial.formats.parts import At, read_text
 from seatrial.formats.reading import Reading
 from seatrial.formats.sniffing import LIKELY, SURE, Members, Sample, Sniff, objects
-from seatrial.formats.turn import Ending, end_turn
+from seatrial.formats.turn import TurnEnding, end_turn
 from seatrial.formats.usage import split_cached
 from seatrial.transcript import AssistantMessage, StopReason, Transcript, pointer
 from seatrial.transcript.salvage import MESSAGE_DROPPED
@@ -148,7 +148,7 @@ def _read_responses(
         chat.read(content, (*first, history_key, index))
     where = (*first, "candidates", 0, "content", "parts")
     message = chat.add_assistant(chat.pieces(parts, where, agent=True), where)
-    end_turn(message, Ending(reason, cut_off=streamed and reason is None), _REASONS, run, chat.tally, last)
+    end_turn(message, TurnEnding(reason, cut_off=streamed and reason is None), _REASONS, run, chat.tally, last)
     _add_usage(message, usage, chat, last)
     return [*history, _candidate(pieces[0][0]).get("content")]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from seatrial.formats.parts import At
-from seatrial.formats.tally import Tally
+from seatrial.formats.tally import NoteTally
 from seatrial.transcript.note import note_code
 
 LEAST_PIECES: Final = 20_000
@@ -82,11 +82,11 @@ def _outside_texts(data: bytes) -> Iterator[bytes]:
             inside = not inside
 
 
-def note_cut(tally: Tally, at: At, limit: int, what: str = "messages, parts and calls") -> None:
+def note_cut(tally: NoteTally, at: At, limit: int, what: str = "messages, parts and calls") -> None:
     """Note, once, that a record was cut."""
     tally.add(RECORD_CUT, at, f"read no more than {limit:,} {what}", each="")
 
 
-def note_answer_only(tally: Tally, excess: str) -> None:
+def note_answer_only(tally: NoteTally, excess: str) -> None:
     """Note that a record has too much in it to be opened, and that nothing but its answer was read."""
     tally.add(RECORD_CUT, (), f"there are {excess}, so nothing but the answer was read")

@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from seatrial import wire
 from seatrial.formats.parts import At
-from seatrial.formats.tally import Tally
+from seatrial.formats.tally import NoteTally
 from seatrial.transcript import Message, Note, Transcript, note_code
 
 NOT_CARRIED = note_code(
@@ -29,7 +29,7 @@ def losses(transcript: Transcript, read_back: Transcript, dropped: Collection[in
 
     `dropped` are the indices of messages that were not written; all others should come back one for one.
     """
-    tally = Tally()
+    tally = NoteTally()
     left_out = frozenset(dropped)
     kept = [index for index in range(len(transcript.messages)) if index not in left_out]
     for index in sorted(left_out):
@@ -51,7 +51,7 @@ def losses(transcript: Transcript, read_back: Transcript, dropped: Collection[in
     return tally.total()
 
 
-def _compare_messages(before: Message, after: Message | None, at: At, tally: Tally) -> None:
+def _compare_messages(before: Message, after: Message | None, at: At, tally: NoteTally) -> None:
     if before == after:
         return
     if type(before) is not type(after):
@@ -65,7 +65,7 @@ def _compare_messages(before: Message, after: Message | None, at: At, tally: Tal
             _compare(one, other, (*at, field), tally)
 
 
-def _compare_blocks(before: list[Any], after: list[Any], at: At, tally: Tally) -> None:
+def _compare_blocks(before: list[Any], after: list[Any], at: At, tally: NoteTally) -> None:
     """One loss, at the first block that is read back differently."""
     if before == after:
         return
@@ -76,7 +76,7 @@ def _compare_blocks(before: list[Any], after: list[Any], at: At, tally: Tally) -
     tally.add(CHANGED, (*at, first), "the content from this block on is read back differently")
 
 
-def _compare(before: Any, after: Any, at: At, tally: Tally) -> None:
+def _compare(before: Any, after: Any, at: At, tally: NoteTally) -> None:
     if before == after:
         return
     field = str(at[-1])

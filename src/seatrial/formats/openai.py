@@ -8,14 +8,14 @@ Prompted thinking is woven into `content` as `<thought>` tags, and read out of i
 from __future__ import annotations
 
 from seatrial.formats.chat_sniffing import sniff_chat
-from seatrial.formats.completion_writer import Dialect, write_completions
+from seatrial.formats.completion_writer import CompletionDialect, write_completions
 from seatrial.formats.completions import read_completions, sniff_completion
 from seatrial.formats.openai_stream import OpenAIStream
 from seatrial.formats.reading import Reading, Written
 from seatrial.formats.sniffing import Sample, Sniff
 from seatrial.transcript import Transcript
 
-_DIALECT = Dialect(native_reasoning=False, images_in_results=False)
+_DIALECT = CompletionDialect(native_reasoning=False, images_in_results=False)
 
 
 def sniff(sample: Sample) -> Sniff | None:

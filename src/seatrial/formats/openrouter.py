@@ -7,14 +7,14 @@ native reasoning lives in `reasoning` and `reasoning_details` and nowhere else, 
 from __future__ import annotations
 
 from seatrial.formats.chat_sniffing import sniff_chat
-from seatrial.formats.completion_writer import Dialect, write_completions
+from seatrial.formats.completion_writer import CompletionDialect, write_completions
 from seatrial.formats.completions import read_completions, sniff_completion
 from seatrial.formats.openrouter_stream import OpenRouterStream
 from seatrial.formats.reading import Reading, Written
 from seatrial.formats.sniffing import Sample, Sniff
 from seatrial.transcript import Transcript
 
-_DIALECT = Dialect(native_reasoning=True, images_in_results=True)
+_DIALECT = CompletionDialect(native_reasoning=True, images_in_results=True)
 
 
 def sniff(sample: Sample) -> Sniff | None:

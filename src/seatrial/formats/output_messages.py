@@ -28,7 +28,7 @@ from seatrial.formats.reading import Reading, Written, earlier_turns
 from seatrial.formats.reported_failure import note_failure
 from seatrial.formats.shape import members
 from seatrial.formats.sniffing import HINT, SURE, Members, Sample, Sniff, first_byte
-from seatrial.formats.tally import Tally
+from seatrial.formats.tally import NoteTally
 from seatrial.formats.trace import read_trace
 from seatrial.formats.unseen import note_calls_in_metadata
 from seatrial.formats.usage import read_usage
@@ -94,7 +94,7 @@ def read(data: bytes) -> Reading:
     """
     if (much := excess(data)) is not None:
         return _read_answer(data, much)
-    tally = Tally()
+    tally = NoteTally()
     given = members(data, tally, ())
     if given is None:
         raise SeatrialError("invalid_document", "a provider response is an object, and this is something else")
@@ -177,7 +177,7 @@ class _Answer(msgspec.Struct):
 
 
 def _read_answer(data: bytes, much: str) -> Reading:
-    tally = Tally()
+    tally = NoteTally()
     try:
         found = wire.decode(data, _ANSWER, []).text
     except SeatrialError as error:
@@ -199,12 +199,12 @@ def read_text_output(data: bytes) -> Reading:
         text, repairs = data.decode("utf-8-sig"), []
     except UnicodeDecodeError:
         text, repairs = wire.repaired_text(data).removeprefix("\ufeff"), repair_notes(["invalid_utf8_replaced"])
-    tally = Tally()
+    tally = NoteTally()
     tally.notes += repairs
     return _text_alone(text, tally)
 
 
-def _text_alone(text: str, tally: Tally) -> Reading:
+def _text_alone(text: str, tally: NoteTally) -> Reading:
     """The reading of an answer beside which nothing is known."""
     blocks = unweave_part(text, tally, ())
     transcript = Transcript([AssistantMessage([*blocks], StopReason.END_TURN)], visible(text))
@@ -363,7 +363,7 @@ def _dropped(key: str, expected: str, value: Any) -> Note:
 def _metadata(rest: dict[str, Any], messages: list[Message], notes: list[Note]) -> dict[str, Any]:
     """Everything that has no field of its own, with the `metadata` object opened up."""
     given = rest.pop("metadata", None)
-    failed = Tally()
+    failed = NoteTally()
     note_failure(rest, failed)
     notes += failed.total()
     notes += filter(None, [calls_in_metadata(key, value, messages=messages) for key, value in rest.items()])

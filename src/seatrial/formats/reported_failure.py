@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from seatrial.formats.parts import At
-from seatrial.formats.tally import Tally
+from seatrial.formats.tally import NoteTally
 from seatrial.transcript import note_code
 from seatrial.transcript.failure import find_failure
 
@@ -18,7 +18,7 @@ FAILURE_REPORTED = note_code(
 _KEYS: Final = ("error", "errors", "exception", "is_error", "isError", "status")
 
 
-def note_failure(said: Mapping[str, Any], tally: Tally, at: At = ()) -> None:
+def note_failure(said: Mapping[str, Any], tally: NoteTally, at: At = ()) -> None:
     """Note what the keys of a record, or of an assistant's message, say of its end; a result of a tool has its own."""
     for key in _KEYS:
         if key not in said:

@@ -21,9 +21,9 @@ from seatrial.formats.reading import Reading, earlier_turns, single_turn
 from seatrial.formats.response_output import ResponseOutput, call_of_event, tells_no_call
 from seatrial.formats.shape import members, value
 from seatrial.formats.sniffing import CERTAIN, LIKELY, SURE, Members, Sample, Sniff, objects, text_of
-from seatrial.formats.tally import Tally
+from seatrial.formats.tally import NoteTally
 from seatrial.formats.turn import STREAM_TRUNCATED, end_turn, note_cut_arguments
-from seatrial.formats.turn import Ending as TurnEnding
+from seatrial.formats.turn import TurnEnding as TurnEnding
 from seatrial.formats.usage import read_usage
 from seatrial.transcript import AssistantMessage, StopReason, Transcript
 from seatrial.transcript.salvage import MESSAGE_DROPPED, VALUE_DROPPED
@@ -65,7 +65,7 @@ def _sniff_item(entry: Members) -> Sniff | None:
 
 def read(data: bytes) -> Reading:
     """Read items as an array or as lines, a response, a request with `input`, or a stream."""
-    tally = Tally(len(data))
+    tally = NoteTally(len(data))
     document = open_document(data, tally)
     if document is None:
         return _read_stream(ResponsesStream(tally), [data])
@@ -132,7 +132,7 @@ def read_response(body: dict[str, Any], chat: Chat, run: Transcript, at: At = ()
     return record_id
 
 
-def _end(turn: AssistantMessage, body: dict[str, Any], run: Transcript, tally: Tally, at: At) -> None:
+def _end(turn: AssistantMessage, body: dict[str, Any], run: Transcript, tally: NoteTally, at: At) -> None:
     status = body.get("status")
     if status == "failed" or body.get("error"):
         end_turn(turn, TurnEnding(error=body.get("error") or "the response failed"), {}, run, tally, at)
@@ -154,7 +154,7 @@ class ResponsesStream(StreamReader):
 
     format = FORMAT
 
-    def __init__(self, tally: Tally | None = None) -> None:
+    def __init__(self, tally: NoteTally | None = None) -> None:
         super().__init__(tally)
         self._output = ResponseOutput()
         self._said: dict[str, Any] = {}
@@ -229,6 +229,6 @@ def _read_stream(stream: ResponsesStream, pieces: list[bytes]) -> Reading:
 
 def _is_event(entry: msgspec.Raw) -> bool:
     # What is found on the way is noted when the entry is read.
-    event = members(entry, Tally(), ())
-    kind = value(event["type"], Tally(), ()) if event is not None and "type" in event else None
+    event = members(entry, NoteTally(), ())
+    kind = value(event["type"], NoteTally(), ()) if event is not None and "type" in event else None
     return type(kind) is str and kind.startswith("response.")

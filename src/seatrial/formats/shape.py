@@ -14,7 +14,7 @@ from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.keys import KEY_DROPPED, KEYS_WITHOUT_CALLS, may_hold_call
 from seatrial.formats.parts import At
-from seatrial.formats.tally import Tally
+from seatrial.formats.tally import NoteTally
 from seatrial.transcript import Weight
 from seatrial.transcript.salvage import VALUE_UNREADABLE
 
@@ -35,7 +35,7 @@ class Shape(Generic[S]):
         self._known = frozenset(field.encode_name for field in fields)
         self._raw = frozenset(field.encode_name for field in fields if field.type is msgspec.Raw)
 
-    def read(self, data: bytes | msgspec.Raw, tally: Tally, at: At) -> S | None:
+    def read(self, data: bytes | msgspec.Raw, tally: NoteTally, at: At) -> S | None:
         """The object in these bytes of JSON, or None when they hold something else."""
         found = self.fit(data)
         if found is None and (given := members(data, tally, at)) is not None:
@@ -46,7 +46,7 @@ class Shape(Generic[S]):
         """The object, if it has no other keys and all its values can be held."""
         return wire.decode_sound(data, self._decoder)
 
-    def walk(self, given: dict[str, msgspec.Raw], tally: Tally, at: At) -> S:
+    def walk(self, given: dict[str, msgspec.Raw], tally: NoteTally, at: At) -> S:
         """The object out of members of which some may be unknown, or cannot be held."""
         values: dict[str, Any] = {}
         for key, raw in given.items():
@@ -59,17 +59,17 @@ class Shape(Generic[S]):
         return self._struct(**values)
 
 
-def members(data: bytes | msgspec.Raw, tally: Tally, at: At) -> dict[str, msgspec.Raw] | None:
+def members(data: bytes | msgspec.Raw, tally: NoteTally, at: At) -> dict[str, msgspec.Raw] | None:
     """The members of an object, as bytes; None when the JSON is something else."""
     return _decoded(data, _MEMBERS, tally, at)
 
 
-def items(data: bytes | msgspec.Raw, tally: Tally, at: At) -> list[msgspec.Raw] | None:
+def items(data: bytes | msgspec.Raw, tally: NoteTally, at: At) -> list[msgspec.Raw] | None:
     """The items of an array, as bytes; None when the JSON is something else."""
     return _decoded(data, _ITEMS, tally, at)
 
 
-def value(data: bytes | msgspec.Raw, tally: Tally, at: At) -> Any:
+def value(data: bytes | msgspec.Raw, tally: NoteTally, at: At) -> Any:
     """Any JSON value; where it cannot be held (too deep, a number out of range), its JSON as text, with a note."""
     repairs: list[wire.Repair] = []
     try:
@@ -81,13 +81,13 @@ def value(data: bytes | msgspec.Raw, tally: Tally, at: At) -> Any:
     return found
 
 
-def drop_key(key: str, given: Any, tally: Tally, at: At) -> None:
+def drop_key(key: str, given: Any, tally: NoteTally, at: At) -> None:
     """Note that a key has no place in the transcript, unless its value (decoded, or as bytes) says nothing."""
     if not given or (isinstance(given, msgspec.Raw) and bytes(given) in _SAYS_NOTHING):
         return
     looked_at = given
     if isinstance(given, msgspec.Raw):
-        looked_at = value(given, Tally(), ())
+        looked_at = value(given, NoteTally(), ())
     # What cannot be held comes as text, and nobody knows what is in it.
     unknown = type(looked_at) is str and isinstance(given, msgspec.Raw) and not bytes(given).startswith(b'"')
     suspect = key not in KEYS_WITHOUT_CALLS and (unknown or may_hold_call(key, looked_at))
@@ -95,7 +95,7 @@ def drop_key(key: str, given: Any, tally: Tally, at: At) -> None:
     tally.add(KEY_DROPPED, (*at, key), f"dropped the key {key[:100]!r}", each=f"{key} {weight}", weight=weight)
 
 
-def drop_keys(given: dict[str, Any], known: frozenset[str], tally: Tally, at: At) -> None:
+def drop_keys(given: dict[str, Any], known: frozenset[str], tally: NoteTally, at: At) -> None:
     """Note every key of a decoded object but the known ones."""
     for key, item in given.items():
         if key not in known:
@@ -105,7 +105,7 @@ def drop_keys(given: dict[str, Any], known: frozenset[str], tally: Tally, at: At
 D = TypeVar("D")
 
 
-def _decoded(data: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[D], tally: Tally, at: At) -> D | None:
+def _decoded(data: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[D], tally: NoteTally, at: At) -> D | None:
     repairs: list[wire.Repair] = []
     try:
         found = wire.decode(bytes(data), decoder, repairs)

@@ -18,7 +18,7 @@ from seatrial.nesting import MAX_DEPTH, is_too_deep
 
 Members: TypeAlias = dict[str, msgspec.Raw]
 """An object whose values are still bytes."""
-Shape: TypeAlias = Literal["object", "array", "lines", "server-sent events", "other"]
+TextShape: TypeAlias = Literal["object", "array", "lines", "server-sent events", "other"]
 T = TypeVar("T")
 
 CERTAIN: Final = 100
@@ -53,7 +53,7 @@ class Sample(msgspec.Struct):
 
     head: bytes
     """The first bytes, without white space."""
-    shape: Shape
+    shape: TextShape
     entries: list[Members]
     """The object; else the first objects of the array, the lines or the frames."""
 
@@ -157,7 +157,7 @@ def _objects(entries: Iterable[bytes | msgspec.Raw]) -> list[Members]:
     return [found for entry in islice(entries, ENTRIES) if (found := members(entry)) is not None]
 
 
-_PREFIXES: Final[dict[Shape, str]] = {
+_PREFIXES: Final[dict[TextShape, str]] = {
     "object": "",
     "array": "an array: ",
     "lines": "lines: ",

@@ -12,7 +12,7 @@ from seatrial.transcript.note import MAX_NOTES
 from seatrial.wire import Repair
 
 
-class Tally:
+class NoteTally:
     """Collects the notes of one reading, or the losses of one writing."""
 
     def __init__(self, size: int | None = None) -> None:

@@ -19,7 +19,7 @@ from seatrial.formats.loss import losses
 from seatrial.formats.parts import At
 from seatrial.formats.reading import Reading, Written, single_turn
 from seatrial.formats.sniffing import Sample, Sniff
-from seatrial.formats.tally import Tally
+from seatrial.formats.tally import NoteTally
 from seatrial.nesting import is_too_deep
 from seatrial.transcript import AssistantMessage, Message, Note, RunIdentity, Transcript, Usage
 from seatrial.transcript.document import encode_lines, encode_messages, read_messages
@@ -92,7 +92,7 @@ def _is_message(data: bytes) -> bool:
 
 def _note_unread_keys(data: bytes, notes: list[Note]) -> None:
     """Note the keys of messages and blocks that the transcript does not have: a call may stand under one."""
-    chat = Chat(Tally())
+    chat = Chat(NoteTally())
     for message, at in _entries(data):
         role = message.get("role")
         if type(role) is not str or role not in _MESSAGE_KEYS:

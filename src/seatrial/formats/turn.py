@@ -10,7 +10,7 @@ import msgspec
 from seatrial import wire
 from seatrial.formats.parts import At, json_kind
 from seatrial.formats.shape import drop_key
-from seatrial.formats.tally import Tally
+from seatrial.formats.tally import NoteTally
 from seatrial.transcript import AssistantMessage, Note, StopReason, Transcript, note_code, pointer
 from seatrial.transcript.arguments import detect_unparsed
 from seatrial.transcript.salvage import STOP_REASON_GUESSED, UNKNOWN_STOP_REASON, VALUE_DROPPED
@@ -48,7 +48,7 @@ _DISCARDED = frozenset(
 _MAX_COUNT = 2**63 - 1
 
 
-class Ending(msgspec.Struct):
+class TurnEnding(msgspec.Struct):
     """How a turn ended, in the provider's words."""
 
     stop_reason: Any = None
@@ -59,10 +59,10 @@ class Ending(msgspec.Struct):
 
 def end_turn(
     message: AssistantMessage,
-    ending: Ending,
+    ending: TurnEnding,
     reasons: Mapping[str, StopReason],
     run: Transcript,
-    tally: Tally,
+    tally: NoteTally,
     at: At,
 ) -> None:
     """Tell the message how its turn ended; until now it says what its tool calls, or their absence, tell."""
@@ -96,7 +96,7 @@ def end_turn(
             tally.add(CALL_MISSING, at, f"the turn ended with {given!r}, and no call is here")
 
 
-def note_discarded_call(stop_reason: Any, tally: Tally, at: At) -> None:
+def note_discarded_call(stop_reason: Any, tally: NoteTally, at: At) -> None:
     """Note that a turn ended because the provider could not make sense of a call that the model wrote."""
     if type(stop_reason) is str and stop_reason.upper() in _DISCARDED:
         tally.add(CALL_DISCARDED, at, f"the turn ended with {stop_reason!r}: a call of the model's is not here")
@@ -112,14 +112,14 @@ def find_cut_turn(run: Transcript) -> list[Note]:
     return [Note(TURN_CUT, pointer("messages", index), "the last turn ended at a limit")]
 
 
-def note_cut_arguments(message: AssistantMessage, tally: Tally, at: At) -> None:
+def note_cut_arguments(message: AssistantMessage, tally: NoteTally, at: At) -> None:
     """Note that a turn which ended too early has a call whose arguments are not whole."""
     for call in message.tool_calls():
         if detect_unparsed(call.arguments) is not None:
             tally.add(ARGUMENTS_CUT, at, f"the arguments for {call.name[:40]!r} were cut off")
 
 
-def tell_run(run: Transcript, key: str, what: Any, tally: Tally, at: At) -> None:
+def tell_run(run: Transcript, key: str, what: Any, tally: NoteTally, at: At) -> None:
     """Keep in the run's metadata what belongs to no message."""
     # A recording may hold several responses, the metadata only one of each.
     if run.metadata.setdefault(key, what) != what:
@@ -131,7 +131,7 @@ def is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value <= _MAX_COUNT
 
 
-def token_count(counts: Mapping[str, Any], key: str, tally: Tally, at: At) -> int:
+def token_count(counts: Mapping[str, Any], key: str, tally: NoteTally, at: At) -> int:
     """The count under a key, 0 when there is none."""
     count = counts.get(key)
     if count is None:

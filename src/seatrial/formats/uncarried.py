@@ -4,35 +4,35 @@ from __future__ import annotations
 
 from seatrial.formats.loss import CHANGED, NOT_CARRIED
 from seatrial.formats.parts import At
-from seatrial.formats.tally import Tally
+from seatrial.formats.tally import NoteTally
 from seatrial.transcript import AssistantMessage, ImageBlock, Message, StopReason, ToolResultMessage, Transcript
 
 _RUN_FIELDS = ("answer", "identity", "usage", "cost_usd", "duration_ms", "metadata")
 
 
-def lose_field(tally: Tally, at: At, field: str) -> None:
+def lose_field(tally: NoteTally, at: At, field: str) -> None:
     """Note that a field is not carried; every further one of that name is only counted."""
     tally.add(NOT_CARRIED, (*at, field), f"{field} is not carried", each=field)
 
 
-def lose_block(tally: Tally, at: At, kind: str) -> None:
+def lose_block(tally: NoteTally, at: At, kind: str) -> None:
     """Note that a block, or a whole message, is not carried."""
     tally.add(NOT_CARRIED, at, f"{kind} is not carried")
 
 
-def change(tally: Tally, at: At, how: str) -> None:
+def change(tally: NoteTally, at: At, how: str) -> None:
     """Note that something comes back in another form."""
     tally.add(CHANGED, at, how)
 
 
-def lose_run_fields(transcript: Transcript, tally: Tally) -> None:
+def lose_run_fields(transcript: Transcript, tally: NoteTally) -> None:
     """Note what the transcript says beside its messages."""
     for field in _RUN_FIELDS:
         if getattr(transcript, field) not in (None, {}):
             tally.add(NOT_CARRIED, (field,), f"the {field} of the run is not carried")
 
 
-def lose_message_fields(message: Message, tally: Tally, at: At) -> None:
+def lose_message_fields(message: Message, tally: NoteTally, at: At) -> None:
     """Note what a message says beside its content."""
     if message.timestamp is not None:
         lose_field(tally, at, "timestamp")
@@ -50,7 +50,7 @@ def lose_message_fields(message: Message, tally: Tally, at: At) -> None:
             lose_field(tally, at, "details")
 
 
-def lose_image_fields(image: ImageBlock, tally: Tally, at: At) -> None:
+def lose_image_fields(image: ImageBlock, tally: NoteTally, at: At) -> None:
     """Note what is said of an image beside its source. A data URL names its media type itself."""
     if image.media_type is not None and not image.source.startswith(f"data:{image.media_type};"):
         lose_field(tally, at, "media_type")

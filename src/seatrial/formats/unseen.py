@@ -17,7 +17,7 @@ from seatrial.events.codec import stands_in
 from seatrial.events.remainder import KEY
 from seatrial.formats.keys import CALLS_IN_METADATA, KnownCalls, calls_in_metadata, may_hold_call
 from seatrial.formats.reading import Reading
-from seatrial.formats.tally import Tally
+from seatrial.formats.tally import NoteTally
 from seatrial.nesting import is_too_deep
 from seatrial.transcript.messages import AssistantMessage, Message, ToolCall
 from seatrial.transcript.note import Note, note_code
@@ -57,7 +57,7 @@ def calls_in_events(events: Iterable[t.Event], transcript: Transcript) -> list[N
     """
     names = {call.id: call.name for call in _calls(transcript.messages)}
     known = KnownCalls(names, _calls(transcript.done()))
-    tally = Tally()
+    tally = NoteTally()
     for index, event in enumerate(events):
         if isinstance(event, t.RunFinished) and isinstance(event.outcome, t.SuccessOutcome):
             pending = event.outcome.pending_tool_call_ids

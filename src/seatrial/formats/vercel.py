@@ -15,7 +15,7 @@ from seatrial.formats.parts import At
 from seatrial.formats.reading import Reading
 from seatrial.formats.shape import members, value
 from seatrial.formats.sniffing import LIKELY, SURE, Members, Sample, Sniff, objects, text_of
-from seatrial.formats.tally import Tally
+from seatrial.formats.tally import NoteTally
 from seatrial.formats.vercel_lines import feed_lines, is_lines, sniff_lines
 from seatrial.formats.vercel_stream import CHUNK_TYPES, VercelStream
 from seatrial.transcript import Transcript, Usage
@@ -47,7 +47,7 @@ def read(data: bytes) -> Reading:
         recording = VercelStream()
         feed_lines(data, recording)
         return recording.finish()
-    document = open_document(data, Tally())
+    document = open_document(data, NoteTally())
     if document is None:
         recording = VercelStream()
         recording.feed(data)
@@ -63,8 +63,8 @@ def read(data: bytes) -> Reading:
 
 def _is_chunk(entry: msgspec.Raw) -> bool:
     try:
-        found = members(entry, Tally(), ())
-        kind = value(found["type"], Tally(), ()) if found is not None and "type" in found else None
+        found = members(entry, NoteTally(), ())
+        kind = value(found["type"], NoteTally(), ()) if found is not None and "type" in found else None
     except SeatrialError:
         return False
     return type(kind) is str and kind in CHUNK_TYPES and (found is None or "role" not in found)

@@ -12,8 +12,8 @@ from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.framing import StreamReader
 from seatrial.formats.parts import At
-from seatrial.formats.tally import Tally
-from seatrial.formats.turn import STREAM_TRUNCATED, Ending, end_turn
+from seatrial.formats.tally import NoteTally
+from seatrial.formats.turn import STREAM_TRUNCATED, TurnEnding, end_turn
 from seatrial.transcript import AssistantMessage, StopReason
 
 _REASONS: Final = {
@@ -50,7 +50,7 @@ class VercelStream(StreamReader):
 
     format = "vercel"
 
-    def __init__(self, tally: Tally | None = None) -> None:
+    def __init__(self, tally: NoteTally | None = None) -> None:
         super().__init__(tally)
         self._messages = 0
         self._begin()
@@ -166,7 +166,7 @@ class VercelStream(StreamReader):
             message.stop_reason = StopReason.ABORTED
             self._tally.add(STREAM_TRUNCATED, at, "the turn was aborted")
         elif self._error is not None or not self._ended or self._reason is not None:
-            ending = Ending(self._reason, self._error, cut_off=not self._ended)
+            ending = TurnEnding(self._reason, self._error, cut_off=not self._ended)
             end_turn(message, ending, _REASONS, self._run, self._tally, at)
         self._begin()
 

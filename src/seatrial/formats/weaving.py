@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
+from seatrial.events.layout import Spoken
 from seatrial.formats.limits import MOST_PIECES
 from seatrial.formats.parts import At
-from seatrial.formats.tally import Tally
+from seatrial.formats.tally import NoteTally
 from seatrial.transcript import Note, TextBlock, ThinkingBlock, note_code, pointer
 from seatrial.transcript.thinking import UNCLOSED_THINKING_TAG, split_thinking, weave_thought
-
-Spoken: TypeAlias = TextBlock | ThinkingBlock
 
 _KINDS: tuple[type[TextBlock], type[ThinkingBlock]] = (TextBlock, ThinkingBlock)
 
@@ -22,7 +20,7 @@ THOUGHTS_MERGED = note_code(
 )
 
 
-def unweave(text: str, tally: Tally, at: At, most: int = MOST_PIECES) -> list[Spoken]:
+def unweave(text: str, tally: NoteTally, at: At, most: int = MOST_PIECES) -> list[Spoken]:
     """The visible text and the thoughts in it, in order; nothing for the empty string.
 
     Those past `most` are two at most: all of that text, and all of those thoughts.
@@ -61,7 +59,7 @@ def note_unclosed(text: str, at: At) -> list[Note]:
     return [Note(UNCLOSED_THINKING_TAG, pointer(*at), "the last thought has no closing tag; it is not in the answer")]
 
 
-def unweave_part(text: str, tally: Tally, at: At, most: int = MOST_PIECES) -> list[Spoken]:
+def unweave_part(text: str, tally: NoteTally, at: At, most: int = MOST_PIECES) -> list[Spoken]:
     """The same for a text that is a part of its own: empty, it is still there."""
     return unweave(text, tally, at, most) or [TextBlock("")]
 
@@ -77,5 +75,5 @@ def reads_back(texts: Sequence[str], blocks: Sequence[Spoken]) -> bool:
         return len(texts) == len(blocks) and all(type(block) is TextBlock for block in blocks)
     found: list[Spoken] = []
     for text in texts:
-        found += unweave_part(text, Tally(), ())
+        found += unweave_part(text, NoteTally(), ())
     return found == list(blocks)

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from seatrial.errors import SeatrialError
-from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings, Weight, errored
+from seatrial.graders.grader import Check, Finding, Grader, GraderWeight, Subject, Surroundings, errored
 from seatrial.graders.json_answer import json_of, not_json
 from seatrial.graders.quote import listed, quoted
 from seatrial.trajectory.arguments import value_at
@@ -41,7 +41,7 @@ class Field(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defau
     """For `number`: the same as a share of the expected number."""
     formats: list[str] = []
     """For `date`: how dates may be written besides ISO 8601, as in `%d.%m.%Y`."""
-    weight: Weight = 1.0
+    weight: GraderWeight = 1.0
     """Its share in the score."""
 
 

@@ -18,7 +18,7 @@ from seatrial.trajectory.completeness import Basis
 FOR_GRADERS = frozenset({"expected", "expected_outcome", "expected_outcome_detail"})
 """The keys of a case that only graders read."""
 
-Weight = Annotated[float, Meta(ge=0, le=1_000_000)]
+GraderWeight = Annotated[float, Meta(ge=0, le=1_000_000)]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 Share = Annotated[float, Meta(gt=0, le=1)]
 """A score to reach. Not 0, which everything reaches."""
@@ -108,7 +108,7 @@ class Grader(msgspec.Struct, metaclass=_GraderMeta, kw_only=True, forbid_unknown
 
     name: Annotated[str, Meta(max_length=200)] = ""
     """How reports call it; the kind when absent."""
-    weight: Weight = 1.0
+    weight: GraderWeight = 1.0
     """Its share in the weighted score of a case."""
     required: bool = True
     """Whether the case fails when this grader does, and is errored when it is errored or skipped; otherwise it only

@@ -16,7 +16,7 @@ from msgspec import Meta
 from seatrial import wire
 from seatrial.graders.calls import agent_calls, known_of
 from seatrial.graders.chat_model import ChatMessage
-from seatrial.graders.grader import Subject, Weight
+from seatrial.graders.grader import GraderWeight, Subject
 from seatrial.trajectory.completeness import Completeness
 from seatrial.trajectory.step import Step
 from seatrial.transcript import Transcript
@@ -60,7 +60,7 @@ class Criterion(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_d
     """What it is called in the verdict."""
     description: str = ""
     """What the judge looks at, in words."""
-    weight: Weight = 1.0
+    weight: GraderWeight = 1.0
     """Its share in the score."""
 
 

@@ -165,7 +165,7 @@ class CountGrader(MetricGrader):
         return self.min, self.max
 
 
-class Tokens(CountGrader):
+class TokensGrader(CountGrader):
     """How many tokens the run took, as the agent reports them: a sum for the run, else those of its messages."""
 
     kind: ClassVar[str] = "tokens"

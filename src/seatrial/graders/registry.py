@@ -62,7 +62,7 @@ GRADERS: Registry[type[Grader]] = Registry(
         "field_accuracy": f"{_HERE}.field_accuracy:FieldAccuracy",
         "latency": f"{_HERE}.metrics:Latency",
         "cost": f"{_HERE}.metrics:Cost",
-        "tokens": f"{_HERE}.metrics:Tokens",
+        "tokens": f"{_HERE}.metrics:TokensGrader",
         "steps": f"{_HERE}.metrics:Steps",
         "model_calls": f"{_HERE}.metrics:ModelCalls",
         "judge": f"{_HERE}.judge:Judge",

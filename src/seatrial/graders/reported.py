@@ -13,7 +13,7 @@ from seatrial.graders.grader import Finding
 from seatrial.runs import Judgement
 
 
-class Report(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class ReportedVerdict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The keys of a verdict that a command prints or a function returns. One of the first three says it."""
 
     passed: bool | None = None
@@ -39,7 +39,7 @@ def finding_of(value: Any) -> Finding:
     if not isinstance(value, dict):
         raise SeatrialError("invalid_document", f"a verdict is true, false, a score or a mapping, not {_kind(value)}")
     try:
-        report = msgspec.convert(value, Report)
+        report = msgspec.convert(value, ReportedVerdict)
     except msgspec.ValidationError as error:
         raise wire.invalid_document(error) from None
     return _checked(
@@ -67,7 +67,7 @@ def _checked(finding: Finding) -> Finding:
     return checked
 
 
-def _judgement(report: Report) -> Judgement:
+def _judgement(report: ReportedVerdict) -> Judgement:
     if report.judgement is not None:
         if report.passed is not None:
             raise SeatrialError("invalid_document", "a verdict has `judgement` or `passed`, not both")

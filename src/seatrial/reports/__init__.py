@@ -5,22 +5,22 @@ from seatrial.reports.compare_text import comparison_markdown, comparison_termin
 from seatrial.reports.gate import Gate, gate_of, objections
 from seatrial.reports.notes import closing_line
 from seatrial.reports.report import Report, report_on
-from seatrial.reports.rows import RunDetail, RunRow, Source, matrix
+from seatrial.reports.rows import ReportSource, RunDetail, RunRow, matrix
 from seatrial.reports.stored import stored, stored_report
 from seatrial.reports.summary import AgentSummary, Summary, summarise
 from seatrial.reports.terminal import terminal_summary
-from seatrial.reports.write import FORMS, Form, write_pieces, write_reports
+from seatrial.reports.write import FORMS, ReportForm, write_pieces, write_reports
 
 __all__ = [
     "FORMS",
     "AgentSummary",
     "Comparison",
-    "Form",
     "Gate",
     "Report",
+    "ReportForm",
+    "ReportSource",
     "RunDetail",
     "RunRow",
-    "Source",
     "Summary",
     "agent_pairs",
     "closing_line",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from seatrial.errors import SeatrialError
-from seatrial.reports.rows import Source
+from seatrial.reports.rows import ReportSource
 from seatrial.reports.statistics import Interval, mcnemar, paired_bootstrap
 from seatrial.reports.summary import AgentSummary, summary_of
 from seatrial.runs import Experiment, Run
@@ -105,7 +105,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """The calls of the worst regression, where its runs are at hand."""
 
 
-def compare(a: Source, b: Source, agent_a: str, agent_b: str, run_of: RunOf | None = None) -> Comparison:
+def compare(a: ReportSource, b: ReportSource, agent_a: str, agent_b: str, run_of: RunOf | None = None) -> Comparison:
     """Compare an agent of one experiment with an agent of another, or of the same."""
     side_a, cells_a = _side(a, agent_a)
     side_b, cells_b = _side(b, agent_b)
@@ -179,7 +179,7 @@ def agent_pairs(agents_a: Iterable[str], agents_b: Iterable[str]) -> list[tuple[
     return pairs
 
 
-def _side(source: Source, agent: str) -> tuple[Side, dict[str, Cell]]:
+def _side(source: ReportSource, agent: str) -> tuple[Side, dict[str, Cell]]:
     experiment = source.experiment
     agents = summary_of(source.counts.totals(), source.errored_with_failure).agents
     summary = next((found for found in agents if found.agent == agent), None)

@@ -13,11 +13,11 @@ from seatrial.reports.notes import shown_notes
 from seatrial.reports.report import Report, reason
 from seatrial.reports.rows import RunRow
 from seatrial.reports.summary import AgentSummary
-from seatrial.store import Outcome
+from seatrial.store import StoredOutcome
 
 SPEC_VERSION = "1.0.0"
 
-_STATUS: dict[Outcome, str] = {
+_STATUS: dict[StoredOutcome, str] = {
     "passed": "passed",
     "failed": "failed",
     "skipped": "skipped",

@@ -5,17 +5,17 @@ from __future__ import annotations
 import msgspec
 
 from seatrial.reports import figures
-from seatrial.reports.rows import Rows, RunRow, Source
+from seatrial.reports.rows import ReportSource, Rows, RunRow
 from seatrial.reports.summary import Summary, summary_of
 from seatrial.runs import Experiment
-from seatrial.store import GraderCounts, NoteTotals, Outcome
+from seatrial.store import GraderCounts, NoteTotals, StoredOutcome
 
 ERRORED_NOTE = (
     "Errored runs are excluded from rates and scores: the fault was not the agent's, or there was no verdict."
 )
 
 
-_JUDGED: frozenset[Outcome] = frozenset({"passed", "failed", "errored"})
+_JUDGED: frozenset[StoredOutcome] = frozenset({"passed", "failed", "errored"})
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return None if finished is None else float(max(0, finished - self.experiment.created_at))
 
 
-def report_on(source: Source) -> Report:
+def report_on(source: ReportSource) -> Report:
     """Sum up what the runs of an experiment add up to."""
     return Report(
         experiment=source.experiment,

@@ -18,15 +18,15 @@ from seatrial.store import (
     Counted,
     GraderCounts,
     NoteTotals,
-    Outcome,
     RunSummary,
+    StoredOutcome,
     Totals,
     agent_totals,
     cell_of,
     is_timed,
 )
 from seatrial.trajectory.completeness import Basis, Level
-from seatrial.trajectory.step import Source as StepSource
+from seatrial.trajectory.step import Source
 from seatrial.transcript import Weight
 
 MAX_FLAKY = 100
@@ -60,8 +60,8 @@ class CompletenessLine(msgspec.Struct, frozen=True):
     level: Level
     basis: Basis | None
     """What a verdict on the calls rests on; None when there is nothing to rest on."""
-    source: StepSource | None
-    sources: list[StepSource]
+    source: Source | None
+    sources: list[Source]
     reasons: list[NoteLine]
     """Why it is not complete, the first of them."""
     omitted: int
@@ -201,7 +201,7 @@ class Counts(Protocol):
         ...
 
 
-class Source(msgspec.Struct, frozen=True):
+class ReportSource(msgspec.Struct, frozen=True):
     """An experiment to be reported."""
 
     experiment: Experiment
@@ -221,7 +221,7 @@ def matrix(rows: Iterable[RunSummary]) -> Iterator[tuple[str, dict[str, Cell]]]:
         some = list(group)
         counted = Changes()
         counted.add(map(Counted, some))
-        examples: dict[tuple[str, Outcome], str] = {}
+        examples: dict[tuple[str, StoredOutcome], str] = {}
         for row in some:
             examples.setdefault((row.agent, row.outcome), row.run_id)
         cells = {agent: cell_of(asdict(sums)) for (_, agent), sums in counted.cells.items()}

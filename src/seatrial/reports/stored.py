@@ -15,9 +15,9 @@ from seatrial.reports.rows import (
     CompletenessLine,
     CountedRows,
     NoteCount,
+    ReportSource,
     RunDetail,
     RunRow,
-    Source,
 )
 from seatrial.runs import Case, Experiment, Run
 from seatrial.store import Cell, RunFilter, RunNotes, RunSummary, Store, Totals
@@ -39,7 +39,7 @@ def stored_report(store: Store, reference: str, *, just_run: bool = False) -> Re
     return report_on(stored(store, store.resolve_experiment(reference), just_run=just_run))
 
 
-def stored(store: Store, experiment: Experiment, *, just_run: bool = False) -> Source:
+def stored(store: Store, experiment: Experiment, *, just_run: bool = False) -> ReportSource:
     """An experiment of a store, to be reported. Its rows are read anew each time they are asked for.
 
     A run of which any part cannot be read any more is errored, whatever was said of it before. What this process has
@@ -61,7 +61,7 @@ def stored(store: Store, experiment: Experiment, *, just_run: bool = False) -> S
 
     # The store has counted what was written, and cannot know what was damaged later.
     counts = CountedRows(rows) if damaged else _StoredCounts(store, experiment_id)
-    return Source(
+    return ReportSource(
         experiment,
         rows,
         counts,

@@ -16,9 +16,9 @@ from seatrial.reports.markdown import markdown_report
 from seatrial.reports.report import Report
 from seatrial.whole_file import whole_file
 
-Form: TypeAlias = Literal["html", "junit", "ctrf", "markdown", "csv", "json"]
+ReportForm: TypeAlias = Literal["html", "junit", "ctrf", "markdown", "csv", "json"]
 
-FORMS: dict[Form, Callable[[Report], Iterable[str]]] = {
+FORMS: dict[ReportForm, Callable[[Report], Iterable[str]]] = {
     "html": html_page,
     "junit": junit_xml,
     "ctrf": ctrf_json,
@@ -29,7 +29,7 @@ FORMS: dict[Form, Callable[[Report], Iterable[str]]] = {
 """Every form a report can have."""
 
 
-def write_reports(report: Report, targets: Mapping[Form, Path]) -> None:
+def write_reports(report: Report, targets: Mapping[ReportForm, Path]) -> None:
     """Write a report in each of these forms."""
     for form, path in targets.items():
         write_pieces(path, FORMS[form](report))

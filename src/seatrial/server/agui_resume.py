@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import UNSET
 
-from seatrial.events import Expander, Folding, Verifier, Violation
+from seatrial.events import Expander, Folding, OrderViolation, Verifier
 from seatrial.events import agui_messages as agui
 from seatrial.events import types as t
 from seatrial.events.event_reader import EventReader
@@ -81,7 +81,7 @@ class Standing:
         event = self.reader.read(data)
         self.reader.notes.clear()
         parts = self.expander.feed(event, 0)
-        if isinstance(parts, Violation):
+        if isinstance(parts, OrderViolation):
             return
         for part in parts:
             delta = type(part) in _DELTAS

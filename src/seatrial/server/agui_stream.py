@@ -15,7 +15,15 @@ from msgspec import UNSET
 
 from seatrial.api import CreateRun, RunInput, check_chosen_id
 from seatrial.errors import SeatrialError
-from seatrial.events import Expander, Verifier, Violation, cursor_text, encode_event, encode_sse_comment, read_run_input
+from seatrial.events import (
+    Expander,
+    OrderViolation,
+    Verifier,
+    cursor_text,
+    encode_event,
+    encode_sse_comment,
+    read_run_input,
+)
 from seatrial.events import types as t
 from seatrial.events.event_reader import EventReader
 from seatrial.runs import RunHead, ServedRun
@@ -196,7 +204,7 @@ class View:
         event = self._reader.read(data)
         self._reader.notes.clear()
         parts = self._expander.feed(event, sequence)
-        if isinstance(parts, Violation):
+        if isinstance(parts, OrderViolation):
             return b""
         taken = [encode_event(part) for part in map(self._taken, parts) if part is not None]
         if not taken:

@@ -18,7 +18,7 @@ from seatrial.server.feed import Feeds
 from seatrial.server.maintenance import Readiness
 from seatrial.server.metrics import CONTENT_TYPE, Metrics
 from seatrial.server.middleware import DOCUMENT, Middleware
-from seatrial.server.openapi import Document, openapi_document, query_names
+from seatrial.server.openapi import OpenApiDocument, openapi_document, query_names
 from seatrial.server.problems import on_error
 from seatrial.server.routes import OPERATIONS
 from seatrial.server.service import RunService
@@ -30,7 +30,7 @@ PROVIDED = ("service", "feeds", "store")
 
 
 @functools.cache
-def document() -> Document:
+def document() -> OpenApiDocument:
     """The OpenAPI document of every server."""
     return openapi_document(OPERATIONS, PROVIDED)
 

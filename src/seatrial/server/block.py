@@ -12,12 +12,12 @@ from seatrial.errors import SeatrialError
 from seatrial.events import cursor_text, envelope_bytes, envelope_head
 from seatrial.events.codec import CARRIED_TYPES, native_bytes
 
-Form: TypeAlias = Literal["sse", "ndjson"]
+FrameForm: TypeAlias = Literal["sse", "ndjson"]
 
 _TYPE = b'{"type":"'
 
 
-class Framing:
+class EventFraming:
     """What goes around the events of one run."""
 
     __slots__ = ("_cursor", "_head")
@@ -26,7 +26,7 @@ class Framing:
         self._head = envelope_head(run_id, thread_id)
         self._cursor = cursor_text(run_id, 0)[:-1].encode()
 
-    def framed(self, form: Form, sequence: int, event: bytes) -> bytes:
+    def framed(self, form: FrameForm, sequence: int, event: bytes) -> bytes:
         """One event in its envelope; in a frame of SSE its cursor is the id."""
         envelope = envelope_bytes(self._head, sequence, native_event(event))
         if form == "ndjson":
@@ -39,14 +39,14 @@ class Block:
 
     __slots__ = ("_filtered", "_framing", "_whole", "events", "first", "size")
 
-    def __init__(self, framing: Framing, first: int, events: Sequence[bytes]) -> None:
+    def __init__(self, framing: EventFraming, first: int, events: Sequence[bytes]) -> None:
         self.first = first
         """The sequence of the first event."""
         self.events = events
         self.size = sum(map(len, events))
         self._framing = framing
-        self._whole: dict[Form, bytes] = {}
-        self._filtered: tuple[Form, frozenset[str], bytes] | None = None
+        self._whole: dict[FrameForm, bytes] = {}
+        self._filtered: tuple[FrameForm, frozenset[str], bytes] | None = None
 
     @property
     def following(self) -> int:
@@ -58,7 +58,7 @@ class Block:
         passed = position + 1 - self.first
         return Block(self._framing, position + 1, self.events[passed:]) if passed else self
 
-    def framed(self, form: Form, types: frozenset[str] | None = None) -> bytes:
+    def framed(self, form: FrameForm, types: frozenset[str] | None = None) -> bytes:
         """The events, or those of these types, as they are sent."""
         if types is None:
             data = self._whole.get(form)
@@ -70,7 +70,7 @@ class Block:
             self._filtered = (form, types, self._framed(form, types))
         return self._filtered[2]
 
-    def _framed(self, form: Form, types: frozenset[str] | None) -> bytes:
+    def _framed(self, form: FrameForm, types: frozenset[str] | None) -> bytes:
         framed = self._framing.framed
         return b"".join(
             [

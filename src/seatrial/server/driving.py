@@ -25,7 +25,7 @@ from seatrial.server import conversation
 from seatrial.server.context import ServiceContext
 from seatrial.server.ending import (
     LOST,
-    Patience,
+    StoreWait,
     cancelled,
     end_by_log,
     ending_of,
@@ -200,7 +200,7 @@ class Drive:
             reply.body, reply.http_status = brought.body, brought.http_status
         reply.fault = fault
         ending = await asyncio.to_thread(self._ending, reply, terminal)
-        patience = Patience(self.run)
+        patience = StoreWait(self.run)
         while True:
             try:
                 if not await store_end(self._context, self.run, ending):
@@ -270,7 +270,7 @@ class Drive:
             self._lost(failure.code)
             return
         fault = Fault("recording_failed", f"the run's events could not be stored: {failure.message}")
-        patience = Patience(self.run)
+        patience = StoreWait(self.run)
         while True:
             try:
                 await end_by_log(self._context, self.run, run_error(fault), fault)

@@ -121,7 +121,7 @@ def _ending_by_log(context: ServiceContext, served: ServedRun, terminal: Termina
     return ending_of(run, terminal, closing_events(stored.order, terminal, now), stored.following, now)
 
 
-class Patience:
+class StoreWait:
     """Waits longer and longer for a store that is away or full; anything else that it says is raised."""
 
     def __init__(self, run: ServedRun) -> None:

@@ -19,7 +19,7 @@ from seatrial.events import (
     encode_sse_comment,
     terminal_text,
 )
-from seatrial.server.block import Form
+from seatrial.server.block import FrameForm
 from seatrial.server.delivery import deliver
 from seatrial.server.feed import Feeds
 from seatrial.server.problems import RefusedError
@@ -32,11 +32,11 @@ LEAVING_MS = 1000
 SPREAD_MS = 3000
 """And clients come back spread over so much more."""
 
-_CONTENT_TYPES: dict[Form, bytes] = {"sse": b"text/event-stream; charset=utf-8", "ndjson": b"application/x-ndjson"}
+_CONTENT_TYPES: dict[FrameForm, bytes] = {"sse": b"text/event-stream; charset=utf-8", "ndjson": b"application/x-ndjson"}
 
 
 async def native_stream(
-    feeds: Feeds, run_id: str, *, after: int | None, tail: bool, types: frozenset[str] | None, form: Form
+    feeds: Feeds, run_id: str, *, after: int | None, tail: bool, types: frozenset[str] | None, form: FrameForm
 ) -> ASGIApp:
     """An ASGI application that streams a run from behind a cursor to its end. Raises before anything is sent.
 
@@ -59,7 +59,7 @@ async def no_more(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def _frames(
-    subscription: Subscription, form: Form, types: frozenset[str] | None, keepalive_s: float
+    subscription: Subscription, form: FrameForm, types: frozenset[str] | None, keepalive_s: float
 ) -> AsyncGenerator[bytes, None]:
     now = asyncio.get_running_loop().time
     if form == "sse":
@@ -84,7 +84,7 @@ async def _frames(
         yield _retry(LEAVING_MS + random.randrange(SPREAD_MS))  # noqa: S311 (nothing to guess here)
 
 
-def _keepalive(subscription: Subscription, form: Form) -> bytes:
+def _keepalive(subscription: Subscription, form: FrameForm) -> bytes:
     if subscription.position < 0:
         # There is no cursor before the first event.
         return encode_sse_comment("keepalive") if form == "sse" else b"\n"
@@ -92,13 +92,13 @@ def _keepalive(subscription: Subscription, form: Form) -> bytes:
     return _framed(wire.encode(StreamKeepalive(cursor)), form)
 
 
-def _terminal(run_id: str, status: TaskStatus, form: Form) -> bytes:
+def _terminal(run_id: str, status: TaskStatus, form: FrameForm) -> bytes:
     # With an id of its own: a browser comes back whenever a stream ends, and with this id it is told not to.
     data = wire.encode(RunStreamTerminal(run_id, status))
     return encode_sse(data, id=terminal_text(run_id)) if form == "sse" else encode_ndjson(data)
 
 
-def _framed(data: bytes, form: Form) -> bytes:
+def _framed(data: bytes, form: FrameForm) -> bytes:
     return encode_sse(data) if form == "sse" else encode_ndjson(data)
 
 
@@ -109,10 +109,10 @@ def _retry(milliseconds: int) -> bytes:
 SSE = "text/event-stream"
 NDJSON = "application/x-ndjson"
 
-_FORMS: dict[Form, str] = {"sse": SSE, "ndjson": NDJSON}
+_FORMS: dict[FrameForm, str] = {"sse": SSE, "ndjson": NDJSON}
 
 
-def chosen_form(accept: str | None) -> Form:
+def chosen_form(accept: str | None) -> FrameForm:
     """The form that an Accept header prefers, and server-sent events where it does not care."""
     if not accept or not accept.strip():
         return "sse"

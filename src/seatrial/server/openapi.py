@@ -20,7 +20,7 @@ from seatrial.events.schema import event_json_schema
 from seatrial.server.native_stream import SSE
 from seatrial.server.problems import MEDIA_TYPE, STATUSES
 
-Document: TypeAlias = dict[str, Any]
+OpenApiDocument: TypeAlias = dict[str, Any]
 
 DESCRIPTION = (
     "Runs of agents: they continue when their client disconnects; events are followed from anywhere, with no gap "
@@ -36,7 +36,7 @@ FRAMES = (SequencedOutputEnvelope, StreamKeepalive, RunStreamTerminal)
 _REFERENCE = "#/components/schemas/{name}"
 
 
-def openapi_document(operations: Iterable[HTTPRouteHandler], provided: Iterable[str]) -> Document:
+def openapi_document(operations: Iterable[HTTPRouteHandler], provided: Iterable[str]) -> OpenApiDocument:
     """The document of these operations; `provided` are the names of parameters that no client gives."""
     # An application of its own, which never serves: the real one would publish Litestar's document as it is.
     handlers = list(operations)
@@ -46,7 +46,7 @@ def openapi_document(operations: Iterable[HTTPRouteHandler], provided: Iterable[
         openapi_config=OpenAPIConfig("Seatrial", __version__, description=DESCRIPTION),
         logging_config=None,
     )
-    document: Document = msgspec.to_builtins(drawn.openapi_schema.to_schema())
+    document: OpenApiDocument = msgspec.to_builtins(drawn.openapi_schema.to_schema())
     contracts = {handler.operation_id: contract_of(handler.opt) for handler in handlers}
     taken: set[type] = {Problem, *FRAMES}
     for path in document["paths"].values():
@@ -74,7 +74,7 @@ def openapi_document(operations: Iterable[HTTPRouteHandler], provided: Iterable[
     return document
 
 
-def query_names(document: Document) -> dict[str, frozenset[str]]:
+def query_names(document: OpenApiDocument) -> dict[str, frozenset[str]]:
     """The query parameters of each operation, by its id."""
     return {
         operation["operationId"]: frozenset(
@@ -85,7 +85,7 @@ def query_names(document: Document) -> dict[str, frozenset[str]]:
     }
 
 
-def _complete(operation: Document, contract: Contract) -> None:
+def _complete(operation: OpenApiDocument, contract: OperationContract) -> None:
     for parameter in operation.get("parameters", ()):
         parameter["schema"] = _without_null(parameter["schema"])
     if contract.body is not None:
@@ -108,7 +108,7 @@ def _complete(operation: Document, contract: Contract) -> None:
     operation["responses"] = responses | _problems(contract)
 
 
-def _item(media_type: str, made_of: str, data: Document) -> Document:
+def _item(media_type: str, made_of: str, data: OpenApiDocument) -> OpenApiDocument:
     """One piece of a stream: before 3.2, OpenAPI has no word for it, and the schema of a stream is understood so."""
     if media_type != SSE:
         return {"description": made_of, **data}
@@ -119,7 +119,7 @@ def _item(media_type: str, made_of: str, data: Document) -> Document:
     return {"type": "object", "description": made_of, "properties": fields, "required": ["data"]}
 
 
-def _problems(contract: Contract) -> Document:
+def _problems(contract: OperationContract) -> OpenApiDocument:
     by_status: defaultdict[int, list[str]] = defaultdict(list)
     for code in (*COMMON, *(OF_BODIES if contract.body is not None else ()), *contract.problems):
         by_status[STATUSES[code]].append(f"`{code}`: {ERROR_CODES[code]}")
@@ -132,7 +132,7 @@ def _problems(contract: Contract) -> Document:
     }
 
 
-def _without_null(schema: Document) -> Document:
+def _without_null(schema: OpenApiDocument) -> OpenApiDocument:
     """The schema of a parameter that may be absent: for Litestar it may be null, which no query can be."""
     alternatives = [each for each in schema.get("oneOf", ()) if each.get("type") != "null"]
     if len(alternatives) != 1:
@@ -140,7 +140,7 @@ def _without_null(schema: Document) -> Document:
     return {**alternatives[0], **{key: value for key, value in schema.items() if key != "oneOf"}}
 
 
-def _reference(kind: type[msgspec.Struct]) -> Document:
+def _reference(kind: type[msgspec.Struct]) -> OpenApiDocument:
     return {"$ref": _REFERENCE.format(name=kind.__name__)}
 
 
@@ -153,14 +153,14 @@ def _nothing() -> Provide:
     return Provide(lambda: None, sync_to_thread=False)
 
 
-_FRAME: Document = {"anyOf": [_reference(frame) for frame in FRAMES]}
-_BARE: Document = {"$ref": _REFERENCE.format(name="AgUiEvent")}
+_FRAME: OpenApiDocument = {"anyOf": [_reference(frame) for frame in FRAMES]}
+_BARE: OpenApiDocument = {"$ref": _REFERENCE.format(name="AgUiEvent")}
 
 
 _KEY = "contract"
 
 
-class Contract(msgspec.Struct, frozen=True, kw_only=True):
+class OperationContract(msgspec.Struct, frozen=True, kw_only=True):
     """What an operation takes, and what it answers with besides its result."""
 
     body: type[msgspec.Struct] | None = None
@@ -184,9 +184,9 @@ class Contract(msgspec.Struct, frozen=True, kw_only=True):
         return {_KEY: self}
 
 
-def contract_of(opt: dict[str, Any]) -> Contract:
+def contract_of(opt: dict[str, Any]) -> OperationContract:
     """The contract in the `opt` of a handler."""
     found = opt[_KEY]
-    if not isinstance(found, Contract):
+    if not isinstance(found, OperationContract):
         raise TypeError(f"{found!r} is not a contract")
     return found

@@ -23,11 +23,11 @@ from seatrial.runs.served import ServedRun
 from seatrial.server.agui_stream import agui_run, agui_stream
 from seatrial.server.feed import Feeds
 from seatrial.server.native_stream import NDJSON, SSE, chosen_form, native_stream, no_more
-from seatrial.server.openapi import Contract
+from seatrial.server.openapi import OperationContract
 from seatrial.server.service import RunService
 from seatrial.store import Store
 
-Service: TypeAlias = NamedDependency[SkipValidation[RunService]]
+TheService: TypeAlias = NamedDependency[SkipValidation[RunService]]
 TheFeeds: TypeAlias = NamedDependency[SkipValidation[Feeds]]
 TheStore: TypeAlias = NamedDependency[SkipValidation[Store]]
 
@@ -58,7 +58,7 @@ _PUSH_EVENTS = msgspec.json.Decoder(PushEvents)
     "/v1/runs",
     operation_id="createRun",
     status_code=202,
-    opt=Contract(
+    opt=OperationContract(
         body=CreateRun,
         also={200: "The run that the same request made before"},
         headers={"Location": "Where the run is"},
@@ -76,7 +76,7 @@ _PUSH_EVENTS = msgspec.json.Decoder(PushEvents)
 )
 async def create_run(
     body: RawBody,
-    service: Service,
+    service: TheService,
     idempotency_key: Annotated[
         str | None,
         HeaderParameter(
@@ -99,9 +99,9 @@ async def create_run(
     return Response(admitted.run, status_code=202 if admitted.created else 200, headers={"location": location})
 
 
-@get("/v1/runs", operation_id="listRuns", opt=Contract().opt)
+@get("/v1/runs", operation_id="listRuns", opt=OperationContract().opt)
 async def list_runs(
-    service: Service,
+    service: TheService,
     agent: Annotated[str | None, QueryParameter(description="Only runs of this agent.", max_length=256)] = None,
     thread_id: Annotated[
         str | None, QueryParameter(name="threadId", description="Only runs of this thread.", max_length=256)
@@ -119,8 +119,8 @@ async def list_runs(
     return await service.runs(agent=agent, thread_id=thread_id, statuses=statuses, before=before, limit=limit)
 
 
-@get("/v1/runs/{run_id:str}", operation_id="getRun", opt=Contract(problems=("not_found",)).opt)
-async def get_run(run_id: RunId, service: Service) -> ServedRun:
+@get("/v1/runs/{run_id:str}", operation_id="getRun", opt=OperationContract(problems=("not_found",)).opt)
+async def get_run(run_id: RunId, service: TheService) -> ServedRun:
     """One run."""
     return await service.run(run_id)
 
@@ -129,9 +129,9 @@ async def get_run(run_id: RunId, service: Service) -> ServedRun:
     "/v1/runs/{run_id:str}/cancel",
     operation_id="cancelRun",
     status_code=200,
-    opt=Contract(problems=("not_found",)).opt,
+    opt=OperationContract(problems=("not_found",)).opt,
 )
-async def cancel_run(run_id: RunId, service: Service) -> ServedRun:
+async def cancel_run(run_id: RunId, service: TheService) -> ServedRun:
     """Ask a run to end. It ends with `RUN_FINISHED`, outcome `cancelled`; one that has ended stays as it is."""
     return await service.cancel(run_id)
 
@@ -139,7 +139,7 @@ async def cancel_run(run_id: RunId, service: Service) -> ServedRun:
 @get(
     "/v1/runs/{run_id:str}/stream",
     operation_id="streamRun",
-    opt=Contract(
+    opt=OperationContract(
         streams={
             SSE: "One frame for each envelope, `id:` its cursor; KEEPALIVE has none, and TERMINAL `<runId>:end`",
             NDJSON: "One envelope, KEEPALIVE or TERMINAL in each line",
@@ -183,11 +183,11 @@ async def stream_run(
 @get(
     "/v1/runs/{run_id:str}/events",
     operation_id="listEvents",
-    opt=Contract(problems=("not_found", "cursor_ahead", "cursor_expired")).opt,
+    opt=OperationContract(problems=("not_found", "cursor_ahead", "cursor_expired")).opt,
 )
 async def list_events(
     run_id: RunId,
-    service: Service,
+    service: TheService,
     after: After = None,
     limit: Annotated[int, QueryParameter(description="How many at most.", ge=1, le=1000)] = 200,
 ) -> EventPage:
@@ -199,7 +199,7 @@ async def list_events(
     "/v1/runs/{run_id:str}/events",
     operation_id="pushEvents",
     status_code=200,
-    opt=Contract(
+    opt=OperationContract(
         body=PushEvents,
         problems=(
             "not_found",
@@ -213,7 +213,7 @@ async def list_events(
         ),
     ).opt,
 )
-async def push_events(run_id: RunId, body: RawBody, service: Service) -> PushResult:
+async def push_events(run_id: RunId, body: RawBody, service: TheService) -> PushResult:
     """Add events to a run that was made with `push`: all of them, or none."""
     return await service.push(run_id, wire.decode_input(body, _PUSH_EVENTS))
 
@@ -221,7 +221,7 @@ async def push_events(run_id: RunId, body: RawBody, service: Service) -> PushRes
 @get(
     "/v1/runs/{run_id:str}/ag-ui",
     operation_id="joinRunAsAgUi",
-    opt=Contract(
+    opt=OperationContract(
         streams={SSE: "One bare AG-UI event in each frame; keepalives are comments"},
         bare=True,
         also=_HAS_TERMINAL,
@@ -245,7 +245,7 @@ async def join_agui(
     "/v1/agents/{name:str}/ag-ui",
     operation_id="runAgentAsAgUi",
     status_code=200,
-    opt=Contract(
+    opt=OperationContract(
         body=RunAgentInput,
         streams={SSE: "One bare AG-UI event in each frame; keepalives are comments"},
         bare=True,
@@ -255,7 +255,7 @@ async def join_agui(
 async def run_agui(
     name: Annotated[str, PathParameter(description="The name of an agent.")],
     body: RawBody,
-    service: Service,
+    service: TheService,
     feeds: TheFeeds,
     store: TheStore,
 ) -> ASGIApp:
@@ -266,9 +266,9 @@ async def run_agui(
     return await agui_run(service, feeds, store, name, body)
 
 
-@get("/v1/threads/{thread_id:str}", operation_id="getThread", opt=Contract(problems=("not_found",)).opt)
+@get("/v1/threads/{thread_id:str}", operation_id="getThread", opt=OperationContract(problems=("not_found",)).opt)
 async def get_thread(
-    thread_id: Annotated[str, PathParameter(description="The id of a thread.")], service: Service
+    thread_id: Annotated[str, PathParameter(description="The id of a thread.")], service: TheService
 ) -> Thread:
     """A conversation: its runs, the oldest first, and the messages and the state that they add up to."""
     return await service.thread(thread_id)

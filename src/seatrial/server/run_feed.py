@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 from seatrial.errors import SeatrialError
 from seatrial.runs import RunHead
-from seatrial.server.block import Block, Framing
+from seatrial.server.block import Block, EventFraming
 from seatrial.server.counters import COUNTERS
 from seatrial.server.logs import log
 from seatrial.store import Store
@@ -75,7 +75,7 @@ class RunFeed:
         self.used_at = now
         self._store = store
         self._work = work
-        self._framing: Framing | None = None
+        self._framing: EventFraming | None = None
         self._asked = 0
         self._answered = 0
         self._asking = asyncio.Lock()
@@ -165,7 +165,7 @@ class RunFeed:
         news = self.head is None or (head.closed, head.status) != (self.head.closed, self.head.status)
         self.head = head
         if self.window is None:
-            self._framing = Framing(head.run_id, head.thread_id)
+            self._framing = EventFraming(head.run_id, head.thread_id)
             self.window = Window(self._framing, head.following)
         elif head.following > self.window.following:
             self.window.jump(head.following)
@@ -219,7 +219,7 @@ EVENT_OVERHEAD = 64
 class Window:
     """Blocks of events without a gap between them, up to the end of the log as it is known here."""
 
-    def __init__(self, framing: Framing, following: int) -> None:
+    def __init__(self, framing: EventFraming, following: int) -> None:
         self._framing = framing
         self._blocks: list[Block] = []
         self._size = 0

@@ -3,7 +3,7 @@
 from seatrial.store.database import Listener, shown
 from seatrial.store.documents import LongText, address, identifier
 from seatrial.store.experiments import ExperimentSummary
-from seatrial.store.items import Item
+from seatrial.store.items import TranscriptItem
 from seatrial.store.open import open_store
 from seatrial.store.outline import OutlineEntry
 from seatrial.store.presence import Presence
@@ -23,7 +23,7 @@ from seatrial.store.rollups import (
     cell_of,
     is_timed,
 )
-from seatrial.store.rows import CallsKnown, Cell, Outcome, RunSummary
+from seatrial.store.rows import CallsKnown, Cell, RunSummary, StoredOutcome
 from seatrial.store.search import Hit
 from seatrial.store.served import Admission, Admitted, Ending
 from seatrial.store.store import Store
@@ -42,12 +42,10 @@ __all__ = [
     "ExperimentSummary",
     "GraderCounts",
     "Hit",
-    "Item",
     "Listener",
     "LongText",
     "NoteCounts",
     "NoteTotals",
-    "Outcome",
     "OutlineEntry",
     "Presence",
     "Receipt",
@@ -57,8 +55,10 @@ __all__ = [
     "RunSummary",
     "SignatureCount",
     "Store",
+    "StoredOutcome",
     "Total",
     "Totals",
+    "TranscriptItem",
     "address",
     "agent_totals",
     "cell_of",

@@ -33,7 +33,7 @@ from seatrial.store.rollups import (
     cell_of,
     weight_of,
 )
-from seatrial.store.rows import SCORE_UNITS, Cell, CellRow, Kind, Outcome, RunSummary, TallyRow
+from seatrial.store.rows import SCORE_UNITS, Cell, CellRow, RunSummary, StoredOutcome, TallyKind, TallyRow
 from seatrial.store.schema import (
     FLAKY,
     UNCOUNTED,
@@ -206,7 +206,7 @@ def run_note_counts(execute: Execute, numbers: Sequence[int]) -> dict[int, dict[
     return found
 
 
-def signature_in(execute: Execute, number: int, outcome: Outcome, given: Sequence[Verdict]) -> str | None:
+def signature_in(execute: Execute, number: int, outcome: StoredOutcome, given: Sequence[Verdict]) -> str | None:
     """The signature of a stored run with these verdicts."""
     if outcome not in ("failed", "errored"):
         return None
@@ -238,7 +238,7 @@ class _Rollup:
         self._experiment = experiment
         self._counted = None if all_counted(connection, experiment) else recount(connection, experiment)
 
-    def tallies(self, *kinds: Kind) -> Mapping[TallyKey, TallyRow]:
+    def tallies(self, *kinds: TallyKind) -> Mapping[TallyKey, TallyRow]:
         """The tallies of these kinds that are not 0."""
         if self._counted is not None:
             return {key: tally for key, tally in self._counted.tallies.items() if key[0] in kinds and tally.runs}

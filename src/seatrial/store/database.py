@@ -43,7 +43,7 @@ Callback: TypeAlias = Callable[[str], None]
 """Takes the id of a run that another process has changed; called in the listener's thread, so it must be quick."""
 
 
-class Failure(msgspec.Struct, frozen=True):
+class DatabaseFailure(msgspec.Struct, frozen=True):
     """What a database error means to the writer."""
 
     kind: Literal["conflict", "busy", "lost", "refused"]
@@ -64,7 +64,7 @@ class Listener(Protocol):
         """No call begins after this has returned."""
 
 
-class Dialect(Protocol):
+class Database(Protocol):
     """One database."""
 
     name: str
@@ -129,7 +129,7 @@ class Dialect(Protocol):
     def listen(self, callback: Callback) -> Listener:
         """Be told which runs other processes change."""
 
-    def failure(self, error: Exception) -> Failure:
+    def failure(self, error: Exception) -> DatabaseFailure:
         """What one of `errors` means."""
 
     def close(self) -> None:
@@ -150,7 +150,7 @@ class Transaction:
     """What an operation writes to."""
 
     def __init__(
-        self, dialect: Dialect, connection: sa.Connection, live: dict[str, tuple[int, int]], careful: bool
+        self, dialect: Database, connection: sa.Connection, live: dict[str, tuple[int, int]], careful: bool
     ) -> None:
         self.careful = careful
         """Whether to look before writing: a first try collided with something that is there already."""
@@ -246,7 +246,7 @@ class Operation(Protocol[T]):
         """
 
 
-class Probe(Operation[None]):
+class WriteProbe(Operation[None]):
     """Write what is there already: whether that can be done is all that is of interest."""
 
     ready = True

@@ -50,7 +50,7 @@ _TRACE = msgspec.json.Decoder(list[TraceEvent])
 READING_OF_RUN = sa.select(readings).select_from(runs).outerjoin(readings, readings.c.run == runs.c.id)
 
 
-class Item(msgspec.Struct, frozen=True):
+class TranscriptItem(msgspec.Struct, frozen=True):
     """One message of a transcript."""
 
     index: int
@@ -195,7 +195,7 @@ def long_texts(connection: sa.Connection, addresses: Iterable[str]) -> dict[str,
     return found
 
 
-def item_page(connection: sa.Connection, run_id: str, first: int, count: int) -> list[Item]:
+def item_page(connection: sa.Connection, run_id: str, first: int, count: int) -> list[TranscriptItem]:
     """So many messages of a run, from one on."""
     head = connection.execute(READING_OF_RUN.where(runs.c.run_id == run_id)).first()
     if head is None:
@@ -207,11 +207,11 @@ def item_page(connection: sa.Connection, run_id: str, first: int, count: int) ->
         # A short one, or one that an earlier version wrote.
         stored = wire.decode(unpack(head.packed, head.data), rows.READING)
         some = stored.transcript.messages[max(0, first) : last + 1]
-        return [Item(index, message) for index, message in enumerate(some, max(0, first))]
+        return [TranscriptItem(index, message) for index, message in enumerate(some, max(0, first))]
     of_run = (items.c.run == head.run) & (items.c.part == MESSAGES)
     begin = sa.select(sa.func.max(items.c.first)).where(of_run, items.c.first <= max(0, first))
     query = sa.select(items).where(of_run, items.c.first.between(begin.scalar_subquery(), last))
-    found: list[Item] = []
+    found: list[TranscriptItem] = []
     for row in connection.execute(query.order_by(items.c.first)):
         cut: defaultdict[int, list[LongText]] = defaultdict(list)
         for text in cut_texts(row):
@@ -219,5 +219,5 @@ def item_page(connection: sa.Connection, run_id: str, first: int, count: int) ->
         messages: list[Message] = wire.decode(unpack(row.packed, row.data), _MESSAGES)
         for index, message in enumerate(messages):
             if first <= row.first + index <= last:
-                found.append(Item(row.first + index, message, cut[index]))
+                found.append(TranscriptItem(row.first + index, message, cut[index]))
     return found

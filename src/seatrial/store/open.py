@@ -8,7 +8,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from seatrial.errors import SeatrialError
-from seatrial.store.database import Dialect
+from seatrial.store.database import Database
 from seatrial.store.schema import READABLE_FROM, REVISIONS, VERSION_TABLE
 from seatrial.store.store import Store
 from seatrial.store.writer import PATIENCE_S
@@ -52,7 +52,7 @@ def open_store(
     return store
 
 
-def _dialect(where: str | Path, create: bool, read_only: bool = False) -> Dialect:
+def _dialect(where: str | Path, create: bool, read_only: bool = False) -> Database:
     if where == MEMORY:
         from seatrial.store.sqlite import SQLite
 
@@ -78,7 +78,7 @@ def _dialect(where: str | Path, create: bool, read_only: bool = False) -> Dialec
     raise _no_address()
 
 
-def _sqlite(path: Path, create: bool, read_only: bool) -> Dialect:
+def _sqlite(path: Path, create: bool, read_only: bool) -> Database:
     from seatrial.store.sqlite import SQLite
 
     try:
@@ -93,7 +93,7 @@ def _sqlite(path: Path, create: bool, read_only: bool) -> Dialect:
     return SQLite(path, read_only)
 
 
-def _check_version(dialect: Dialect) -> None:
+def _check_version(dialect: Database) -> None:
     """Refuse a store that cannot be read as it is."""
     with dialect.reading.connect() as connection:
         version = _version(connection)
@@ -107,7 +107,7 @@ def _check_version(dialect: Dialect) -> None:
         )
 
 
-def _unusable(version: str | None, dialect: Dialect, connection: sa.Connection) -> SeatrialError:
+def _unusable(version: str | None, dialect: Database, connection: sa.Connection) -> SeatrialError:
     """Why a database without a version of ours, or with one that we do not know, is none to work with."""
     if version is not None:
         return SeatrialError(
@@ -121,7 +121,7 @@ def _unusable(version: str | None, dialect: Dialect, connection: sa.Connection) 
     return SeatrialError("not_found", f"there is no store at {dialect.name}")
 
 
-def _bring_up_to_date(dialect: Dialect, create: bool) -> None:
+def _bring_up_to_date(dialect: Database, create: bool) -> None:
     with dialect.reading.connect() as connection:
         if _version(connection) == REVISIONS[-1]:
             return
@@ -137,7 +137,7 @@ def _bring_up_to_date(dialect: Dialect, create: bool) -> None:
         migrate(connection, dialect)
 
 
-def migrate(connection: sa.Connection, dialect: Dialect, to: str = "head") -> None:
+def migrate(connection: sa.Connection, dialect: Database, to: str = "head") -> None:
     """Carry out the migrations that a store lacks, in the transaction of this connection."""
     from alembic import command
     from alembic.config import Config

@@ -18,7 +18,15 @@ from sqlalchemy.dialects import postgresql
 
 from seatrial.errors import SeatrialError
 from seatrial.store import schema
-from seatrial.store.database import Callback, Failure, GatheredRows, IndexedTexts, Listener, opened_for_reading, shown
+from seatrial.store.database import (
+    Callback,
+    DatabaseFailure,
+    GatheredRows,
+    IndexedTexts,
+    Listener,
+    opened_for_reading,
+    shown,
+)
 from seatrial.store.postgres_sessions import CHANNEL, SessionClaim, SessionHold, SessionListener, notices_of
 from seatrial.store.presence import Hold, Presence
 from seatrial.store.rows import INSERTS, Insert
@@ -153,25 +161,25 @@ class Postgres:
     def listen(self, callback: Callback) -> Listener:
         return SessionListener(self._session, lambda: self._writer_process, callback)
 
-    def failure(self, error: Exception) -> Failure:
+    def failure(self, error: Exception) -> DatabaseFailure:
         cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
         state = getattr(cause, "sqlstate", None) or ""
         said = f"{self.name}: {str(cause).strip()}"
         if state.startswith("23") or state == "21000":
-            return Failure("conflict", SeatrialError("conflict", said))
+            return DatabaseFailure("conflict", SeatrialError("conflict", said))
         if state in _BUSY:
-            return Failure("busy", SeatrialError("store_unavailable", said))
+            return DatabaseFailure("busy", SeatrialError("store_unavailable", said))
         if state == "25006":
             hint = "reports can be made of it; to store anything, the database must take transactions that write"
-            return Failure("refused", SeatrialError("store_unavailable", said, hint=hint))
+            return DatabaseFailure("refused", SeatrialError("store_unavailable", said, hint=hint))
         if state == "53100":
             hint = "free some space on the server's disk; what was acknowledged is safe"
-            return Failure("refused", SeatrialError("store_full", said, hint=hint))
+            return DatabaseFailure("refused", SeatrialError("store_full", said, hint=hint))
         if state.startswith(("22", "54")) or isinstance(cause, (UnicodeEncodeError, psycopg.DataError)):
-            return Failure("refused", SeatrialError("unstorable", said))
+            return DatabaseFailure("refused", SeatrialError("unstorable", said))
         if state.startswith(("08", "57P")) or (not state and isinstance(cause, psycopg.OperationalError)):
-            return Failure("lost", SeatrialError("store_unavailable", said))
-        return Failure("refused", SeatrialError("store_unavailable", said))
+            return DatabaseFailure("lost", SeatrialError("store_unavailable", said))
+        return DatabaseFailure("refused", SeatrialError("store_unavailable", said))
 
     def close(self) -> None:
         self._engine.dispose()

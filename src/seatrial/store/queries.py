@@ -16,11 +16,11 @@ from seatrial.errors import SeatrialError
 from seatrial.runs import Attempt, Fault, Grade, Run, RunKey, Verdict
 from seatrial.store import rows, schema
 from seatrial.store.counts import all_counted, run_note_counts
-from seatrial.store.database import Dialect
+from seatrial.store.database import Database
 from seatrial.store.documents import LongText, digest, restored, unpack
 from seatrial.store.items import READING_OF_RUN, Readings, addresses, cut_texts, long_texts
 from seatrial.store.rollups import known_steps, weight_of
-from seatrial.store.rows import Outcome, RunSummary
+from seatrial.store.rows import RunSummary, StoredOutcome
 from seatrial.store.schema import bodies, cases, experiments, notes, runs, verdicts
 from seatrial.store.search import Hit, phrases, pieces, snippet
 from seatrial.trajectory.completeness import Completeness
@@ -30,13 +30,13 @@ BODY_DAMAGED = note_code("body_damaged", "The store has the run, but not the byt
 
 T = TypeVar("T")
 
-OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+OUTCOMES: tuple[StoredOutcome, ...] = get_args(StoredOutcome)
 
 
 class RunFilter(msgspec.Struct, frozen=True):
     """Which runs of an experiment; an empty set asks for nothing in particular."""
 
-    outcomes: frozenset[Outcome] = frozenset()
+    outcomes: frozenset[StoredOutcome] = frozenset()
     agents: frozenset[str] = frozenset()
     run_ids: frozenset[str] = frozenset()
 
@@ -77,7 +77,7 @@ class RunNotes(msgspec.Struct, frozen=True):
     """All of them, by code and weight."""
 
 
-def done_keys(connection: sa.Connection, experiment: int) -> dict[RunKey, Outcome]:
+def done_keys(connection: sa.Connection, experiment: int) -> dict[RunKey, StoredOutcome]:
     """What came of every run that has ended."""
     found = connection.execute(
         sa.select(runs.c.agent, runs.c.case_id, runs.c.trial, runs.c.outcome).where(
@@ -183,7 +183,7 @@ def known_verdicts(connection: sa.Connection, run_id: str) -> dict[str, Verdict]
     return known
 
 
-def search(connection: sa.Connection, dialect: Dialect, text: str, experiment: int | None, limit: int) -> list[Hit]:
+def search(connection: sa.Connection, dialect: Database, text: str, experiment: int | None, limit: int) -> list[Hit]:
     """Runs that contain what was typed, the newest first."""
     wanted = phrases(text)
     if not wanted:

@@ -66,7 +66,7 @@ def begun_row(run_id: str, key: RunKey, started_at: int | None = None, counted: 
     return rows.run_row(run, {}, counted=counted)
 
 
-class Record:
+class RunRows:
     """A run that has ended, on its way into the rows of all its parts."""
 
     def __init__(
@@ -158,7 +158,7 @@ class RecordRun(Operation[bool]):
         bodies: Iterable[bytes],
         replace: bool,
     ) -> None:
-        self._record = Record(run, events, bodies)
+        self._record = RunRows(run, events, bodies)
         self._experiment = experiment
         self._replace = replace
         self._first = first

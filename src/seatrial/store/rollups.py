@@ -26,10 +26,10 @@ from seatrial.store.rows import (
     CallsKnown,
     Cell,
     CellRow,
-    Kind,
     NoteRow,
-    Outcome,
     RunSummary,
+    StoredOutcome,
+    TallyKind,
     TallyRow,
 )
 from seatrial.transcript import NoteCode, Weight
@@ -44,8 +44,8 @@ LIMIT = 2**53
 BINS = 64
 DURATION_RATIO = 1.05
 """Between two edges of durations: percentiles are read from them."""
-Figure: TypeAlias = Literal["score", "duration_ms", "steps", "cost_usd"]
-TallyKey: TypeAlias = tuple[Kind, str, str]
+RollupFigure: TypeAlias = Literal["score", "duration_ms", "steps", "cost_usd"]
+TallyKey: TypeAlias = tuple[TallyKind, str, str]
 """The kind of a tally, the agent, and what is counted: the word, the name of the figure, `duration_ms/17`."""
 CellKey: TypeAlias = tuple[str, str]
 """The id of the case, and the agent."""
@@ -60,7 +60,7 @@ def _logarithmic(low: float, high: float, ratio: float | None = None) -> tuple[f
     return tuple(float(f"{low * ratio**index:.4g}") for index in range(round(log(high / low, ratio)) + 1))
 
 
-EDGES: dict[Figure, tuple[float, ...]] = {
+EDGES: dict[RollupFigure, tuple[float, ...]] = {
     # A score is between 0 and 1, and as likely near one as near the other.
     "score": tuple((index + 1) / BINS for index in range(BINS - 1)),
     "duration_ms": _logarithmic(1, 1e7, DURATION_RATIO),
@@ -72,7 +72,7 @@ all that is less than the first edge, the last one all from the last edge on."""
 
 _GRADED = ("passed", "failed")
 _UNITS = {"score": SCORE_UNITS, "cost_usd": COST_UNITS, "duration_ms": DURATION_UNITS}
-OF_AGENTS: tuple[Kind, ...] = ("outcome", "left_out", "error_class", "calls", "sum", "bin", "trials")
+OF_AGENTS: tuple[TallyKind, ...] = ("outcome", "left_out", "error_class", "calls", "sum", "bin", "trials")
 """Kinds of tallies that `agent_totals` needs."""
 
 
@@ -205,12 +205,12 @@ class Changes:
                 heaviest = max([weight for _, weight in counted.notes], key=_HEAVIER.__getitem__)
                 self._tally("noted", agent, heaviest, sign)
 
-    def _words(self, kind: Kind, agent: str, words: Sequence[str], sign: Literal[1, -1]) -> None:
+    def _words(self, kind: TallyKind, agent: str, words: Sequence[str], sign: Literal[1, -1]) -> None:
         if words:
             for word, count in Counter(words).items():
                 self._tally(kind, agent, word, sign * count)
 
-    def _bins(self, figure: Figure, agent: str, values: Sequence[float], sign: Literal[1, -1]) -> None:
+    def _bins(self, figure: RollupFigure, agent: str, values: Sequence[float], sign: Literal[1, -1]) -> None:
         if values:
             edges = EDGES[figure]
             for index, count in Counter([bisect_right(edges, value) for value in values]).items():
@@ -221,7 +221,7 @@ class Changes:
             count = sign * len(values)
             self._tally("sum", agent, name, count, count, sign * sum([min(value, LIMIT) for value in values]))
 
-    def _tally(self, kind: Kind, agent: str, name: str, runs: int, counted: int = 0, total: int = 0) -> None:
+    def _tally(self, kind: TallyKind, agent: str, name: str, runs: int, counted: int = 0, total: int = 0) -> None:
         found = self.tallies.get((kind, agent, name))
         if found is None:
             found = TallyRow(experiment=self._experiment, kind=kind, agent=agent, name=name)
@@ -246,7 +246,7 @@ def is_timed(run: RunSummary) -> bool:
     return run.duration_ms is not None and run.error_class is None and run.outcome in ("passed", "failed")
 
 
-def _left_out(outcome: Outcome, error_class: str | None) -> str:
+def _left_out(outcome: StoredOutcome, error_class: str | None) -> str:
     """Why a run is in no rate, as it is stored: the class of its fault, or its outcome."""
     return (error_class or _WITHOUT_FAULT) if outcome == "errored" else outcome
 
@@ -282,7 +282,7 @@ class AgentTotals(msgspec.Struct, frozen=True, kw_only=True):
 
     agent: str
     runs: int
-    outcomes: dict[Outcome, int]
+    outcomes: dict[StoredOutcome, int]
     left_out: dict[str, int]
     """Runs that are in no rate, by why: a class of fault, or else their outcome; the most frequent first."""
     error_classes: dict[str, int]
@@ -296,7 +296,7 @@ class AgentTotals(msgspec.Struct, frozen=True, kw_only=True):
     """How many cases have so many graded trials of which so many passed: `{(graded, passed): cases}`."""
     sums: dict[str, Total]
     """`attempts`, `score`, `steps`, `input_tokens`, `output_tokens`, `cost_usd`, `duration_ms`."""
-    histograms: dict[Figure, dict[int, int]]
+    histograms: dict[RollupFigure, dict[int, int]]
     """Runs that passed or failed, by the bin of `EDGES` that their figure is in; empty bins are left out."""
     timed: int
     """Runs that passed or failed with an answer, and whose duration is known: the next two are of them. In a large
@@ -363,15 +363,17 @@ def agent_totals(tallies: Mapping[TallyKey, TallyRow], durations: Mapping[str, S
 
     Percentiles are of these durations of its timed runs, in ascending order; without any, of the histogram.
     """
-    found: defaultdict[str, defaultdict[Kind, dict[str, TallyRow]]] = defaultdict(lambda: defaultdict(dict))
+    found: defaultdict[str, defaultdict[TallyKind, dict[str, TallyRow]]] = defaultdict(lambda: defaultdict(dict))
     for (kind, agent, name), tally in tallies.items():
         if tally.runs:
             found[agent][kind][name] = tally
     return [_agent_totals(agent, found[agent], durations.get(agent, ())) for agent in sorted(found)]
 
 
-def _agent_totals(agent: str, found: Mapping[Kind, Mapping[str, TallyRow]], durations: Sequence[float]) -> AgentTotals:
-    counts: dict[Kind, dict[Any, int]] = {
+def _agent_totals(
+    agent: str, found: Mapping[TallyKind, Mapping[str, TallyRow]], durations: Sequence[float]
+) -> AgentTotals:
+    counts: dict[TallyKind, dict[Any, int]] = {
         kind: {name: tally.runs for name, tally in sorted(some.items())} for kind, some in found.items()
     }
     trials: defaultdict[tuple[int, int], int] = defaultdict(int)

@@ -34,14 +34,14 @@ from seatrial.transcript import Note, Transcript, Weight
 
 R = TypeVar("R", bound=msgspec.Struct)
 
-Outcome: TypeAlias = Literal["passed", "failed", "errored", "skipped", "ungraded", "cancelled", "unfinished"]
+StoredOutcome: TypeAlias = Literal["passed", "failed", "errored", "skipped", "ungraded", "cancelled", "unfinished"]
 """What came of a run, in one word: its status and its grade taken together."""
 
 CallsKnown: TypeAlias = Literal["complete", "partial", "none", "not recorded", "no answer"]
 """How much is known of the calls of a run: a level; or nothing, because the version that recorded it did not check, or
 because there was no answer to read."""
 
-Kind: TypeAlias = Literal[
+TallyKind: TypeAlias = Literal[
     "outcome", "left_out", "error_class", "calls", "sum", "bin", "trials", "note", "noted", "grader", "signature"
 ]
 """What a tally counts."""
@@ -63,7 +63,7 @@ DURATION_UNITS = 10**6
 """Parts of 1, of a dollar and of a millisecond that sums count."""
 
 UNFINISHED = ("pending", "running")
-_WITHOUT_ANSWER: dict[RunStatus, Outcome] = {
+_WITHOUT_ANSWER: dict[RunStatus, StoredOutcome] = {
     "pending": "unfinished",
     "running": "unfinished",
     "failed": "failed",
@@ -114,7 +114,7 @@ class RunSummary(msgspec.Struct, gc=False, kw_only=True):
     case_id: str
     trial: int
     status: RunStatus
-    outcome: Outcome
+    outcome: StoredOutcome
     score: float | None = None
     error_class: str | None = None
     signature: str | None = None
@@ -333,7 +333,7 @@ class TallyRow(msgspec.Struct, gc=False, kw_only=True):
     """A row of `tallies`, or what is to be added to it."""
 
     experiment: int = 0
-    kind: Kind
+    kind: TallyKind
     agent: str
     name: str
     runs: int = 0
@@ -455,7 +455,7 @@ INSERTS: tuple[Insert[Any], ...] = (
 """In the order in which they are sent: what is referred to comes first."""
 
 
-def outcome(status: RunStatus, judgement: Judgement | None) -> Outcome:
+def outcome(status: RunStatus, judgement: Judgement | None) -> StoredOutcome:
     """A run without an answer is what its status says; of the others the grade has the word."""
     return _WITHOUT_ANSWER.get(status) or judgement or "ungraded"
 

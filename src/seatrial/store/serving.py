@@ -24,7 +24,7 @@ from seatrial.store import rows, served
 from seatrial.store.database import SMALL, Operation, Transaction
 from seatrial.store.documents import Packer, address, digest, encode, identifier
 from seatrial.store.event_log import add_events, divided, find, following, joined, sequence_conflict
-from seatrial.store.recording import Record, begun_row
+from seatrial.store.recording import RunRows, begun_row
 from seatrial.store.schema import events, experiments, runs, served_runs
 from seatrial.store.served import Admission, Admitted, Ending, ServedData
 
@@ -209,7 +209,7 @@ class EndRun(Operation[bool]):
         if not ending.events:
             raise SeatrialError("invalid_request", "a run ends with an event")
         self._ending = ending
-        self._record = Record(ending.run, ending.events, counted=rows.NEVER_COUNTED)
+        self._record = RunRows(ending.run, ending.events, counted=rows.NEVER_COUNTED)
         self._data = encode(ServedData(ending.interrupts, ending.error_code, ending.error_message))
         self._tried = False
         self.size = self._record.size + len(self._data)

@@ -28,7 +28,7 @@ import sqlalchemy as sa
 from msgspec.structs import astuple
 
 from seatrial.errors import SeatrialError
-from seatrial.store.database import Callback, Failure, GatheredRows, IndexedTexts, Listener, opened_for_reading
+from seatrial.store.database import Callback, DatabaseFailure, GatheredRows, IndexedTexts, Listener, opened_for_reading
 from seatrial.store.presence import FileClaim, FileHold, Hold, MemoryClaim, MemoryHold, MemoryLocks, Presence
 from seatrial.store.rows import Insert
 from seatrial.store.search import Phrase
@@ -151,29 +151,29 @@ class SQLite:
     def listen(self, callback: Callback) -> Listener:
         return _Silence()
 
-    def failure(self, error: Exception) -> Failure:
+    def failure(self, error: Exception) -> DatabaseFailure:
         cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
         code = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
         primary = code & 0xFF
         if primary == sqlite3.SQLITE_CONSTRAINT:
-            return Failure("conflict", SeatrialError("conflict", f"{self.name}: {cause}"))
+            return DatabaseFailure("conflict", SeatrialError("conflict", f"{self.name}: {cause}"))
         if primary in _BUSY:
             hint = "another process is writing to it; try again when that has finished"
-            return Failure("busy", SeatrialError("store_unavailable", f"{self.name}: {cause}", hint=hint))
+            return DatabaseFailure("busy", SeatrialError("store_unavailable", f"{self.name}: {cause}", hint=hint))
         if code in _FULL:
             hint = "free some disk space; what was acknowledged is safe"
-            return Failure("refused", SeatrialError("store_full", f"{self.name}: {cause}", hint=hint))
+            return DatabaseFailure("refused", SeatrialError("store_full", f"{self.name}: {cause}", hint=hint))
         if primary == sqlite3.SQLITE_READONLY:
             hint = "reports can be made of it; to store anything, the file and its directory must be writable"
-            return Failure("refused", SeatrialError("store_unavailable", f"{self.name}: {cause}", hint=hint))
+            return DatabaseFailure("refused", SeatrialError("store_unavailable", f"{self.name}: {cause}", hint=hint))
         if primary == sqlite3.SQLITE_CORRUPT:
             hint = "take a copy of it, or what `sqlite3 FILE .recover` still finds in it"
-            return Failure("refused", SeatrialError("damaged", f"{self.name}: {cause}", hint=hint))
+            return DatabaseFailure("refused", SeatrialError("damaged", f"{self.name}: {cause}", hint=hint))
         if primary == sqlite3.SQLITE_NOTADB:
-            return Failure("refused", SeatrialError("not_a_store", f"{self.name}: {cause}"))
+            return DatabaseFailure("refused", SeatrialError("not_a_store", f"{self.name}: {cause}"))
         if isinstance(cause, (UnicodeEncodeError, OverflowError)) or primary == sqlite3.SQLITE_TOOBIG:
-            return Failure("refused", SeatrialError("unstorable", f"{self.name}: {cause}"))
-        return Failure("refused", SeatrialError("store_unavailable", f"{self.name}: {cause}"))
+            return DatabaseFailure("refused", SeatrialError("unstorable", f"{self.name}: {cause}"))
+        return DatabaseFailure("refused", SeatrialError("store_unavailable", f"{self.name}: {cause}"))
 
     def close(self) -> None:
         if self._anchor is not None:

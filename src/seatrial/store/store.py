@@ -26,14 +26,14 @@ from seatrial.store import (
     serving,
 )
 from seatrial.store.conversion import Conversion
-from seatrial.store.database import Callback, Dialect, Listener, Probe
+from seatrial.store.database import Callback, Database, Listener, WriteProbe
 from seatrial.store.experiments import ExperimentSummary
-from seatrial.store.items import Item
+from seatrial.store.items import TranscriptItem
 from seatrial.store.outline import OutlineEntry
 from seatrial.store.presence import Hold, Presence
 from seatrial.store.queries import RunFilter, RunNotes, RunRecord
 from seatrial.store.rollups import GraderCounts, NoteTotals, SignatureCount, Totals
-from seatrial.store.rows import Cell, Outcome, RunSummary
+from seatrial.store.rows import Cell, RunSummary, StoredOutcome
 from seatrial.store.search import Hit
 from seatrial.store.served import Admission, Admitted, Ending
 from seatrial.store.writer import PATIENCE_S, Receipt, Writer
@@ -53,7 +53,7 @@ class Store:
     that has much to write waits for its receipts now and then.
     """
 
-    def __init__(self, dialect: Dialect, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, dialect: Database, patience_s: float = PATIENCE_S) -> None:
         self._dialect = dialect
         self._writer = Writer(dialect, patience_s)
         self._numbers: dict[str, int] = {}
@@ -98,7 +98,7 @@ class Store:
     def probe(self) -> Receipt[None]:
         """Whether the store takes writes: the receipt is kept when it does, else it says why not."""
         self._dialect.check_room()
-        return self._writer.submit(Probe())
+        return self._writer.submit(WriteProbe())
 
     def create_experiment(self, experiment: Experiment, cases: Iterable[Case]) -> int:
         """Store an experiment and its cases, and say how many there are. Blocks; takes the cases as they come.
@@ -370,7 +370,7 @@ class Store:
         with self._reading() as connection:
             return experiments.case(connection, number, case_id)
 
-    def done_keys(self, experiment_id: str) -> dict[RunKey, Outcome]:
+    def done_keys(self, experiment_id: str) -> dict[RunKey, StoredOutcome]:
         """What came of every run that has ended."""
         number = self._number(experiment_id)
         with self._reading() as connection:
@@ -406,7 +406,7 @@ class Store:
         with self._reading() as connection:
             return queries.run_record(connection, run_id)
 
-    def items(self, run_id: str, first: int = 0, count: int = 100) -> list[Item]:
+    def items(self, run_id: str, first: int = 0, count: int = 100) -> list[TranscriptItem]:
         """So many messages of a run, from the one with the index `first` on; costs the same wherever they are."""
         with self._reading() as connection:
             return items.item_page(connection, run_id, first, count)

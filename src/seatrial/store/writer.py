@@ -22,7 +22,7 @@ import msgspec
 import sqlalchemy as sa
 
 from seatrial.errors import SeatrialError, lacking
-from seatrial.store.database import Dialect, Operation, Transaction
+from seatrial.store.database import Database, Operation, Transaction
 from seatrial.store.documents import Packer
 
 T = TypeVar("T")
@@ -115,7 +115,7 @@ class _OutOfPatienceError(Exception):
 class Writer:
     """The thread, its queue and its connection."""
 
-    def __init__(self, dialect: Dialect, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, dialect: Database, patience_s: float = PATIENCE_S) -> None:
         self._dialect = dialect
         self._patience_s = patience_s
         self._queue: deque[tuple[Operation[Any], Receipt[Any]]] = deque()

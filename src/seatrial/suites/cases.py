@@ -16,7 +16,7 @@ from seatrial.problems import Place, Problems, quoted
 from seatrial.runs import Case
 from seatrial.suites.case_check import CaseCheck
 from seatrial.suites.graders import Imports, check_graders
-from seatrial.suites.record import Record, TooLongLineError, read_lines
+from seatrial.suites.record import SuiteRecord, TooLongLineError, read_lines
 from seatrial.suites.seed_csv import read_csv
 from seatrial.suites.shape import fit
 from seatrial.suites.suite import CaseSource, Grading, Suite
@@ -148,7 +148,7 @@ def _read(
         problems.add(("from",), f"there are no cases in `{source.source}`")
 
 
-def _records(source: CaseSource, name: str, directory: Path, problems: Problems) -> Iterator[Record]:
+def _records(source: CaseSource, name: str, directory: Path, problems: Problems) -> Iterator[SuiteRecord]:
     form = case_format(source)
     if form == "python":
         if not is_target(name):
@@ -168,7 +168,7 @@ def _records(source: CaseSource, name: str, directory: Path, problems: Problems)
     return _read_jsonl(path, problems) if form == "jsonl" else read_csv(path, problems)
 
 
-def _read_jsonl(path: Path, problems: Problems) -> Iterator[Record]:
+def _read_jsonl(path: Path, problems: Problems) -> Iterator[SuiteRecord]:
     file = str(path)
     number = line_number = 0
     try:
@@ -183,7 +183,7 @@ def _read_jsonl(path: Path, problems: Problems) -> Iterator[Record]:
             except SeatrialError as error:
                 problems.at(place).add((), error.message, error.hint)
             else:
-                yield Record(value, number, place)
+                yield SuiteRecord(value, number, place)
     except TooLongLineError as error:
         problems.at(Place(file, line_number + 1)).add((), str(error))
 
@@ -197,7 +197,9 @@ def _decoded(line: bytes) -> Any:
         return wire.decode_input(line)
 
 
-def _read_python(target: str, arguments: Mapping[str, Any], directory: Path, problems: Problems) -> Iterator[Record]:
+def _read_python(
+    target: str, arguments: Mapping[str, Any], directory: Path, problems: Problems
+) -> Iterator[SuiteRecord]:
     function = load_target(target, directory)
     place = problems.place(("from",))
     number = 0
@@ -218,4 +220,4 @@ def _read_python(target: str, arguments: Mapping[str, Any], directory: Path, pro
                 "invalid_config", f"`{target}` raised {type(error).__name__} at case {number + 1}: {error}"
             ) from error
         number += 1
-        yield Record(value, number, place)
+        yield SuiteRecord(value, number, place)

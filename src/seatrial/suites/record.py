@@ -13,7 +13,7 @@ from seatrial.problems import Place
 MAX_LINE = 64 * 1024 * 1024
 
 
-class Record(msgspec.Struct, gc=False):
+class SuiteRecord(msgspec.Struct, gc=False):
     """One row, line or item."""
 
     value: Any

@@ -18,7 +18,7 @@ from seatrial.graders.judge_prompt import Criterion
 from seatrial.models.config import ModelConfig
 from seatrial.runs import Case
 from seatrial.suites.schema import field_docs
-from seatrial.suites.seed_csv import COLUMNS, Reading
+from seatrial.suites.seed_csv import COLUMNS, CellReading
 from seatrial.suites.shape import expected, shape_of
 from seatrial.suites.suite import Budget, CaseSource, SuiteFile, Timeouts
 from seatrial.suites.world_seed import WorldSeed
@@ -40,7 +40,7 @@ _GRADER_PARTS: dict[str, type[msgspec.Struct]] = {
     "field_accuracy: fields": Field,
     "judge: criteria": Criterion,
 }
-_READINGS: dict[Reading, str] = {
+_READINGS: dict[CellReading, str] = {
     "text": "text",
     "word": "text",
     "json": "JSON",

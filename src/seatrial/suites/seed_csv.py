@@ -16,12 +16,12 @@ import msgspec
 from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.problems import Place, Problems, meant, nearest, quoted
-from seatrial.suites.record import Record, TooLongLineError, read_lines
+from seatrial.suites.record import SuiteRecord, TooLongLineError, read_lines
 
 MAX_CELL = 16 * 1024 * 1024
 MAX_COLUMNS = 1000
 
-Reading = Literal["text", "word", "json", "json_or_text", "words"]
+CellReading = Literal["text", "word", "json", "json_or_text", "words"]
 """How a cell becomes a value: as it is, trimmed, as JSON, as JSON where it is, as words separated by commas."""
 
 
@@ -30,7 +30,7 @@ class Column(msgspec.Struct, frozen=True):
 
     target: tuple[str, ...]
     """Where its values go in a case."""
-    reading: Reading = "text"
+    reading: CellReading = "text"
 
 
 COLUMNS: dict[str, Column] = {
@@ -81,7 +81,7 @@ _AXES = {column.target[-1]: name for name, column in COLUMNS.items() if column.t
 }
 
 
-def read_csv(path: Path, problems: Problems) -> Iterator[Record]:
+def read_csv(path: Path, problems: Problems) -> Iterator[SuiteRecord]:
     """The rows of a file as records. Raises `OSError` when it cannot be read."""
     file = str(path)
     if csv.field_size_limit() < MAX_CELL:
@@ -101,7 +101,7 @@ def read_csv(path: Path, problems: Problems) -> Iterator[Record]:
                 number += 1
                 value = _row(row, columns, problems.at(place))
                 if value is not None:
-                    yield Record(value, number, place)
+                    yield SuiteRecord(value, number, place)
         if columns is None:
             hint = "its first line names the columns; `user` is one"
             problems.at(Place(file, 1)).add((), "the file is empty", hint)
@@ -177,7 +177,7 @@ def _row(row: list[str], columns: list[Column | None], problems: Problems) -> di
     return value if problems.count == before else None
 
 
-def _cell(text: str, reading: Reading) -> Any:
+def _cell(text: str, reading: CellReading) -> Any:
     if reading == "text":
         return text
     text = text.strip()

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from seatrial.agents.config import AgentConfig, FaultName, Retry, Seconds
+from seatrial.agents.config import AgentConfig, FaultName, Retry, TimeoutSeconds
 from seatrial.graders.grader import Grader
 from seatrial.graders.registry import GraderConfig
 from seatrial.models.config import ModelConfig
@@ -24,11 +24,11 @@ Grading: TypeAlias = Literal["all", "without_judges", "none"]
 class Timeouts(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """How long things may take, where an agent does not say otherwise."""
 
-    connect_s: Seconds = 10.0
+    connect_s: TimeoutSeconds = 10.0
     """Until there is a connection."""
-    read_s: Seconds | None = None
+    read_s: TimeoutSeconds | None = None
     """Until the answer of one attempt; when absent, as long as the run may take."""
-    run_s: Seconds = 300.0
+    run_s: TimeoutSeconds = 300.0
     """A whole run, with all its attempts and the waits between them."""
 
 

@@ -10,7 +10,7 @@ from seatrial.printable import one_line, printable
 from seatrial.testing.calls import Calls, NoVerdictError
 from seatrial.trajectory import MatchResult, Mode, Step, compile_expectation, match
 
-Item: TypeAlias = str | Mapping[str, Any]
+CallPattern: TypeAlias = str | Mapping[str, Any]
 """A tool's name, or an item as a `tool_trajectory` grader has it: `{"tool": ..., "args": ...}`."""
 
 
@@ -19,7 +19,7 @@ class Expected:
 
     __hash__ = None  # type: ignore[assignment]  # equal to many lists, so there is no hash
 
-    def __init__(self, mode: Mode, items: Sequence[Item], options: Mapping[str, Any]) -> None:
+    def __init__(self, mode: Mode, items: Sequence[CallPattern], options: Mapping[str, Any]) -> None:
         self.items = [{"tool": item} if isinstance(item, str) else dict(item) for item in items]
         self._mode = mode
         self._expectation = compile_expectation({"mode": mode, "expected": self.items, **options})
@@ -52,27 +52,27 @@ class Expected:
         return [printable(result.prose), *call_lines(self.items, made, result)]
 
 
-def exact(*items: Item, **options: Any) -> Expected:
+def exact(*items: CallPattern, **options: Any) -> Expected:
     """Just these calls, in this order. Options are the keys of a `tool_trajectory` grader, here and below."""
     return Expected("exact", items, options)
 
 
-def in_order(*items: Item, **options: Any) -> Expected:
+def in_order(*items: CallPattern, **options: Any) -> Expected:
     """These calls in this order, perhaps with others between."""
     return Expected("in_order", items, options)
 
 
-def unordered(*items: Item, **options: Any) -> Expected:
+def unordered(*items: CallPattern, **options: Any) -> Expected:
     """Just these calls, in any order."""
     return Expected("unordered", items, options)
 
 
-def superset(*items: Item, **options: Any) -> Expected:
+def superset(*items: CallPattern, **options: Any) -> Expected:
     """These calls in any order, perhaps with others."""
     return Expected("superset", items, options)
 
 
-def subset(*items: Item, **options: Any) -> Expected:
+def subset(*items: CallPattern, **options: Any) -> Expected:
     """Nothing but these calls."""
     return Expected("subset", items, options)
 

@@ -23,20 +23,29 @@ if TYPE_CHECKING:
     from seatrial.trajectory.given import steps_given
     from seatrial.trajectory.matching import match, match_trajectory
     from seatrial.trajectory.messages import match_messages
-    from seatrial.trajectory.result import Assertion, Divergence, MatchResult, Mismatch, Pair, Undecided, Violation
+    from seatrial.trajectory.result import (
+        Assertion,
+        ConstraintViolation,
+        Divergence,
+        MatchResult,
+        Mismatch,
+        Pair,
+        Undecided,
+    )
     from seatrial.trajectory.sources import (
         steps_from_events,
         steps_from_objects,
         steps_from_trace,
         steps_from_transcript,
     )
-    from seatrial.trajectory.step import Source, Status, Step, Summary, duration, summarise
+    from seatrial.trajectory.step import Source, Status, Step, StepSummary, duration, summarise
 
 __all__ = [
     "MODES",
     "Aligned",
     "Assertion",
     "Completeness",
+    "ConstraintViolation",
     "Difference",
     "Divergence",
     "Expectation",
@@ -52,10 +61,9 @@ __all__ = [
     "Source",
     "Status",
     "Step",
-    "Summary",
+    "StepSummary",
     "Trajectory",
     "Undecided",
-    "Violation",
     "compare",
     "compile_expectation",
     "duration",
@@ -122,7 +130,7 @@ __getattr__ = attach(
             "Mismatch",
             "Pair",
             "Undecided",
-            "Violation",
+            "ConstraintViolation",
         ),
         "sources": (
             "steps_from_events",
@@ -134,7 +142,7 @@ __getattr__ = attach(
             "Source",
             "Status",
             "Step",
-            "Summary",
+            "StepSummary",
             "duration",
             "summarise",
         ),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from seatrial.time_limit import check_time
 from seatrial.trajectory.assign import bits
-from seatrial.trajectory.item import Item, fits, is_name_only
+from seatrial.trajectory.item import ExpectedCall, fits, is_name_only
 from seatrial.trajectory.names import Names
 from seatrial.trajectory.step import Step
 
@@ -14,7 +14,7 @@ from seatrial.trajectory.step import Step
 class Compatibility:
     """A table of items and steps. Names are looked up first, so that only steps of the right tools are compared."""
 
-    def __init__(self, items: Sequence[Item], steps: Sequence[Step]) -> None:
+    def __init__(self, items: Sequence[ExpectedCall], steps: Sequence[Step]) -> None:
         self._items = items
         self._steps = steps
         self._by_name: dict[str, int] = {}

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from seatrial.errors import SeatrialError
 from seatrial.time_limit import check_time
 from seatrial.trajectory.expectation import Expectation
-from seatrial.trajectory.item import Item, explain, fits_or_unknown, missing_fact
+from seatrial.trajectory.item import ExpectedCall, explain, fits_or_unknown, missing_fact
 from seatrial.trajectory.prose import calls, shown
-from seatrial.trajectory.result import Assertion, MatchResult, Undecided, Violation
+from seatrial.trajectory.result import Assertion, ConstraintViolation, MatchResult, Undecided
 from seatrial.trajectory.step import FAILED, Step
 
 _HOW = {"timeout": "timed out", "cancelled": "was cancelled"}
@@ -27,7 +27,7 @@ def check_constraints(
 ) -> list[Assertion]:
     """Write down what is violated and what cannot be decided; one assertion for each constraint that is set."""
     for found in _findings(expectation, steps, kept, complete):
-        if isinstance(found, Violation):
+        if isinstance(found, ConstraintViolation):
             result.violations.append(found)
         else:
             result.undecided.append(found)
@@ -46,7 +46,7 @@ def check_constraints(
 
 def _findings(
     expectation: Expectation, steps: list[Step], kept: Sequence[int], complete: bool
-) -> Iterator[Violation | Undecided]:
+) -> Iterator[ConstraintViolation | Undecided]:
     """Every constraint that does not hold, once for each step that violates it or may do so."""
     for item in expectation.forbidden:
         for index in kept:
@@ -55,7 +55,7 @@ def _findings(
                 continue
             name = shown(steps[index].name)
             if fit:
-                yield Violation("forbidden", f"{name} is a forbidden call", index)
+                yield ConstraintViolation("forbidden", f"{name} is a forbidden call", index)
             else:
                 lacking = _lacking(item, steps[index])
                 text = f"step {index} ({name}) may be a forbidden call: the record does not have its {lacking}"
@@ -63,24 +63,26 @@ def _findings(
     if (allowed := expectation.allowed) is not None:
         for index in kept:
             if not allowed.fits(steps[index].name):
-                yield Violation("allowed", f"{shown(steps[index].name)} is not among the allowed tools", index)
+                yield ConstraintViolation(
+                    "allowed", f"{shown(steps[index].name)} is not among the allowed tools", index
+                )
     if (most := expectation.max_calls) is not None and len(kept) > most:
-        yield Violation("max_calls", f"{calls(len(kept))}, at most {most} allowed")
+        yield ConstraintViolation("max_calls", f"{calls(len(kept))}, at most {most} allowed")
     if (least := expectation.min_calls) is not None and len(kept) < least and complete:
-        yield Violation("min_calls", f"{calls(len(kept))}, at least {least} needed")
+        yield ConstraintViolation("min_calls", f"{calls(len(kept))}, at least {least} needed")
     if expectation.no_errors:
         for index in kept:
             step = steps[index]
             if step.status in FAILED:
                 status = _HOW.get(step.status, "failed")
-                yield Violation("no_errors", f"{shown(step.name)} {status}", index)
+                yield ConstraintViolation("no_errors", f"{shown(step.name)} {status}", index)
             # A provider runs its tools itself, often gives no result, and says so when one failed.
             elif step.status == "unknown" and step.executed_by != "provider":
                 text = f"step {index} ({shown(step.name)}) may have failed: the record does not have its result"
                 yield Undecided("no_errors", text, index)
 
 
-def _lacking(item: Item, step: Step) -> str:
+def _lacking(item: ExpectedCall, step: Step) -> str:
     try:
         facts = [fact for found in explain(item, step) if (fact := missing_fact(found, step)) is not None]
     except SeatrialError:

@@ -21,7 +21,7 @@ from seatrial import wire
 from seatrial.nesting import is_value_too_deep
 from seatrial.trajectory import config
 from seatrial.trajectory.arguments import ArgsMatch, Matcher, Path, value_at
-from seatrial.trajectory.item import Item, is_plain, item_of
+from seatrial.trajectory.item import ExpectedCall, is_plain, item_of
 from seatrial.trajectory.keys import keys
 from seatrial.trajectory.matchers import compile_value
 from seatrial.trajectory.names import Names
@@ -60,7 +60,7 @@ class Expectation(msgspec.Struct, frozen=True):
     mode: Mode
     tools: list[str] = []
     """What each expected call is a call of, in words."""
-    items: list[Item] = []
+    items: list[ExpectedCall] = []
     reference: list[Step] | None = None
     """In place of items: the steps of another run, each standing for a call just like it."""
     keys: list[bytes] | None = None
@@ -74,7 +74,7 @@ class Expectation(msgspec.Struct, frozen=True):
     """For `partial_order`: for each item the set of items that come before it, one bit each."""
     constrained: bool = False
     """Whether any of the constraints that follow is set."""
-    forbidden: list[Item] = []
+    forbidden: list[ExpectedCall] = []
     allowed: Names | None = None
     """With the expected tools, which are allowed anyway."""
     max_calls: int | None = None
@@ -84,7 +84,7 @@ class Expectation(msgspec.Struct, frozen=True):
     collapse_retries: bool = False
     min_score: float | None = None
 
-    def item(self, index: int) -> Item:
+    def item(self, index: int) -> ExpectedCall:
         """One expected call."""
         return self.items[index] if self.reference is None else item_of(self.reference[index])
 
@@ -126,7 +126,7 @@ def _compile(given: Mapping[str, Any]) -> Expectation:
         if key in given:
             wanted = "minimums" if mode == "any_order" else "expected"
             config.refuse(f"{mode} does not take {key!r}", (key,), hint=f"{mode} takes {wanted!r}")
-    items: list[Item] = []
+    items: list[ExpectedCall] = []
     bounds: list[Bounds] = []
     if mode == "any_order":
         bounds = _bounds(given)
@@ -158,7 +158,7 @@ def _compile(given: Mapping[str, Any]) -> Expectation:
     return expectation
 
 
-def _expected(given: Mapping[str, Any], mode: Mode) -> list[Item]:
+def _expected(given: Mapping[str, Any], mode: Mode) -> list[ExpectedCall]:
     if "expected" not in given:
         config.refuse(f"{mode} needs the calls that are expected", hint="add the key 'expected', an array of items")
     expected = given["expected"]
@@ -183,14 +183,14 @@ def _expected(given: Mapping[str, Any], mode: Mode) -> list[Item]:
     return items
 
 
-def _forbidden(given: Mapping[str, Any]) -> list[Item]:
+def _forbidden(given: Mapping[str, Any]) -> list[ExpectedCall]:
     forbidden = given.get("forbidden", [])
     if not isinstance(forbidden, list | tuple):
         config.refuse(f"forbidden is an array of items, got {config.short(forbidden)}", ("forbidden",))
     return [_item(entry, {}, _FORBIDDEN_KEYS, ("forbidden", index)) for index, entry in enumerate(forbidden)]
 
 
-def _item(entry: Any, defaults: Mapping[str, Any], known: tuple[str, ...], at: config.Path) -> Item:
+def _item(entry: Any, defaults: Mapping[str, Any], known: tuple[str, ...], at: config.Path) -> ExpectedCall:
     if not isinstance(entry, Mapping):
         config.refuse(f"an item is an object, got {config.short(entry)}", at, hint='such as {"tool": "search"}')
     config.check_keys(entry, known, "an item", at)
@@ -206,7 +206,7 @@ def _item(entry: Any, defaults: Mapping[str, Any], known: tuple[str, ...], at: c
             if type(value_at(args, path[:end])) is Matcher and end < len(path):
                 config.refuse(f"the path {'.'.join(map(str, path))!r} leads into a matcher", (*at, "args_match"))
     duration = merged.get("max_duration_ms")
-    return Item(
+    return ExpectedCall(
         tool=Names.of(config.names(tools, "tool", (*at, "tool"))),
         args=UNSET if args_match == "ignore" else args,
         args_match=args_match,
@@ -278,7 +278,7 @@ def _min_score(given: Mapping[str, Any]) -> float | None:
     return score
 
 
-def _keys(items: list[Item]) -> tuple[list[bytes] | None, frozenset[str]]:
+def _keys(items: list[ExpectedCall]) -> tuple[list[bytes] | None, frozenset[str]]:
     if not all(is_plain(item) for item in items):
         return None, frozenset()
     by_name = {item.tool.given[0] for item in items if item.args is UNSET}
@@ -288,7 +288,7 @@ def _keys(items: list[Item]) -> tuple[list[bytes] | None, frozenset[str]]:
     return keys(values, b"expected"), frozenset(by_name)
 
 
-def _order(items: list[Item]) -> list[int]:
+def _order(items: list[ExpectedCall]) -> list[int]:
     """For each item, as bits, every item that `after` puts before it, directly or through others."""
     places: dict[str, int] = {}
     for index, item in enumerate(items):

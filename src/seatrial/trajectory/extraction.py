@@ -17,7 +17,7 @@ from seatrial.formats.turn import find_cut_turn
 from seatrial.trajectory.completeness import Completeness, ToolAccess, assess, lists_calls
 from seatrial.trajectory.observed import REPORTED_CALL_NOT_OBSERVED, diff_report, interleaved, report_keys
 from seatrial.trajectory.sources import steps_from_events, steps_from_trace, steps_from_transcript
-from seatrial.trajectory.step import Source, Step, Summary, summarise
+from seatrial.trajectory.step import Source, Step, StepSummary, summarise
 from seatrial.transcript import AssistantMessage, Note, note_code, pointer
 from seatrial.transcript.note import Weight
 
@@ -52,7 +52,7 @@ class Trajectory(msgspec.Struct, omit_defaults=True):
 
     source: Source
     steps: list[Step]
-    summary: Summary
+    summary: StepSummary
     notes: list[Note]
     completeness: Completeness
     """How much is known of the calls."""

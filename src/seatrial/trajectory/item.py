@@ -24,7 +24,7 @@ from seatrial.trajectory.names import Names
 from seatrial.trajectory.step import Status, Step
 
 
-class Item(msgspec.Struct, frozen=True):
+class ExpectedCall(msgspec.Struct, frozen=True):
     """One call as a configuration describes it, compiled."""
 
     tool: Names
@@ -42,15 +42,15 @@ class Item(msgspec.Struct, frozen=True):
     after: tuple[str, ...] = ()
 
 
-def item_of(step: Step) -> Item:
+def item_of(step: Step) -> ExpectedCall:
     """The item that describes a call just like this one, its result and status aside."""
     args = step.arguments
     if step.arguments_text is not None:
         args = Matcher(step.arguments_text, lambda value: False)
-    return Item(Names.literal(step.name), args)
+    return ExpectedCall(Names.literal(step.name), args)
 
 
-def is_plain(item: Item) -> bool:
+def is_plain(item: ExpectedCall) -> bool:
     """Whether nothing but the equality of name and arguments decides."""
     return (
         item.tool.globs is None
@@ -62,12 +62,12 @@ def is_plain(item: Item) -> bool:
     )
 
 
-def is_name_only(item: Item) -> bool:
+def is_name_only(item: ExpectedCall) -> bool:
     """Whether nothing but the name decides."""
     return item.args is UNSET and item.result is UNSET and item.status is None and item.actor is None
 
 
-def fits(item: Item, step: Step) -> bool:
+def fits(item: ExpectedCall, step: Step) -> bool:
     """Whether the step is a call that the item describes. Values nested too deeply to be followed do not fit."""
     if not item.tool.fits(step.name):
         return False
@@ -77,7 +77,7 @@ def fits(item: Item, step: Step) -> bool:
         return False
 
 
-def fits_or_unknown(item: Item, step: Step) -> bool | None:
+def fits_or_unknown(item: ExpectedCall, step: Step) -> bool | None:
     """The same, for whoever must not take a call for another one: None when the record does not say."""
     if not item.tool.fits(step.name):
         return False
@@ -110,7 +110,7 @@ def unrecorded(found: Difference) -> str | None:
     return found.pointer[1:] if found.pointer in ("/result", "/actor") and found.actual is UNSET else None
 
 
-def explain(item: Item, step: Step) -> list[Difference]:
+def explain(item: ExpectedCall, step: Step) -> list[Difference]:
     """Every place where the step is not what the item describes."""
     found: list[Difference] = []
     if not item.tool.fits(step.name):
@@ -122,7 +122,7 @@ def explain(item: Item, step: Step) -> list[Difference]:
     return found
 
 
-def _differences(item: Item, step: Step) -> Iterator[Difference]:
+def _differences(item: ExpectedCall, step: Step) -> Iterator[Difference]:
     if item.status is not None and step.status != item.status:
         yield Difference("/status", item.status, step.status)
     if item.actor is not None and step.actor != item.actor:

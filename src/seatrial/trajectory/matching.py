@@ -22,7 +22,7 @@ from seatrial.trajectory.prose import calls as so_many_calls
 from seatrial.trajectory.prose import paragraph, shown, times
 from seatrial.trajectory.result import Assertion, MatchResult, Undecided
 from seatrial.trajectory.step import FAILED, Step, duration
-from seatrial.trajectory.verdict import Tally, blank_result, conclude, find_differences, tally_pairs
+from seatrial.trajectory.verdict import ClaimTally, blank_result, conclude, find_differences, tally_pairs
 
 _NOT_DECIDED = frozenset({"search_budget", "time_limit", "text_too_long", "invalid_document"})
 """What a match gives up with that can neither be passed nor failed."""
@@ -168,9 +168,9 @@ def _time(
     steps: list[Step],
     items: list[int],
     places: list[int],
-    tally: Tally,
+    tally: ClaimTally,
     assertions: list[Assertion],
-) -> Tally:
+) -> ClaimTally:
     """One assertion for each matched item with a `max_duration_ms`; those that are known count in the score."""
     hits, total = tally.hits, tally.total
     untimed = []
@@ -188,12 +188,12 @@ def _time(
         assertions.append(Assertion(f"{text}: it took {spent:g} ms", spent <= most))
         hits += spent <= most
         total += 1
-    return Tally(hits, total, untimed=untimed)
+    return ClaimTally(hits, total, untimed=untimed)
 
 
 def _count(
     expectation: Expectation, called: list[str], kept: Sequence[int], complete: bool, result: MatchResult
-) -> Tally:
+) -> ClaimTally:
     """Mode `any_order`: how often each tool was called."""
     by_name: dict[str, list[int]] = {}
     for index in kept:
@@ -231,4 +231,4 @@ def _count(
     result.extra = [index for index in kept if index not in counting]
     result.recall = made / wanted if wanted else 1.0
     result.precision = len(counting) / len(kept) if kept else 1.0
-    return Tally(met, total, least, most, open_bounds=open_bounds)
+    return ClaimTally(met, total, least, most, open_bounds=open_bounds)

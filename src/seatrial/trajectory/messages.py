@@ -13,7 +13,7 @@ from seatrial.trajectory.assign import any_order_by_key, in_order_by_key
 from seatrial.trajectory.claims import COMPLETE
 from seatrial.trajectory.completeness import MAX_REASONS, Completeness
 from seatrial.trajectory.expectation import Expectation, Mode, check_reference, expectation_from_steps
-from seatrial.trajectory.item import Item
+from seatrial.trajectory.item import ExpectedCall
 from seatrial.trajectory.keys import decode_normal, keys_of_normal
 from seatrial.trajectory.matching import match
 from seatrial.trajectory.names import Names
@@ -72,7 +72,7 @@ def _usual(mode: Mode, expected: list[Any], actual: list[Any]) -> MatchResult | 
             result,
             called,
             kept,
-            lambda item: Item(Names.literal(tools[item]), _decode(wanted_texts[item])),
+            lambda item: ExpectedCall(Names.literal(tools[item]), _decode(wanted_texts[item])),
             lambda step: Step(step, called[step], _decode(made_texts[step])),
         )
     conclude(result, expectation, called, kept, tally)

@@ -26,7 +26,7 @@ SEARCH_BUDGET = 2_000_000
 
 Pairs: TypeAlias = dict[int, int]
 """Steps by item."""
-Rows: TypeAlias = tuple[int, ...]
+CandidateSets: TypeAlias = tuple[int, ...]
 """For each item the steps it can get, one bit each."""
 Trail: TypeAlias = "tuple[int, int, Trail] | None"
 """The last pair of a state, and the trail to it."""
@@ -54,7 +54,7 @@ def in_partial_order(rows: list[int], before: list[int], budget: int = SEARCH_BU
 class _Start:
     """The first pairs of a largest assignment."""
 
-    def __init__(self, items: list[int], steps: list[int], rows: Rows, witness: Pairs) -> None:
+    def __init__(self, items: list[int], steps: list[int], rows: CandidateSets, witness: Pairs) -> None:
         self.items = items
         self.steps = steps
         self.rows = rows
@@ -65,7 +65,7 @@ class _Start:
 
 def _with_step(front: list[_Start], step: int, search: _Search, missing: int) -> list[_Start]:
     """Every start with this step as the next, after which so many more matches are possible."""
-    found: dict[Rows, _Start] = {}
+    found: dict[CandidateSets, _Start] = {}
     for start in front:
         taken: list[int] = []
         check_time()
@@ -93,10 +93,10 @@ class _Search:
             for other in bits(earlier):
                 self._after[other] |= 1 << item
         self._parts = _parts(rows, before, self._after)
-        self._solved: dict[tuple[int, Rows], Pairs] = {}
+        self._solved: dict[tuple[int, CandidateSets], Pairs] = {}
         self._budget = budget
 
-    def solve(self, rows: Rows, least: int = 0) -> Pairs:
+    def solve(self, rows: CandidateSets, least: int = 0) -> Pairs:
         """A largest assignment by these rows; fewer pairs than `least`, and not the largest, if that is not reached."""
         own = [tuple([rows[item] for item in part]) for part in self._parts]
         within = [
@@ -114,7 +114,7 @@ class _Search:
             best -= within[index] - len(known)
         return pairs
 
-    def rows_after(self, rows: Rows, item: int, step: int) -> Rows:
+    def rows_after(self, rows: CandidateSets, item: int, step: int) -> CandidateSets:
         """What the items after this one can still get once it has this step."""
         others = ~(1 << step)
         below = (1 << step) - 1
@@ -137,7 +137,7 @@ class _Search:
         later = -2 << other
         return not (self._before[one] & later & ~self._before[other] or self._after[one] & later & ~self._after[other])
 
-    def _solve_part(self, part: list[int], rows: Rows) -> Pairs:
+    def _solve_part(self, part: list[int], rows: CandidateSets) -> Pairs:
         place = {item: index for index, item in enumerate(part)}
         before, after = (
             [sum([1 << place[other] for other in bits(side[item]) if other in place]) for item in part]
@@ -147,7 +147,7 @@ class _Search:
         return {part[item]: step for item, step in pairs.items()}
 
 
-def _best_first(rows: Rows, before: list[int], after: list[int], budget: int) -> tuple[Pairs, int]:
+def _best_first(rows: CandidateSets, before: list[int], after: list[int], budget: int) -> tuple[Pairs, int]:
     """A largest assignment, and what is left of the budget."""
     steps = bits(_union(rows))
     compatible = [sum([1 << item for item, row in enumerate(rows) if row >> step & 1]) for step in steps]
@@ -231,7 +231,7 @@ def _parts(rows: list[int], before: list[int], after: list[int]) -> list[list[in
     return parts
 
 
-def _union(rows: Rows) -> int:
+def _union(rows: CandidateSets) -> int:
     union = 0
     for row in rows:
         union |= row

@@ -27,7 +27,7 @@ class Mismatch(msgspec.Struct, gc=False):
     """Empty when the step fits but stands in the wrong place."""
 
 
-class Violation(msgspec.Struct, omit_defaults=True, gc=False):
+class ConstraintViolation(msgspec.Struct, omit_defaults=True, gc=False):
     """A constraint that does not hold."""
 
     constraint: str
@@ -81,7 +81,7 @@ class MatchResult(msgspec.Struct, omit_defaults=True):
     extra: list[int]
     """Steps that were matched with nothing. For `any_order`: that count for nothing, or are beyond a maximum."""
     mismatches: list[Mismatch]
-    violations: list[Violation]
+    violations: list[ConstraintViolation]
     assertions: list[Assertion]
     prose: str
     """What was expected, what happened and where they part, in one paragraph."""

@@ -52,7 +52,7 @@ class Step(msgspec.Struct, omit_defaults=True, gc=False):
     """Who ran the tool. Calls of the provider are the agent's doing; those of a user are not."""
 
 
-class Summary(msgspec.Struct):
+class StepSummary(msgspec.Struct):
     """What the agent's steps of a run add up to. A figure that is not known is null, never 0."""
 
     steps: int | None
@@ -99,7 +99,7 @@ def milliseconds(moment: Moment) -> float | None:
         return None
 
 
-def summarise(steps: Iterable[Step], model_calls: int | None, *, complete: bool = True) -> Summary:
+def summarise(steps: Iterable[Step], model_calls: int | None, *, complete: bool = True) -> StepSummary:
     """Count and add up what the agent did; `complete` says whether these are all of its steps."""
     by_name: dict[str, int] = {}
     took: dict[str, float] = {}
@@ -117,7 +117,7 @@ def summarise(steps: Iterable[Step], model_calls: int | None, *, complete: bool 
         for moments, moment in ((starts, step.started_at), (ends, step.ended_at)):
             if moment is not None and (at := milliseconds(moment)) is not None:
                 moments.append((at, moment))
-    return Summary(
+    return StepSummary(
         steps=count if count or complete else None,
         by_name=by_name,
         errors=errors if count or complete else None,

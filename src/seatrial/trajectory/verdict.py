@@ -10,7 +10,7 @@ import msgspec
 from seatrial.trajectory.claims import CALLS_UNKNOWN, COMPLETE, Claim, what_is_missing, what_to_do
 from seatrial.trajectory.completeness import Completeness
 from seatrial.trajectory.expectation import Expectation, Mode
-from seatrial.trajectory.item import Item, explain, unrecorded
+from seatrial.trajectory.item import ExpectedCall, explain, unrecorded
 from seatrial.trajectory.names import Names
 from seatrial.trajectory.prose import paragraph
 from seatrial.trajectory.result import Assertion, Divergence, MatchResult, Mismatch, Pair, Undecided
@@ -30,7 +30,7 @@ _OPEN_QUESTIONS: dict[Mode, str] = {
 """What a mode leaves open when not all calls are known; `any_order` asks for each of its bounds."""
 
 
-class Tally(msgspec.Struct, frozen=True, gc=False):
+class ClaimTally(msgspec.Struct, frozen=True, gc=False):
     """What a mode says of the calls that are known: its score as a fraction, and what may change it."""
 
     hits: int
@@ -54,7 +54,7 @@ def blank_result(mode: Mode) -> MatchResult:
 
 def tally_pairs(
     result: MatchResult, expectation: Expectation, kept: Sequence[int], items: list[int], places: list[int]
-) -> Tally:
+) -> ClaimTally:
     """Write down which items and steps were matched, and say what the mode makes of it."""
     mode, size, made, found = expectation.mode, len(expectation.tools), len(kept), len(items)
     result.matched = list(map(Pair, items, places))
@@ -68,14 +68,14 @@ def tally_pairs(
         result.extra = [index for index in kept if index not in matched]
     total, text = _goal(mode, size, made)
     result.assertions.append(Assertion(f"{text}: {found} of {total}", found == total))
-    return Tally(found, total)
+    return ClaimTally(found, total)
 
 
 def find_differences(
     result: MatchResult,
     called: Sequence[str],
     kept: Sequence[int],
-    item_at: Callable[[int], Item],
+    item_at: Callable[[int], ExpectedCall],
     step_at: Callable[[int], Step],
 ) -> None:
     """Write down where items and steps part. Both are asked for only where they are needed."""
@@ -90,7 +90,7 @@ def conclude(
     expectation: Expectation,
     called: Sequence[str],
     kept: Sequence[int],
-    tally: Tally,
+    tally: ClaimTally,
     known: Completeness = COMPLETE,
 ) -> None:
     """Score, pass, fail or neither, and put it into words; `called` are the names of all steps."""
@@ -125,7 +125,7 @@ def give_up(result: MatchResult, known: Completeness) -> None:
         result.hint = what_to_do(known)
 
 
-def _mode_holds(result: MatchResult, expectation: Expectation, tally: Tally, known: Completeness) -> Claim:
+def _mode_holds(result: MatchResult, expectation: Expectation, tally: ClaimTally, known: Completeness) -> Claim:
     """Whether the mode passes, whatever calls there are besides those that are known."""
     complete = known.level == "complete"
     bar = 1.0 if expectation.min_score is None else expectation.min_score
@@ -150,7 +150,7 @@ def _mode_holds(result: MatchResult, expectation: Expectation, tally: Tally, kno
 
 
 def _score_range(
-    result: MatchResult, expectation: Expectation, tally: Tally, excused: int, complete: bool
+    result: MatchResult, expectation: Expectation, tally: ClaimTally, excused: int, complete: bool
 ) -> tuple[float, float]:
     """The lowest and the highest score that the run can have, given what is not known of its calls.
 
@@ -201,7 +201,7 @@ def _goal(mode: Mode, size: int, made: int) -> tuple[int, str]:
 
 
 def _mismatches(
-    result: MatchResult, called: Sequence[str], item_at: Callable[[int], Item], step_at: Callable[[int], Step]
+    result: MatchResult, called: Sequence[str], item_at: Callable[[int], ExpectedCall], step_at: Callable[[int], Step]
 ) -> list[Mismatch]:
     """For each missing item the extra step of its name that is nearest to where it would have been."""
     by_name: dict[str, list[int]] = {}

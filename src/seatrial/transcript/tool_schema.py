@@ -14,10 +14,10 @@ from seatrial.errors import SeatrialError
 
 DRAFT_07 = "http://json-schema.org/draft-07/schema#"
 
-Schema: TypeAlias = dict[str, Any]
+ToolSchema: TypeAlias = dict[str, Any]
 
 
-def arguments_schema(args_type: Any) -> Schema:
+def arguments_schema(args_type: Any) -> ToolSchema:
     """The schema of the arguments that a msgspec type describes."""
     try:
         schema = msgspec.json.schema(args_type)
@@ -30,7 +30,7 @@ def arguments_schema(args_type: Any) -> Schema:
     return flat
 
 
-def flatten_tagged_union(schema: Schema) -> Schema:
+def flatten_tagged_union(schema: ToolSchema) -> ToolSchema:
     """One object for a union of objects that a property with a single value tells apart; other schemas unchanged.
 
     What only some of them have is no longer required, and says in its description which they are.
@@ -41,7 +41,7 @@ def flatten_tagged_union(schema: Schema) -> Schema:
         return schema
     values = [_single_value(variant["properties"][tag]) for variant in variants]
     owners: dict[str, list[str]] = {}
-    properties: Schema = {tag: {"type": "string", "enum": values}}
+    properties: ToolSchema = {tag: {"type": "string", "enum": values}}
     for variant, value in zip(variants, values, strict=True):
         for name, subschema in variant["properties"].items():
             properties.setdefault(name, subschema)
@@ -51,7 +51,7 @@ def flatten_tagged_union(schema: Schema) -> Schema:
             suffix = f" (applies when {tag} in: [{', '.join(sorted(having))}])"
             description = (properties[name].get("description", "") + suffix).lstrip()
             properties[name] = {**properties[name], "description": description}
-    flat: Schema = {key: schema[key] for key in ("description", "$schema") if key in schema}
+    flat: ToolSchema = {key: schema[key] for key in ("description", "$schema") if key in schema}
     flat |= {"type": "object", "properties": properties}
     if all(tag in variant.get("required", ()) for variant in variants):
         flat["required"] = [tag]
@@ -68,7 +68,7 @@ def _discriminator(variants: Any) -> str | None:
     return None
 
 
-def _single_value(schema: Schema) -> str | None:
+def _single_value(schema: ToolSchema) -> str | None:
     values = schema.get("enum", ())
     return values[0] if len(values) == 1 and isinstance(values[0], str) else None
 
@@ -76,17 +76,17 @@ def _single_value(schema: Schema) -> str | None:
 class _Inliner:
     """Replaces references by what they refer to. Only a type that contains itself keeps its definition."""
 
-    def __init__(self, named: dict[str, Schema]) -> None:
+    def __init__(self, named: dict[str, ToolSchema]) -> None:
         self._named = named
         self._recursive: list[str] = []
 
-    def definitions(self) -> dict[str, Schema]:
+    def definitions(self) -> dict[str, ToolSchema]:
         """The definitions that are still referred to."""
         # The list grows while it is walked, when a definition refers to further recursive types.
         return {name: self.inline(self._named[name], (name,)) for name in self._recursive}
 
-    def inline(self, schema: Schema, within: tuple[str, ...] = ()) -> Schema:
-        inlined: Schema = {}
+    def inline(self, schema: ToolSchema, within: tuple[str, ...] = ()) -> ToolSchema:
+        inlined: ToolSchema = {}
         for key, value in schema.items():
             if key == "$ref":
                 inlined |= self._referred(value.rpartition("/")[2], within)
@@ -108,7 +108,7 @@ class _Inliner:
             inlined.setdefault("items", {})
         return _with_plain_null(inlined)
 
-    def _referred(self, name: str, within: tuple[str, ...]) -> Schema:
+    def _referred(self, name: str, within: tuple[str, ...]) -> ToolSchema:
         if name not in within:
             return self.inline(self._named[name], (*within, name))
         if name not in self._recursive:
@@ -116,10 +116,10 @@ class _Inliner:
         return {"$ref": f"#/definitions/{name}"}
 
 
-def _with_plain_null(schema: Schema) -> Schema:
+def _with_plain_null(schema: ToolSchema) -> ToolSchema:
     """`anyOf` a simple type and null, as a list of two types."""
     options = schema.get("anyOf", ())
-    null: Schema = {"type": "null"}
+    null: ToolSchema = {"type": "null"}
     if len(options) != 2 or null not in options:
         return schema
     other = options[0] if options[1] == null else options[1]

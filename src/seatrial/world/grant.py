@@ -18,6 +18,7 @@ from seatrial.world.observation import OpenCall
 from seatrial.world.tools import ToolAnswer
 
 Emit: TypeAlias = Callable[[Event], Awaitable[None]]
+"""Hands one event of the run to its recorder, which stores it; waits while the store is behind."""
 Refused: TypeAlias = Literal["run_token_invalid", "run_token_expired"]
 
 RUN_TOKEN_REMOVED = note_code(

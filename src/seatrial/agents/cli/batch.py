@@ -16,7 +16,7 @@ from seatrial.agents.cli.config import CliConfig
 from seatrial.agents.cli.process import READ_BYTES, Process
 from seatrial.agents.cli.program import Program, RunFiles, exit_fault, system_fault
 from seatrial.agents.cli.waiting import WaitingRequests
-from seatrial.agents.limit import TimeLimit
+from seatrial.agents.limit import RunTimeLimit
 from seatrial.agents.off_loop import off_loop
 from seatrial.agents.output import read_part, read_record, reading_fault, unreadable
 from seatrial.errors import SeatrialError
@@ -118,7 +118,7 @@ class CliBatchAgent:
         if isinstance(process, Fault):
             return process
         own = self._timeout_s is not None
-        silence = TimeLimit(self._timeout_s if own else sent.longest_s, is_deadline=not own)
+        silence = RunTimeLimit(self._timeout_s if own else sent.longest_s, is_deadline=not own)
         batch = _RunningBatch(process, files, sent.attempt, silence, in_file=self.program.has_output_file)
         self._running.add(batch)
         stack.callback(self._running.discard, batch)
@@ -156,7 +156,9 @@ class CliBatchAgent:
 class _RunningBatch:
     """A program that works on a batch, and what it writes."""
 
-    def __init__(self, process: Process, files: RunFiles, attempt: int, silence: TimeLimit, *, in_file: bool) -> None:
+    def __init__(
+        self, process: Process, files: RunFiles, attempt: int, silence: RunTimeLimit, *, in_file: bool
+    ) -> None:
         """With `in_file`, it writes to its output file, else to standard output."""
         self.process = process
         self.files = files

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from seatrial.agents.cli.agent import CliAgent
     from seatrial.agents.cli.batch import CliBatchAgent
 
-Command: TypeAlias = str | list[str]
+ProgramCommand: TypeAlias = str | list[str]
 
 _INPUT_PLACEHOLDER = {"prompt_file": "PROMPT_FILE", "arg": "PROMPT"}
 
@@ -41,7 +41,7 @@ class CliConfig(AgentConfig):
         "timeout_s": "a batch has one limit for all its cases, its own `timeout_s`",
     }
 
-    command: Command
+    command: ProgramCommand
     """The program and its arguments, as a list, or as text that is split as a shell would, but no shell runs."""
     cwd: str | None = None
     """The directory it starts in; the suite file's when absent."""
@@ -51,7 +51,7 @@ class CliConfig(AgentConfig):
     """How it gets the instruction; when absent, by the placeholder that `command` has, else on standard input."""
     batch: bool = False
     """Whether one process takes all cases, as JSON lines."""
-    healthcheck: Command | None = None
+    healthcheck: ProgramCommand | None = None
     """A command that must end with 0 before the first case is run."""
     max_response_bytes: Bytes = MAX_RESPONSE_BYTES
     """The largest answer that is taken, in a batch the largest line; more ends the program."""
@@ -128,12 +128,12 @@ class CliConfig(AgentConfig):
         return Probe(True, "can be started")
 
 
-def argv(command: Command) -> list[str]:
+def argv(command: ProgramCommand) -> list[str]:
     """The arguments of a command. Raises `ValueError` for text whose quotes do not close."""
     return shlex.split(command) if isinstance(command, str) else list(command)
 
 
-def _arguments(command: Command) -> list[str]:
+def _arguments(command: ProgramCommand) -> list[str]:
     try:
         return argv(command)
     except ValueError as error:
@@ -141,11 +141,11 @@ def _arguments(command: Command) -> list[str]:
         raise SeatrialError("invalid_config", f"the command cannot be split into arguments: {said}") from None
 
 
-def _filled(command: Command, variables: Mapping[str, str]) -> list[str]:
+def _filled(command: ProgramCommand, variables: Mapping[str, str]) -> list[str]:
     return [fill(argument, variables, double_braces=True) for argument in _arguments(command)]
 
 
-def _check_command(command: Command, key: str, problems: Problems) -> set[str] | None:
+def _check_command(command: ProgramCommand, key: str, problems: Problems) -> set[str] | None:
     """The placeholders that a command uses; None when it cannot be split."""
     try:
         arguments = _arguments(command)

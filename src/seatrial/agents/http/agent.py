@@ -27,7 +27,7 @@ from seatrial.runs import Fault
 from seatrial.world.grant import RunGrant, token_removed
 
 
-class Probe(msgspec.Struct, omit_defaults=True):
+class HttpProbe(msgspec.Struct, omit_defaults=True):
     """What came of asking an agent whether it is there, or whether it reaches the proxy."""
 
     ok: bool
@@ -95,11 +95,11 @@ class HttpAgent:
         """Where it is, for people."""
         return self._endpoint.address
 
-    async def ping(self) -> Probe:
+    async def ping(self) -> HttpProbe:
         """Ask the agent whether it is there; any 2xx is a yes."""
         return await self._probe(PING, "the agent answers")
 
-    async def check_connectivity(self, proxy_url: str) -> Probe:
+    async def check_connectivity(self, proxy_url: str) -> HttpProbe:
         """Ask the agent whether it reaches the proxy from where it is (dispatch.md 4.2)."""
         proxy_url = self._proxy_url or proxy_url
         question = {"connectivity_check": True, "odyssey_proxy_url": proxy_url}
@@ -141,7 +141,7 @@ class HttpAgent:
             message = report.message if reading.transcript.answer else f"{report.message}; {_what_came(body, foreign)}"
             reply.fault = Fault(report.violation, message, excerpt(body), answer.status)
 
-    async def _probe(self, question: dict[str, Any], yes: str, proxy_url: str | None = None) -> Probe:
+    async def _probe(self, question: dict[str, Any], yes: str, proxy_url: str | None = None) -> HttpProbe:
         headers = {"Content-Type": "application/json"}
         if proxy_url is not None:
             headers["X-Pipelines-Odyssey-Proxy-Url"] = proxy_url
@@ -151,11 +151,11 @@ class HttpAgent:
         fault = answer if isinstance(answer, Fault) else answer.fault
         if fault is not None or isinstance(answer, Fault):
             message = "the agent does not answer" if fault is None else fault.message
-            return Probe(False, message, latency_ms, fault)
+            return HttpProbe(False, message, latency_ms, fault)
         if proxy_url is None:
-            return Probe(True, yes, latency_ms)
+            return HttpProbe(True, yes, latency_ms)
         problem = _unreached(answer.body)
-        return Probe(True, yes, latency_ms) if problem is None else Probe(False, problem, latency_ms)
+        return HttpProbe(True, yes, latency_ms) if problem is None else HttpProbe(False, problem, latency_ms)
 
 
 def _not_a_response(error: SeatrialError, answer: Answer) -> str:

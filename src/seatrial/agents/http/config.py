@@ -19,7 +19,7 @@ from seatrial.agents.config import (
     EndpointRule,
     HeaderName,
     Probe,
-    Seconds,
+    TimeoutSeconds,
 )
 from seatrial.environment import resolve
 
@@ -53,7 +53,7 @@ class HttpConfig(AgentConfig):
     """The header's whole value, with `Bearer ` if that is wanted. Names a variable: `Bearer ${TOKEN}`."""
     headers: dict[HeaderName, str] = msgspec.field(default_factory=dict)
     """Further headers. One whose name suggests a secret (`X-Api-Key`) must name a variable too."""
-    connect_timeout_s: Seconds | None = None
+    connect_timeout_s: TimeoutSeconds | None = None
     """How long connecting may take; the suite's `timeouts.connect_s` when absent."""
     response_mode: Literal["thin", "rich"] = "thin"
     """What the agent promises: `thin` a final response, `rich` its messages too."""

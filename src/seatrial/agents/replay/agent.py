@@ -21,7 +21,7 @@ MAX_RECORD_BYTES = 512 * 1024 * 1024
 MAX_LINE_BYTES = 64 * 1024 * 1024
 
 
-class StoredRuns(Protocol):
+class RunArchive(Protocol):
     """Where the runs of earlier experiments are."""
 
     def __call__(self, experiment: str, agent: str | None, case_id: str, trial: int) -> Run | None:
@@ -29,7 +29,7 @@ class StoredRuns(Protocol):
         ...
 
 
-class Record(msgspec.Struct):
+class RecordPlace(msgspec.Struct):
     """Where one record is: a whole file, or a line of one."""
 
     path: str
@@ -41,7 +41,7 @@ class Record(msgspec.Struct):
 class Records(msgspec.Struct):
     """All that was recorded."""
 
-    by_case: dict[str, list[Record]]
+    by_case: dict[str, list[RecordPlace]]
     """For each case one, or one for each trial."""
     unusable: int = 0
     """Lines that belong to no case."""
@@ -52,7 +52,7 @@ class ReplayAgent:
 
     uses_world = False
 
-    def __init__(self, config: ReplayConfig, *, directory: Path, stored: StoredRuns | None) -> None:
+    def __init__(self, config: ReplayConfig, *, directory: Path, stored: RunArchive | None) -> None:
         if (config.path is None) == (config.experiment is None):
             raise SeatrialError("invalid_config", "a replay needs either `path` or `experiment`")
         if config.experiment is not None and stored is None:
@@ -109,7 +109,7 @@ class ReplayAgent:
             return Reply(fault=self._missing(request))
         return self._read(records[min(trial, len(records) - 1)])
 
-    def _read(self, record: Record) -> Reply:
+    def _read(self, record: RecordPlace) -> Reply:
         try:
             data = _content(record)
         except (SeatrialError, OSError) as error:
@@ -163,7 +163,7 @@ def _in_directory(path: Path) -> Records:
     records = Records({})
     for file in sorted(path.iterdir()):
         if file.is_file():
-            records.by_case.setdefault(file.stem, []).append(Record(str(file)))
+            records.by_case.setdefault(file.stem, []).append(RecordPlace(str(file)))
     return records
 
 
@@ -172,7 +172,7 @@ def _in_mapping(path: Path) -> Records:
     named = wire.decode_input(read_file(str(path), MAX_LINE_BYTES), _MAPPING)
     return Records(
         {
-            case_id: [Record(str(path.parent / file)) for file in ([files] if isinstance(files, str) else files)]
+            case_id: [RecordPlace(str(path.parent / file)) for file in ([files] if isinstance(files, str) else files)]
             for case_id, files in named.items()
         }
     )
@@ -191,7 +191,7 @@ def _in_lines(path: Path) -> Records:
                 if record_id is None:
                     records.unusable += 1
                 else:
-                    records.by_case.setdefault(record_id, []).append(Record(str(path), offset, len(line)))
+                    records.by_case.setdefault(record_id, []).append(RecordPlace(str(path), offset, len(line)))
             offset += len(line)
     return records
 
@@ -204,7 +204,7 @@ def _id_of(line: bytes) -> str | None:
     return None if record_id is None else str(record_id)
 
 
-def _content(record: Record) -> bytes:
+def _content(record: RecordPlace) -> bytes:
     if record.length is None:
         return read_file(record.path, MAX_RECORD_BYTES)
     with open(record.path, "rb") as file:

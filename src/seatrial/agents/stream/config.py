@@ -19,7 +19,7 @@ from seatrial.agents.config import (
     EndpointRule,
     HeaderName,
     Probe,
-    Seconds,
+    TimeoutSeconds,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class StreamConfig(AgentConfig):
     """Where the input is posted to."""
     headers: dict[HeaderName, str] = msgspec.field(default_factory=dict)
     """Headers of the request. One whose name suggests a secret (`Authorization`) must name a variable."""
-    connect_timeout_s: Seconds | None = None
+    connect_timeout_s: TimeoutSeconds | None = None
     """How long connecting may take; the suite's `timeouts.connect_s` when absent."""
     format: Literal["agui", "native"] = "agui"
     """What the stream carries: bare AG-UI events, or native envelopes."""

@@ -19,7 +19,7 @@ from typing import Any, Final
 from seatrial.formats.calls import nameless_note, read_call
 from seatrial.formats.chat import Chat, Piece
 from seatrial.formats.parts import At, dropped_part, json_kind, read_part, read_text
-from seatrial.formats.turn import CALL_MISSING, Ending, end_turn, is_count, other_counts, token_count
+from seatrial.formats.turn import CALL_MISSING, TurnEnding, end_turn, is_count, other_counts, token_count
 from seatrial.transcript import (
     AssistantMessage,
     ReasoningBlock,
@@ -81,7 +81,7 @@ def read(item: dict[str, Any], chat: Chat, at: At) -> None:
         message = chat.add_assistant(chat.pieces(item.get("content"), content, agent=True), content)
         chat.note_keys(item, _KEYS, at, agent=True)
         if item.get("stop_reason") is not None:
-            end_turn(message, Ending(item["stop_reason"]), STOP_REASONS, Transcript(), chat.tally, at)
+            end_turn(message, TurnEnding(item["stop_reason"]), STOP_REASONS, Transcript(), chat.tally, at)
         if (usage := item.get("usage")) is not None:
             message.usage, rest = read_usage(usage, chat, (*at, "usage"))
             note_missing_calls(message, usage, chat, (*at, "usage"))

@@ -28,7 +28,7 @@ from seatrial.formats.dialects import anthropic, bedrock, gemini, openai, respon
 from seatrial.formats.dialects.responses import ITEM_WITHOUT_CALL
 from seatrial.formats.keys import may_hold_call
 from seatrial.formats.parts import At, dropped_part, json_kind, read_prompt, read_text
-from seatrial.formats.turn import ARGUMENTS_CUT, Ending, end_turn
+from seatrial.formats.turn import ARGUMENTS_CUT, TurnEnding, end_turn
 from seatrial.formats.usage import split_cached
 from seatrial.transcript import AssistantMessage, ReasoningBlock, StopReason, TextBlock, ToolCall, Transcript, pointer
 from seatrial.transcript.salvage import MESSAGE_DROPPED
@@ -349,7 +349,7 @@ def _read_ending(said: dict[str, Any], message: AssistantMessage, chat: Chat, at
     about: dict[str, Any] = metadata if type(metadata) is dict else {}
     reason = about.get("finish_reason") or about.get("stop_reason") or about.get("stopReason")
     if reason is not None:
-        end_turn(message, Ending(reason), FINISH_REASONS, Transcript(), chat.tally, where)
+        end_turn(message, TurnEnding(reason), FINISH_REASONS, Transcript(), chat.tally, where)
     usage = said.get("usage_metadata")
     if type(usage) is dict:
         details = usage.get("input_token_details")

@@ -29,7 +29,7 @@ from seatrial.formats.chat import CALLS_OUTSIDE_ASSISTANT, ROLE_READ_AS, TOOL_CA
 from seatrial.formats.parts import At, Thought, json_kind, read_prompt, read_text, read_thought
 from seatrial.formats.reported_failure import note_failure
 from seatrial.formats.shape import value
-from seatrial.formats.tally import Tally
+from seatrial.formats.tally import NoteTally
 from seatrial.transcript import (
     AssistantMessage,
     ReasoningBlock,
@@ -222,7 +222,7 @@ def _thought_of_blocks(item: dict[str, Any]) -> str | None:
 
 
 def _values(details: list[Raw]) -> list[Any]:
-    return [value(raw, Tally(), ()) for raw in details]
+    return [value(raw, NoteTally(), ()) for raw in details]
 
 
 def _raw(value: Any) -> Raw:

@@ -23,7 +23,7 @@ from seatrial.formats.calls import Call, nameless_note, set_arguments
 from seatrial.formats.chat import Chat, Piece
 from seatrial.formats.dialects.responses import ITEM_WITHOUT_CALL
 from seatrial.formats.parts import At, dropped_part, read_text
-from seatrial.formats.turn import Ending, end_turn, note_discarded_call
+from seatrial.formats.turn import TurnEnding, end_turn, note_discarded_call
 from seatrial.formats.usage import split_cached
 from seatrial.transcript import (
     ImageBlock,
@@ -202,7 +202,7 @@ def _read_response(item: dict[str, Any], chat: Chat, at: At) -> None:
             pieces += reader(part, item, chat, within)
     message = chat.add_assistant(pieces, (*at, "parts"), _time(item, chat, at))
     if item.get("finish_reason") is not None:
-        end_turn(message, Ending(item["finish_reason"]), FINISH_REASONS, Transcript(), chat.tally, at)
+        end_turn(message, TurnEnding(item["finish_reason"]), FINISH_REASONS, Transcript(), chat.tally, at)
     details = item.get("provider_details")
     if type(details) is dict:
         # The provider's own word, where the library's says less.

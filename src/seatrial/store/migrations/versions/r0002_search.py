@@ -10,7 +10,7 @@ from alembic import context, op
 
 from seatrial import wire
 from seatrial.store import rows
-from seatrial.store.database import Dialect
+from seatrial.store.database import Database
 from seatrial.store.documents import unpack
 from seatrial.store.search import indexed_text
 from seatrial.trajectory.step import Step
@@ -25,7 +25,7 @@ _steps = sa.table("steps", sa.column("run"), sa.column("position"), sa.column("d
 
 
 def upgrade() -> None:
-    dialect: Dialect = context.config.attributes["dialect"]
+    dialect: Database = context.config.attributes["dialect"]
     connection = op.get_bind()
     dialect.create_index(connection)
     last = 0
