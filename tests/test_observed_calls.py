@@ -127,7 +127,7 @@ TABLE = [
     Row("idle, world", [], None, "world", [], "complete", "PPFFPE"),
     Row("idle, bare answer", [], None, "own", [], "none", "eeeeee"),
     Row("own tools", [], [FIND], "own", ["find"], "complete", "pepepe"),
-    Row("invented, world", [], [FIND], "world", [], "complete", "PPFFPF"),
+    Row("invented, world", [], [FIND], "world", [], "partial", "EEEEEF"),
     Row("twice, reported once", [FIND, FIND], [FIND], "own", ["o:find", "o:find"], "complete", "pePPFF"),
 ]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from seatrial.agents.http.config import HttpConfig
 from seatrial.cli import main
 from seatrial.suites import load_suite
 
@@ -51,7 +52,7 @@ def test_the_comment_on_http_agents_is_a_suite_that_loads(tmp_path: Path) -> Non
     end = written.index("\n\n", comment)
     told = written[comment:end].replace("  # ", "  ")
     suite.write_text(written[:agent] + told + written[end:])
-    assert load_suite(suite, variables={"AGENT_TOKEN": "t-123"}).agents["mine"].__struct_config__.tag == "http"
+    assert isinstance(load_suite(suite, variables={"AGENT_TOKEN": "t-123"}).agents["mine"], HttpConfig)
 
 
 def test_init_overwrites_nothing_unless_forced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

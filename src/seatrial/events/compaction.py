@@ -41,8 +41,8 @@ class CompactEvents:
 
     def append(self, event: Event) -> None:
         """Add an event."""
-        empty = _without_text(event)
-        if empty is None or empty != self._empty:
+        empty, shared = _without_text(event), self._empty
+        if empty is None or shared is None or empty != shared:
             self._close_text()
             self._empty, self._first = empty, len(self._events)
             self._events.append(event)
@@ -50,7 +50,7 @@ class CompactEvents:
                 self._text.write(_text(event))
             return
         self._text.write(_text(event))
-        self._events.append(empty)
+        self._events.append(shared)
 
     def all(self) -> list[Event]:
         """The events so far."""
