@@ -14,7 +14,7 @@ from seatrial.reports.left_out import differs, left_out_sentence
 from seatrial.reports.report import Report
 from seatrial.reports.summary import AgentSummary
 from seatrial.reports.terminal import terminal_summary
-from seatrial.reports.write import Form
+from seatrial.reports.write import ReportForm
 
 
 def agent_of(word: str) -> AgentSummary:
@@ -63,7 +63,7 @@ def test_failed_graders_of_runs_that_errored_are_counted_everywhere(failing: int
     (agent,) = found.summary.agents
     assert str(left_out_sentence(agent)).endswith(sentence)
     assert sentence in terminal_summary(found)
-    forms: tuple[Form, ...] = ("html", "markdown")
+    forms: tuple[ReportForm, ...] = ("html", "markdown")
     for form in forms:
         assert sentence in joined(FORMS[form](found))
     (told,) = json.loads(joined(FORMS["json"](found)))["summary"]["agents"]
@@ -72,7 +72,7 @@ def test_failed_graders_of_runs_that_errored_are_counted_everywhere(failing: int
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_an_experiment_that_was_stopped_says_after_how_many_of_how_many_runs(form: Form) -> None:
+def test_an_experiment_that_was_stopped_says_after_how_many_of_how_many_runs(form: ReportForm) -> None:
     found = report(rows_of(crew="p e u"), status="stopped", stop_reason="interrupted", planned=1040)
     # A run that began and did not end is none of them.
     assert "2 of 1,040 runs" in joined(FORMS[form](found)) if form != "json" else found.planned == 1040
