@@ -134,7 +134,7 @@ def test_an_event_that_breaks_the_order_is_kept_as_raw_with_a_note() -> None:
         await recorder.emit(TextMessageContent(message_id="never begun", delta="secret plan"))
         recorder.finish()
         (note,) = recorder.notes
-        assert (note.code, note.weight, note.pointer) == ("event_out_of_order", "serious", "/1")
+        assert (note.code, note.weight, note.pointer) == ("event_out_of_order", "look", "/1")
 
     events = recorded(scene)
     assert kinds(events) == ["RUN_STARTED", "RAW", "RUN_FINISHED"]
@@ -149,7 +149,9 @@ def test_what_comes_after_the_end_is_kept_as_raw_before_it(one_run: bool) -> Non
         await recorder.emit(ToolCallStart(tool_call_id="c", tool_call_name="delete_account"))
         await recorder.emit(RunError(message="and again"))
         recorder.finish()
-        assert [note.code for note in recorder.notes] == ["event_after_end", "second_terminal"]
+        noted = [(note.code, note.weight) for note in recorder.notes]
+        assert noted == [("event_after_end", "serious"), ("second_terminal", "look")]
+        assert recorder.has_calls
 
     events = recorded(scene, started=STARTED if one_run else None)
     assert kinds(events)[-3:] == ["RAW", "RAW", "RUN_FINISHED"]

@@ -36,6 +36,7 @@ from seatrial.models import ScriptedModel
 from seatrial.runs import Case, Verdict
 from seatrial.store import open_store
 from seatrial.suites import InvalidSuiteError, PythonConfig, Suite, load_suite, suite_hash, validate_suite
+from seatrial.trajectory.step import Step
 
 
 class Mentions(Grader):
@@ -48,6 +49,15 @@ class Mentions(Grader):
 
     def find(self, subject: Subject, surroundings: Surroundings) -> Finding:
         return passed_if(self.word in (subject.answer or ""), f"looked for {self.word!r}")
+
+
+class Clears(Mentions):
+    """Forgets what it has seen."""
+
+    def find(self, subject: Subject, surroundings: Surroundings) -> Finding:
+        subject.run.steps.clear()
+        subject.case.tags.append("seen")
+        return passed_if(True, "nothing to see")
 
 
 MODULE = textwrap.dedent(
@@ -174,6 +184,19 @@ class Gives(Grader):
 class Exits(Mentions):
     def find(self, subject: Subject, surroundings: Surroundings) -> Finding:
         sys.exit(0)
+
+
+def test_a_grader_that_changes_the_run_changes_it_for_nobody_else() -> None:
+    given = subject("ok", steps=[Step(0, "delete_account", {})])
+
+    async def judge() -> Verdict:
+        (prepared,) = prepare_all(build_graders([Clears(word="x")]))
+        found = prepared.judge(given, Surroundings())
+        assert isinstance(found, Awaitable)
+        return await found
+
+    assert asyncio.run(judge()).judgement == "passed"
+    assert (len(given.run.steps), given.case.tags) == (1, [])
 
 
 def test_a_grader_that_never_returns_is_errored_at_its_time_limit() -> None:

@@ -16,7 +16,13 @@ from seatrial.runs.conclusion import conclude
 from seatrial.store import address
 from seatrial.trajectory.completeness import ToolAccess
 from seatrial.trajectory.observed import ObservedCalls
-from seatrial.transcript import Message, Note
+from seatrial.transcript import Message, Note, note_code
+
+CALLS_BESIDE_ANSWER = note_code(
+    "calls_beside_answer",
+    "The agent sent events of calls beside an answer that lists its calls itself; those of the events are not steps.",
+    "serious",
+)
 
 
 class RunSpec(msgspec.Struct, kw_only=True):
@@ -52,14 +58,18 @@ def concluded(
     given: Sequence[Message] = (),
     observed: ObservedCalls | None = None,
     notes: Sequence[Note] = (),
+    emitted_calls: bool = False,
 ) -> Run:
-    """The record of a run that has ended, ungraded. `notes` are on its events.
+    """The record of a run that has ended, ungraded. `notes` are on its events; `emitted_calls`: some were calls.
 
     What cannot be made a record of, whatever it is, has the fault `internal_error`, and keeps what the agent sent.
     """
     seen = redaction.observed(observed)
     if reply.reading is not None:
         reply.reading.notes += notes
+        if emitted_calls and not reply.streamed:
+            text = "the agent sent events of calls, and an answer that was read in their place"
+            reply.reading.notes.append(Note(CALLS_BESIDE_ANSWER, "", text))
     try:
         return _run(spec, reply, attempts, redaction, given, seen)
     except Exception as error:  # noqa: BLE001 (what an agent sent must not end anything but its own run)

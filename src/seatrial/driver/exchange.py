@@ -102,8 +102,15 @@ class Driver:
         if error is not None:
             # A fault of ours in one run must not end the others.
             return Exchange(Reply(fault=internal_fault(error, self.redaction)), stopped)
-        reply = running.result()
-        return Exchange(await off_loop(len(reply.body or b""), lambda: self.redaction.reply(reply)), stopped)
+        reply: Any = running.result()
+        if not isinstance(reply, Reply):
+            # An agent kind of somebody else's.
+            fault = Fault("internal_error", f"the agent kind returned a {type(reply).__name__}, and not a Reply")
+            return Exchange(Reply(fault=fault), stopped)
+        try:
+            return Exchange(await off_loop(len(reply.body or b""), lambda: self.redaction.reply(reply)), stopped)
+        except Exception as broken:  # noqa: BLE001 (what is in a reply must not end the other runs)
+            return Exchange(Reply(fault=internal_fault(broken, self.redaction)), stopped)
 
     async def close(self) -> list[str]:
         """Cancel once more what was left running; gives what still does not end."""

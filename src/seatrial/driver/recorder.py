@@ -21,7 +21,19 @@ from seatrial.events import Event, decode_event, encode_event, encode_events, un
 from seatrial.events.codec import RAW_SOURCE, amended, encode_fields, keep_sent, stamp, stands_in
 from seatrial.events.deltas import Deltas
 from seatrial.events.order import Order
-from seatrial.events.types import CancelledOutcome, RawEvent, RunError, RunFinished, RunStarted
+from seatrial.events.types import (
+    CancelledOutcome,
+    MessagesSnapshot,
+    RawEvent,
+    RunError,
+    RunFinished,
+    RunStarted,
+    ToolCallArgs,
+    ToolCallChunk,
+    ToolCallEnd,
+    ToolCallResult,
+    ToolCallStart,
+)
 from seatrial.events.violation import name_of
 from seatrial.runs import FAULT_CLASSES, Fault
 from seatrial.transcript import Note, Transcript, note_code, pointer
@@ -35,11 +47,15 @@ MAX_EARLY = 100
 MAX_NOTES = 100
 
 EVENT_OUT_OF_ORDER = note_code(
-    "event_out_of_order", "An event is not allowed at its position; the log has it as a RAW event.", "serious"
+    "event_out_of_order",
+    "An event is not allowed at its position; the log has it as a RAW event. Serious for a part of a call.",
+    "look",
 )
 EVENT_DROPPED = note_code("event_dropped", "An event cannot be stored; it is not in the log.", "serious")
 EVENT_AFTER_END = note_code(
-    "event_after_end", "An event came after the one that ended the run; the log has it as a RAW event.", "serious"
+    "event_after_end",
+    "An event came after the one that ended the run; the log has it as a RAW event. Serious for a part of a call.",
+    "look",
 )
 SECOND_TERMINAL = note_code(
     "second_terminal",
@@ -51,6 +67,7 @@ LEFT_OPEN = note_code(
     "left_open_closed", "The run ended with something open; its ends were added to the log.", "harmless"
 )
 
+_CALLS = (ToolCallStart, ToolCallArgs, ToolCallEnd, ToolCallChunk, ToolCallResult, MessagesSnapshot)
 _CODES = {"deadline_exceeded": "timeout"}
 """Codes of RUN_ERROR that are not the class of the fault."""
 OUR_CODES = frozenset({*FAULT_CLASSES, *_CODES.values()})
@@ -132,6 +149,8 @@ class Recorder:
         self.pending: list[bytes] = []
         """Events that are not with the store, nor on their way to it."""
         self.notes: list[Note] = []
+        self.has_calls = False
+        """Whether an event of a call has come, or one that may hold calls."""
         self._clock = clock
         self.redaction = redaction
         self._sink = sink
@@ -223,13 +242,21 @@ class Recorder:
         self._order = self.terminal = None
         return terminal
 
-    def note(self, code: str, message: str, index: int | None = None) -> None:
-        """Note something about the run, or about the event with this index, of those that the agent sent."""
+    def note(self, code: str, message: str, index: int | None = None, event: Event | None = None) -> None:
+        """Note something about the run, or about the event with this index, of those that the agent sent.
+
+        About an `event` of a call it is serious. Others that may hold calls are looked into when they are read.
+        """
+        note = Note(code, "" if index is None else pointer(index), message)
+        if isinstance(event, _CALLS):
+            note = msgspec.structs.replace(note, weight="serious")
         if len(self.notes) < MAX_NOTES:
-            self.notes.append(Note(code, "" if index is None else pointer(index), message))
+            self.notes.append(note)
         else:
             self._unnoted += 1
-            last = Note(code, "", f"{message}; {self._unnoted} more before it are not noted")
+            last = msgspec.structs.replace(
+                note, pointer="", message=f"{message}; {self._unnoted} more before it are not noted"
+            )
             if self.notes[-1].serious:
                 last = msgspec.structs.replace(last, weight="serious")
             self.notes[-1] = last
@@ -276,16 +303,18 @@ class Recorder:
             if self._on_terminal is not None:
                 self._on_terminal()
             return
+        self.has_calls = self.has_calls or isinstance(event, _CALLS)
         violation = order.feed(event)
         if violation is None:
             self._append([data])
         else:
-            self.note(EVENT_OUT_OF_ORDER, f"{violation.message} ({violation.code})", index)
+            self.note(EVENT_OUT_OF_ORDER, f"{violation.message} ({violation.code})", index, event)
             self._append_raw(data)
 
     def _record_late(self, event: Event, index: int) -> None:
         code = SECOND_TERMINAL if isinstance(event, RunFinished | RunError) else EVENT_AFTER_END
-        self.note(code, f"{name_of(event)} came after the run had ended", index)
+        self.has_calls = self.has_calls or isinstance(event, _CALLS)
+        self.note(code, f"{name_of(event)} came after the run had ended", index, event)
         try:
             _, data = recordable(event, self.redaction)
         except SeatrialError:

@@ -15,6 +15,7 @@ from seatrial.driver import Driver, Recorder, RunSpec, concluded
 from seatrial.driver.conclusion import attempt_of, record_end, set_fault
 from seatrial.engine.limit import AdaptiveLimit
 from seatrial.engine.stop import Stop
+from seatrial.events.types import RunError
 from seatrial.runs import Attempt, Case, Fault, FaultRules, Run
 from seatrial.runs.conclusion import called_tools, given_messages, says_nothing
 from seatrial.store import Store
@@ -242,14 +243,36 @@ def ended_run(
     observed: ObservedCalls | None = None,
 ) -> Run:
     """The record of a run that has ended, ungraded; its last event is recorded."""
+    if reply.fault is None:
+        reply.fault = unsaid_fault(recorder, reply)
+        faults.apply(reply.fault)
+        attempts[-1].fault = reply.fault
     given = given_messages(case) if reply.reading is not None else []
-    run = concluded(spec, reply, attempts, driver.redaction, given=given, observed=observed, notes=recorder.notes)
+    run = concluded(
+        spec,
+        reply,
+        attempts,
+        driver.redaction,
+        given=given,
+        observed=observed,
+        notes=recorder.notes,
+        emitted_calls=recorder.has_calls,
+    )
     if run.fault is None and says_nothing(run):
         fault = Fault("agent_output_missing", "the agent ended without an answer: no text to be seen, and no call")
         faults.apply(fault)
         set_fault(run, fault)
     record_end(recorder, run, reply)
     return run
+
+
+def unsaid_fault(recorder: Recorder, reply: Reply) -> Fault | None:
+    """The fault of a run whose agent kind names none: the agent sent RUN_ERROR, or there is no answer to read."""
+    if isinstance(recorder.terminal, RunError):
+        return Fault("agent_reported_error", recorder.terminal.message or "the agent gave no reason")
+    if reply.reading is None:
+        return Fault("agent_output_missing", "the agent ended without an answer to read")
+    return None
 
 
 def retry_wait_s(retry: Retry, number: int, retry_after_s: float | None, chance: random.Random) -> float:

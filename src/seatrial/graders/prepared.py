@@ -6,7 +6,6 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Iterable
-from functools import partial
 from math import inf
 from typing import get_args
 from weakref import WeakKeyDictionary
@@ -17,7 +16,7 @@ from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings, errored
 from seatrial.graders.key import configuration_digest, verdict_key
 from seatrial.graders.registry import GRADERS
-from seatrial.graders.user_code import found_by, seen_elsewhere
+from seatrial.graders.user_code import found_by, own_copy, seen_elsewhere
 from seatrial.runs import Judgement, Verdict
 from seatrial.threads import Threads
 from seatrial.time_limit import TimeLimit
@@ -50,7 +49,11 @@ class Prepared(msgspec.Struct, frozen=True):
         thread, so that other runs go on meanwhile. What is not Seatrial's own always runs in a thread.
         """
         if not self.built_in:
-            find = partial(self.check.find, subject, seen_elsewhere(surroundings))
+            beside = seen_elsewhere(surroundings)
+
+            def find() -> Finding | Awaitable[Finding]:
+                return self.check.find(own_copy(subject), beside)
+
             limit_s = self.grader.limit_s
             return self._wait(found_by(find, "the grader", limit_s), subject, limit_s + GRACE_S)
         limit = TimeLimit(AT_ONCE_S)

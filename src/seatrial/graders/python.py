@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from seatrial.errors import SeatrialError
 from seatrial.graders.grader import FOR_GRADERS, Check, Finding, Grader, Subject, Surroundings
-from seatrial.graders.user_code import UnusableTargetError, found_by
+from seatrial.graders.user_code import UnusableTargetError, found_by, own_copy
 from seatrial.target import TARGET, load_target
 
 
@@ -47,7 +47,7 @@ class Python(Grader):
             function = self._function(directory)
         except SeatrialError as error:
             raise UnusableTargetError(str(error)) from error
-        return function(subject, **self.arguments)
+        return function(own_copy(subject), **self.arguments)
 
     def _function(self, directory: Path) -> Callable[..., Any]:
         function: Callable[..., Any] = load_target(self.target, directory)

@@ -10,6 +10,7 @@ import asyncio
 import threading
 import traceback
 from collections.abc import Awaitable, Callable
+from copy import deepcopy
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,7 @@ import msgspec
 
 from seatrial.errors import SeatrialError
 from seatrial.graders.chat_model import ChatMessage, ChatModel, Completion
-from seatrial.graders.grader import Finding, Surroundings, errored
+from seatrial.graders.grader import Finding, Subject, Surroundings, errored
 from seatrial.graders.reported import finding_of
 from seatrial.portal import Portal
 from seatrial.threads import InterruptedCallError, Threads, ends_us
@@ -51,6 +52,11 @@ async def found_by(function: Callable[[], Any], name: str, limit_s: float) -> Fi
         return finding_of(said)
     except SeatrialError as error:
         return errored(f"{name} gave no verdict: {error}")
+
+
+def own_copy(subject: Subject) -> Subject:
+    """The subject for code that may change it: what is stored, and what others judge, stays as it is."""
+    return Subject(deepcopy(subject.run), deepcopy(subject.case))
 
 
 def seen_elsewhere(surroundings: Surroundings) -> Surroundings:

@@ -250,6 +250,7 @@ class Drive:
             given=self._said_before,
             observed=self._observed,
             notes=self._recorder.notes,
+            emitted_calls=self._recorder.has_calls,
         )
         run.started_at, run.duration_ms = self._started_at, duration_ms
         return run
