@@ -71,6 +71,13 @@ def test_arguments_that_end_too_early_are_a_serious_note_wherever_they_end(text:
     assert arguments_note(arguments, "", "find").serious
 
 
+def test_the_note_on_arguments_that_are_nested_too_deeply_does_not_say_that_they_are_no_json() -> None:
+    arguments, not_json = parse_arguments('{"a": ' + "[" * 300 + "]" * 300 + "}")
+    assert not_json
+    said = "the arguments for 'find' are kept as text: the JSON is nested more than 200 levels deep"
+    assert arguments_note(arguments, "", "find").message == said
+
+
 def test_a_made_up_id_is_the_position_of_the_call() -> None:
     assert generated_id(("messages", 3, "tool_calls", 1)) == "seatrial_call_3_1"
 

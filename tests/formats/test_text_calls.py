@@ -100,6 +100,15 @@ def test_a_tagged_call_that_the_message_lists_as_well_is_known() -> None:
         "[TOOL_CALLS]" + "a" * 100_000,
         "<function=" + "a" * 100_000,
         "{" * 9_000,
+        "[[\n" * 30_000,
+        '{"\n' * 30_000,
+        "{'\n" * 30_000,
+        '{"a":\n' * 16_000,
+        '[{"a": 1},\n' * 9_000,
+        "{" + " " * 90 + "\n",
+        ":" * 99_000 + '{"',
+        '"args"' + " " * 200_000,
+        '{"a": ' + "9" * 90_000 + "}",
     ],
 )
 def test_looking_takes_no_longer_than_the_text_is_long(text: str) -> None:
@@ -214,3 +223,97 @@ def test_a_text_that_python_cannot_make_a_value_of_is_an_answer() -> None:
 def test_a_call_in_a_text_that_is_too_long_to_be_opened_leaves_a_doubt() -> None:
     assert unlisted(said(json.dumps({"name": "delete_account", "arguments": {"why": "a" * 200_000}})))
     assert not unlisted(said(json.dumps({"rows": ["a" * 200_000]})))
+
+
+CALL = '{"name": "delete", "arguments": {"id": 7}}'
+DEEP = "[" * 300 + "]" * 300
+AS_JSON = {
+    "nested too deeply": f'{{"name": "delete", "arguments": {{"a": {DEEP}}}}}',
+    "nested too deeply, in a fence": f'```json\n{{"name": "delete", "arguments": {{"a": {DEEP}}}}}\n```',
+    "nested without end": '{"name": "delete", "arguments": ' + "[" * 50_000,
+    "nested too deeply, in a list": f'[{DEEP}, {{"type": "tool_use", "name": "delete"}}]',
+    "a key twice": '{"name": "delete", "arguments": {"id": 1}, "arguments": 2}',
+    "a key of the arguments twice": '{"name": "delete", "arguments": {"id": 1, "id": 2}}',
+    "a key twice, in a list": '[{"name": "delete", "arguments": {}, "arguments": 2}]',
+    "NaN": '{"name": "delete", "arguments": {"id": NaN}}',
+    "NaN, tool and input": '{"tool": "delete", "input": NaN}',
+    "NaN, by its type": '{"type": "tool_use", "name": "delete", "input": {"id": NaN}}',
+    "a trailing comma": '{"name": "delete", "arguments": {"id": 1},}',
+    "a word that is no JSON": '{"name": delete, "arguments": {"id": 1}}',
+    "a new line in a string": '{"name": "delete", "arguments": {"why": "a\nb"}}',
+    "a number of thousands of digits": '{"name": "delete", "arguments": {"id": ' + "9" * 9_000 + "}}",
+    "cut": '{"name": "delete", "arguments": {"id": ',
+    "Python, long": "{'name': 'delete', 'arguments': {'a': '" + "a" * 11_000 + "'}}",
+    "Python with JSON's words": "{'name': 'delete', 'arguments': {'a': true}}",
+    "Python in a fence": "Calling:\n```python\n{'name': 'delete', 'arguments': {}}\n```",
+    "second of a list": f'[{{"thought": "x"}}, {CALL}]',
+    "second of the calls": f'{{"tool_calls": [{{"x": 1}}, {CALL}]}}',
+    "behind a list in a list": f"[[], [{CALL}]]",
+    "under a key for a call": f'{{"thought": "x", "tool": {CALL}}}',
+    "on two lines": f"{CALL}\n{CALL}",
+    "on the second line": f'{{"name": "x"}}\n{CALL}',
+    "arguments null": '{"name": "delete", "arguments": null}',
+    "arguments in a list": '{"action": "delete", "action_input": ["7"]}',
+    "a byte order mark": f"\ufeff{CALL}",
+    "a fence": f"```\n{CALL}\n```",
+    "a fence in capitals": f"```JSON\n{CALL}\n```",
+    "a fence after a sentence": f"Calling:\n```json\n{CALL}\n```",
+    "a fence on the same line": f"Calling: ```json {CALL}```",
+    "the second fence": f'```json\n{{"a": 1}}\n```\nthen\n```json\n{CALL}\n```',
+    "before a sentence": f"{CALL}\nDone.",
+    "before a sentence on the same line": f"{CALL} Done.",
+    "after a sentence": f"I'll call it now.\n\n{CALL}",
+    "after a sentence on the same line": f"I'll call: {CALL}",
+    "in bold": f"**Call:** {CALL}",
+    "in a list of points": f"- {CALL}",
+    "in a numbered list": f"1) {CALL}",
+    "behind a thought": f"<think>It must go.</think>{CALL}",
+    "behind JSON that was cut": f'{{"a": "\n{CALL}',
+    "behind a link": f"[docs](https://example.com)\n{CALL}",
+    "behind much that is no JSON": "{'\n" * 2_000 + CALL,
+    "far inside": " " * 500 + CALL,
+}
+
+
+@pytest.mark.parametrize("text", AS_JSON.values(), ids=AS_JSON)
+def test_a_call_that_is_written_as_json_is_one_also_where_it_cannot_be_decoded(text: str) -> None:
+    assert [note.code for note in unlisted(said(text))] == ["calls_in_text"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{{"rows": {DEEP}}}',
+        "[" * 50_000,
+        '{"id": 1, "id": 2}',
+        '{"mean": NaN, "name": "x"}',
+        '{"name": "Ada",}',
+        '{"name": "llama", "parameters": 7000000000}',
+        "{'rows': '" + "a" * 11_000 + "'}",
+        '[{"name": "Ada"}, {"name": "Bob"}]',
+        '{"name": "Ada"}\n{"name": "Bob"}\nThese are all.',
+        'Here it is:\n```json\n{"status": "closed", "tool": "hammer"}\n```\nDone.',
+        '{"spec": {"containers": [{"name": "web", "args": ["--port"]}]}}',
+        "[docs](https://example.com)\n[x] done, with the arguments: none",
+        '```python\ndef f(**args):\n    return {"name": f, "args": args}\n```',
+        '```python\nrequests.post(url, json={"name": "a", "args": {}})\n```',
+        '```python\nsend(\n    {"id": 1, **rest},\n)\n```',
+        "```c\nint main(int argc, char **args)\n{\n  return 0;\n}\n```",
+        "```js\nconst f = (args) => {\n  return [args]\n}\n```",
+        "Jinja writes {{ arguments }} and {% set args = 1 %}.",
+        'The keys "arguments" and "tool_calls" are what matters: {"name" and so on.',
+    ],
+)
+def test_prose_code_and_json_without_the_keys_of_calls_are_an_answer(text: str) -> None:
+    assert unlisted(said(text)) == []
+
+
+def test_calls_as_json_are_known_when_the_record_lists_each_of_them() -> None:
+    both = f'Calling:\n```json\n{CALL}\n```\nand\n{{"name": "find", "arguments": null}}'
+    delete, find = ToolCall("1", "delete", {"id": 7}), ToolCall("2", "find", {})
+    assert unlisted(said(both, delete, find)) == []
+    assert unlisted(said(both, delete)) != []
+    assert unlisted(said(both, find)) != []
+    assert unlisted(said(f"<tool_call>{both}</tool_call>", delete, find)) == []
+    assert unlisted(said(f"<tool_call>{both}</tool_call>", delete)) != []
+    assert unlisted(said(f"[{CALL}, {CALL}]", delete)) == []

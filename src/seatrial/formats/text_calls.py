@@ -7,12 +7,11 @@ of it was run, so such text is never read as calls; but it must not pass for a r
 
 from __future__ import annotations
 
-import ast
 import re
-from typing import Any, Final
+from typing import Final
 
+from seatrial.formats.json_calls import LONGEST, WrittenCall, json_calls
 from seatrial.formats.keys import KnownCalls, may_hold_call
-from seatrial.transcript.arguments import parse_arguments
 from seatrial.transcript.messages import (
     AssistantMessage,
     CustomMessage,
@@ -35,10 +34,7 @@ CALLS_IN_CUSTOM_MESSAGE = note_code(
 )
 
 _BEGUN: Final = r">[ \t]*(?:\n\s{0,9}[^\s<]|[\[{(])"
-_LONGEST: Final = 100_000
-"""How much of a text is looked at as JSON."""
-_LONGEST_LITERAL: Final = 10_000
-_TAGGED: Final = re.compile(rf"<tool_call>(.{{0,{_LONGEST}}}?)(?:</tool_call>|(?=<tool_call>)|\Z)", re.DOTALL)
+_TAGGED: Final = re.compile(rf"<tool_call>(.{{0,{LONGEST}}}?)(?:</tool_call>|(?=<tool_call>)|\Z)", re.DOTALL)
 _MARKS: Final = tuple(
     (sign, re.compile(mark, re.MULTILINE))
     for sign, mark in (
@@ -90,17 +86,6 @@ _ANSWERED: Final = re.compile(
     r"|OBSERVATION:|exitcode: -?\d+|<output>|EXECUTION RESULT|\[?Tool (?:results?|outputs?)\]?:)",
 )
 """What programs answer with, in the user's name."""
-_WRITTEN: Final = (
-    ("name", ("arguments", "parameters", "args")),
-    ("function", ("arguments", "parameters", "args")),
-    ("tool", ("tool_input", "arguments", "parameters", "args", "input")),
-    ("tool_name", ("tool_input", "arguments", "parameters", "args", "input")),
-    ("action", ("action_input",)),
-)
-_LISTS: Final = ("tool_calls", "toolCalls", "tool_uses")
-_KEYS_OF_CALLS: Final = ("arguments", "parameters", "args", "tool_input", "action_input", *_LISTS)
-"""In a text that is too long to be opened, any of these leaves a doubt."""
-_TYPES: Final = frozenset({"tool_use", "tool_call", "tool-call", "toolCall", "function_call", "mcp_tool_use"})
 
 
 def unlisted_calls(transcript: Transcript, traced: frozenset[str] = frozenset()) -> list[Note]:
@@ -150,17 +135,11 @@ def _is_written(text: str, known: KnownCalls, own: frozenset[str], traced: froze
     """Whether text holds a call, other than those that the record lists as well; `own` are those of the message."""
     unlisted = text
     if "<tool_call>" in text:
-        unlisted = _TAGGED.sub(lambda tagged: "" if _is_listed(tagged[1], known, traced) else tagged[0], text)
+        unlisted = _TAGGED.sub(lambda tagged: "" if _lists_only_known(tagged[1], known, traced) else tagged[0], text)
     if any(_has_form(unlisted, sign, form, own) for sign, form in _MARKS):
         return True
-    stripped = text.strip()
-    if stripped.startswith("```") and stripped.endswith("```"):
-        stripped = stripped.removeprefix("```").removeprefix("json").removesuffix("```").strip()
-    if not stripped.startswith(("{", "[")):
-        return False
-    if len(stripped) > _LONGEST:
-        return any(f'"{key}"' in stripped or f"'{key}'" in stripped for key in _KEYS_OF_CALLS)
-    return _as_call(stripped) is not None and not _is_listed(stripped, known, traced)
+    calls = json_calls(unlisted)
+    return calls is None or not all(_is_listed(call, known, traced) for call in calls)
 
 
 def _has_form(text: str, sign: str, form: re.Pattern[str], own: frozenset[str]) -> bool:
@@ -179,46 +158,13 @@ def _has_form(text: str, sign: str, form: re.Pattern[str], own: frozenset[str]) 
     return True
 
 
-def _is_listed(written: str, known: KnownCalls, traced: frozenset[str]) -> bool:
-    call = _as_call(written)
-    return call is not None and (call[0] in traced or known.has_made(*call))
+def _lists_only_known(tagged: str, known: KnownCalls, traced: frozenset[str]) -> bool:
+    calls = json_calls(tagged)
+    return calls is not None and calls != [] and all(_is_listed(call, known, traced) for call in calls)
 
 
-def _as_call(text: str) -> tuple[str, dict[str, Any]] | None:
-    """The name and the arguments of a call that a text is, as JSON."""
-    value, not_json = parse_arguments(text)
-    if not_json:
-        value = _literal(text)
-    if type(value) is list and value:
-        value = value[0]
-    if type(value) is not dict:
-        return None
-    for key in _LISTS:
-        if type(listed := value.get(key)) is list and listed and type(listed[0]) is dict:
-            value = listed[0]
-    if type(inside := value.get("function")) is dict or type(inside := value.get("function_call")) is dict:
-        value = inside
-    if (
-        type(kind := value.get("type")) is str
-        and kind in _TYPES
-        and type(name := value.get("name", value.get("toolName"))) is str
-    ):
-        return name, value
-    for name, arguments in _WRITTEN:
-        found = next((key for key in arguments if key in value), None)
-        if found is not None and type(value.get(name)) is str and type(value[found]) in (dict, str):
-            return value[name], {"arguments": value[found]}
-    return None
-
-
-def _literal(text: str) -> Any:
-    """The value of a dict or a list that Python wrote as text; None for anything else."""
-    if len(text) > _LONGEST_LITERAL or not text.startswith(("{'", "[{'")):
-        return None
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return None
+def _is_listed(call: WrittenCall, known: KnownCalls, traced: frozenset[str]) -> bool:
+    return call[0] in traced or known.has_made(*call)
 
 
 def _known(messages: list[Message]) -> KnownCalls:

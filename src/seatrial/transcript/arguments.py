@@ -18,8 +18,8 @@ from seatrial.transcript.note import Note, note_code
 
 ARGUMENTS_NOT_JSON = note_code(
     "arguments_not_json",
-    "The arguments of a tool call are text that is not JSON, or has a key twice; the text is kept as sent. Serious "
-    "where it was cut, or has a key twice.",
+    "The arguments of a tool call are text that is not JSON, is nested too deeply, or has a key twice; the text is "
+    "kept as sent. Serious where it was cut, or has a key twice.",
     "look",
 )
 
@@ -75,7 +75,7 @@ def parse_arguments(text: str) -> tuple[Any, bool]:
 
 
 def arguments_note(arguments: Any, at: str, name: str) -> Note:
-    """The note for a call whose arguments are kept as text, because they are not JSON or only the beginning of it."""
+    """The note for a call whose arguments are kept as text, and why they are."""
     unparsed = detect_unparsed(arguments)
     if unparsed is not None and wire.ends_early(unparsed[0], unparsed[1].encode("utf-8", "replace")):
         text = f"the arguments for {name[:40]!r} end in the middle of their JSON"
@@ -83,6 +83,9 @@ def arguments_note(arguments: Any, at: str, name: str) -> Note:
     if unparsed is not None and unparsed[0].endswith(_TWICE):
         text = f"the arguments for {name[:40]!r} have a key twice, and which value counted is not known"
         return Note(ARGUMENTS_NOT_JSON, at, text, "serious")
+    if unparsed is not None and unparsed[0] == wire.too_deep().message:
+        text = f"the arguments for {name[:40]!r} are kept as text: {unparsed[0]}"
+        return Note(ARGUMENTS_NOT_JSON, at, text)
     return Note(ARGUMENTS_NOT_JSON, at, f"the arguments for {name[:40]!r} are text that is not JSON")
 
 
