@@ -376,3 +376,26 @@ def test_a_secret_that_is_streamed_piece_by_piece_is_in_no_event_and_no_body(sto
     assert run.reading is not None
     assert SECRET_REMOVED in [note.code for note in run.reading.notes]
     assert b"my key is ${KEY}, and now" in wire.encode(run.reading)
+
+
+@pytest.mark.parametrize(("tool", "arguments"), [("crm_hunter2", {}), ("crm", {"env": "hunter2"})])
+def test_a_call_with_a_secret_in_it_leaves_the_calls_in_doubt(
+    store: Store, tool: str, arguments: dict[str, str]
+) -> None:
+    call = {"id": "1", "type": "function", "function": {"name": tool, "arguments": wire.encode(arguments).decode()}}
+    messages = [
+        {"role": "user", "content": "Task 0"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "1", "content": "done"},
+        {"role": "assistant", "content": "ok"},
+    ]
+
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        return read_returned(messages)
+
+    never = {"kind": "tool_trajectory", "mode": "any_order", "forbidden": [{"tool": tool, "args": arguments}]}
+    suite = a_suite(1, graders=[never])
+    _, tally = run_suite(store, suite, {"crew": Scripted(answer)}, secrets=Secrets({"KEY": "hunter2"}))
+    assert tally.outcomes == {"errored": 1}
+    _, tally = run_suite(store, suite, {"crew": Scripted(answer)}, secrets=Secrets({"KEY": "unrelated"}))
+    assert tally.outcomes == {"failed": 1}

@@ -198,6 +198,24 @@ def test_a_program_that_dies_is_started_again_with_the_cases_it_left_if_the_suit
     assert (fault.error_class, fault.detail) == ("agent_exit", "out of memory")
 
 
+def test_calls_of_an_earlier_start_of_a_program_leave_the_calls_in_doubt(store: Store) -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "delete_account", "arguments": "{}"}}
+    guilty = [{"role": "assistant", "content": None, "tool_calls": [call]}]
+
+    def answer(request: RunRequest) -> Reply:
+        if request.attempt == 1:
+            reply = read_returned(guilty)
+            reply.fault = Fault("agent_unreachable", "try again")
+            return reply
+        return read_returned([{"role": "user", "content": "Task 0"}, {"role": "assistant", "content": "ok"}])
+
+    never = {"kind": "tool_trajectory", "mode": "any_order", "maximums": {"delete_account": 0}}
+    experiment, tally = run_suite(store, a_suite(1, graders=[never]), {"crew": ScriptedBatch(answer)})
+    assert tally.outcomes == {"errored": 1}
+    (run,) = runs_of(store, experiment)
+    assert run.attempts[0].called == ["delete_account"]
+
+
 def test_a_record_that_a_program_leaves_out_is_not_tried_again(store: Store, tmp_path: Path) -> None:
     batch = Batch(tmp_path, "answer(cases[0])", cases=2)
     assert batch.carry_out(store).outcomes == {"passed": 1, "failed": 1}

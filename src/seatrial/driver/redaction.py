@@ -19,11 +19,11 @@ from seatrial.suites import Secrets
 from seatrial.trajectory.observed import ObservedCalls
 from seatrial.trajectory.result import MatchResult
 from seatrial.trajectory.step import Step
-from seatrial.transcript import Note, note_code
+from seatrial.transcript import AssistantMessage, Note, note_code
 
 SECRET_REMOVED = note_code(
     "secret_removed",
-    "The agent sent back a secret of the suite; it was replaced by the name of the secret.",
+    "The agent sent back a secret of the suite; it was replaced by the name of the secret. Serious in a call.",
     "harmless",
 )
 
@@ -140,7 +140,9 @@ class Redaction:
         """Observed calls without secrets, before anything is said of them in a note."""
         if self._secrets is None or calls is None or not calls.steps:
             return calls
-        return msgspec.structs.replace(calls, steps=self.steps(calls.steps))
+        clean = self.steps(calls.steps)
+        hidden = sum(before != after for before, after in zip(calls.steps, clean, strict=True))
+        return msgspec.structs.replace(calls, steps=clean, incomplete=calls.incomplete + hidden)
 
     def concluded(self, run: Run) -> None:
         """Take the secrets out of what the conclusion put together."""
@@ -193,7 +195,11 @@ class Redaction:
         if redacted == written:
             return reading
         clean: Reading = wire.decode(redacted, _decoder(Reading))
-        clean.notes.append(Note(SECRET_REMOVED, "", "the agent sent back a secret of the suite"))
+        note = Note(SECRET_REMOVED, "", "the agent sent back a secret of the suite")
+        if _calls(clean) != _calls(reading):
+            # The graders see what is stored: a check on a tool or an argument that is hidden can say nothing.
+            note = msgspec.structs.replace(note, message="a call has a secret of the suite in it", weight="serious")
+        clean.notes.append(note)
         return clean
 
     def _string(self, literal: str) -> str:
@@ -208,6 +214,17 @@ class Redaction:
 @cache
 def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
     return msgspec.json.Decoder(kind)
+
+
+def _calls(reading: Reading) -> list[object]:
+    """What a reading says of calls."""
+    calls: list[object] = [
+        (call.name, call.arguments)
+        for message in reading.transcript.messages
+        if isinstance(message, AssistantMessage)
+        for call in message.tool_calls()
+    ]
+    return [*calls, reading.trace]
 
 
 @cache

@@ -13,7 +13,7 @@ from seatrial.agents.agent import BatchAgent, Reply, RunRequest
 from seatrial.driver import Driver, Recorder, RunSpec, internal_fault
 from seatrial.driver.conclusion import attempt_of
 from seatrial.engine.stop import Stop, StopRequestedError
-from seatrial.engine.trial import Finished, Trial, ended_run, recorder_of, retry_wait_s
+from seatrial.engine.trial import Finished, Trial, ended_run, recorder_of, retry_wait_s, tools_called
 from seatrial.errors import SeatrialError
 from seatrial.runs import Attempt, Case, Fault, FaultRules
 from seatrial.store import Store
@@ -70,7 +70,7 @@ class BatchRunner:
                     if reply.fault is None or not reply.fault.retryable or number >= self.retry.attempts:
                         yield case, self._finished(waiting, case, reply)
                         continue
-                    self._keep(waiting, reply, reply.fault)
+                    self._keep(waiting, case, reply, reply.fault)
                     retry_after_s = max(retry_after_s, reply.fault.retry_after_s or 0.0)
                     failed.append(waiting)
             if not failed:
@@ -128,8 +128,9 @@ class BatchRunner:
         for waiting in unanswered.values():
             yield waiting, self._case(waiting), tried(waiting, Reply(fault=fault))
 
-    def _keep(self, waiting: _Waiting, reply: Reply, fault: Fault) -> None:
+    def _keep(self, waiting: _Waiting, case: Case, reply: Reply, fault: Fault) -> None:
         """Keep what an attempt brought that is not the last one."""
+        waiting.attempts[-1].called = tools_called(case, reply)
         if reply.body is not None:
             waiting.earlier_bodies.append(reply.body)
         if waiting.recorder is None:

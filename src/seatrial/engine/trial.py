@@ -109,7 +109,7 @@ class TrialRunner:
                 break
             if reply.body is not None:
                 bodies.append(reply.body)
-            attempt.called = await off_loop(len(reply.body or b""), partial(_called, trial.case, reply))
+            attempt.called = await off_loop(len(reply.body or b""), partial(tools_called, trial.case, reply))
             recorder.fail(fault)
             await self._stop.sleep(wait_s)
             try:
@@ -281,7 +281,7 @@ def retry_wait_s(retry: Retry, number: int, retry_after_s: float | None, chance:
     return max(wait_s, retry_after_s or 0.0)
 
 
-def _called(case: Case, reply: Reply) -> list[str]:
+def tools_called(case: Case, reply: Reply) -> list[str]:
     """The tools that an attempt called whose reply is not the run's."""
     if reply.reading is None:
         return []
