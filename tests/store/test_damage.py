@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 import sqlalchemy as sa
 from strategies import records
+from strategies.rollups import check_rollups
 from strategies.served import NOW, admission
 
 from seatrial.engine.regrading import regrade
@@ -44,6 +45,7 @@ def five(filled: Store, request: pytest.FixtureRequest) -> Store:
     return filled
 
 
+ANSWERED = GradingPlan([{"kind": "contains", "value": "Done"}])
 BROKEN = b"\x28\xb5\x2f\xfd broken"
 
 PARTS: dict[str, Callable[[], sa.Executable]] = {
@@ -79,6 +81,8 @@ PARTS: dict[str, Callable[[], sa.Executable]] = {
     ),
     "data that is empty": lambda: sa.update(schema.runs).where(schema.runs.c.run_id == "run-2").values(data=b""),
 }
+GRADING = [part for part in PARTS if "verdict" in part or "grade" in part]
+"""Parts without which a run can be graded anew."""
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -97,11 +101,10 @@ def test_a_run_that_cannot_be_read_is_errored_and_named_and_the_others_are_whole
     assert [len(five.runs("exp-1")), len(five.search("refund"))] == [5, 5]
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", [part for part in PARTS if part not in GRADING])
 def test_grading_again_errors_a_damaged_run_and_grades_the_others(five: Store, part: str) -> None:
     damage(five, PARTS[part]())
-    plan = GradingPlan([{"kind": "contains", "value": "Done"}])
-    done = asyncio.run(regrade(five, "exp-1", plan, Surroundings()))
+    done = asyncio.run(regrade(five, "exp-1", ANSWERED, Surroundings()))
     assert done.outcomes == {"passed": 4, "errored": 1}
     assert done.damaged == ["run-2"]
     # The pass of the earlier grading must not stand for this one.
@@ -112,6 +115,46 @@ def test_grading_again_errors_a_damaged_run_and_grades_the_others(five: Store, p
     assert row.run_id == "run-2"
     assert row.detail is not None
     assert "damaged" in row.detail.message
+
+
+@pytest.mark.parametrize("part", GRADING)
+def test_grading_again_grades_a_run_of_which_only_verdicts_are_damaged_and_counts_it_once(
+    five: Store, part: str
+) -> None:
+    damage(five, PARTS[part]())
+    for _ in range(2):
+        done = asyncio.run(regrade(five, "exp-1", ANSWERED, Surroundings()))
+        assert (done.outcomes, done.damaged) == ({"passed": 5}, [])
+        check_rollups(five)
+        report = stored_report(five, "exp-1")
+        assert (report.summary.passed, report.summary.errored) == (5, 0)
+        assert [(line.grader, line.judgements) for line in five.grader_counts("exp-1")] == [("contains", {"passed": 5})]
+
+
+def test_a_run_that_takes_the_place_of_one_without_its_verdicts_is_counted_once(five: Store) -> None:
+    damage(five, PARTS["a verdict that is missing"]())
+    five.record_run(records.run(2, run_id="again"), replace=True).wait()
+    check_rollups(five)
+
+
+def test_a_run_of_which_more_than_the_verdicts_is_damaged_is_errored_and_its_verdicts_count_no_more(
+    five: Store,
+) -> None:
+    damage(five, PARTS["a verdict that is missing"]())
+    damage(five, PARTS["a step that is missing"]())
+    done = asyncio.run(regrade(five, "exp-1", ANSWERED, Surroundings()))
+    assert (done.outcomes, done.damaged) == ({"passed": 4, "errored": 1}, ["run-2"])
+    check_rollups(five)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_table_of_graders_has_no_verdict_on_a_damaged_run(five: Store, part: str) -> None:
+    whole = {line.grader: sum(line.judgements.values()) for line in five.grader_counts("exp-1")}
+    damage(five, PARTS[part]())
+    shown = stored_report(five, "exp-1").graders
+    assert {line.grader: sum(line.judgements.values()) for line in shown} == {
+        grader: count // 5 * 4 for grader, count in whole.items()
+    }
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -137,7 +180,7 @@ def test_a_case_that_cannot_be_read_costs_its_runs_alone(five: Store) -> None:
     errors: list[SeatrialError] = []
     assert [case.id for case in five.cases("exp-1", damaged=errors)] == ["case-0", "case-1", "case-3", "case-4"]
     assert len(errors) == 1
-    done = asyncio.run(regrade(five, "exp-1", GradingPlan([{"kind": "contains", "value": "Done"}]), Surroundings()))
+    done = asyncio.run(regrade(five, "exp-1", ANSWERED, Surroundings()))
     assert done.outcomes == {"passed": 4, "errored": 1}
     rows = list(stored_report(five, "exp-1").rows(detailed=True))
     assert [row.outcome for row in rows] == ["passed", "passed", "errored", "passed", "passed"]

@@ -61,7 +61,7 @@ async def regrade(
         if (asked := known_cases.get(case.id)) is not None:
             known_cases[case.id] = _graded_as(asked, case)
     unconfirmed: deque[Receipt[None]] = deque()
-    runs = store.whole_runs(experiment_id)
+    runs = store.whole_runs(experiment_id, to_grade=True)
 
     async def work() -> None:
         for run in runs:  # whoever is free takes the next one

@@ -65,7 +65,7 @@ def stored(store: Store, experiment: Experiment, *, just_run: bool = False) -> R
         experiment,
         rows,
         counts,
-        store.grader_counts(experiment_id),
+        store.grader_counts(experiment_id, damaged),
         store.note_totals(experiment_id),
         store.errored_with_failure(experiment_id),
         experiment.planned_runs(store.case_count(experiment_id)) or None,

@@ -56,3 +56,8 @@ class Grade(msgspec.Struct, omit_defaults=True, kw_only=True):
     verdicts: int | None = None
     """How many verdicts it was made of, so that a lost one is noticed; None in records of earlier versions."""
     reasons: list[str] = []
+
+    def has_all(self, verdicts: int) -> bool:
+        """Whether so many verdicts are all that it was made of."""
+        # Earlier versions did not count them, but nothing passes without one.
+        return verdicts == self.verdicts if self.verdicts is not None else self.judgement != "passed" or verdicts > 0

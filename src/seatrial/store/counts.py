@@ -7,7 +7,7 @@ store that an earlier version wrote (see `conversion`), and to check the rollups
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -62,6 +62,7 @@ COUNTED_RUNS = sa.select(
     runs.c.experiment,
     runs.c.grading,
     runs.c.counted,
+    runs.c.grade,
     *[runs.c[field] for field in RunSummary.__struct_fields__],
 )
 """Rows that `counted_runs` takes."""
@@ -115,10 +116,10 @@ def add_examples(connection: sa.Connection, experiment: int, given: Sequence[Cel
                 cell.errored_run = cell.errored_run or row.run_id
 
 
-def graders(connection: sa.Connection, experiment: int) -> list[GraderCounts]:
-    """What each grader said of each agent, in the grading that counts."""
+def graders(connection: sa.Connection, experiment: int, without: Collection[str] = ()) -> list[GraderCounts]:
+    """What each grader said of each agent, in the grading that counts; not counting what it said of these runs."""
     found: defaultdict[tuple[str, str], dict[Judgement, TallyRow]] = defaultdict(dict)
-    for (_, agent, name), tally in _Rollup(connection, experiment).tallies("grader").items():
+    for (_, agent, name), tally in _Rollup(connection, experiment, without).tallies("grader").items():
         judgement, _, grader = name.partition("|")
         found[agent, grader][judgement] = tally  # type: ignore[index]  # we wrote it
     return [
@@ -164,13 +165,18 @@ def signatures(connection: sa.Connection, experiment: int, limit: int) -> list[S
     return sorted(found, key=lambda counted: (-counted.runs, counted.agent, counted.signature))[:limit]
 
 
-def recount(connection: sa.Connection, experiment: int) -> Changes:
-    """What the rollups of an experiment are to be, from the rows of its runs."""
+def recount(
+    connection: sa.Connection, experiment: int, without: Collection[str] = (), *, kept_only: bool = False
+) -> Changes:
+    """What the rollups of an experiment are to be, from the rows of its runs, but for some of them; or (`kept_only`)
+    from those of the runs that they have already."""
     counted = Changes(experiment)
     last = 0
     query = COUNTED_RUNS.where(runs.c.experiment == experiment).order_by(runs.c.id).limit(RUNS_AT_ONCE)
+    if kept_only:
+        query = query.where(runs.c.counted == rows.COUNTED)
     while found := connection.execute(query.where(runs.c.id > last)).all():
-        counted.add(counted_runs(connection.execute, found))
+        counted.add(counted_runs(connection.execute, [row for row in found if row.run_id not in without]))
         last = found[-1].id
     counted.close()
     return counted
@@ -188,7 +194,15 @@ def counted_runs(execute: Execute, found: Sequence[sa.Row[Any]], *, notes: bool 
             noted = run_note_counts(execute, numbers)
     for row in found:
         run = RunSummary(**{field: getattr(row, field) for field in RunSummary.__struct_fields__})
-        yield Counted(run, graded[row.id], noted.get(row.id, {}))
+        yield Counted(run, graded[row.id], noted.get(row.id, {}), _has_all(row.grade, len(graded[row.id])))
+
+
+def _has_all(grade: bytes | None, count: int) -> bool:
+    """Whether so many verdicts are all that a stored grade was made of."""
+    try:
+        return grade is None or wire.decode(grade, rows.GRADE).has_all(count)
+    except (SeatrialError, ValueError):
+        return False
 
 
 def run_note_counts(execute: Execute, numbers: Sequence[int]) -> dict[int, dict[tuple[str, Weight], int]]:
@@ -233,10 +247,11 @@ def all_counted(connection: sa.Connection, experiment: int) -> bool:
 class _Rollup:
     """The rollups of an experiment: those that are kept, or counted now where these are not complete."""
 
-    def __init__(self, connection: sa.Connection, experiment: int) -> None:
+    def __init__(self, connection: sa.Connection, experiment: int, without: Collection[str] = ()) -> None:
         self._connection = connection
         self._experiment = experiment
-        self._counted = None if all_counted(connection, experiment) else recount(connection, experiment)
+        kept = not without and all_counted(connection, experiment)
+        self._counted = None if kept else recount(connection, experiment, without)
 
     def tallies(self, *kinds: TallyKind) -> Mapping[TallyKey, TallyRow]:
         """The tallies of these kinds that are not 0."""

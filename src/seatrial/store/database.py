@@ -15,11 +15,12 @@ import msgspec
 import sqlalchemy as sa
 
 from seatrial.errors import SeatrialError
+from seatrial.store.counts import recount
 from seatrial.store.documents import Packer
 from seatrial.store.presence import Hold, Presence
 from seatrial.store.rollups import Changes, Counted
 from seatrial.store.rows import ADD_TO_CELL, ADD_TO_TALLY, INSERT_EVENTS, INSERTS, EventsRow, Insert
-from seatrial.store.schema import VERSION_TABLE
+from seatrial.store.schema import VERSION_TABLE, tallies
 from seatrial.store.search import Phrase
 
 R = TypeVar("R", bound=msgspec.Struct)
@@ -114,6 +115,9 @@ class Database(Protocol):
         Others are told which runs have changed, where the database can do that.
         """
 
+    def lock_tallies(self, connection: sa.Connection) -> None:
+        """Let nobody else change tallies until this transaction has ended; waits for those who do."""
+
     def create_index(self, connection: sa.Connection) -> None:
         """Make what `insert` puts the texts into."""
 
@@ -166,6 +170,8 @@ class Transaction:
         """Of these there are the most, and they come one at a time."""
         self._texts: list[tuple[int, str]] = []
         self._counted: defaultdict[tuple[int, Literal[1, -1]], list[Counted]] = defaultdict(list)
+        self._miscounted: set[int] = set()
+        """Experiments whose tallies have verdicts that are lost: nobody knows what to take away from them."""
         if len(live) > LIVE_RUNS:
             live.clear()
 
@@ -180,6 +186,8 @@ class Transaction:
     def count(self, experiment: int, run: Counted, sign: Literal[1, -1] = 1) -> None:
         """Gather a run for the rollups of its experiment; with -1, one that counts no more."""
         self._counted[experiment, sign].append(run)
+        if sign == -1 and not run.has_all_verdicts:
+            self._miscounted.add(experiment)
 
     def new_run(self) -> int:
         """The integer of a run that is not in the store yet."""
@@ -220,8 +228,19 @@ class Transaction:
             cell = changes.cells[case_id, agent]
             changes.move(agent, runs - cell.runs, passed - cell.passed, failed - cell.failed, -1)
             changes.move(agent, runs, passed, failed)
+        for experiment in sorted(self._miscounted):
+            self._recount_graders(rollups[experiment], experiment)
         for changes in rollups.values():
             self.add(ADD_TO_TALLY, changes.tallies.values())
+
+    def _recount_graders(self, changes: Changes, experiment: int) -> None:
+        """Count what graders said anew, from what is stored now, in place of what was to be added."""
+        self._dialect.lock_tallies(self._connection)
+        kept = (tallies.c.experiment == experiment) & (tallies.c.kind == "grader")
+        self._connection.execute(sa.delete(tallies).where(kept))
+        counted = recount(self._connection, experiment, kept_only=True).tallies
+        others = {key: tally for key, tally in changes.tallies.items() if key[0] != "grader"}
+        changes.tallies = others | {key: tally for key, tally in counted.items() if key[0] == "grader"}
 
 
 class Operation(Protocol[T]):

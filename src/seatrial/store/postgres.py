@@ -138,6 +138,9 @@ class Postgres:
             raw.execute(_INDEX, [[run for run, _ in texts], [_separated(text) for _, text in texts]])
         return returning
 
+    def lock_tallies(self, connection: sa.Connection) -> None:
+        connection.exec_driver_sql("LOCK TABLE tallies IN SHARE ROW EXCLUSIVE MODE")
+
     def create_index(self, connection: sa.Connection) -> None:
         connection.exec_driver_sql(
             "CREATE TABLE words ("

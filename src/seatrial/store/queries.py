@@ -106,10 +106,17 @@ def _summary(row: sa.Row[Any]) -> RunSummary:
 
 
 def whole_page(
-    connection: sa.Connection, experiment: int, where: RunFilter, after: RunKey | None, limit: int
+    connection: sa.Connection,
+    experiment: int,
+    where: RunFilter,
+    after: RunKey | None,
+    limit: int,
+    *,
+    to_grade: bool = False,
 ) -> list[Run]:
-    """The same with all their parts but the bodies."""
-    return _whole(connection, _page(_WHOLE, experiment, where, after, limit))
+    """The same with all their parts but the bodies. Those that are to be graded need no verdicts: damaged ones are
+    left out."""
+    return _whole(connection, _page(_WHOLE, experiment, where, after, limit), to_grade=to_grade)
 
 
 def run_notes(connection: sa.Connection, run_ids: list[str], limit: int) -> dict[str, RunNotes]:
@@ -250,7 +257,7 @@ def _page(query: sa.Select[Any], experiment: int, where: RunFilter, after: RunKe
     return query.order_by(cases.c.position, runs.c.agent, runs.c.trial).limit(limit)
 
 
-def _whole(connection: sa.Connection, query: sa.Select[Any]) -> list[Run]:
+def _whole(connection: sa.Connection, query: sa.Select[Any], *, to_grade: bool = False) -> list[Run]:
     found = connection.execute(query).all()
     numbers = [row.id for row in found]
     documents = Readings(connection, numbers)
@@ -261,13 +268,21 @@ def _whole(connection: sa.Connection, query: sa.Select[Any]) -> list[Run]:
     whole = []
     for row in found:
         try:
-            whole.append(_run(row, documents, {name: some[row.id] for name, some in parts.items()}, texts))
+            its_parts = {name: some[row.id] for name, some in parts.items()}
+            whole.append(_run(row, documents, its_parts, texts, to_grade=to_grade))
         except (SeatrialError, TypeError, ValueError) as error:
             whole.append(_damaged(row, error))
     return whole
 
 
-def _run(row: sa.Row[Any], documents: Readings, parts: dict[str, list[sa.Row[Any]]], texts: Mapping[str, bytes]) -> Run:
+def _run(
+    row: sa.Row[Any],
+    documents: Readings,
+    parts: dict[str, list[sa.Row[Any]]],
+    texts: Mapping[str, bytes],
+    *,
+    to_grade: bool,
+) -> Run:
     """The run of a row and its parts; `SeatrialError` when something in it cannot be read."""
     for name, count in (("steps", row.steps), ("attempts", row.attempts)):
         # What is missing is no less damage than what is broken: a call that was made must not be gone unnoticed.
@@ -275,8 +290,16 @@ def _run(row: sa.Row[Any], documents: Readings, parts: dict[str, list[sa.Row[Any
             raise SeatrialError("damaged", f"it has {len(parts[name])} of {count} {name}")
     with _part("data"):
         data = wire.decode(restored(row.data, cut_texts(row), texts), rows.RUN_DATA)
-    with _part("grade"):
-        grade = _grade(row, parts["verdicts"])
+    grade: Grade | None = None
+    given: list[Verdict] = []
+    try:
+        with _part("grade"):
+            grade = _grade(row, parts["verdicts"])
+        given = _decoded(parts["verdicts"], rows.VERDICT, "verdict")
+    except SeatrialError:
+        if not to_grade:
+            raise
+        grade = None
     noted = _decoded(parts["notes"], rows.NOTE, "note")
     reading = None
     with _part("reading"):
@@ -297,7 +320,7 @@ def _run(row: sa.Row[Any], documents: Readings, parts: dict[str, list[sa.Row[Any
         completeness=data.completeness,
         attempts=_decoded(parts["attempts"], rows.ATTEMPT, "attempt"),
         fault=data.fault,
-        verdicts=_decoded(parts["verdicts"], rows.VERDICT, "verdict"),
+        verdicts=given,
         grade=grade,
         started_at=row.started_at,
         duration_ms=row.duration_ms,
@@ -308,11 +331,8 @@ def _run(row: sa.Row[Any], documents: Readings, parts: dict[str, list[sa.Row[Any
 def _grade(row: sa.Row[Any], verdicts: Sequence[sa.Row[Any]]) -> Grade | None:
     """The grade of a run, which counts only with all the verdicts that it was made of."""
     grade = None if row.grade is None else wire.decode(row.grade, rows.GRADE)
-    if grade is not None:
-        # Earlier versions did not count them, but nothing passes without one.
-        count = grade.verdicts
-        if len(verdicts) != count if count is not None else grade.judgement == "passed" and not verdicts:
-            raise SeatrialError("damaged", f"it has {len(verdicts)} of {count or 'its'} verdicts")
+    if grade is not None and not grade.has_all(len(verdicts)):
+        raise SeatrialError("damaged", f"it has {len(verdicts)} of {grade.verdicts or 'its'} verdicts")
     return grade
 
 

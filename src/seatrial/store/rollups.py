@@ -84,6 +84,8 @@ class Counted(msgspec.Struct, gc=False):
     """What each grader said, in the grading that counts, and its score."""
     notes: Mapping[tuple[str, Weight], int] = {}
     """Notes by code and weight."""
+    has_all_verdicts: bool = True
+    """Whether these are all verdicts that were counted when they were stored, and none has been lost since."""
 
 
 class Changes:

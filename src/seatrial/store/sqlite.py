@@ -128,6 +128,9 @@ class SQLite:
         self.insert(connection, rows, texts)
         _driver(connection).execute("COMMIT")
 
+    def lock_tallies(self, connection: sa.Connection) -> None:
+        """There is one writer at a time."""
+
     def create_index(self, connection: sa.Connection) -> None:
         # Without its own copy of the text, and without the sizes that only ranking would need.
         connection.exec_driver_sql(

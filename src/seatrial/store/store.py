@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from types import TracebackType
@@ -384,13 +384,17 @@ class Store:
         with self._reading() as connection:
             return queries.run_page(connection, number, where, after, limit)
 
-    def whole_runs(self, experiment_id: str, where: RunFilter = _ALL) -> Iterator[Run]:
-        """All runs in the same order, each with all its parts but the body."""
+    def whole_runs(self, experiment_id: str, where: RunFilter = _ALL, *, to_grade: bool = False) -> Iterator[Run]:
+        """All runs in the same order, each with all its parts but the body.
+
+        A run of which a part is damaged is errored. Those that are to be graded need no verdicts: a run of which only
+        these are damaged is whole, and has none.
+        """
         number = self._number(experiment_id)
         after: RunKey | None = None
         while True:
             with self._reading() as connection:
-                page = queries.whole_page(connection, number, where, after, RUNS_AT_ONCE)
+                page = queries.whole_page(connection, number, where, after, RUNS_AT_ONCE, to_grade=to_grade)
             yield from page
             if len(page) < RUNS_AT_ONCE:
                 return
@@ -471,11 +475,11 @@ class Store:
         with self._reading() as connection:
             return counts.signatures(connection, number, limit)
 
-    def grader_counts(self, experiment_id: str) -> list[GraderCounts]:
-        """What each grader said of each agent."""
+    def grader_counts(self, experiment_id: str, without: Collection[str] = ()) -> list[GraderCounts]:
+        """What each grader said of each agent; not counting what it said of these runs."""
         number = self._number(experiment_id)
         with self._reading() as connection:
-            return counts.graders(connection, number)
+            return counts.graders(connection, number, without)
 
     def errored_with_failure(self, experiment_id: str) -> dict[str, int]:
         """Of each agent, how many runs errored although a grader failed them; agents without any are left out."""
