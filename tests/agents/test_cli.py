@@ -409,6 +409,25 @@ def test_a_trace_file_below_the_suite_is_read(tmp_path: Path, argument: str) -> 
     assert traced(tmp_path, ref, argument=argument).trace_file == TRACE.encode()
 
 
+def test_an_object_with_final_response_is_an_agent_response_whatever_is_beside_it(tmp_path: Path) -> None:
+    messages = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "ok"}]
+    empty: list[Any] = []
+    for beside in (
+        {"trace": empty, "messages": messages},
+        {"trace": empty},
+        {"trace_ref": "t.json"},
+        {"output": messages},
+    ):
+        (tmp_path / "t.json").write_text(TRACE)
+        body = json.dumps({**beside, "final_response": "ok"})
+        reply = replied(an_agent(tmp_path, f"print({body!r})"))
+        assert (answer_of(reply), reply.fault) == ("ok", None)
+        assert reply.reading is not None
+        assert reply.reading.format == "agent-response"
+        names = [step.name for step in extract(reply.reading, trace_file=reply.trace_file).steps]
+        assert names == (["search"] if "trace_ref" in beside else [])
+
+
 @pytest.mark.parametrize("ref", ["/etc/passwd", "../../../../etc/passwd", "missing.json", "", "a\0b", "."])
 def test_any_other_trace_file_is_not_read_and_the_answer_stays(tmp_path: Path, ref: str) -> None:
     reply = traced(tmp_path, ref)

@@ -353,6 +353,20 @@ say("a", text="x", trace_ref="t.json")
     assert [step.name for step in trajectory.steps] == ["search"]
 
 
+def test_a_line_with_final_response_is_an_agent_response_whatever_is_beside_it(tmp_path: Path) -> None:
+    script = """
+say("a", final_response="ok", trace=[])
+say("b", final_response="ok", trace=[{"type": "tool_call", "name": "search"}], text="no")
+"""
+    replies = batched(an_agent(tmp_path, script), requests("a", "b"))
+    assert answers(replies) == {"run-a": "ok", "run-b": "ok"}
+    for name, called in (("run-a", []), ("run-b", ["search"])):
+        reading = replies[name].reading
+        assert reading is not None
+        assert (replies[name].fault, reading.format) == (None, "agent-response")
+        assert [step.name for step in extract(reading).steps] == called
+
+
 def test_a_program_faster_than_its_reader_has_to_wait(tmp_path: Path) -> None:
     script = "for case in cases: say(case['id'], text='x' * 100000)"
     ids = [str(n) for n in range(200)]

@@ -140,6 +140,20 @@ def test_a_format_that_is_named_counts(tmp_path: Path) -> None:
     assert answer_of(replayed(tmp_path, "a", format="output-messages")) == "one"
 
 
+@pytest.mark.parametrize("beside", [{"trace": []}, {"trace_ref": "t.json"}, {"output_messages": []}])
+def test_a_record_with_final_response_is_an_agent_response_whatever_is_beside_it(
+    beside: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records" / "t.json").write_text("[]")
+    (tmp_path / "records" / "case-1.json").write_text(json.dumps({**beside, "final_response": "ok"}))
+    reply = replayed(tmp_path)
+    assert (answer_of(reply), reply.fault) == ("ok", None)
+    assert reply.reading is not None
+    assert reply.reading.format == "agent-response"
+    assert reply.trace_file == (b"[]" if "trace_ref" in beside else None)
+
+
 def test_a_trace_file_lies_beside_the_record(tmp_path: Path) -> None:
     (tmp_path / "records").mkdir()
     (tmp_path / "records" / "case-1.json").write_text('{"text": "x", "trace_ref": "t.json"}')

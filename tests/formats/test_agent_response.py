@@ -251,6 +251,38 @@ def test_calls_beside_the_messages_are_never_dropped_without_a_serious_note(hidd
     assert any(note.serious for note in read(body(assistant(content="a"), metadata=hidden)).notes)
 
 
+TRACE = [{"type": "tool_call", "name": "delete_account", "id": "1"}]
+
+
+@pytest.mark.parametrize("messages", [{}, {"messages": [{"role": "assistant", "content": "Done."}]}])
+def test_a_trace_beside_the_answer_is_read_and_its_calls_count(messages: dict[str, Any]) -> None:
+    trajectory = extract(read(msgspec.json.encode({"final_response": "Done.", "trace": TRACE, **messages})))
+    assert [step.name for step in trajectory.steps] == ["delete_account"]
+    assert (trajectory.source, trajectory.completeness.level) == ("trace", "complete")
+
+
+def test_an_empty_trace_says_that_nothing_was_called_unless_the_messages_say_otherwise() -> None:
+    calling = assistant(tool_calls=[{"id": "1", "name": "delete_account", "arguments": {}}])
+    assert extract(read(body(assistant(content="a"), trace=[]))).completeness.level == "complete"
+    assert extract(read(body(calling, trace=[]))).completeness.level == "partial"
+
+
+@pytest.mark.parametrize("key", ["trace_ref", "traceRef"])
+def test_the_file_that_trace_ref_names_counts_and_is_missed(key: str) -> None:
+    reading = read(body(assistant(content="a"), **{key: "t.json"}))
+    assert (reading.trace_ref, reading.notes) == ("t.json", [])
+    found = extract(reading, trace_file=msgspec.json.encode(TRACE))
+    assert ([step.name for step in found.steps], found.completeness.level) == (["delete_account"], "complete")
+    missed = extract(reading)
+    assert [(note.code, note.weight) for note in missed.notes] == [("trace_ref_not_read", "serious")]
+    assert missed.completeness.level == "partial"
+
+
+def test_no_trace_is_no_trace() -> None:
+    reading = read(body(assistant(content="a"), trace=None, trace_ref=None))
+    assert (reading.trace, reading.trace_ref, reading.notes) == (None, None, [])
+
+
 def test_an_unknown_key_with_an_object_under_an_assistant_message_is_serious_unless_it_is_known_to_hold_no_call() -> (
     None
 ):

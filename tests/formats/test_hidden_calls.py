@@ -81,8 +81,14 @@ def test_calls_beside_the_messages_make_the_record_partial(name: str) -> None:
 @pytest.mark.parametrize(
     "more",
     [
-        {"trace": [{"type": "tool_call", "name": "delete_account", "input": {"id": 7}}]},
         {"trace": [{"what": "ever"}]},
+        {"trace": {"events": [{"type": "tool_call", "name": "delete_account"}]}},
+        {"trace": "called delete_account"},
+        {"trace_ref": "t.json"},
+        {"traceRef": "t.json"},
+        {"trace_ref": ""},
+        {"trace_ref": ["t.json"]},
+        {"trace_ref": "t.json", "traceRef": "u.json"},
         {"steps": [{"name": "delete_account", "args": {}}]},
         {"events": [{"type": "TOOL_CALL_START", "toolCallName": "delete_account"}]},
         {"history": [{"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "d", "input": {}}]}]},
@@ -95,6 +101,11 @@ def test_calls_beside_the_messages_make_the_record_partial(name: str) -> None:
 )
 def test_calls_beside_the_messages_of_an_agent_response_make_it_partial(more: dict[str, Any]) -> None:
     assert _level({"final_response": "Done.", "messages": [ANSWER], **more}) == "partial"
+
+
+@pytest.mark.parametrize("beside", [{"text": "Done.", "output_messages": [ANSWER]}, {"text": "Done."}])
+def test_a_trace_ref_that_names_no_file_makes_a_provider_response_partial(beside: dict[str, Any]) -> None:
+    assert _level({**beside, "trace_ref": ["t.json"]}) != "complete"
 
 
 @pytest.mark.parametrize("metadata", [{"steps": [{"name": "delete_account", "args": {}}]}, {"raw": {"type": "tool-d"}}])

@@ -10,15 +10,26 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from strategies.plugin import install
 
 from seatrial import formats
 from seatrial.errors import SeatrialError
-from seatrial.formats.reading import Reading, Written
+from seatrial.formats.call_facts import CallFacts
+from seatrial.formats.reading import Reading, TraceEvent, Written
 from seatrial.formats.registry import FORMATS, WRITABLE, _accept
 from seatrial.formats.sniffing import Sample, Sniff
-from seatrial.transcript import Transcript
+from seatrial.trajectory import extract
+from seatrial.transcript import (
+    AssistantMessage,
+    Note,
+    ReasoningDetailsBlock,
+    StopReason,
+    TextBlock,
+    ToolCall,
+    Transcript,
+)
 
 # Lines of `> question` and `< answer`; `! tool` is a call.
 MODULE = textwrap.dedent(
@@ -186,6 +197,85 @@ def test_a_format_reads_under_its_own_name_and_its_refusals_stay_what_they_are()
         guarded.read(b"none")
     assert caught.value.code == "format_failed"
     assert not hasattr(guarded, "write")
+
+
+def _said(*content: Any, **fields: Any) -> Reading:
+    message = AssistantMessage(content=[*content], stop_reason=StopReason.END_TURN)
+    return Reading("another", Transcript(messages=[message], answer="ok"), [], **fields)
+
+
+UNSOUND: dict[str, Any] = {
+    "no messages": lambda: Reading("another", Transcript(messages=["x", 3]), []),  # type: ignore[list-item]
+    "a dict for a call": lambda: _said({"type": "tool_call", "name": "delete_account"}),
+    "a dict for a text with a call in it": lambda: _said({"type": "text", "text": "ok", "tool_calls": [{"name": "d"}]}),
+    "a call without an id": lambda: _said(ToolCall(None, "delete_account", {})),  # type: ignore[arg-type]
+    "no notes": lambda: Reading("another", Transcript(), None),  # type: ignore[arg-type]
+    "an object as arguments": lambda: _said(ToolCall("1", "delete_account", object())),
+    "sys.exit": lambda: sys.exit(0),
+    "an exception": lambda: 1 / 0,
+}
+
+
+@pytest.mark.parametrize("name", UNSOUND)
+def test_what_a_format_gives_is_looked_at_all_through(name: str) -> None:
+    class Careless(Arrows):
+        def read(self, data: bytes) -> Reading:
+            reading: Reading = UNSOUND[name]()
+            return reading
+
+    with pytest.raises(SeatrialError, match=r"Careless failed: `read` (gave|raised)") as caught:
+        _accept("careless", Careless).read(b"x")
+    assert caught.value.code == "format_failed"
+
+
+def test_a_call_that_is_a_dict_with_all_that_a_call_has_is_one() -> None:
+    class Dicts(Arrows):
+        def read(self, data: bytes) -> Reading:
+            return _said({"type": "tool_call", "id": "1", "name": "delete_account", "arguments": {}})
+
+    trajectory = extract(_accept("dicts", Dicts).read(b"x"))
+    assert [step.name for step in trajectory.steps] == ["delete_account"]
+
+
+def test_a_sound_reading_stays_what_it_is() -> None:
+    details = ReasoningDetailsBlock([msgspec.Raw(b'{"a": 1.0}')])
+    call = ToolCall("1", "find", {"of": (1, 2), "at": float("nan")})
+    trace = [TraceEvent("tool_call", name="find", timestamp=5)]
+    notes = [Note("unknown_code", "", "text"), Note("key_dropped", "/a", "text", "serious")]
+
+    class Sound(Arrows):
+        def read(self, data: bytes) -> Reading:
+            reading = _said(details, TextBlock("a"), call, trace=trace, calls={"1": CallFacts()}, answer_only=True)
+            reading.notes += notes
+            reading.transcript.duration_ms = 5
+            return reading
+
+    reading = _accept("sound", Sound).read(b"x")
+    (message,) = reading.transcript.messages
+    assert isinstance(message, AssistantMessage)
+    assert message.content == [details, TextBlock("a"), ToolCall("1", "find", {"of": [1, 2], "at": None})]
+    assert (reading.trace, reading.notes, reading.answer_only) == (trace, notes, True)
+
+
+def test_nobody_keeps_a_person_from_interrupting() -> None:
+    class Slow(Arrows):
+        def read(self, data: bytes) -> Reading:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _accept("slow", Slow).read(b"x")
+
+
+@pytest.mark.parametrize("broken", ["sys.exit(0)", "1 / 0", 'Reading("w", Transcript(messages=["x", 3]), [])'])
+def test_a_record_that_a_broken_format_reads_is_errored_by_the_format(broken: str, tmp_path: Path) -> None:
+    (tmp_path / "arrows.py").write_text(
+        f"import sys\n{MODULE}\nclass Arrows:\n    def sniff(self, sample): return None\n"
+        f"    def read(self, data): return {broken}\n"
+    )
+    replay_suite(tmp_path, format="arrows:Arrows")
+    ran = seatrial(tmp_path, "run", "s.suite.yaml", "--quiet")
+    assert ran.returncode == 3, ran.stdout + ran.stderr
+    assert "format_failed" in ran.stdout
 
 
 def test_a_class_is_found_by_where_it_is() -> None:

@@ -487,6 +487,7 @@ DOCUMENTS: dict[str, Callable[[list[Call]], bytes]] = {
     "AG-UI lines": lambda calls: lines(agui_events(calls)),
     "AG-UI snapshot": lambda calls: sse(agui_snapshot(calls)),
     "trace": lambda calls: encoded(trace(calls)),
+    "trace beside final_response": lambda calls: encoded({"final_response": ANSWER, "trace": trace(calls)["trace"]}),
     "transcript": lambda calls: encoded(transcript(calls)),
     "transcript lines": lambda calls: lines(transcript(calls)),
     "whole response": lambda calls: encoded(whole_response(calls)),

@@ -107,7 +107,7 @@ def test_every_view_of_messages_shows_the_same_calls(shape: str, calls: list[Cal
 def test_every_view_of_a_whole_record_shows_the_same_calls(shape: str, calls: list[Call]) -> None:
     run = _concluded(formats.read(DOCUMENTS[shape](calls)))
     assert _view(run.steps) == [(call.name, call.arguments, call.failed) for call in calls]
-    if shape != "trace":  # the transcript beside it has no calls
+    if not shape.startswith("trace"):  # the transcript beside it has no calls
         _check_views(run)
 
 

@@ -299,6 +299,14 @@ HIDDEN: dict[str, Record] = {
     "a trace that is an object": lambda call: {"text": ANSWER, "trace": {"type": "tool_call", "name": call.name}},
     "a trace_ref that leads nowhere": lambda call: _output(trace_ref="../../secret.json"),
     "a trace_ref and nothing else": lambda call: {"text": ANSWER, "trace_ref": "missing.json"},
+    "a trace_ref beside final_response": lambda call: _response(trace_ref="missing.json"),
+    "a trace_ref that is no name beside final_response": lambda call: _response(trace_ref=["missing.json"]),
+    "a trace that is an object beside final_response": lambda call: _response(trace={"events": [_made(call)]}),
+    "an empty trace beside final_response and messages with the call": lambda call: {
+        "final_response": ANSWER,
+        "messages": openai([call]),
+        "trace": [],
+    },
     "misspelled output_messages": lambda call: {"text": ANSWER, "output_mesages": openai([call])},
     "messages under two names": lambda call: {
         "text": ANSWER,

@@ -48,10 +48,13 @@ def read_output(data: bytes) -> Reading:
 
 
 def read_record(data: bytes) -> Reading:
-    """Read a provider response, or what a framework writes in its stead, by whatever gives its format away.
+    """Read an agent response, a provider response, or what a framework writes, by whatever gives its format away.
 
+    An object with `final_response` is an agent response, also where it has keys of a provider response besides.
     Raises `SeatrialError`; one for a format that is known and not read names it.
     """
+    if agent_response.is_agent_response(data):
+        return agent_response.read(data)
     try:
         return output_messages.read(data)
     except SeatrialError as error:

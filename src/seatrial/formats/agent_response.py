@@ -1,4 +1,4 @@
-"""The body that a customer-hosted agent returns: `{final_response, messages?, metadata?}`.
+"""The body that a customer-hosted agent returns: `{final_response, messages?, metadata?, trace?, trace_ref?}`.
 
 Sound bodies are decoded straight into the structs below and turned into a transcript in one pass. What those structs
 do not fit goes the careful way, through `seatrial.formats.chat`, with the same result where both can read it.
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
@@ -25,9 +25,10 @@ from seatrial.formats.loss import losses
 from seatrial.formats.parts import json_kind, read_raw_thought
 from seatrial.formats.reading import Reading, Written
 from seatrial.formats.reported_failure import note_failure
-from seatrial.formats.shape import members
+from seatrial.formats.shape import members, take_first
 from seatrial.formats.sniffing import SURE, Members, Sample, Sniff, first_byte
 from seatrial.formats.tally import NoteTally
+from seatrial.formats.trace import TRACE_REF_KEYS, read_trace, read_trace_ref
 from seatrial.formats.usage import read_usage
 from seatrial.formats.weaving import note_unclosed, visible
 from seatrial.nesting import MAX_DEPTH, is_too_deep
@@ -142,6 +143,14 @@ class _Body(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     metadata: dict[str, Any] | None = None
 
 
+class _Marks(msgspec.Struct):
+    """The keys that give an agent response away."""
+
+    final_response: msgspec.Raw | UnsetType = UNSET
+    session_done: msgspec.Raw | UnsetType = UNSET
+    message: msgspec.Raw | UnsetType = UNSET
+
+
 def sniff(sample: Sample) -> Sniff | None:
     """The answer is under a key of its own."""
     return sample.surest(_sniff_body)
@@ -153,6 +162,15 @@ def _sniff_body(entry: Members) -> Sniff | None:
     if "session_done" in entry and "message" in entry:
         return Sniff(SURE, "the keys message and session_done of a turn")
     return None
+
+
+def is_agent_response(data: bytes) -> bool:
+    """Whether bytes are one object that has the keys of an agent response, whatever else is beside them."""
+    try:
+        keys = wire.decode(data, _MARKS, [])
+    except SeatrialError:
+        return False
+    return keys.final_response is not UNSET or (keys.session_done is not UNSET and keys.message is not UNSET)
 
 
 def read(data: bytes) -> Reading:
@@ -383,14 +401,19 @@ def _read_carefully(data: bytes) -> Reading:
         tally.add(METADATA_INVALID, ("metadata",), f"expected an object, got {json_kind(metadata)}")
         metadata = None
     beside = {key: decoded(raw, tally, (key,)) for key, raw in given.items() if key not in _READ}
+    trace = beside.pop("trace", None)
+    ref_key, trace_ref = take_first(beside, TRACE_REF_KEYS, tally.notes)
+    events = None if trace is None else read_trace(trace, tally.notes, at=("trace",))
+    trace_ref = read_trace_ref(trace_ref, tally.notes, at=(ref_key,))
     for key, what in beside.items():
-        note_unread(key, what, tally)
+        _note_unread(key, what, tally)
     note_failure(beside, tally)
     usage = _usage(given, tally)
     reading = _reading(answer, messages, metadata or {}, tally.total())
     reading.transcript.usage = reading.transcript.usage or usage
     reading.answer_only = answer_only
     reading.calls = facts
+    reading.trace, reading.trace_ref = events, trace_ref
     return reading
 
 
@@ -433,13 +456,11 @@ def _read_answer(data: bytes, much: str) -> Reading:
     return reading
 
 
-def note_unread(key: str, value: Any, tally: NoteTally) -> None:
+def _note_unread(key: str, value: Any, tally: NoteTally) -> None:
     """Note a key beside the messages that nobody reads: serious when what stands under it looks like calls."""
     if value is None or value == [] or value == {}:
         return
-    # A trace is a list of what was done, whatever its entries look like.
-    is_trace = key == "trace" and type(value) in (dict, list)
-    weight: Weight = "serious" if is_trace or may_hold_call(key, value) else "harmless"
+    weight: Weight = "serious" if may_hold_call(key, value) else "harmless"
     tally.add(KEY_DROPPED, (key,), f"dropped the key {key[:100]!r}", weight=weight)
 
 
@@ -461,6 +482,7 @@ def _written_metadata(transcript: Transcript) -> dict[str, Any]:
 
 
 _BODY = msgspec.json.Decoder(_Body)
+_MARKS = msgspec.json.Decoder(_Marks)
 _SIGNED_THOUGHT = msgspec.json.Decoder(_SignedThought)
 _ANSWER = msgspec.json.Decoder(_Answer)
 _decode = msgspec.json.Decoder().decode

@@ -26,10 +26,10 @@ from seatrial.formats.loss import losses
 from seatrial.formats.parts import json_kind, read_text
 from seatrial.formats.reading import Reading, Written, earlier_turns
 from seatrial.formats.reported_failure import note_failure
-from seatrial.formats.shape import members
+from seatrial.formats.shape import KEY_REPEATED, members, take_first
 from seatrial.formats.sniffing import HINT, SURE, Members, Sample, Sniff, first_byte
 from seatrial.formats.tally import NoteTally
-from seatrial.formats.trace import read_trace
+from seatrial.formats.trace import TRACE_REF_KEYS, read_trace, read_trace_ref
 from seatrial.formats.unseen import note_calls_in_metadata
 from seatrial.formats.usage import read_usage
 from seatrial.formats.weaving import note_unclosed, unweave_part, visible
@@ -56,7 +56,6 @@ ANSWER_MISSING = note_code("answer_missing", "There is no text, and no assistant
 OUTPUT_READ_AS_TEXT = note_code(
     "output_read_as_text", "`output` is text where messages belong; it was read as the answer.", "look"
 )
-KEY_REPEATED = note_code("key_repeated", "The same thing is given under two names; the first is used.", "serious")
 KEY_MISSPELLED = note_code(
     "key_misspelled", "A key that means nothing looks like one that does; it was kept as metadata.", "serious"
 )
@@ -64,11 +63,22 @@ KEY_MISSPELLED = note_code(
 FORMAT: Final = "output-messages"
 
 _MESSAGES = ("output_messages", "outputMessages", "output")
-_TRACE_REF = ("trace_ref", "traceRef")
 _USAGE = ("token_usage", "tokenUsage", "usage")
 _COST = ("cost_usd", "costUsd")
 _DURATION = ("duration_ms", "durationMs")
-_KNOWN = ("id", "text", "reasoning", "raw", "trace", "metadata", *_MESSAGES, *_TRACE_REF, *_USAGE, *_COST, *_DURATION)
+_KNOWN = (
+    "id",
+    "text",
+    "reasoning",
+    "raw",
+    "trace",
+    "metadata",
+    *_MESSAGES,
+    *TRACE_REF_KEYS,
+    *_USAGE,
+    *_COST,
+    *_DURATION,
+)
 
 
 def sniff(sample: Sample) -> Sniff | None:
@@ -118,10 +128,10 @@ def read_object(body: dict[str, Any], notes: list[Note] | None = None, *, size: 
     rest = dict(body)
     text = rest.pop("text", None)
     trace = rest.pop("trace", None)
-    key, entries = _take(rest, _MESSAGES, notes)
+    key, entries = take_first(rest, _MESSAGES, notes)
     if key == "output":
         notes += earlier_turns(body)
-    ref_key, trace_ref = _take(rest, _TRACE_REF, notes)
+    ref_key, trace_ref = take_first(rest, TRACE_REF_KEYS, notes)
     if text is None and entries is None and trace is None and trace_ref is None:
         raise SeatrialError(
             "invalid_document",
@@ -145,9 +155,7 @@ def read_object(body: dict[str, Any], notes: list[Note] | None = None, *, size: 
     else:
         messages = _stand_in(key, entries, answer, rest, notes)
     record_id = _id(rest, notes)
-    if trace_ref is not None and type(trace_ref) is not str:
-        notes.append(_dropped(ref_key, "a file name", trace_ref))
-        trace_ref = None
+    trace_ref = read_trace_ref(trace_ref, notes, at=(ref_key,))
     transcript = Transcript(
         messages,
         answer,
@@ -304,16 +312,6 @@ def _written_call(call: ToolCall, output: Any) -> dict[str, Any]:
     return written
 
 
-def _take(rest: dict[str, Any], keys: tuple[str, ...], notes: list[Note]) -> tuple[str, Any]:
-    """The first of these keys that says something, taken out, and its value; the first key and None otherwise."""
-    given = [key for key in keys if rest.get(key) is not None]
-    for key in keys:
-        if key not in given:
-            rest.pop(key, None)
-    notes += [Note(KEY_REPEATED, pointer(key), f"{given[0]} is given as well, and used") for key in given[1:]]
-    return (given[0], rest.pop(given[0])) if given else (keys[0], None)
-
-
 def _stand_in(key: str, entries: Any, answer: str | None, rest: dict[str, Any], notes: list[Note]) -> list[Message]:
     """One assistant message in place of messages that are not there."""
     if entries is None:
@@ -339,7 +337,7 @@ def _id(rest: dict[str, Any], notes: list[Note]) -> str | None:
 
 
 def _usage(rest: dict[str, Any], notes: list[Note]) -> Usage | None:
-    key, value = _take(rest, _USAGE, notes)
+    key, value = take_first(rest, _USAGE, notes)
     if value is None:
         return None
     usage = read_usage(value)
@@ -349,7 +347,7 @@ def _usage(rest: dict[str, Any], notes: list[Note]) -> Usage | None:
 
 
 def _amount(rest: dict[str, Any], keys: tuple[str, ...], notes: list[Note]) -> float | None:
-    key, value = _take(rest, keys, notes)
+    key, value = take_first(rest, keys, notes)
     if value is None or ((type(value) is float or type(value) is int) and value >= 0):
         return value
     notes.append(_dropped(key, "a number", value))

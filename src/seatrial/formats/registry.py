@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
+import msgspec
+
 from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.batch import BatchRecord
@@ -212,16 +214,27 @@ class _Guarded:
         return found
 
     def read(self, data: bytes) -> Reading:
-        reading: Reading = self._called("read", Reading, data)
+        reading = self._checked(self._called("read", Reading, data))
         reading.format = self._name
+        return reading
+
+    def _checked(self, given: Reading) -> Reading:
+        """The reading, once all in it is what its fields promise: a call that is a plain dict would not be seen."""
+        try:
+            written = wire.encode(given)
+            reading = msgspec.json.decode(written, type=Reading)
+        except Exception as error:
+            raise self._failed(f"`read` gave a reading that is not sound: {error}"[:500]) from error
+        if msgspec.json.decode(wire.encode(reading)) != msgspec.json.decode(written):
+            raise self._failed("`read` gave a reading that is not sound: it holds more than its fields have room for")
         return reading
 
     def _called(self, function: str, kind: Any, argument: object) -> Any:
         try:
             found = getattr(self._format, function)(argument)
-        except SeatrialError:
+        except (SeatrialError, KeyboardInterrupt):
             raise
-        except Exception as error:
+        except BaseException as error:  # sys.exit as well: it must not end the experiment
             raise self._failed(f"`{function}` raised {type(error).__name__}: {error}"[:500]) from error
         if not isinstance(found, kind):
             raise self._failed(f"`{function}` gave {type(found).__name__}, and not {getattr(kind, '__name__', kind)}")

@@ -15,8 +15,10 @@ from seatrial.errors import SeatrialError
 from seatrial.formats.keys import KEY_DROPPED, KEYS_WITHOUT_CALLS, may_hold_call
 from seatrial.formats.parts import At
 from seatrial.formats.tally import NoteTally
-from seatrial.transcript import Weight
+from seatrial.transcript import Note, Weight, note_code, pointer
 from seatrial.transcript.salvage import VALUE_UNREADABLE
+
+KEY_REPEATED = note_code("key_repeated", "The same thing is given under two names; the first is used.", "serious")
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -115,3 +117,13 @@ def _decoded(data: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[D], tally:
         return None
     tally.add_repairs(repairs, at)
     return found
+
+
+def take_first(rest: dict[str, Any], keys: tuple[str, ...], notes: list[Note]) -> tuple[str, Any]:
+    """The first of these keys that says something, taken out, and its value; the first key and None otherwise."""
+    given = [key for key in keys if rest.get(key) is not None]
+    for key in keys:
+        if key not in given:
+            rest.pop(key, None)
+    notes += [Note(KEY_REPEATED, pointer(key), f"{given[0]} is given as well, and used") for key in given[1:]]
+    return (given[0], rest.pop(given[0])) if given else (keys[0], None)

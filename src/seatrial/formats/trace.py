@@ -12,6 +12,7 @@ from seatrial.formats.keys import KEYS_WITHOUT_CALLS, may_hold_call
 from seatrial.formats.parts import At, json_kind
 from seatrial.formats.reading import TraceEvent, TraceType
 from seatrial.transcript import Note, Weight, note_code, pointer
+from seatrial.transcript.salvage import VALUE_DROPPED
 
 TRACE_INVALID = note_code(
     "trace_invalid", "The trace is not an array, or none of its events is valid; it was ignored.", "serious"
@@ -34,6 +35,8 @@ CALLS_INSIDE_TRACE_EVENT = note_code(
     "What a trace event holds looks like a tool call that has no event of its own; it was not read.",
     "serious",
 )
+
+TRACE_REF_KEYS = ("trace_ref", "traceRef")
 
 
 def read_trace(value: Any, notes: list[Note], *, at: At = ()) -> list[TraceEvent] | None:
@@ -63,6 +66,14 @@ def read_trace(value: Any, notes: list[Note], *, at: At = ()) -> list[TraceEvent
         notes.append(Note(TRACE_INVALID, pointer(*at), "none of the events is valid"))
         return None
     return events
+
+
+def read_trace_ref(value: Any, notes: list[Note], *, at: At = ()) -> str | None:
+    """The name of the file that holds the trace. One that is no text is a serious note: there is a trace somewhere."""
+    if value is None or type(value) is str:
+        return value
+    notes.append(Note(VALUE_DROPPED, pointer(*at), f"expected a file name, got {json_kind(value)}", "serious"))
+    return None
 
 
 def _without_wrong_fields(entry: Any, notes: list[Note], at: At) -> TraceEvent | None:

@@ -20,7 +20,7 @@ from seatrial.agents.limit import RunTimeLimit
 from seatrial.agents.off_loop import off_loop
 from seatrial.agents.output import read_part, read_record, reading_fault, unreadable
 from seatrial.errors import SeatrialError
-from seatrial.formats import output_messages
+from seatrial.formats import agent_response, output_messages
 from seatrial.formats.reading import Reading
 from seatrial.formats.unseen import note_repeated_keys
 from seatrial.runs import Fault
@@ -239,10 +239,12 @@ async def _send(path: Path, requests: Iterator[RunRequest], waiting: WaitingRequ
 
 def _read(line: bytes) -> Reading:
     """What a line says, in any shape that a program may print for a single run."""
-    try:
-        return output_messages.read(line)
-    except SeatrialError:
-        members = wire.decode(line, _MEMBERS, [])
+    if not agent_response.is_agent_response(line):
+        try:
+            return output_messages.read(line)
+        except SeatrialError:
+            pass
+    members = wire.decode(line, _MEMBERS, [])
     # The id is that of the request, and none of the record's own.
     members.pop("id", None)
     return read_record(wire.encode(members))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from seatrial import formats, wire
 from seatrial.agents.agent import Reply
@@ -155,16 +154,4 @@ def _read(value: Any, body: bytes, yielded: bool) -> Reading:
 
 
 def _has_final_response(value: Any, body: bytes) -> bool:
-    if isinstance(value, dict):
-        return "final_response" in value
-    try:
-        return wire.decode(body, _TOP, []).final_response is not UNSET
-    except SeatrialError:
-        return False
-
-
-class _Top(msgspec.Struct):
-    final_response: msgspec.Raw | UnsetType = UNSET
-
-
-_TOP = msgspec.json.Decoder(_Top)
+    return "final_response" in value if isinstance(value, dict) else agent_response.is_agent_response(body)

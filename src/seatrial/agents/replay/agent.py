@@ -118,7 +118,8 @@ class ReplayAgent:
         try:
             reply.reading = formats.read(data, self._config.format)
         except SeatrialError as error:
-            reply.fault = Fault("record_unreadable", f"the record cannot be read: {error}", excerpt(data))
+            kind = error.code if error.code == "format_failed" else "record_unreadable"
+            reply.fault = Fault(kind, f"the record cannot be read: {error}", excerpt(data))
             return reply
         reply.fault = reading_fault(reply.reading)
         folder = os.path.dirname(os.path.realpath(record.path))
