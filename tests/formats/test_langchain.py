@@ -151,3 +151,11 @@ def test_chunks_with_any_value_anywhere_are_read_or_noted(key: str, wrong: Any) 
     }
     reading = langchain.read(json.dumps([chunk, chunk]).encode())
     assert steps_of(reading) or any(note.serious for note in reading.notes)
+
+
+@pytest.mark.parametrize("wrap", [lambda state: state, lambda state: [state], lambda state: {"values": state}])
+@pytest.mark.parametrize(("interrupts", "waits"), [([{"value": "ok?", "id": "1"}], True), ([], False)])
+def test_a_state_with_an_interrupt_waits_for_input(wrap: Any, interrupts: list[Any], *, waits: bool) -> None:
+    messages = [{"type": "human", "content": "x"}, {"type": "ai", "content": "ok"}]
+    reading = langchain.read(json.dumps(wrap({"messages": messages, "__interrupt__": interrupts})).encode())
+    assert ("waits_for_input" in {note.code for note in reading.notes if note.serious}) is waits

@@ -35,7 +35,7 @@ CALL = {"type": "tool-delete_account", "toolCallId": "c1", "input": {"id": 7}}
     [
         ({"state": "input-available"}, "unknown", False),
         ({"state": "input-streaming"}, "unknown", True),
-        ({"state": "approval-requested", "approval": {"id": "p"}}, "unknown", False),
+        ({"state": "approval-requested", "approval": {"id": "p"}}, "unknown", True),
         ({"state": "approval-responded", "approval": {"id": "p", "approved": True}}, "unknown", False),
         ({"state": "approval-responded", "approval": {"id": "p", "approved": False, "reason": "no"}}, "error", False),
         ({"state": "output-available", "output": None}, "ok", False),

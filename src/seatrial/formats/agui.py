@@ -14,7 +14,7 @@ from seatrial.events.types import InterruptOutcome, MessagesSnapshot, RunFinishe
 from seatrial.events.unfold import MAX_ID
 from seatrial.events.violation import OrderViolation
 from seatrial.formats.calls import TOOL_CALL_DROPPED_NO_NAME
-from seatrial.formats.reading import WAITS_FOR_INPUT, Reading, Written
+from seatrial.formats.reading import WAITS, WAITS_FOR_INPUT, Reading, Written
 from seatrial.formats.sniffing import SURE, Members, Sample, Sniff, text_of
 from seatrial.formats.tally import NoteTally
 from seatrial.formats.unseen import calls_in_events, note_calls_in_metadata
@@ -77,8 +77,7 @@ def reading_of(events: list[Event], read_notes: list[Note], format: str, run_id:
         notes.append(Note(EVENT_ORDER_VIOLATION, pointer(violation.index), message))
     last = next((index for index in range(len(events) - 1, -1, -1) if isinstance(events[index], RunFinished)), None)
     if last is not None and isinstance(getattr(events[last], "outcome", None), InterruptOutcome):
-        text = "the agent waits for input, so its task is not finished: what it would do next is unknown"
-        notes.append(Note(WAITS_FOR_INPUT, pointer(last), text))
+        notes.append(Note(WAITS_FOR_INPUT, pointer(last), WAITS))
     unfit = Notes()
     transcript = to_transcript(result.folded, unfit)
     unseen = calls_in_events(events, transcript)

@@ -16,7 +16,7 @@ from seatrial.formats.chat import Chat
 from seatrial.formats.decoding import decoded
 from seatrial.formats.framing import open_document
 from seatrial.formats.parts import At, json_kind
-from seatrial.formats.reading import Reading, single_turn
+from seatrial.formats.reading import WAITS, WAITS_FOR_INPUT, Reading, single_turn
 from seatrial.formats.reported_failure import note_failure
 from seatrial.formats.sniffing import Members, Sample, Sniff, objects, surest
 from seatrial.formats.tally import NoteTally
@@ -105,6 +105,9 @@ def read_list(given: Any, chat: Chat, at: At) -> None:
 
 def keep_rest(given: dict[str, Any], read: frozenset[str], chat: Chat, run: Transcript, at: At) -> None:
     """Keep what else an object says in the run's metadata."""
+    if given.get("__interrupt__"):
+        # How LangGraph says that a graph stopped to ask.
+        chat.tally.add(WAITS_FOR_INPUT, (*at, "__interrupt__"), WAITS)
     note_failure({key: value for key, value in given.items() if key not in read}, chat.tally, at)
     for key, value in given.items():
         if key not in read and value is not None:

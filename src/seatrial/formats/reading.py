@@ -22,6 +22,7 @@ WAITS_FOR_INPUT = note_code(
     "The run ended with an interrupt: the agent waits for input, and what it would do with it is unknown.",
     "serious",
 )
+WAITS = "the agent waits for input, so its task is not finished: what it would do next is unknown"
 _EARLIER = ("previous_response_id", "conversation")
 
 TraceType = Literal["model_step", "tool_call", "tool_result", "message", "error"]

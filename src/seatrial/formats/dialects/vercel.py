@@ -28,6 +28,7 @@ from seatrial.formats.chat import Chat, Piece
 from seatrial.formats.dialects.responses import ITEM_WITHOUT_CALL
 from seatrial.formats.keys import may_hold_call
 from seatrial.formats.parts import CONTENT_DROPPED, At, dropped_part, read_prompt, read_text
+from seatrial.formats.reading import WAITS, WAITS_FOR_INPUT
 from seatrial.formats.turn import ARGUMENTS_CUT
 from seatrial.formats.usage import split_cached
 from seatrial.transcript import (
@@ -207,6 +208,8 @@ def _invocation(given: Any, chat: Chat, at: At) -> list[Piece]:
     answered = output is not UNSET or state == "output-available" or any(failed.values())
     if state in ("input-streaming", "partial-call"):
         chat.tally.add(ARGUMENTS_CUT, at, f"the arguments for {call.name[:40]!r} were still on their way")
+    elif state == "approval-requested":
+        chat.tally.add(WAITS_FOR_INPUT, (*at, "state"), WAITS, each="")
     elif state is not None and (type(state) is not str or state not in _STATES):
         chat.tally.add(VALUE_DROPPED, (*at, "state"), "a tool call is in an unknown state", weight="serious")
     block = _called(call, given, chat, at, answered=answered)
