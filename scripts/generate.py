@@ -46,7 +46,8 @@ service and pytest.
 | --- | --- | --- |
 {agent}
 A program that the system killed because memory ran out died of SIGKILL, which cannot be distinguished from any
-other SIGKILL: it counts as the agent's fault. A function that raised `MemoryError` ran out of memory: `out_of_resources`, which is not its fault.
+other SIGKILL: it counts as the agent's fault. A function that raised `MemoryError` is
+`out_of_resources`, which is not its fault.
 
 ## Not the agent's fault: the run errored
 

@@ -88,3 +88,15 @@ def test_a_record_that_says_that_the_run_failed_is_a_fault(
 ) -> None:
     fault = reading_fault(read_output("\n".join(map(json.dumps, lines)).encode()))
     assert (None if fault is None else fault.error_class) == error_class
+
+
+def test_a_response_that_failed_after_its_calls_failed() -> None:
+    output = [
+        {"type": "function_call", "call_id": "c", "name": "find", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": "1"},
+    ]
+    error = {"code": "server_error", "message": "out of order"}
+    response = {"id": "r", "object": "response", "status": "failed", "error": error, "output": output}
+    fault = reading_fault(read_output(json.dumps(response).encode()))
+    assert fault is not None
+    assert (fault.error_class, fault.message) == ("agent_reported_error", "out of order")

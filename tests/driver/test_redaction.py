@@ -393,7 +393,8 @@ def test_a_call_with_a_secret_in_it_leaves_the_calls_in_doubt(
     async def answer(request: RunRequest, emit: Emit) -> Reply:
         return read_returned(messages)
 
-    never = {"kind": "tool_trajectory", "mode": "any_order", "forbidden": [{"tool": tool, "args": arguments}]}
+    forbidden = [{"tool": tool, "args": arguments}]
+    never = {"kind": "tool_trajectory", "mode": "any_order", "maximums": {"pay": 9}, "forbidden": forbidden}
     suite = a_suite(1, graders=[never])
     _, tally = run_suite(store, suite, {"crew": Scripted(answer)}, secrets=Secrets({"KEY": "hunter2"}))
     assert tally.outcomes == {"errored": 1}

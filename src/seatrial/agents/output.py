@@ -80,8 +80,9 @@ def reading_fault(reading: Reading) -> Fault | None:
     if reading.format == agent_response.FORMAT:
         report = contract.check(reading)
         return None if report.violation is None else Fault(report.violation, report.message)
-    last = reading.transcript.messages[-1] if reading.transcript.messages else None
-    if type(last) is not AssistantMessage or last.stop_reason not in (StopReason.ERROR, StopReason.ABORTED):
+    # A turn that failed may have made calls, whose results follow it.
+    last = next((said for said in reversed(reading.transcript.messages) if type(said) is AssistantMessage), None)
+    if last is None or last.stop_reason not in (StopReason.ERROR, StopReason.ABORTED):
         return None
     if any(note.code == STREAM_TRUNCATED for note in reading.notes):
         return None  # a record that was cut does not say how the run ended; its calls are partly unknown
