@@ -58,6 +58,8 @@ NO_PROGRAM = "/no/such/program"
 
 STARTED = '{"type": "RUN_STARTED", "threadId": "t", "runId": "r"}'
 ERROR = '{"type": "RUN_ERROR", "message": "no"}'
+FINISHED = '{"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}'
+SAID = ('{"type": "TEXT_MESSAGE_CHUNK", "messageId": "m", "role": "assistant", "delta": "ok"}',)
 
 
 def answer(status: int, body: bytes = b"", content_type: str = "application/json") -> bytes:
@@ -81,6 +83,17 @@ def over_http(sent: Sent | str) -> dict[Kind, Any]:
 
 def as_program(script: str) -> dict[Kind, Any]:
     return {"cli": script, "batch": script}
+
+
+def sending(*events: str) -> dict[Kind, Any]:
+    """The same events from every kind of agent that can send some."""
+    lines = "\n".join(events)
+    return {
+        "python": "; ".join([f"yield {event}" for event in events]),
+        "cli": f"print({lines!r})",
+        "stream": Sent(stream(*events)),
+        "replay": lines,
+    }
 
 
 Behaviour: TypeAlias = tuple[str, Outcome, str, dict[Kind, Any]]
@@ -171,6 +184,14 @@ BEHAVIOURS: list[Behaviour] = [
         "failed",
         "agent_reported_error",
         {"python": f"yield {STARTED}; yield {ERROR}", "stream": Sent(stream(STARTED, ERROR))},
+    ),
+    ("reports an error and finishes", "failed", "agent_reported_error", sending(STARTED, *SAID, ERROR, FINISHED)),
+    ("finishes around an error", "failed", "agent_reported_error", sending(STARTED, *SAID, FINISHED, ERROR, FINISHED)),
+    (
+        "reports an error and starts again",
+        "failed",
+        "agent_reported_error",
+        sending(STARTED, *SAID, ERROR, STARTED, *SAID, FINISHED),
     ),
     ("cannot be connected to", "errored", "agent_unreachable", over_http(REFUSED)),
     ("does not speak TLS", "errored", "agent_unreachable", over_http(PLAIN)),

@@ -294,6 +294,41 @@ def test_a_run_that_was_cancelled_or_failed_is_not_a_success(pieces: list[bytes]
     assert error_class(reply) == "agent_reported_error"
 
 
+FAILED: dict[str, Any] = {"type": "RUN_ERROR", "message": "boom"}
+CANCELLED: dict[str, Any] = {**END, "outcome": {"type": "cancelled"}}
+INTERRUPTED: dict[str, Any] = {**END, "outcome": {"type": "interrupt", "interrupts": [{"id": "i", "reason": "sure?"}]}}
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        [FAILED, END],
+        [END, FAILED],
+        [END, FAILED, END],
+        [CANCELLED, END],
+        [END, CANCELLED],
+        [INTERRUPTED, CANCELLED, END],
+        [FAILED, START, *TEXT, END],
+    ],
+)
+def test_the_worst_end_counts_whatever_is_sent_after_it(ends: list[dict[str, Any]]) -> None:
+    reply, _ = run(streaming(map(sse, [START, *TEXT, *ends])))
+    assert error_class(reply) == "agent_reported_error"
+    assert reply.fault is not None
+    assert reply.fault.message == ("boom" if FAILED in ends else "the agent's run was cancelled on its side")
+
+
+@pytest.mark.parametrize(
+    ("ends", "waits"),
+    [([INTERRUPTED, END], True), ([END, INTERRUPTED], True), ([INTERRUPTED, START, *TEXT, END], False)],
+)
+def test_a_run_that_waits_for_input_waits_until_another_run_starts(ends: list[dict[str, Any]], waits: bool) -> None:
+    reply, _ = run(streaming(map(sse, [START, *TEXT, *ends])))
+    assert reply.fault is None
+    assert reply.reading is not None
+    assert ("waits_for_input" in [note.code for note in reply.reading.notes]) == waits
+
+
 def test_a_run_that_starts_again_has_to_end_again() -> None:
     reply, _ = run(streaming(map(sse, [*WHOLE, START, TEXT[0]])))
     assert error_class(reply) == "stream_truncated"

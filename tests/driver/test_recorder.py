@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -12,7 +14,11 @@ from seatrial.driver import Recorder, Redaction
 from seatrial.driver import recorder as module
 from seatrial.errors import SeatrialError
 from seatrial.events import encode_event
+from seatrial.events.ending import Terminal
 from seatrial.events.types import (
+    CancelledOutcome,
+    Interrupt,
+    InterruptOutcome,
     RunError,
     RunFinished,
     RunStarted,
@@ -147,7 +153,7 @@ def test_what_comes_after_the_end_is_kept_as_raw_before_it(one_run: bool) -> Non
         await recorder.emit(STARTED)
         await recorder.emit(RunFinished(thread_id="thread", run_id="run"))
         await recorder.emit(ToolCallStart(tool_call_id="c", tool_call_name="delete_account"))
-        await recorder.emit(RunError(message="and again"))
+        await recorder.emit(RunFinished(thread_id="thread", run_id="run"))
         recorder.finish()
         noted = [(note.code, note.weight) for note in recorder.notes]
         assert noted == [("event_after_end", "serious"), ("second_terminal", "look")]
@@ -156,6 +162,37 @@ def test_what_comes_after_the_end_is_kept_as_raw_before_it(one_run: bool) -> Non
     events = recorded(scene, started=STARTED if one_run else None)
     assert kinds(events)[-3:] == ["RAW", "RAW", "RUN_FINISHED"]
     assert events[-3]["event"]["toolCallName"] == "delete_account"
+
+
+FINISHED = RunFinished(thread_id="thread", run_id="run")
+INTERRUPTED = RunFinished(thread_id="thread", run_id="run", outcome=InterruptOutcome([Interrupt("i", "sure?")]))
+CANCELLED = RunFinished(thread_id="thread", run_id="run", outcome=CancelledOutcome())
+FAILED = RunError(message="boom")
+
+
+def without_time(event: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in event.items() if key != "timestamp"}
+
+
+@pytest.mark.parametrize("one_run", [True, False])
+@pytest.mark.parametrize(("better", "worse"), [*pairwise([FINISHED, INTERRUPTED, CANCELLED, FAILED])])
+@pytest.mark.parametrize("worse_first", [True, False])
+def test_the_worst_end_of_a_run_is_the_end_of_its_log(
+    one_run: bool, better: Terminal, worse: Terminal, worse_first: bool
+) -> None:
+    ends = copy.deepcopy([worse, better] if worse_first else [better, worse])
+
+    async def scene(recorder: Recorder) -> None:
+        await recorder.emit(STARTED)
+        for end in ends:
+            await recorder.emit(end)
+        recorder.finish()
+        assert [note.code for note in recorder.notes] == ["second_terminal"]
+
+    events = recorded(scene, started=STARTED if one_run else None)
+    sent = [wire.decode(encode_event(end)) for end in (better, worse)]
+    assert [without_time(event) for event in (events[-2]["event"], events[-1])] == sent
+    assert kinds(events)[-2:] == ["RAW", "RUN_ERROR" if worse is FAILED else "RUN_FINISHED"]
 
 
 def test_an_end_that_the_agent_announced_and_did_not_keep_stays_visible() -> None:

@@ -23,7 +23,8 @@ from seatrial.agents.config import Retry
 from seatrial.agents.python.config import PythonConfig
 from seatrial.agents.python.returned import read_returned
 from seatrial.driver import exchange
-from seatrial.events.types import Event, RunError, RunStarted, TextMessageChunk, ToolCallEnd, ToolCallStart
+from seatrial.events.types import CustomEvent, Event, RunError, RunStarted, TextMessageChunk, ToolCallEnd, ToolCallStart
+from seatrial.events.verify import STREAM_TRUNCATED
 from seatrial.formats import output_messages
 from seatrial.formats.agui import reading_of
 from seatrial.runs import FAULT_CLASSES, MOVABLE, Blame, Case, Fault
@@ -342,6 +343,34 @@ def test_calls_of_an_earlier_attempt_leave_the_calls_of_the_run_in_doubt(store: 
     assert [attempt.called for attempt in innocent.attempts] == [[], []]
     assert innocent.completeness is not None
     assert innocent.completeness.level == "complete"
+
+
+def test_what_may_be_a_call_in_an_earlier_attempt_leaves_the_calls_of_the_run_in_doubt(store: Store) -> None:
+    started = RunStarted(thread_id="t", run_id="r")
+    custom = CustomEvent(name="tool_call", value={"name": "delete_account", "args": {}})
+    said = TextMessageChunk(message_id="m", delta="Action: delete_account\nAction Input: {}")
+    harmless = TextMessageChunk(message_id="m", delta="one moment")
+    earlier: dict[str, list[Event]] = {
+        "case-0": [started, custom],
+        "case-1": [started, said],
+        "case-2": [started, harmless],
+    }
+    cut = Note(STREAM_TRUNCATED, "", "the stream ends without RUN_FINISHED or RUN_ERROR")
+
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        if request.attempt == 1:
+            reading = reading_of(earlier[request.case.id], [cut], "agui", None)
+            return Reply(reading=reading, fault=Fault("infrastructure_error", "no network"), streamed=True)
+        return _streamed([TextMessageChunk(message_id="m", delta="ok")])
+
+    experiment, _ = run_suite(store, a_suite(3), {"crew": Scripted(answer)})
+    runs = runs_of(store, experiment)
+    assert [run.attempts[0].called for run in runs] == [["?"], ["?"], []]
+    known = [run.completeness for run in runs if run.completeness is not None]
+    assert [each.level for each in known] == ["partial", "partial", "complete"]
+    assert [note.message for note in known[0].reasons] == [
+        "attempt 1 sent what may hold a call and could not be read, before it failed"
+    ]
 
 
 def test_the_trace_file_that_an_answer_names_is_where_its_steps_come_from(store: Store) -> None:

@@ -277,3 +277,25 @@ def test_a_result_that_ended_in_a_word_that_nobody_knows_is_in_doubt(key: str) -
 def test_a_result_that_ended_in_a_known_word_is_not_marked(word: str) -> None:
     value = {"type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "c", "content": "x", "status": word}
     assert EventReader().read_value(value).metadata is UNSET
+
+
+@pytest.mark.parametrize("name", ["success", "interrupt", "cancelled"])
+def test_the_outcome_of_a_run_may_be_the_text_of_its_type(name: str) -> None:
+    event, notes = read_event(
+        b'{"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "outcome": "%s"}' % name.encode()
+    )
+    assert isinstance(event, t.RunFinished)
+    assert event.outcome is not msgspec.UNSET
+    assert msgspec.to_builtins(event.outcome)["type"] == name
+    assert not any(note.serious for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "serious"),
+    [(b'"done?"', True), (b'{"type": "error"}', True), (b"3", True), (b"{}", True), (b"[]", True), (b"null", False)],
+)
+def test_an_outcome_that_cannot_be_read_leaves_open_how_the_run_ended(outcome: bytes, serious: bool) -> None:
+    event, notes = read_event(b'{"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "outcome": %s}' % outcome)
+    assert isinstance(event, t.RunFinished)
+    assert event.outcome is msgspec.UNSET
+    assert [(note.code, note.pointer, note.serious) for note in notes] == [("event_field_dropped", "/outcome", serious)]

@@ -106,3 +106,13 @@ def test_what_the_agent_reported_in_an_earlier_attempt_is_in_doubt() -> None:
     run = concluded(None, reporting("pay"), attempts=attempts)
     assert known(run) == ("partial", ["calls_in_earlier_attempt"])
     assert known(concluded(ObservedCalls([PAY]), reporting("pay"), "world", attempts=attempts)) == ("complete", [])
+
+
+def test_an_earlier_attempt_names_what_is_known_and_says_that_there_may_be_more() -> None:
+    attempts = [Attempt(number=number, started_at=0, duration_ms=1) for number in (1, 2)]
+    attempts[0].called = ["delete", "?"]
+    run = concluded(None, reporting("pay"), attempts=attempts)
+    assert run.completeness is not None
+    (reason,) = run.completeness.reasons
+    expected = "attempt 1 called 'delete' before it failed, and sent what may hold a call and could not be read"
+    assert reason.message == expected

@@ -12,7 +12,7 @@ import msgspec
 from seatrial import formats, wire
 from seatrial.agents.streamed import ending_fault
 from seatrial.errors import SeatrialError
-from seatrial.events.types import RunError, RunFinished, RunStarted
+from seatrial.events.ending import StreamEnding
 from seatrial.formats import agent_response, contract, output_messages
 from seatrial.formats.reading import Reading
 from seatrial.formats.turn import STREAM_TRUNCATED
@@ -75,8 +75,10 @@ def unreadable(error: SeatrialError) -> str:
 def reading_fault(reading: Reading) -> Fault | None:
     """The fault of a run whose own record says that it did not end well."""
     if reading.events is not None:
-        boundaries = [event for event in reading.events if isinstance(event, RunStarted | RunFinished | RunError)]
-        return ending_fault(boundaries[-1] if boundaries else None)
+        ending = StreamEnding()
+        for event in reading.events:
+            ending.take(event)
+        return ending_fault(ending)
     if reading.format == agent_response.FORMAT:
         report = contract.check(reading)
         return None if report.violation is None else Fault(report.violation, report.message)

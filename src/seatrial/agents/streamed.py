@@ -16,6 +16,7 @@ from seatrial.events import Event, LogReader, cursor_text, parse_cursor
 from seatrial.events.codec import stands_in
 from seatrial.events.compaction import CompactEvents
 from seatrial.events.deltas import Deltas
+from seatrial.events.ending import StreamEnding
 from seatrial.events.envelope import RunStreamTerminal
 from seatrial.events.log import MAX_EVENTS, Frame, FrameReader
 from seatrial.events.types import (
@@ -71,7 +72,7 @@ class StreamedRun:
         self._ids: set[str] = set()
         self._last_sequence: int | None = None
         self._catching_up = False
-        self._boundary: RunStarted | RunFinished | RunError | None = None
+        self._ending = StreamEnding()
         self._understood = False
         """Whether anything that came is an event of AG-UI."""
 
@@ -83,7 +84,7 @@ class StreamedRun:
     @property
     def ended(self) -> bool:
         """Whether the agent has said that its run is over."""
-        return self._reader.terminal is not None or isinstance(self._boundary, RunFinished | RunError)
+        return self._reader.terminal is not None or self._ending.last is not None
 
     @property
     def closed(self) -> bool:
@@ -134,7 +135,7 @@ class StreamedRun:
         return await off_loop(len(self._received), lambda: self._reply(fault, http_status))
 
     def _reply(self, fault: Fault | None, http_status: int | None) -> Reply:
-        if not isinstance(self._boundary, RunFinished | RunError):
+        if self._ending.last is None:
             self._reader.finish()
         reading: Reading | None = None
         if events := self._events.all():
@@ -199,8 +200,7 @@ class StreamedRun:
                 self._add(event)
 
     def _add(self, event: Event) -> None:
-        if isinstance(event, RunStarted | RunFinished | RunError):
-            self._boundary = event
+        self._ending.take(event)
         self._ready.append(event)
 
     async def _send(self) -> None:
@@ -230,21 +230,20 @@ class StreamedRun:
             return Fault("stream_truncated", f"the stream was taken up again, but {self.lost}")
         if not self._understood:
             return Fault("agent_bad_response", "the answer holds no event of AG-UI")
-        return ending_fault(self._boundary, self._reader.terminal)
+        return ending_fault(self._ending, self._reader.terminal)
 
 
-def ending_fault(
-    boundary: RunStarted | RunFinished | RunError | None, terminal: RunStreamTerminal | None = None
-) -> Fault | None:
-    """What the end of a stream says of its run: the last event that starts or ends one, and the TERMINAL frame."""
-    if isinstance(boundary, RunError):
-        code = boundary.code if isinstance(boundary.code, str) else None
-        return Fault("agent_reported_error", boundary.message[:MAX_DETAIL] or "the agent gave no reason", detail=code)
-    if isinstance(boundary, RunFinished) and isinstance(boundary.outcome, CancelledOutcome):
+def ending_fault(ending: StreamEnding, terminal: RunStreamTerminal | None = None) -> Fault | None:
+    """What the end of a stream says of its run: an error of any of its runs, the last one's end, the TERMINAL frame."""
+    error = ending.error
+    if error is not None:
+        code = error.code if isinstance(error.code, str) else None
+        return Fault("agent_reported_error", error.message[:MAX_DETAIL] or "the agent gave no reason", detail=code)
+    if isinstance(ending.last, RunFinished) and isinstance(ending.last.outcome, CancelledOutcome):
         return Fault("agent_reported_error", "the agent's run was cancelled on its side")
     if terminal is not None and terminal.status in ("failed", "cancelled"):
         return Fault("agent_reported_error", f"the agent's run ended as {terminal.status}")
-    if terminal is None and not isinstance(boundary, RunFinished):
+    if terminal is None and ending.last is None:
         return Fault("stream_truncated", "the stream ended before RUN_FINISHED or RUN_ERROR")
     return None
 

@@ -8,7 +8,7 @@ sends meanwhile goes through the run's `Recorder`. What all of it comes to is sa
 from seatrial.driver.clock import Clock, SystemClock
 from seatrial.driver.conclusion import RunSpec, concluded
 from seatrial.driver.exchange import Driver, Exchange, internal_fault
-from seatrial.driver.recorder import EventSink, Recorder, Terminal, recordable, run_error
+from seatrial.driver.recorder import EventSink, Recorder, recordable, run_error
 from seatrial.driver.redaction import Redaction
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "Redaction",
     "RunSpec",
     "SystemClock",
-    "Terminal",
     "concluded",
     "internal_fault",
     "recordable",

@@ -8,9 +8,10 @@ import msgspec
 
 from seatrial.agents.agent import Reply
 from seatrial.driver.exchange import internal_fault
-from seatrial.driver.recorder import Recorder, Terminal
+from seatrial.driver.recorder import Recorder
 from seatrial.driver.redaction import Redaction
 from seatrial.errors import SeatrialError
+from seatrial.events.ending import Terminal
 from seatrial.runs import Attempt, Fault, Run, RunKey, RunStatus
 from seatrial.runs.conclusion import conclude
 from seatrial.store import address

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import msgspec
 
@@ -20,6 +20,7 @@ from seatrial.errors import SeatrialError
 from seatrial.events import Event, decode_event, encode_event, encode_events, unfold
 from seatrial.events.codec import RAW_SOURCE, amended, encode_fields, keep_sent, stamp, stands_in
 from seatrial.events.deltas import Deltas
+from seatrial.events.ending import Terminal, is_worse
 from seatrial.events.order import Order
 from seatrial.events.types import (
     CancelledOutcome,
@@ -37,8 +38,6 @@ from seatrial.events.types import (
 from seatrial.events.violation import name_of
 from seatrial.runs import FAULT_CLASSES, Fault
 from seatrial.transcript import Note, Transcript, note_code, pointer
-
-Terminal: TypeAlias = RunFinished | RunError
 
 MAX_BUFFER_BYTES = 1 << 20
 """How much may wait for the store; an agent with more to say waits."""
@@ -59,8 +58,8 @@ EVENT_AFTER_END = note_code(
 )
 SECOND_TERMINAL = note_code(
     "second_terminal",
-    "A second event came that ends the run; the log has it as a RAW event. RUN_ERROR fails the run also when it comes "
-    "second.",
+    "A second event came that ends the run. The worst one counts (RUN_ERROR, then cancelled, then an interrupt), and "
+    "the log has the other as a RAW event.",
     "look",
 )
 LEFT_OPEN = note_code(
@@ -267,6 +266,9 @@ class Recorder:
         index = self._received
         self._received += 1
         if self.terminal is not None:
+            if isinstance(event, RunFinished | RunError) and is_worse(event, self.terminal):
+                self._replace_terminal(event, self.terminal, index)
+                return
             if self._one_run or not isinstance(event, RunStarted) or not isinstance(self.terminal, RunFinished):
                 self._record_late(event, index)
                 return
@@ -310,6 +312,14 @@ class Recorder:
         else:
             self.note(EVENT_OUT_OF_ORDER, f"{violation.message} ({violation.code})", index, event)
             self._append_raw(data)
+
+    def _replace_terminal(self, event: Terminal, replaced: Terminal, index: int) -> None:
+        """End with a worse end than the one that came first, which the log then has as a RAW event."""
+        self._take(event, index)
+        if self.terminal is replaced:
+            return  # the worse one cannot be stored, and that is noted
+        self.note(SECOND_TERMINAL, f"{name_of(event)} came after the run had ended, and is how it ended", index)
+        self._append_raw(recordable(replaced, self.redaction)[1])
 
     def _record_late(self, event: Event, index: int) -> None:
         code = SECOND_TERMINAL if isinstance(event, RunFinished | RunError) else EVENT_AFTER_END

@@ -17,9 +17,10 @@ from seatrial.engine.limit import AdaptiveLimit
 from seatrial.engine.stop import Stop
 from seatrial.events.types import RunError
 from seatrial.runs import Attempt, Case, Fault, FaultRules, Run
-from seatrial.runs.conclusion import called_tools, given_messages, says_nothing
+from seatrial.runs.conclusion import UNKNOWN_CALL, called_tools, given_messages, says_nothing
 from seatrial.store import Store
 from seatrial.suites import Retry
+from seatrial.trajectory.completeness import ToolAccess
 from seatrial.trajectory.observed import ObservedCalls
 
 FLUSH_S = 0.1
@@ -109,7 +110,9 @@ class TrialRunner:
                 break
             if reply.body is not None:
                 bodies.append(reply.body)
-            attempt.called = await off_loop(len(reply.body or b""), partial(tools_called, trial.case, reply))
+            attempt.called = await off_loop(
+                len(reply.body or b""), partial(tools_called, trial.case, reply, trial.tool_access)
+            )
             recorder.fail(fault)
             await self._stop.sleep(wait_s)
             try:
@@ -281,11 +284,12 @@ def retry_wait_s(retry: Retry, number: int, retry_after_s: float | None, chance:
     return max(wait_s, retry_after_s or 0.0)
 
 
-def tools_called(case: Case, reply: Reply) -> list[str]:
+def tools_called(case: Case, reply: Reply, tool_access: ToolAccess = "own") -> list[str]:
     """The tools that an attempt called whose reply is not the run's."""
     if reply.reading is None:
         return []
     try:
-        return called_tools(reply.reading, given_messages(case))
+        given = given_messages(case)
+        return called_tools(reply.reading, given, trace_file=reply.trace_file, tool_access=tool_access)
     except Exception:  # noqa: BLE001 (what an agent sent must not end the experiment, whatever it is)
-        return ["?"]  # something was there, and nobody knows what
+        return [UNKNOWN_CALL]

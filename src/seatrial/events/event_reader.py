@@ -62,7 +62,8 @@ EVENT_FIELD_MISSING = note_code(
 )
 EVENT_FIELD_DROPPED = note_code(
     "event_field_dropped",
-    "A field is null or of a wrong type, or a part of it is; that was left out. Serious where it may hold a call.",
+    "A field is null or of a wrong type, or a part of it is; that was left out. Serious where it may hold a call, or "
+    "says how the run ended.",
     "look",
 )
 EVENT_PROPERTY_UNKNOWN = note_code(
@@ -452,6 +453,13 @@ class EventReader:
     def _outcome(self, kind: type[t.Event], fields: dict[str, Any]) -> None:
         """How a run ended must not be lost with a detail of it: a run that asks would look like one that succeeded."""
         sent = fields["outcome"]
+        if sent is None:
+            del fields["outcome"]
+            self._note(EVENT_FIELD_DROPPED, "outcome", "null; an absent value is left out", "harmless")
+            return
+        if type(sent) is str and sent in _OUTCOMES[kind]:
+            sent = fields["outcome"] = {"type": sent}
+            self._note(EVENT_FIELD_MAPPED, "outcome", "text was read as the outcome of that type")
         name = sent.get("type") if type(sent) is dict else None
         outcome = _OUTCOMES[kind].get(name) if type(name) is str else None
         if outcome is None:
@@ -480,7 +488,9 @@ class EventReader:
         return event
 
     def _weight(self, field: str) -> Weight | None:
-        """That of losing a field of the event at hand: without some, it is not known what was called."""
+        """That of losing a field of the event at hand: what was called, or how a run ended, may be unknown."""
+        if self._name == "RUN_FINISHED" and field == "outcome":
+            return "serious"
         is_call = self._name.startswith("TOOL_CALL_") or self._name == "MESSAGES_SNAPSHOT"
         return "serious" if is_call and field in _OF_A_CALL else None
 

@@ -12,6 +12,7 @@ from msgspec import UNSET, UnsetType
 from seatrial.events import agui_messages as agui
 from seatrial.events import types as t
 from seatrial.events.drafts import CallDraft, Draft, Drafts, Origin, drafted
+from seatrial.events.ending import is_worse
 from seatrial.events.patch import Patcher, copy_json
 from seatrial.events.run_input import version_note
 from seatrial.events.violation import quoted
@@ -83,7 +84,7 @@ class Folded(msgspec.Struct):
     started: t.RunStarted | None
     """The last run's start."""
     terminal: t.RunFinished | t.RunError | None
-    """The last run's end; None when it has not come."""
+    """The last run's end, the worst where it has several; None when it has not come."""
     error: str | None
     """Message of a RUN_ERROR that came before any message."""
     usage: list[t.TokenUsage]
@@ -248,7 +249,8 @@ class Folding:
 
     def _run_finished(self, event: t.RunFinished, index: int) -> None:
         self._ended(event)
-        self._interrupts = event.outcome.interrupts if isinstance(event.outcome, t.InterruptOutcome) else []
+        if self._terminal is event:
+            self._interrupts = event.outcome.interrupts if isinstance(event.outcome, t.InterruptOutcome) else []
         last = self.drafts.last()
         if isinstance(event.outcome, t.CancelledOutcome) and last is not None and self._is_of_this_run(last):
             last.origin.aborted = True
@@ -264,7 +266,8 @@ class Folding:
             last.origin.error_after = event.message
 
     def _ended(self, event: t.RunFinished | t.RunError) -> None:
-        self._terminal = event
+        if self._terminal is None or is_worse(event, self._terminal):
+            self._terminal = event
         if event.usage is not UNSET:
             self._usage += event.usage
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from seatrial.events import Event, cursor_text, encode_event, encode_sse, read_log, replay, to_transcript, unfold
+from seatrial.events.ending import StreamEnding
 from seatrial.events.expand import Expander
 from seatrial.events.types import InterruptOutcome, MessagesSnapshot, RunFinished, ToolCallChunk, ToolCallStart
 from seatrial.events.unfold import MAX_ID
@@ -75,9 +76,12 @@ def reading_of(events: list[Event], read_notes: list[Note], format: str, run_id:
         violation = result.violation
         message = f"{violation.message} ({violation.code})"
         notes.append(Note(EVENT_ORDER_VIOLATION, pointer(violation.index), message))
-    last = next((index for index in range(len(events) - 1, -1, -1) if isinstance(events[index], RunFinished)), None)
-    if last is not None and isinstance(getattr(events[last], "outcome", None), InterruptOutcome):
-        notes.append(Note(WAITS_FOR_INPUT, pointer(last), WAITS))
+    ending = StreamEnding()
+    for event in events:
+        ending.take(event)
+    end, index = ending.last, ending.index
+    if index is not None and isinstance(end, RunFinished) and isinstance(end.outcome, InterruptOutcome):
+        notes.append(Note(WAITS_FOR_INPUT, pointer(index), WAITS))
     unfit = Notes()
     transcript = to_transcript(result.folded, unfit)
     unseen = calls_in_events(events, transcript)

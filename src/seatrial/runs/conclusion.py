@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from seatrial.events.verify import STREAM_TRUNCATED as EVENT_STREAM_TRUNCATED
 from seatrial.formats.chat import messages_from_objects
 from seatrial.formats.pairing import TOOL_RESULT_UNPAIRED
 from seatrial.formats.parts import CONTENT_DROPPED
 from seatrial.formats.reading import Reading
+from seatrial.formats.turn import STREAM_TRUNCATED
 from seatrial.runs.case import Case
-from seatrial.runs.run import Run
+from seatrial.runs.run import Attempt, Run
 from seatrial.trajectory.claims import NO_ANSWER_TO_READ
 from seatrial.trajectory.completeness import CALL_WITHOUT_TOOLS, Completeness, ToolAccess, assess
 from seatrial.trajectory.extraction import OBSERVED_CALL_NOT_REPORTED, REPORTED_CALL_DIFFERS, find_steps
@@ -22,8 +24,12 @@ _FOUND_HERE = frozenset(
     {CALL_WITHOUT_TOOLS, OBSERVED_CALL_NOT_REPORTED, REPORTED_CALL_DIFFERS, REPORTED_CALL_NOT_OBSERVED}
 )
 
+_CUT_OFF = frozenset({EVENT_STREAM_TRUNCATED, STREAM_TRUNCATED})
+
 MAX_CALLED = 20
 """How many tools of an earlier attempt are named."""
+UNKNOWN_CALL = "?"
+"""In their place where something may have been called, and nobody knows what."""
 
 
 def given_messages(case: Case) -> list[Message]:
@@ -44,11 +50,37 @@ def says_nothing(run: Run) -> bool:
     return not (transcript.final_text() or "").strip() and "result" not in transcript.metadata
 
 
-def called_tools(reading: Reading, given: Sequence[Message] = ()) -> list[str]:
-    """The tools that the agent called by a reading that is not concluded, the first of them."""
-    mark_given(reading.transcript, given, [])
-    names = dict.fromkeys([step.name for step in find_steps(reading).steps if step.executed_by != "user"])
-    return [*names][:MAX_CALLED]
+def called_tools(
+    reading: Reading,
+    given: Sequence[Message] = (),
+    *,
+    trace_file: bytes | Note | None = None,
+    tool_access: ToolAccess = "own",
+) -> list[str]:
+    """The tools that the agent called by a reading that is not concluded, the first of them.
+
+    `UNKNOWN_CALL` is among them when something in it may be a call, and cannot be read as one. That a stream was cut
+    off is no such thing: the attempt is known to have failed.
+    """
+    notes = list(reading.notes)
+    mark_given(reading.transcript, given, notes)
+    notes = _without_results_of_given(reading.transcript, given, notes)
+    found = find_steps(reading, trace_file=trace_file, tool_access=tool_access)
+    names = dict.fromkeys([step.name for step in found.steps if step.executed_by != "user"])
+    called = [*names][:MAX_CALLED]
+    notes = [note for note in (*notes, *found.notes) if note.code not in _CUT_OFF]
+    if any(note.serious for note in assess(reading, found, notes, tool_access).reasons):
+        called.append(UNKNOWN_CALL)
+    return called
+
+
+def _what_it_called(attempt: Attempt) -> str:
+    names = ", ".join([repr(name[:60]) for name in attempt.called if name != UNKNOWN_CALL])
+    known = f"attempt {attempt.number} called {names} before it failed"
+    if UNKNOWN_CALL not in attempt.called:
+        return known
+    unknown = "sent what may hold a call and could not be read"
+    return f"{known}, and {unknown}" if names else f"attempt {attempt.number} {unknown}, before it failed"
 
 
 def conclude(
@@ -69,11 +101,8 @@ def conclude(
         text = f"{earlier:,} calls through the tool proxy were made in attempts before the last one"
         unrecorded.append(Note(CALLS_IN_EARLIER_ATTEMPT, "", text))
     elif tool_access != "world":
-        for attempt in run.attempts[:-1]:
-            if attempt.called:
-                names = ", ".join([repr(name[:60]) for name in attempt.called])
-                text = f"attempt {attempt.number} called {names} before it failed"
-                unrecorded.append(Note(CALLS_IN_EARLIER_ATTEMPT, "", text))
+        guilty = [attempt for attempt in run.attempts[:-1] if attempt.called]
+        unrecorded += [Note(CALLS_IN_EARLIER_ATTEMPT, "", _what_it_called(attempt)) for attempt in guilty]
     if reading is None:
         _conclude_unanswered(run, calls, unrecorded, tool_access)
         return

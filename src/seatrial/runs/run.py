@@ -43,8 +43,8 @@ class Attempt(msgspec.Struct, omit_defaults=True, kw_only=True):
     """Content address of what the agent sent, verbatim."""
     body_bytes: int | None = None
     called: list[str] = []
-    """Tools that the agent said it had called before a fault ended the attempt, the first of them; only where another
-    attempt followed, since the run has the calls of its last one."""
+    """Tools that the agent said it had called before a fault ended the attempt, the first of them, and "?" for what may
+    be a call and could not be read; only where another attempt followed, and the run has the calls of its last one."""
 
 
 class Run(msgspec.Struct, omit_defaults=True, kw_only=True):

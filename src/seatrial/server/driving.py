@@ -13,10 +13,11 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from seatrial.agents.agent import Agent, Reply, RunRequest
-from seatrial.driver import Recorder, Terminal, concluded, internal_fault, run_error
+from seatrial.driver import Recorder, concluded, internal_fault, run_error
 from seatrial.driver.conclusion import attempt_of, record_end, set_fault
 from seatrial.errors import SeatrialError
 from seatrial.events import EventReader
+from seatrial.events.ending import Terminal
 from seatrial.events.run_input import RunAgentInput
 from seatrial.events.types import CancelledOutcome, RunError, RunStarted
 from seatrial.runs import Fault, FaultRules, Run, ServedRun

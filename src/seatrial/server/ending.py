@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Sequence
 
 from seatrial.agents.agent import Reply
-from seatrial.driver import RunSpec, Terminal, concluded
+from seatrial.driver import RunSpec, concluded
 from seatrial.driver.conclusion import attempt_of, without_content
 from seatrial.driver.recorder import OUR_CODES, closing_events
 from seatrial.errors import SeatrialError
 from seatrial.events import Event
+from seatrial.events.ending import Terminal
 from seatrial.events.types import CancelledOutcome, InterruptOutcome, RunError, RunFinished
 from seatrial.formats.agui import NAME, reading_of
 from seatrial.runs import Fault, Run, RunKey, ServedRun

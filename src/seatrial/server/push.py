@@ -15,11 +15,12 @@ import msgspec
 from msgspec import UNSET
 
 from seatrial.api import PushEvents, PushResult
-from seatrial.driver import Redaction, Terminal, recordable
+from seatrial.driver import Redaction, recordable
 from seatrial.driver.recorder import SECOND_TERMINAL
 from seatrial.errors import SeatrialError
 from seatrial.events import Event, EventReader
 from seatrial.events.codec import stands_in
+from seatrial.events.ending import Terminal
 from seatrial.events.event_reader import (
     EVENT_FIELD_DROPPED,
     EVENT_FIELD_MISSING,
