@@ -194,7 +194,7 @@ def test_what_an_agent_sends_after_its_end_is_noted_and_kept_as_raw_and_an_error
         async with running(store, {"agent": agent}) as service:
             run = await ended(service, (await ask(service)).run_id)
         assert (run.status, run.error_code) == ("failed", "agent_reported_error")
-        assert types_of(whole_log(store, run.run_id)) == ["RUN_STARTED", "RAW", "RAW", "RAW", "RUN_ERROR"]
+        assert types_of(whole_log(store, run.run_id)) == ["RUN_STARTED", "RAW", "RAW", "RUN_ERROR"]
         reading = store.run(run.run_id).reading
         assert reading is not None
         assert [note.code for note in reading.notes if note.code in ("event_after_end", "second_terminal")] == [
