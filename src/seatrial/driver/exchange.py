@@ -79,6 +79,7 @@ class Driver:
         if world is not None:
             request.grant = world.open_run(request.run_id, recorder.emit, request.observed)
         running = asyncio.create_task(agent.run(request, recorder.emit))
+        running.add_done_callback(_look_at)
         limit_s = None if request.timeout_s is None else request.timeout_s + self.grace_s
         stopped = False
         try:
@@ -136,8 +137,12 @@ class Driver:
 
     def _gone(self, task: asyncio.Task[Reply]) -> None:
         del self._left[task]
-        if not task.cancelled():
-            task.exception()  # which nobody waits for
+
+
+def _look_at(task: asyncio.Task[Reply]) -> None:
+    """Let asyncio not complain of an exception that nobody waits for, because the run was given up meanwhile."""
+    if not task.cancelled():
+        task.exception()
 
 
 def internal_fault(error: BaseException, redaction: Redaction) -> Fault:
