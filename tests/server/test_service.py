@@ -120,6 +120,8 @@ def test_a_run_is_pending_until_its_agent_has_a_place_for_it(store: Store) -> No
             runs = [await ask(service, str(number)) for number in range(3)]
             await until(service, runs[1].run_id, lambda run: run.status == "running")
             assert (await service.run(runs[2].run_id)).status == "pending"
+            while going < 2:  # a run is `running` a moment before its agent is called
+                await asyncio.sleep(0.01)
             doors[0].set()
             await until(service, runs[2].run_id, lambda run: run.status == "running")
             for door in doors:
