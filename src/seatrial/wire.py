@@ -130,7 +130,7 @@ def repaired_text(data: bytes) -> str:
 
 
 def not_json(error: Exception, data: bytes) -> SeatrialError:
-    """The error for input that no repair makes JSON; input that ends too early is told from input that is wrong."""
+    """The error for input that is not JSON and cannot be repaired: it is cut off, or invalid."""
     if not data.strip():
         return SeatrialError("not_json", "the input is empty")
     if ends_early(str(error), data):

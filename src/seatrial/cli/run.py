@@ -126,7 +126,7 @@ def _run(args: argparse.Namespace, suite: Suite, whole: Suite, store: Store) -> 
     if tally.stop_reason is not None:
         made = "" if report.progress is None else f" after {report.progress}"
         print(f"stopped{made}: {tally.stop_reason}; continue with\n  {_resume_command(args, experiment)}", file=told)
-    # Last, because a file that cannot be written must not hide what came of the runs.
+    # Last, because a file that cannot be written must not hide the results.
     for form, path in report_targets(args).items():
         write_reports(report, {form: path})
         print(f"{form}: {path}", file=told)

@@ -89,11 +89,13 @@ class Driver:
                 return_when=asyncio.FIRST_COMPLETED,
             )
         finally:
-            if not running.done():
-                stopped = True
-                await self._stop(running, name, recorder)
-            if world is not None:
-                await world.close_run(request.run_id)
+            try:
+                if not running.done():
+                    stopped = True
+                    await self._stop(running, name, recorder)
+            finally:
+                if world is not None:
+                    await world.close_run(request.run_id)
         if not running.done() or (stopped and running.cancelled()):
             return Exchange(None, stopped, not running.done())
         if running.cancelled():

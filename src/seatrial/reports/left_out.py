@@ -26,7 +26,7 @@ def differs(agent: AgentSummary) -> bool:
 def left_out_sentence(agent: AgentSummary) -> str | None:
     """`4 of 7 runs are not counted: agent_unavailable (3), skipped (1); of all runs, 28.6% passed.`; None for none.
 
-    Whoever only counts failures would miss those among the runs that errored, so they are named too.
+    A failed grader of an errored run does not count as a failure, so these are listed too.
     """
     count = left_out_count(agent)
     if not count:

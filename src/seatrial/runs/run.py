@@ -102,7 +102,7 @@ class Experiment(msgspec.Struct, omit_defaults=True, kw_only=True):
     """Ids of the cases that each agent runs, where these are not all: an agent that is not named runs none."""
 
     def planned_runs(self, cases: int) -> int:
-        """How many runs it comes to, having so many cases."""
+        """How many runs it has in all, with this many cases."""
         trials: int = self.suite.get("trials", 1)
         if self.selected is not None:
             return trials * sum(len(chosen) for chosen in self.selected.values())

@@ -58,6 +58,6 @@ class Grade(msgspec.Struct, omit_defaults=True, kw_only=True):
     reasons: list[str] = []
 
     def has_all(self, verdicts: int) -> bool:
-        """Whether so many verdicts are all that it was made of."""
+        """Whether it was made from exactly this many verdicts."""
         # Earlier versions did not count them, but nothing passes without one.
         return verdicts == self.verdicts if self.verdicts is not None else self.judgement != "passed" or verdicts > 0

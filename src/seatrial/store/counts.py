@@ -198,7 +198,7 @@ def counted_runs(execute: Execute, found: Sequence[sa.Row[Any]], *, notes: bool 
 
 
 def _has_all(grade: bytes | None, count: int) -> bool:
-    """Whether so many verdicts are all that a stored grade was made of."""
+    """Whether a stored grade was made from exactly this many verdicts."""
     try:
         return grade is None or wire.decode(grade, rows.GRADE).has_all(count)
     except (SeatrialError, ValueError):
