@@ -15,7 +15,7 @@ from bench.clock import race
 from bench.figure import Figure, speed
 from seatrial.events.codec import encode_event
 from seatrial.events.event_reader import decode_event
-from seatrial.events.sse import encode_sse
+from seatrial.events.framing import encode_sse
 
 EVENTS = 2000
 

@@ -17,7 +17,7 @@ import aiohttp
 from aiohttp import web
 
 from bench.figure import Level
-from seatrial.formats.limits import LEAST_PIECES
+from seatrial.formats.chat.limits import LEAST_PIECES
 
 SIZE = 48_000_000
 LONGEST_NS = 500e6

@@ -50,7 +50,7 @@ def measure() -> list[Figure | Level]:
 def _write(path: Path, count: int) -> None:
     encoded = [encode_event(event) for event in events(count)]
     name = f"run-{count}"
-    key = RunKey("agent", "case", 0)
+    key = RunKey("agent", "case", 1)
     with open_store(path) as store:
         store.create_experiment(
             Experiment(experiment_id=name, name=name, suite={}, suite_hash="", created_at=0),

@@ -20,7 +20,7 @@ from bench.append import _postgres
 from bench.clock import Race
 from bench.figure import Figure, Level, cost
 from seatrial.formats.reading import Reading
-from seatrial.runs import Attempt, Case, Experiment, Grade, Judgement, Run, RunKey, Verdict
+from seatrial.runs import Attempt, Case, Experiment, Grade, Outcome, Run, RunKey, Verdict
 from seatrial.store import RunFilter, Store, open_store
 from seatrial.store.database import Transaction
 from seatrial.trajectory.completeness import Completeness
@@ -134,10 +134,10 @@ def _fill(store: Store) -> None:
     store.create_experiment(_experiment("small"), [_case(index) for index in range(CASES)])
     for case in range(CASES):
         for agent in AGENTS:
-            for trial in range(TRIALS):
+            for trial in range(1, TRIALS + 1):
                 store.record_run(_run("small", agent, case, trial))
     store.create_experiment(_experiment("long"), [_case(0)])
-    long = _run("long", "crew", 0, 0)
+    long = _run("long", "crew", 0, 1)
     long.run_id = "long"
     long.reading = _reading(MESSAGES, "a long message " * 200)
     store.record_run(long).wait()
@@ -242,20 +242,20 @@ def _talk(number: int) -> Run:
         run.steps.append(Step(index, call.name, arguments, call.id, "messages", "ok", _SENTENCE))
     said.append(AssistantMessage([TextBlock(3 * _SENTENCE)], StopReason.END_TURN))
     run.reading = Reading("openai", Transcript(said), [])
-    run.verdicts = [*run.verdicts, Verdict(grader="answer", kind="contains", judgement="passed", score=1.0)]
+    run.verdicts = [*run.verdicts, Verdict(grader="answer", kind="contains", outcome="passed", score=1.0)]
     return run
 
 
 def _run(experiment: str, agent: str, case: int, trial: int) -> Run:
-    judgement: Judgement = "failed" if (case + trial) % 7 == 0 else "passed"
-    score = 0.0 if judgement == "failed" else 1.0
+    outcome: Outcome = "failed" if (case + trial) % 7 == 0 else "passed"
+    score = 0.0 if outcome == "failed" else 1.0
     fields: dict[str, Any] = {
         "reading": _reading(4, "Some words that were said."),
         "steps": [Step(0, "lookup_order", {"order": case}, "c", "messages", "ok", "shipped")],
         "completeness": Completeness("complete", "messages", ["messages"]),
         "attempts": [Attempt(number=1, started_at=0, duration_ms=12.5)],
-        "verdicts": [Verdict(grader="calls", kind="equals", judgement=judgement, score=score)],
-        "grade": Grade(judgement=judgement, score=score),
+        "verdicts": [Verdict(grader="calls", kind="equals", outcome=outcome, score=score)],
+        "grade": Grade(outcome=outcome, score=score),
         "duration_ms": 100.0 + 37 * case + trial,
     }
     key = RunKey(agent, f"case-{case}", trial)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from seatrial.events import Event, encode_event
 from seatrial.events.types import TextMessageContent, TextMessageStart
-from seatrial.server.block import Block, EventFraming
+from seatrial.server.run_feed import Block, EventFraming
 
 RUN, THREAD = "run-0198c0de", "thread-0198c0de"
 FIRST = 1

@@ -20,7 +20,7 @@ from bench.stream_events import events
 from seatrial.agents.python.agent import PythonAgent
 from seatrial.agents.python.config import PythonConfig
 from seatrial.events import Event
-from seatrial.server.serve import Stopping, serve
+from seatrial.server.app import Stopping, serve
 from seatrial.server.settings import ServerSettings
 from seatrial.store import open_store
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 ANSWER = "The order is on its way."
@@ -27,3 +28,16 @@ def response(instruction: str, *, padding: str = "") -> dict[str, Any]:
             {"role": "assistant", "content": ANSWER},
         ],
     }
+
+
+def plain(instruction: str) -> str:
+    """Answers at once."""
+    return "ok"
+
+
+def busy(subject: Any) -> bool:
+    """A grader that computes for 20 ms of the processor's time."""
+    end = time.thread_time() + 0.02
+    while time.thread_time() < end:
+        pass
+    return bool(subject.answer == "ok")

@@ -13,14 +13,14 @@ import pytest
 from seatrial.agents.cli.placeholders import PLACEHOLDERS
 from seatrial.agents.excerpt import MAX_DETAIL
 from seatrial.events.codec import EVENT_TYPES
-from seatrial.events.sse import MAX_FRAME_BYTES
+from seatrial.events.framing import MAX_FRAME_BYTES
 from seatrial.events.violation import VIOLATION_CODES
 from seatrial.formats.agent_response import LONG_FINAL_RESPONSE
 from seatrial.runs.fault import class_of_status
 from seatrial.suites.seed_csv import COLUMNS
 from seatrial.trajectory.completeness import MAX_REASONS
 from seatrial.trajectory.observed import MAX_OBSERVED_BYTES, MAX_OBSERVED_CALLS
-from seatrial.trajectory.order import SEARCH_BUDGET
+from seatrial.trajectory.partial_order import SEARCH_BUDGET
 from seatrial.transcript import TextBlock, ThinkingBlock, split_thinking
 from seatrial.transcript.note import MAX_NOTES
 from seatrial.world import actor, proxy

@@ -10,6 +10,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from strategies import command
+from strategies.databases import database
 from strategies.plugin import install
 
 PAGE = Path(__file__).parents[1] / "docs" / "extending.md"
@@ -26,8 +28,7 @@ def site(tmp_path: Path) -> Path:
 
 def seatrial(folder: Path, site: Path | None, *args: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": "" if site is None else str(site)}
-    command = [str(Path(sys.executable).parent / "seatrial"), *args]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return command.seatrial(*args, cwd=folder, env=environment)
 
 
 def test_the_suite_on_the_page_runs_with_the_package_installed(site: Path, tmp_path: Path) -> None:
@@ -45,6 +46,18 @@ def test_the_suite_on_the_page_runs_with_the_package_installed(site: Path, tmp_p
         assert unknown in without.stderr
 
 
+def test_the_executor_on_the_page_carries_out_the_suite(site: Path, tmp_path: Path, postgres_server: str) -> None:
+    suite = re.sub(r"^  recorded:.*\n", "", FILES["shop.suite.yaml"], flags=re.MULTILINE)
+    (tmp_path / "shop.suite.yaml").write_text(suite, encoding="utf-8")
+    with database(postgres_server) as url:
+        options = ("--executor", "tasks", "--workers", "2", "--store", url)
+        ran = seatrial(tmp_path, site, "run", "shop.suite.yaml", *options)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        again = seatrial(tmp_path, site, "run", "shop.suite.yaml", "--resume", "latest", *options)
+        assert (again.returncode, "1 run is there already" in again.stderr) == (0, True), again.stderr
+    assert seatrial(tmp_path, site, "run", "shop.suite.yaml", "--executor", "tasks").returncode == 2
+
+
 def test_what_is_wrong_is_still_wrong(site: Path, tmp_path: Path) -> None:
     suite = FILES["shop.suite.yaml"].replace("word: Refunded", "word: Declined").replace("  - {kind: judge}\n", "")
     suite = re.sub(r"^  recorded:.*\n|^judge:.*\n|, expected_outcome_detail: [^}]*", "", suite, flags=re.MULTILINE)
@@ -53,10 +66,10 @@ def test_what_is_wrong_is_still_wrong(site: Path, tmp_path: Path) -> None:
 
 
 def test_the_code_on_the_page_is_typed(site: Path) -> None:
-    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(site / ".mypy"), str(site / "shop_trials")]
+    program = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(site / ".mypy"), str(site / "shop_trials")]
     root = PAGE.parents[1]
     done = subprocess.run(
-        command,
+        program,
         cwd=site,
         env={**os.environ, "MYPYPATH": str(root / "src")},
         capture_output=True,

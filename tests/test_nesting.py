@@ -22,8 +22,8 @@ from seatrial.events.event_reader import decode_event
 from seatrial.events.run_input import read_run_input
 from seatrial.events.types import CustomEvent
 from seatrial.nesting import _SLICE, MAX_DEPTH, MAX_WRITTEN_DEPTH, is_too_deep, is_value_too_deep
-from seatrial.trajectory.batch import match_line
-from seatrial.trajectory.keys import key
+from seatrial.trajectory.match_batch import match_line
+from seatrial.trajectory.values import key
 from seatrial.transcript.arguments import detect_unparsed, parse_arguments
 from seatrial.transcript.document import read_messages
 

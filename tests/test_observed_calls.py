@@ -19,6 +19,7 @@ import pytest
 from agents.setting import serving
 from aiohttp import web
 from server.running import Followers, ask, ended
+from strategies.unhurried import run_unhurried
 
 from seatrial.agents.agent import BatchAgent
 from seatrial.agents.cli.config import CliConfig
@@ -27,7 +28,8 @@ from seatrial.agents.http.config import HttpConfig
 from seatrial.agents.python.config import PythonConfig
 from seatrial.agents.replay.config import ReplayConfig
 from seatrial.agents.stream.config import StreamConfig
-from seatrial.engine.launch import built_agents, create_experiment, launch
+from seatrial.engine.launch import create_experiment, launch
+from seatrial.engine.local import built_agents
 from seatrial.errors import SeatrialError
 from seatrial.events import decode_event
 from seatrial.events.types import CustomEvent
@@ -55,8 +57,9 @@ def act(task, url, token, answer, messages):
             opener.open(urllib.request.Request(url + "/tools/" + tool, body.encode(), headers), timeout=60).read()
         except urllib.error.HTTPError as error:
             error.read()
-    if task.get("hangs"):
-        time.sleep(20)
+    if "hangs" in task:
+        open(task["hangs"], "w").close()
+        while os.path.exists(task["hangs"]): time.sleep(0.02)
     if task["reports"] is None:
         return {answer: "done"}
     made = [
@@ -197,8 +200,8 @@ async def by_engine(suite: Suite, store: Store) -> Run:
 async def by_pytest(suite: Suite, store: Store) -> Run:
     experiment = create_experiment(store, suite, variables={})
     async with Rig(suite, experiment.experiment_id, store, {}) as rig:
-        run = await rig.run("crew", suite.cases[0], 0)  # type: ignore[arg-type]
-    return store.run(run.run_id)
+        finished = await rig.run("crew", suite.cases[0], 1)  # type: ignore[arg-type]
+    return store.run(finished.run.run_id)
 
 
 async def by_service(suite: Suite, store: Store, access: ToolAccess, task: dict[str, Any]) -> Run:
@@ -216,8 +219,7 @@ def steps_of(run: Run) -> list[str]:
 
 def verdicts_of(run: Run) -> str:
     return "".join(
-        verdict.judgement[0].upper() if verdict.basis == "observed" else verdict.judgement[0]
-        for verdict in run.verdicts
+        verdict.outcome[0].upper() if verdict.basis == "observed" else verdict.outcome[0] for verdict in run.verdicts
     )
 
 
@@ -277,13 +279,18 @@ def test_an_observed_step_has_arguments_result_status_and_time(kind: Kind, folde
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_call_counts_when_the_agent_then_does_not_answer(kind: Kind, folder: Path, store: Store) -> None:
-    async def play() -> list[Run]:
-        task = {"calls": [DELETE], "reports": None, "hangs": True}
-        async with configured(kind, folder) as config:
-            suite = the_suite(config, folder, task, timeouts=Timeouts(run_s=5))
-            return [await by_engine(suite, store), await by_service(suite, store, "own", task)]
+    hangs = folder / "hangs"  # there once the call has been made; it hangs until that is gone
 
-    for run in asyncio.run(play()):
+    async def play(served: bool) -> Run:
+        task = {"calls": [DELETE], "reports": None, "hangs": str(hangs)}
+        async with configured(kind, folder) as config:
+            suite = the_suite(config, folder, task, timeouts=Timeouts(run_s=0.3))
+            try:
+                return await (by_service(suite, store, "own", task) if served else by_engine(suite, store))
+            finally:
+                hangs.unlink()
+
+    for run in [run_unhurried(play(served), begun=hangs.exists) for served in (False, True)]:
         assert (run.status, steps_of(run)) == ("failed", ["o:delete_account"])
         assert run.completeness is not None
         assert (run.completeness.level, run.completeness.basis) == ("partial", "observed")

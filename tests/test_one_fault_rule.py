@@ -28,7 +28,8 @@ from seatrial.agents.http.config import HttpConfig
 from seatrial.agents.python.config import PythonConfig
 from seatrial.agents.replay.config import ReplayConfig
 from seatrial.agents.stream.config import StreamConfig
-from seatrial.engine.launch import built_agents, create_experiment, launch
+from seatrial.engine.launch import create_experiment, launch
+from seatrial.engine.local import built_agents
 from seatrial.runs import FAULT_CLASSES, MOVABLE, Case, Run, RunKey
 from seatrial.server.driving import Limits
 from seatrial.server.service import RunService
@@ -60,6 +61,8 @@ STARTED = '{"type": "RUN_STARTED", "threadId": "t", "runId": "r"}'
 ERROR = '{"type": "RUN_ERROR", "message": "no"}'
 FINISHED = '{"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}'
 SAID = ('{"type": "TEXT_MESSAGE_CHUNK", "messageId": "m", "role": "assistant", "delta": "ok"}',)
+
+FAILED = '{"final_response": "ok", "status": "failed", "error": "no"}'
 
 
 def answer(status: int, body: bytes = b"", content_type: str = "application/json") -> bytes:
@@ -93,6 +96,19 @@ def sending(*events: str) -> dict[Kind, Any]:
         "cli": f"print({lines!r})",
         "stream": Sent(stream(*events)),
         "replay": lines,
+    }
+
+
+def answering(record: str) -> dict[Kind, Any]:
+    """The same record from every kind of agent that answers with one."""
+    lines = "import json, sys\n"
+    lines += f"for line in sys.stdin: print(json.dumps(json.loads({record!r}) | {{'id': json.loads(line)['id']}}))"
+    return {
+        "python": f"return {record}",
+        "cli": f"print({record!r})",
+        "batch": lines,
+        "http": Sent(answer(200, record.encode())),
+        "replay": record,
     }
 
 
@@ -193,6 +209,19 @@ BEHAVIOURS: list[Behaviour] = [
         "agent_reported_error",
         sending(STARTED, *SAID, ERROR, STARTED, *SAID, FINISHED),
     ),
+    (
+        "finishes with a failure as its outcome",
+        "failed",
+        "agent_reported_error",
+        sending(STARTED, *SAID, FINISHED[:-1] + ', "outcome": {"type": "failure", "error": "no"}}'),
+    ),
+    (
+        "finishes with a result that says it failed",
+        "failed",
+        "agent_reported_error",
+        sending(STARTED, *SAID, FINISHED[:-1] + ', "result": {"status": "failed", "error": "no"}}'),
+    ),
+    ("answers that its run failed", "failed", "agent_reported_error", answering(FAILED)),
     ("cannot be connected to", "errored", "agent_unreachable", over_http(REFUSED)),
     ("does not speak TLS", "errored", "agent_unreachable", over_http(PLAIN)),
     ("closes before it answers", "errored", "connection_lost", over_http(Sent())),
@@ -344,7 +373,7 @@ async def by_engine(suite: Suite, store: Store) -> Run:
 async def by_pytest(suite: Suite, store: Store) -> Run:
     experiment = create_experiment(store, suite, variables={})
     async with Rig(suite, experiment.experiment_id, store, {}) as rig:
-        return await rig.run("crew", Case(id="case", instruction="go"), 0)
+        return (await rig.run("crew", Case(id="case", instruction="go"), 1)).kept
 
 
 async def by_service(suite: Suite, store: Store) -> Run | None:
@@ -394,7 +423,7 @@ def test_a_suite_that_moves_the_class_turns_the_outcome_round_whoever_asks(
     turned = "errored" if outcome == "failed" else "failed"
     assert {(run.status, run.fault.error_class if run.fault else None) for run in found} == {(turned, error_class)}
     for run in found:
-        assert run.grade is None or run.grade.judgement == turned
+        assert run.grade is None or run.grade.outcome == turned
 
 
 def test_what_was_decided_stays_decided_in_the_store(folder: Path, store: Store) -> None:
@@ -407,4 +436,4 @@ def test_what_was_decided_stays_decided_in_the_store(folder: Path, store: Store)
     assert run.fault is not None
     assert (run.fault.moved_to, run.fault.blame, run.fault.retryable) == ("infrastructure", "infrastructure", True)
     assert [attempt.fault and attempt.fault.blame for attempt in run.attempts] == ["infrastructure"] * 2
-    assert run.key == RunKey("crew", "case", 0)
+    assert run.key == RunKey("crew", "case", 1)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.errors import SeatrialError
-from seatrial.patterns import MAX_SUBJECT, Pattern
+from seatrial.patterns import MAX_NESTING, MAX_SUBJECT, Pattern
 from seatrial.time_limit import TimeLimit
 
 ENDLESS = [
@@ -127,3 +127,35 @@ def test_a_pattern_means_what_it_means_to_re(pattern: str) -> None:
         found, covered = reference.search(text), reference.fullmatch(text)
         assert ours.search(text) == (None if found is None else found.group())
         assert ours.covered(text) == (None if covered is None else covered.group())
+
+
+def nested(depth: int, opening: str = "(", closing: str = ")") -> str:
+    return opening * depth + "a" + closing * depth
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"), [("(", ")"), ("(?:", ")*"), ("(?=", ")"), ("[(](", ")"), ("\\((", ")")]
+)
+def test_how_deeply_groups_may_be_nested_does_not_depend_on_how_deep_the_caller_is(opening: str, closing: str) -> None:
+    def at_depth(frames: int, text: str) -> str:
+        if frames:
+            return at_depth(frames - 1, text)
+        try:
+            return Pattern(text).text
+        except SeatrialError as error:
+            return error.code
+
+    for frames in (0, 300):
+        fits, deeper = (nested(depth, opening, closing) for depth in (MAX_NESTING, MAX_NESTING + 1))
+        assert at_depth(frames, fits) == fits
+        assert at_depth(frames, deeper) == "invalid_config"
+
+
+@pytest.mark.parametrize("text", ["[(]" * 60, "\\(" * 60, "[](]" * 60, "[^(]" * 60, "(a)" * 60, "[\\](]" * 60])
+def test_a_parenthesis_that_opens_no_group_is_none_and_groups_beside_each_other_are_not_nested(text: str) -> None:
+    assert Pattern(text).text == text
+
+
+def test_a_pattern_of_very_many_groups_is_refused_with_the_reason() -> None:
+    with pytest.raises(SeatrialError, match="groups in each other 100,000 deep; at most 50 are read"):
+        Pattern(nested(100_000))

@@ -53,8 +53,12 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
+# Every session would import them again, which takes longer than all else that it does.
+OTHER_PLUGINS = [f"-pno:{name}" for name in ("cacheprovider", "hypothesispytest", "schemathesis", "faker", "anyio")]
+
+
 def run(project: pytest.Pytester, *args: str) -> pytest.RunResult:
-    return project.runpytest("-p", "no:cacheprovider", "-p", "no:hypothesispytest", *args)
+    return project.runpytest(*OTHER_PLUGINS, *args)
 
 
 def test_loading_the_plugin_loads_nothing_else_of_seatrial() -> None:
@@ -73,12 +77,12 @@ def test_a_test_runs_a_function_and_asserts_on_its_calls_and_answer(project: pyt
         from seatrial.testing import exact, in_order
 
         def test_refund(seatrial):
-            outcome = seatrial.run(answer, "please refund")
-            assert outcome.answer == "refunded"
-            assert outcome.tools == ["find_order", "refund"]
+            result = seatrial.run(answer, "please refund")
+            assert result.answer == "refunded"
+            assert result.tools == ["find_order", "refund"]
             refund = {"tool": "refund", "args": {"order": "o-1", "amount": {"$lte": 9}}}
-            assert outcome.calls == exact("find_order", refund)
-            assert outcome.judgement == "skipped" and not outcome.passed
+            assert result.calls == exact("find_order", refund)
+            assert result.outcome == "skipped" and not result.passed
 
         def test_by_name(seatrial):
             assert seatrial.run("shop_agent:answer_async", "here").answer == "hello from here"
@@ -103,8 +107,8 @@ def test_calls_that_differ_are_shown_as_prose_and_as_a_diff(project: pytest.Pyte
         from seatrial.testing import in_order
 
         def test_refund(seatrial):
-            outcome = seatrial.run(answer, "please refund")
-            assert outcome.calls == in_order("find_order", {"tool": "refund", "args": {"order": "o-2"}})
+            result = seatrial.run(answer, "please refund")
+            assert result.calls == in_order("find_order", {"tool": "refund", "args": {"order": "o-2"}})
         """
     )
     result = run(project)
@@ -120,7 +124,7 @@ def test_calls_that_differ_are_shown_as_prose_and_as_a_diff(project: pytest.Pyte
     )
 
 
-def test_the_marker_names_what_the_outcome_is_of(project: pytest.Pytester) -> None:
+def test_the_marker_names_what_the_result_is_of(project: pytest.Pytester) -> None:
     project.makefile(".suite.yaml", shop=SUITE)
     project.makepyfile(
         """
@@ -128,19 +132,19 @@ def test_the_marker_names_what_the_outcome_is_of(project: pytest.Pytester) -> No
         from shop_agent import answer
 
         @pytest.mark.seatrial(answer, "hi", graders=[{"kind": "contains", "value": "hello"}])
-        def test_of_a_function(outcome):
-            assert outcome.passed
-            outcome.check()
+        def test_of_a_function(result):
+            assert result.passed
+            result.check()
 
         @pytest.mark.seatrial("good", "refund", suite="shop.suite.yaml")
-        def test_of_a_suite(outcome):
-            outcome.check()
+        def test_of_a_suite(result):
+            result.check()
 
-        def test_without_marker(outcome):
+        def test_without_marker(result):
             pass
         """
     )
-    result = run(project, "test_the_marker_names_what_the_outcome_is_of.py")
+    result = run(project, "test_the_marker_names_what_the_result_is_of.py")
     result.assert_outcomes(passed=2, errors=1)
     result.stdout.fnmatch_lines(["*needs the marker @pytest.mark.seatrial(agent, case)*"])
 
@@ -187,8 +191,8 @@ def test_an_agent_that_raised_does_not_pass_a_test_of_what_its_answer_lacks(proj
             assert "password" not in out.answer
 
         @pytest.mark.seatrial(forgetful, "What is the password?")
-        def test_keeps_the_password_by_marker(outcome):
-            assert "password" not in outcome.answer
+        def test_keeps_the_password_by_marker(result):
+            assert "password" not in result.answer
         """
     )
     result = run(project)
@@ -214,7 +218,7 @@ def test_an_agent_that_raised_does_not_pass_a_test_of_what_its_answer_lacks(proj
         ("HttpConfig(endpoint_url=URL, retry=Retry(attempts=1))", "agent_bad_response"),
     ],
 )
-def test_an_agent_that_broke_its_contract_raises_unless_the_test_asks_for_the_outcome(
+def test_an_agent_that_broke_its_contract_raises_unless_the_test_asks_for_the_result(
     project: pytest.Pytester, agent: str, said: str
 ) -> None:
     project.makepyfile(
@@ -240,11 +244,11 @@ def test_an_agent_that_broke_its_contract_raises_unless_the_test_asks_for_the_ou
         def test_raises(seatrial):
             with pytest.raises(AgentFailedError, match={said!r}) as caught:
                 seatrial.run({agent}, "hi")
-            assert caught.value.code == "agent_failed" and caught.value.outcome.fault is not None
+            assert caught.value.code == "agent_failed" and caught.value.result.fault is not None
 
         def test_outcome(seatrial):
-            outcome = seatrial.run({agent}, "hi", check=False)
-            assert outcome.fault is not None and outcome.judgement == "failed" and not outcome.passed
+            result = seatrial.run({agent}, "hi", check=False)
+            assert result.fault is not None and result.outcome == "failed" and not result.passed
         """
     )
     run(project).assert_outcomes(passed=2)
@@ -279,8 +283,8 @@ def test_a_function_that_does_not_take_a_key_of_its_case_is_told(project: pytest
                 seatrial.run(lambda instruction: "x", "hi", input={"a": 1})
             with pytest.raises(SeatrialError, match="asks a model, and the suite names none"):
                 seatrial.run(lambda instruction: "x", "hi", graders=[{"kind": "judge"}])
-            outcome = seatrial.run(lambda instruction, input: "x", "hi", input={"a": 1}, expected="y")
-            assert outcome.case.expected == "y" and not outcome.passed
+            result = seatrial.run(lambda instruction, input: "x", "hi", input={"a": 1}, expected="y")
+            assert result.case.expected == "y" and not result.passed
         """
     )
     run(project).assert_outcomes(passed=1)
@@ -297,8 +301,8 @@ def test_a_fault_of_the_agent_can_be_asked_for_and_one_of_the_surroundings_is_an
         from seatrial.suites import CliConfig
 
         def test_crash(seatrial):
-            outcome = seatrial.run(answer, "crash", check=False)
-            assert outcome.fault.error_class == "agent_exception" and outcome.judgement == "failed"
+            result = seatrial.run(answer, "crash", check=False)
+            assert result.fault.error_class == "agent_exception" and result.outcome == "failed"
 
         def test_gone(seatrial):
             with pytest.raises(SeatrialError, match="agent_not_started") as caught:
@@ -361,7 +365,7 @@ def test_an_error_is_told_without_what_is_in_our_variables(
             asyncio.run(seatrial.run_async("good", "refund", suite="gone.suite.yaml"))
 
         @pytest.mark.seatrial("good", "refund", suite="gone.suite.yaml")
-        def test_marker(outcome):
+        def test_marker(result):
             pass
         """
     )
@@ -461,9 +465,7 @@ def test_a_session_that_stops_early_leaves_an_experiment_that_says_so(project: p
 
 def test_workers_of_xdist_fill_one_experiment_together(project: pytest.Pytester) -> None:
     project.makefile(".suite.yaml", shop=SUITE + "trials: 3\n")
-    result = project.runpytest_subprocess(
-        "-p", "no:cacheprovider", "-n", "2", "--seatrial-store", "runs.db", "-k", "good"
-    )
+    result = project.runpytest_subprocess(*OTHER_PLUGINS, "-n", "2", "--seatrial-store", "runs.db", "-k", "good")
     result.assert_outcomes(passed=3, failed=3)
     with open_store(project.path / "runs.db") as store:
         (experiment,) = store.experiments()
@@ -474,7 +476,7 @@ def test_workers_of_xdist_fill_one_experiment_together(project: pytest.Pytester)
 DELETES_NOTHING = '{"kind": "tool_trajectory", "mode": "any_order", "maximums": {"delete_account": 0}}'
 
 
-def test_graders_that_did_not_pass_fail_the_test_unless_it_asks_for_the_outcome(project: pytest.Pytester) -> None:
+def test_graders_that_did_not_pass_fail_the_test_unless_it_asks_for_the_result(project: pytest.Pytester) -> None:
     project.makepyfile(
         f"""
         import pytest
@@ -497,7 +499,7 @@ def test_graders_that_did_not_pass_fail_the_test_unless_it_asks_for_the_outcome(
             pass
 
         def test_asked_for(seatrial):
-            assert seatrial.run(deletes, "x", graders=GRADERS, check=False).judgement == "failed"
+            assert seatrial.run(deletes, "x", graders=GRADERS, check=False).outcome == "failed"
 
         def test_without_tools(seatrial):
             assert seatrial.run(lambda: "ok", "x", graders=GRADERS, tool_access="none").passed

@@ -18,6 +18,9 @@ from seatrial.errors import SeatrialError
 
 T = TypeVar("T")
 
+STORE_VARIABLE = "SEATRIAL_STORE"
+"""The variable that says where the store is."""
+
 _DOLLARS = re.compile(r"(\$+)\{")
 _BODY = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _SECRET_NAME = re.compile(

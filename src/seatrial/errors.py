@@ -17,7 +17,7 @@ ERROR_CODES: dict[str, str] = {
     "empty_input": "There is nothing in the input to read.",
     "invalid_document": "The input is JSON, but not a document of the format it was read as.",
     "invalid_cursor": "A cursor is not `<runId>:<sequence>`, or a field of an SSE frame is not one line of text.",
-    "bad_record": "A record of a batch belongs to no case: it has no id, an unknown or a used one; or it never came.",
+    "bad_record": "A record of a batch could not be read.",
     "unknown_format": "No format of that name exists.",
     "undetected_format": "The input looks like none of the known formats; name one.",
     "unread_format": "The input is of a format that Seatrial recognises and does not read.",
@@ -63,6 +63,7 @@ ERROR_CODES: dict[str, str] = {
     "cannot_listen": "The server cannot listen there: the port is in use, or the address is not one of this machine's.",
     "service_failed": "The service could not be reached, or answered with an error.",
     "stream_broken": "A stream could not be followed to its end: a gap, an invalid frame, or no connection.",
+    "executor_failed": "The executor could not start a worker, or lost all of them.",
     "internal_error": "A fault of Seatrial itself.",
 }
 
@@ -132,6 +133,7 @@ def lacking(error: BaseException) -> str | None:
         return "memory"
     if isinstance(error, OSError):
         return _LACKING.get(error.errno or 0)
-    if isinstance(error, RuntimeError) and str(error) == "can't start new thread":
+    # By what it was made with: what an exception of others says may take long to write.
+    if isinstance(error, RuntimeError) and error.args == ("can't start new thread",):
         return "threads, or memory for one"
     return None

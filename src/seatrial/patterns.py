@@ -19,11 +19,16 @@ if TYPE_CHECKING:
 
 MAX_SUBJECT = 100_000
 """Characters of a text that a pattern is matched with: backtracking takes memory too, about 100 bytes for each."""
+MAX_NESTING = 50
+"""How deeply groups of a pattern may stand in each other. Both compilers recurse, and would otherwise give up where
+Python's recursion limit happens to be, which depends on who calls."""
 MATCH_S = 10.0
 """How long a match may take where no time limit is around it."""
 
 # `regex` reads `{...}` behind something as approximate matching; `re` reads all but these as plain text.
 _BRACE = re.compile(r"\\N\{[^}]*\}|\\.|\{(?!\d*,?\d*\})|\{(?=\})", re.DOTALL)
+_BRACKETS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(\()|(\))", re.DOTALL)
+"""What opens and closes a group, and what may hold a parenthesis that does not: escapes and sets of characters."""
 _POSIX_CLASS = re.compile(r"(?<!\\)\[:\^?[A-Za-z]+:\]")
 
 
@@ -35,6 +40,9 @@ class Pattern:
     def __init__(self, text: str) -> None:
         """Raises `SeatrialError("invalid_config")` when it is not a pattern of Python's `re`."""
         self.text = text
+        if (depth := _nesting(text)) > MAX_NESTING:
+            message = f"the pattern has groups in each other {depth:,} deep; at most {MAX_NESTING} are read"
+            raise SeatrialError("invalid_config", message)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", FutureWarning)  # of `[[a]`, which may mean something else one day
@@ -89,6 +97,15 @@ def _compiled(text: str) -> regex.Pattern[str]:
         return regex.compile(_BRACE.sub(_as_text, text), regex.VERSION0)
     except (regex.error, RecursionError, OverflowError) as error:
         raise SeatrialError("invalid_config", f"the pattern cannot be used: {error}") from None
+
+
+def _nesting(text: str) -> int:
+    """How deeply its groups stand in each other."""
+    depth = deepest = 0
+    for found in _BRACKETS.finditer(text):
+        depth += (found[1] is not None) - (found[2] is not None)
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def _as_text(found: re.Match[str]) -> str:

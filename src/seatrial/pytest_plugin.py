@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from seatrial.models.registry import JudgeModel
     from seatrial.runs import Case
     from seatrial.suites import Grading, Suite
-    from seatrial.testing import Outcome
+    from seatrial.testing import RunResult
     from seatrial.testing.asked import Asked, Given
     from seatrial.testing.session import Plan, Session
     from seatrial.trajectory.completeness import ToolAccess
@@ -30,7 +30,7 @@ SUITE_ENDINGS = (".suite.yaml", ".suite.yml")
 
 _MARKER = (
     "seatrial(agent, case, *, suite=None, graders=(), judge=None, tool_access=None, check=True, **fields): "
-    "runs the agent before the test; the fixture `outcome` is the result"
+    "runs the agent before the test; the fixture `result` is its `RunResult`"
 )
 
 
@@ -64,9 +64,9 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteColle
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """A test with the marker has its run, also when it does not look at the outcome."""
-    if isinstance(item, pytest.Function) and item.get_closest_marker("seatrial") and "outcome" not in item.fixturenames:
-        item.fixturenames.append("outcome")
+    """A test with the marker has its run, also when it does not look at the result."""
+    if isinstance(item, pytest.Function) and item.get_closest_marker("seatrial") and "result" not in item.fixturenames:
+        item.fixturenames.append("result")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -94,16 +94,16 @@ def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str]
 
 @pytest.fixture
 def seatrial(request: pytest.FixtureRequest) -> Trials:
-    """Puts agents to cases: `seatrial.run(agent, "What the user asks")` gives an `Outcome`."""
+    """Puts agents to cases: `seatrial.run(agent, "What the user asks")` gives a `RunResult`."""
     return Trials(request.config.stash[_STAGE], request.node.nodeid, request.path)
 
 
 @pytest.fixture
-def outcome(request: pytest.FixtureRequest, seatrial: Trials) -> Outcome:
-    """What came of the agent and the case that the marker `seatrial` names."""
+def result(request: pytest.FixtureRequest, seatrial: Trials) -> RunResult:
+    """The result of the agent and the case that the marker `seatrial` names."""
     marker = request.node.get_closest_marker("seatrial")
     if marker is None:
-        raise pytest.UsageError("the fixture `outcome` needs the marker @pytest.mark.seatrial(agent, case)")
+        raise pytest.UsageError("the fixture `result` needs the marker @pytest.mark.seatrial(agent, case)")
     from seatrial.errors import SeatrialError
     from seatrial.printable import printable
 
@@ -179,14 +179,14 @@ class Trials:
         tool_access: ToolAccess | None = None,
         check: bool = True,
         **fields: Any,
-    ) -> Outcome:
+    ) -> RunResult:
         """Put an agent to a case, and wait for what comes of it.
 
         `agent` is a function, `module:function`, or an agent's configuration; `case` an instruction (`fields` are
         further keys of the case, as `input={...}`) or a `Case`. With `suite`, a file beside the test, both are names
         in it. Graders that ask a model ask `judge`, which may be a `ScriptedModel`. `tool_access="none"` says that a
         function has no tools. An agent that raised, timed out or broke its contract raises `AgentFailedError` with its
-        own traceback, and graders that did not pass it raise `AssertionError`; with `check=False` both are an outcome.
+        own traceback, and graders that did not pass it raise `AssertionError`; with `check=False` both are a result.
         One that cannot be reached raises `SeatrialError`.
         """
         __tracebackhide__ = True
@@ -210,7 +210,7 @@ class Trials:
         tool_access: ToolAccess | None = None,
         check: bool = True,
         **fields: Any,
-    ) -> Outcome:
+    ) -> RunResult:
         """The same as `run`, for tests that are async themselves; the agent runs in a loop of its own."""
         __tracebackhide__ = True
         from seatrial.errors import SeatrialError
@@ -260,8 +260,8 @@ class SuiteCollector(pytest.File):
             raise self.CollectError(printable(str(error))) from None
         for agent in self.suite.agents:
             for case in cases:
-                for trial in range(self.suite.trials):
-                    number = f"#{trial + 1}" if self.suite.trials > 1 else ""
+                for trial in range(1, self.suite.trials + 1):
+                    number = f"#{trial}" if self.suite.trials > 1 else ""
                     name = printable(f"{agent}/{case.id}{number}")
                     item: SuiteItem = SuiteItem.from_parent(
                         self, name=name, collector=self, agent=agent, case=case, trial=trial
@@ -299,7 +299,7 @@ class SuiteItem(pytest.Item):
         self.agent = agent
         self.case = case
         self.trial = trial
-        self._outcome: Outcome | None = None
+        self._result: RunResult | None = None
 
     def setup(self) -> None:
         from seatrial.errors import SeatrialError
@@ -307,33 +307,33 @@ class SuiteItem(pytest.Item):
 
         stage = self.config.stash[_STAGE]
         try:
-            outcome = stage.session.run_planned(self.collector.plan, self.agent, self.case, self.trial)
+            result = stage.session.run_planned(self.collector.plan, self.agent, self.case, self.trial)
         except SeatrialError as error:
             pytest.fail(printable(str(error)), pytrace=False)
-        self.user_properties += [("run_id", outcome.run.run_id), ("experiment_id", outcome.run.experiment_id)]
-        if outcome.judgement in ("errored", "skipped"):
-            pytest.fail(str(outcome), pytrace=False)
-        self._outcome = outcome
+        self.user_properties += [("run_id", result.run.run_id), ("experiment_id", result.run.experiment_id)]
+        if result.outcome in ("errored", "skipped"):
+            pytest.fail(str(result), pytrace=False)
+        self._result = result
 
     def runtest(self) -> None:
-        if self._outcome is not None and not self._outcome.passed:
-            pytest.fail(str(self._outcome), pytrace=False)
+        if self._result is not None and not self._result.passed:
+            pytest.fail(str(self._result), pytrace=False)
 
     def reportinfo(self) -> tuple[Path, None, str]:
         return self.path, None, self.name
 
 
-def _answered(outcome: Outcome, check: bool) -> Outcome:
+def _answered(result: RunResult, check: bool) -> RunResult:
     __tracebackhide__ = True
-    status = outcome.run.status
+    status = result.run.status
     if status == "failed" and check:
         from seatrial.testing import AgentFailedError
 
-        raise AgentFailedError(outcome)
+        raise AgentFailedError(result)
     if status not in ("completed", "failed"):
         from seatrial.errors import SeatrialError
 
-        raise SeatrialError("agent_unhealthy", f"no verdict: the fault was not the agent's\n{outcome}")
-    if check and outcome.judgement in ("failed", "errored"):
-        outcome.check()
-    return outcome
+        raise SeatrialError("agent_unhealthy", f"no verdict: the fault was not the agent's\n{result}")
+    if check and result.outcome in ("failed", "errored"):
+        result.check()
+    return result

@@ -11,8 +11,11 @@ from typing import Any, TypeAlias
 from aiohttp import web
 
 from seatrial.agents.agent import Agent, Emit, Reply, RunRequest
+from seatrial.driver import Driver, Recorder, Redaction, RunSpec, SystemClock, concluded
+from seatrial.driver.conclusion import attempt_of, kept_of, record_end
+from seatrial.events import decode_event
 from seatrial.events.types import Event
-from seatrial.runs import Case
+from seatrial.runs import Case, Exchange, Run, RunKey
 from seatrial.world.proxy import ToolProxy
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -23,7 +26,7 @@ def a_request(
     case: Case | None = None,
     *,
     run_id: str = "run-1",
-    trial: int = 0,
+    trial: int = 1,
     attempt: int = 1,
     timeout_s: float | None = 20.0,
 ) -> RunRequest:
@@ -72,7 +75,33 @@ async def ask_with_events(
         await proxy.close_run(request.run_id)
 
 
-def error_class(reply: Reply) -> str | None:
+class Log:
+    """Takes the events of a run as they are stored."""
+
+    def __init__(self) -> None:
+        self.events: list[bytes] = []
+
+    async def append(self, events: list[bytes], first: int) -> None:
+        self.events += events
+
+
+async def ask_and_keep(agent: Agent, proxy: ToolProxy) -> tuple[Run, list[Event]]:
+    """What is stored of a run of the agent, and its events."""
+    log = Log()
+    recorder = Recorder("run-1", "thread", SystemClock(), Redaction(None), log)
+    request = a_request()
+    asked = await Driver(SystemClock(), Redaction(None), world=proxy).ask(agent, "agent", request, recorder)
+    reply = asked.reply or Reply()
+    await recorder.close()
+    exchanges = [Exchange(number=1, attempts=[attempt_of(1, 0, 0.0, reply, request.observed)])]
+    spec = RunSpec(run_id="run-1", experiment_id="e", key=RunKey("agent", "case", 0))
+    run = concluded(spec, reply, exchanges, recorder.redaction, observed=request.observed, notes=recorder.notes)
+    record_end(recorder, run, reply)
+    events = [decode_event(data) for data in (*log.events, *recorder.pending)]
+    return kept_of(run, recorder.redaction, streamed=reply.streamed), events
+
+
+def error_class(reply: Reply | Run) -> str | None:
     return None if reply.fault is None else reply.fault.error_class
 
 

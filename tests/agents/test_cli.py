@@ -241,6 +241,13 @@ def test_a_non_zero_exit_is_told_with_its_code_and_the_last_lines_of_stderr(tmp_
     assert reply.body == b"half\n"
 
 
+def test_what_a_program_wrote_to_its_output_file_before_it_failed_is_kept(tmp_path: Path) -> None:
+    script = "import pathlib, sys; pathlib.Path(sys.argv[1]).write_text('half'); sys.exit(7)"
+    reply = replied(an_agent(tmp_path, script, "{OUTPUT_FILE}"))
+    assert reply.fault is not None
+    assert (reply.fault.error_class, reply.body) == ("agent_exit", b"half")
+
+
 def test_a_program_that_is_killed_is_told_with_the_signal(tmp_path: Path) -> None:
     reply = replied(an_agent(tmp_path, "import os; os.kill(os.getpid(), 11)"))
     assert reply.fault is not None

@@ -18,7 +18,7 @@ from strategies.unhurried import UnhurriedLoop, run_unhurried
 
 from agents.setting import a_case, a_request, error_class
 from agents.test_process import wait_until_dead
-from seatrial.agents.agent import BatchAgent, Reply, RunRequest
+from seatrial.agents.agent import AnsweredAgain, BatchAgent, Reply, RunRequest
 from seatrial.agents.cli import process
 from seatrial.agents.cli.batch import MAX_NOTES, CliBatchAgent
 from seatrial.agents.cli.config import CliConfig
@@ -60,14 +60,21 @@ def requests(*ids: str, **fields: Any) -> list[RunRequest]:
 
 
 def batched(
-    agent: CliBatchAgent, asked: Iterable[RunRequest], begun: Callable[[], bool] | None = None
+    agent: CliBatchAgent,
+    asked: Iterable[RunRequest],
+    begun: Callable[[], bool] | None = None,
+    again: list[str] | None = None,
 ) -> dict[str, Reply]:
-    """The replies by run id; every request has exactly one."""
+    """The replies by run id; every request has exactly one. Those that were answered again are in `again`."""
     replies: dict[str, Reply] = {}
 
     async def play() -> None:
         async with agent:
             async for request, reply in agent.run_batch(asked):
+                if isinstance(reply, AnsweredAgain):
+                    assert again is not None
+                    again.append(request.run_id)
+                    continue
                 assert request.run_id not in replies
                 replies[request.run_id] = reply
 
@@ -106,6 +113,7 @@ def test_a_batch_that_is_read_slowly_is_read_whole(tmp_path: Path, monkeypatch: 
             async for _, reply in agent.run_batch(requests(*map(str, range(600)))):
                 if len(faults) % 100 == 0:
                     await asyncio.sleep(0.2)
+                assert isinstance(reply, Reply)
                 faults.append(error_class(reply))
         return faults
 
@@ -130,9 +138,9 @@ def test_a_conversation_is_told_too(tmp_path: Path) -> None:
 
 
 def test_further_trials_of_a_case_are_told_apart(tmp_path: Path) -> None:
-    asked = [a_request(a_case("a"), run_id=f"run-{trial}", trial=trial) for trial in range(3)]
+    asked = [a_request(a_case("a"), run_id=f"run-{trial}", trial=trial) for trial in (1, 2, 3)]
     replies = batched(an_agent(tmp_path, "for case in cases: say(case['id'])"), asked)
-    assert answers(replies) == {"run-0": "answer to a", "run-1": "answer to run-1", "run-2": "answer to run-2"}
+    assert answers(replies) == {"run-1": "answer to a", "run-2": "answer to run-2", "run-3": "answer to run-3"}
 
 
 @pytest.mark.parametrize("files", [True, False])
@@ -187,26 +195,110 @@ def test_unknown_repeated_and_missing_ids_affect_those_records_alone(tmp_path: P
     script = """
 say("a")
 say("a", text="again")
+say("a", text="and again")
 say("stranger")
 say(None)
 say(7)
 """
     agent = an_agent(tmp_path, script)
-    replies = batched(agent, requests("a", "b", "7"))
+    again: list[str] = []
+    replies = batched(agent, requests("a", "b", "7"), again=again)
     assert answers(replies) == {"run-a": "answer to a", "run-b": "agent_output_missing", "run-7": "answer to 7"}
     assert [(note.code, note.pointer) for note in agent.notes] == [
         ("batch_id_repeated", "/2"),
-        ("batch_id_unknown", "/3"),
-        ("batch_line_unusable", "/4"),
+        ("batch_id_repeated", "/3"),
+        ("batch_id_unknown", "/4"),
+        ("batch_line_unusable", "/5"),
     ]
+    assert again == ["run-a"], "however often"
 
 
 def test_lines_beyond_the_last_note_are_counted_in_it(tmp_path: Path) -> None:
     agent = an_agent(tmp_path, "say('a')\nfor number in range(150): say('stranger')")
-    batched(agent, requests("a"))
+    again: list[str] = []
+    batched(agent, requests("a"), again=again)
+    assert again == ["run-a"], "however many"
     assert len(agent.notes) == MAX_NOTES
     assert agent.notes[-1].pointer == "/151"
     assert agent.notes[-1].message.endswith("; 50 such lines before it have no note")
+
+
+def doubted(script: str, folder: Path, **config: Any) -> dict[str, list[str]]:
+    """Which runs of four are in doubt, and by which notes; the script is run between the answers to b and c."""
+    answered = "say('a'); say('b')", "say('c'); say('d')"
+    agent = an_agent(folder, "\n".join([answered[0], script, answered[1]]), **config)
+    again: list[str] = []
+    replies = batched(agent, requests("a", "b", "c", "d"), again=again)
+    found = {run_id: ["again"] for run_id in again}
+    for run_id, reply in replies.items():
+        assert all(note.serious for note in reply.doubts)
+        if reply.doubts:
+            found[run_id] = [note.code for note in reply.doubts]
+    return found
+
+
+CALL = '"output_messages": [{"role": "assistant", "tool_calls": [{"id": "1", "name": "delete_all"}]}]'
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        (f'{{"id": "x", {CALL}}}', "batch_id_unknown"),
+        (f"{{{CALL}}}", "batch_line_unusable"),
+        (f'{{"id": null, {CALL}}}', "batch_line_unusable"),
+        (f'{{{CALL}, "id": "a"', "batch_line_unusable"),
+        (f'{{"id": "x", {CALL}', "batch_line_unusable"),
+        (f'{{"id": "a\\q", {CALL}', "batch_line_unusable"),
+        (f'[{{"id": "a", {CALL}}}]', "batch_line_unusable"),
+        ("{", "batch_line_unusable"),
+    ],
+)
+def test_a_line_that_may_be_of_any_run_leaves_all_of_them_in_doubt(tmp_path: Path, line: str, code: str) -> None:
+    script = f"print({line!r}, file=out, flush=True)\n" * 3
+    assert doubted(script, tmp_path) == {"run-a": ["again"], "run-b": ["again"], "run-c": [code], "run-d": [code]}
+
+
+@pytest.mark.parametrize("cut", ["b", "c"])
+@pytest.mark.parametrize("rest", ["", ",", ', "text": "x', f", {CALL}", ', "text": 1} {'])
+def test_a_line_that_is_cut_off_after_its_id_leaves_that_run_alone_in_doubt(
+    tmp_path: Path, cut: str, rest: str
+) -> None:
+    line = f'{{"id": "{cut}"{rest}'
+    expected = {"b": {"run-b": ["again"]}, "c": {"run-c": ["batch_line_unusable"]}}
+    assert doubted(f"print({line!r}, file=out, flush=True)\n" * 2, tmp_path) == expected[cut]
+
+
+@pytest.mark.parametrize("line", ["loading the model", "[INFO] started", "12 %", "Traceback (most recent call last):"])
+def test_a_line_of_plain_text_leaves_no_run_in_doubt(tmp_path: Path, line: str) -> None:
+    assert doubted(f"print({line!r}, file=out, flush=True)", tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("json.dumps({'id': 'c', 'text': 'x' * 3000000})", {"run-c": ["batch_line_unusable"]}),
+        (
+            "json.dumps({'text': 'x' * 3000000, 'id': 'c'})",
+            {
+                "run-a": ["again"],
+                "run-b": ["again"],
+                "run-c": ["batch_line_unusable"],
+                "run-d": ["batch_line_unusable"],
+            },
+        ),
+        ("'x' * 3000000", {}),
+    ],
+)
+def test_a_line_that_is_too_long_leaves_in_doubt_whom_it_may_belong_to(
+    tmp_path: Path, line: str, expected: dict[str, list[str]]
+) -> None:
+    assert doubted(f"print({line}, file=out, flush=True)", tmp_path, max_response_bytes=2**20) == expected
+
+
+def test_a_run_without_a_line_is_in_doubt_too_as_it_may_be_tried_again(tmp_path: Path) -> None:
+    replies = batched(an_agent(tmp_path, "say('stranger')"), requests("a"))
+    assert answers(replies) == {"run-a": "agent_output_missing"}
+    assert [note.code for note in replies["run-a"].doubts] == ["batch_id_unknown"]
 
 
 def test_a_last_line_without_its_end_counts(tmp_path: Path) -> None:
@@ -271,6 +363,7 @@ for case in cases:
         came = []
         async with an_agent(tmp_path, script, timeout_s=None) as agent:
             async for request, reply in agent.run_batch(asked):
+                assert isinstance(reply, Reply)
                 assert reply.fault is None
                 came.append(request.case.id)
                 loop.call_later(0, loop.skip, 40.0)  # when the next line is waited for
@@ -309,7 +402,8 @@ def test_no_room_for_the_files_errors_every_run(tmp_path: Path, temporary: Path)
         async with an_agent(tmp_path, "") as agent:
             (workspace,) = temporary.iterdir()
             (workspace / "1").touch()
-            return [error_class(reply) async for _, reply in agent.run_batch(requests("a", "b"))]
+            replies = [reply async for _, reply in agent.run_batch(requests("a", "b"))]
+            return [error_class(reply) for reply in replies if isinstance(reply, Reply)]
 
     assert asyncio.run(play()) == ["internal_error", "internal_error"]
 
@@ -377,6 +471,7 @@ def test_a_program_faster_than_its_reader_has_to_wait(tmp_path: Path) -> None:
             tracemalloc.start()
             try:
                 async for _, reply in agent.run_batch(requests(*ids)):
+                    assert isinstance(reply, Reply)
                     assert reply.fault is None
                     await asyncio.sleep(0)
                 peak = tracemalloc.get_traced_memory()[1]

@@ -54,7 +54,7 @@ PACKED = gzip.compress(BODY, mtime=0)
 
 
 def an_endpoint(
-    url: str, headers: dict[str, str] | None = None, *, connect_s: float = 10.0, read_s: float | None = 10.0
+    url: str, headers: dict[str, str] | None = None, *, connect_s: float = 60.0, read_s: float | None = 60.0
 ) -> Endpoint:
     return Endpoint(url, headers or {}, rule="local", connect_s=connect_s, read_s=read_s, max_bytes=MAX_BYTES)
 
@@ -337,7 +337,7 @@ def test_a_broken_chunk_is_noticed_at_once_wherever_it_comes(wait_s: float) -> N
 
 def test_a_byte_at_a_time_takes_no_more_memory_than_the_answer_may() -> None:
     async def play() -> tuple[bytes, int]:
-        agent = Agent(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", *[b"2\r\nab\r\n" * 1000] * 1000, b"0\r\n\r\n")
+        agent = Agent(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", *[b"2\r\nab\r\n" * 1000] * 100, b"0\r\n\r\n")
         async with agent.at() as url, an_endpoint(url) as endpoint:
             tracemalloc.start()
             answer = await endpoint.post(b"{}", {})
@@ -347,8 +347,8 @@ def test_a_byte_at_a_time_takes_no_more_memory_than_the_answer_may() -> None:
         return answer.body, peak
 
     body, peak = run(play())
-    assert body == b"ab" * 1_000_000
-    assert peak < 32 * 2**20
+    assert body == b"ab" * 100_000
+    assert peak < 32 * len(body) / 2  # less than the chunks would take as objects
 
 
 # Packed answers

@@ -20,13 +20,25 @@ import pytest
 from aiohttp import web
 from strategies.unhurried import run_unhurried
 
-from agents.setting import Handler, Talk, a_case, a_request, ask, ask_with_events, error_class, serving, talking
+from agents.setting import (
+    Handler,
+    Talk,
+    a_case,
+    a_request,
+    ask,
+    ask_and_keep,
+    ask_with_events,
+    error_class,
+    serving,
+    talking,
+)
 from seatrial.agents.agent import Reply, RunRequest
 from seatrial.agents.http.agent import HttpAgent
 from seatrial.agents.http.config import HttpConfig, SubAgent
 from seatrial.errors import SeatrialError
-from seatrial.events.types import CustomEvent
+from seatrial.events.types import CustomEvent, Event
 from seatrial.http_client.aiohttp_transport import is_public
+from seatrial.runs import Run
 from seatrial.world.proxy import ToolProxy
 
 ANSWER = {"final_response": "Done.", "messages": [{"role": "assistant", "content": "Done."}]}
@@ -380,7 +392,7 @@ def test_agent_sends_1_gb_and_is_cut_off_early() -> None:
 def test_an_announced_length_beyond_the_limit_is_not_read_at_all() -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1073741824\r\n\r\n{")
-        await asyncio.sleep(30)
+        await asyncio.sleep(600)
 
     assert error_class(talked(talk)) == "response_too_large"
 
@@ -401,7 +413,7 @@ def test_a_gzip_bomb_is_cut_off_by_what_it_becomes() -> None:
 def test_a_huge_error_page_is_still_called_by_its_status() -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 503 Busy\r\nContent-Length: 1073741824\r\nRetry-After: 2\r\n\r\n{")
-        await asyncio.sleep(30)
+        await asyncio.sleep(600)
 
     reply = talked(talk)
     assert error_class(reply) == "agent_unavailable"
@@ -464,14 +476,14 @@ def test_a_deadline_that_comes_before_there_is_a_connection_is_not_the_agents_do
 
 def test_a_connect_timeout_is_not_a_read_timeout() -> None:
     with a_full_queue() as url:
-        reply = unreachable(url, connect_s=0.2, read_s=10.0)
+        reply = unreachable(url, connect_s=0.2, read_s=120.0)
     assert error_class(reply) == "agent_unreachable"
     assert reply.fault is not None
     assert "0.2 s" in reply.fault.message
 
 
 async def _hang(request: web.Request) -> web.StreamResponse:
-    await asyncio.sleep(30)
+    await asyncio.sleep(600)
     raise AssertionError
 
 
@@ -484,7 +496,7 @@ def test_agent_hangs_until_the_read_timeout() -> None:
 
 
 def test_agent_hangs_until_the_deadline_of_the_run() -> None:
-    reply = replied(_hang, a_request(timeout_s=0.2), read_s=10.0)
+    reply = replied(_hang, a_request(timeout_s=0.2), read_s=120.0)
     assert error_class(reply) == "deadline_exceeded"
     assert reply.fault is not None
     assert not reply.fault.retryable
@@ -510,6 +522,36 @@ def test_agent_closes_mid_body() -> None:
     assert error_class(reply) == "answer_cut_off"
     assert reply.fault is not None
     assert reply.fault.blame == "agent"
+    assert (reply.body, reply.cut) == (b'{"final_response":', True)
+
+
+def test_what_came_of_an_answer_before_its_time_was_up_is_kept() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"final_response":')
+        await writer.drain()
+        await reader.read()
+
+    reply = talked(talk, a_request(timeout_s=1.0))
+    assert error_class(reply) == "deadline_exceeded"
+    assert (reply.body, reply.cut) == (b'{"final_response":', True)
+
+
+def test_a_page_that_is_too_large_to_be_read_is_known_to_be_missing() -> None:
+    reply = replied(answering(b"x" * 5000, 503), max_response_bytes=1000)
+    assert (error_class(reply), reply.cut) == ("agent_unavailable", True)
+
+
+def test_what_came_of_an_answer_that_was_cut_off_is_kept_as_cut() -> None:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Length": "1000"})
+        await response.prepare(request)
+        await response.write(b"it is ")
+        assert request.transport is not None
+        request.transport.close()
+        return response
+
+    reply = replied(handler)
+    assert (error_class(reply), reply.body, reply.cut) == ("answer_cut_off", b"it is ", True)
 
 
 def test_agent_closes_without_an_answer() -> None:
@@ -585,12 +627,16 @@ def test_a_run_token_that_the_agent_sends_back_is_not_kept(status: int) -> None:
         # So that a cut after 500 characters would leave most of it.
         return web.json_response({"final_response": "x" * 440 + token}, status=status)
 
-    reply = replied(handler)
-    assert tokens[0][:10] not in repr(reply)
-    assert b"[run token]" in (reply.body or b"")
+    async def play() -> tuple[Run, list[Event]]:
+        async with serving(handler) as url, ToolProxy() as proxy, an_agent(url) as agent:
+            return await ask_and_keep(agent, proxy)
+
+    run, events = run_unhurried(play())
+    assert tokens[0][:10] not in repr((run, events))
+    assert b"[run token]" in (run.body or b"")
     if status == 200:
-        assert reply.reading is not None
-        assert "run_token_removed" in [note.code for note in reply.reading.notes]
+        assert run.reading is not None
+        assert "run_token_removed" in [note.code for note in run.reading.notes]
 
 
 @pytest.mark.parametrize("padding", [0, 420], ids=["whole", "where the text is cut"])
@@ -605,16 +651,16 @@ def test_a_run_token_in_an_answer_that_is_not_http_is_not_kept(padding: int) -> 
         await writer.drain()
         writer.close()
 
-    async def play() -> Reply:
+    async def play() -> tuple[Run, list[Event]]:
         server = await asyncio.start_server(accepted, "127.0.0.1", 0)
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
         async with server, ToolProxy() as proxy, an_agent(url) as agent:
-            return await ask(agent, proxy=proxy)
+            return await ask_and_keep(agent, proxy)
 
-    reply = asyncio.run(play())
-    assert error_class(reply) == "agent_bad_response"
+    run, events = asyncio.run(play())
+    assert error_class(run) == "agent_bad_response"
     assert tokens[0].startswith("~")
-    assert tokens[0][:10] not in repr(reply)
+    assert tokens[0][:10] not in repr((run, events))
 
 
 SECRET = "Sk-Live-" + "a\\b'c" * 9  # capitals, longer than 40, and with what a repr escapes

@@ -7,7 +7,7 @@ import threading
 from contextvars import ContextVar
 
 from seatrial.agents.off_loop import READERS, off_loop
-from seatrial.formats.limits import LARGE_BYTES
+from seatrial.formats.chat.limits import LARGE_BYTES
 
 
 def test_answers_that_take_long_to_read_leave_the_threads_of_others_free() -> None:

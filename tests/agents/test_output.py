@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from seatrial.agents.output import read_output, reading_fault
+from seatrial.agents.output import read_output, read_remains, reading_fault
 from seatrial.errors import SeatrialError
 
 VALUES = 3_000_000
@@ -100,3 +100,41 @@ def test_a_response_that_failed_after_its_calls_failed() -> None:
     fault = reading_fault(read_output(json.dumps(response).encode()))
     assert fault is not None
     assert (fault.error_class, fault.message) == ("agent_reported_error", "out of order")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"error": "busy"}',
+        b'{"error": {"message": "busy", "type": "server_error", "code": null}}',
+        b'{"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}',
+        b'{"detail": [{"loc": ["body"], "msg": "missing", "type": "value_error"}]}',
+        b'{"message": "Service Unavailable", "status": 503}',
+        b'{"errors": [{"code": 1}]}',
+        b"<html><body>503 {busy}</body></html>",
+        b"[error] upstream connect failure",
+        b'data: {"type": "RUN_ERROR", "message": "busy"}\n\n',
+        b'{"level": "info", "msg": "started"}\n{"level": "error", "msg": "no network"}\n',
+        b"busy",
+        b"[]",
+    ],
+)
+def test_a_page_that_says_what_went_wrong_holds_no_call(body: bytes) -> None:
+    reading, in_doubt = read_remains(body)
+    assert not in_doubt
+    assert reading is None or not any(note.serious for note in reading.notes if note.code != "stream_truncated")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"final_response": "x", "messages": [{"role": "assistant", "tool_calls": [{"id": "c", "na',
+        b'{"steps_taken": [{"tool_name": "delete_account", "arguments": {}}]}',
+        b'data: {"kind": "step", "tool": "delete_account", "args": {}}\n\n',
+        b'{"level": "info"}\n{"tool": "delete_acc',
+        b'{"a": [' + b"{}," * 600_000 + b"{}]}",
+    ],
+    ids=["cut", "unknown", "unknown events", "cut line", "too much"],
+)
+def test_what_a_failed_attempt_left_is_in_doubt_when_it_may_hold_a_call_and_cannot_be_read(body: bytes) -> None:
+    assert read_remains(body) == (None, True)

@@ -6,12 +6,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from strategies import command
 from strategies.plugin import install
 
 from seatrial.agents import AGENTS, AgentConfig, AgentStart, build_agent
@@ -66,8 +66,7 @@ OFFER = {"seatrial.agents": {"echo": "echo_kind:Echo"}}
 
 def seatrial(folder: Path, *args: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": "" if path is None else str(path), "SECRET": "s3cret-value"}
-    command = [str(Path(sys.executable).parent / "seatrial"), *args]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return command.seatrial(*args, cwd=folder, env=environment)
 
 
 def write_suite(folder: Path, agent: dict[str, Any], said: str = "hello all") -> None:

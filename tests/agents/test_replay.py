@@ -23,7 +23,7 @@ from seatrial.transcript import Note
 RESPONSE = {"final_response": "Done.", "messages": [{"role": "assistant", "content": "Done."}]}
 
 
-def replayed(folder: Path, case_id: str = "case-1", trial: int = 0, stored: Any = None, **config: Any) -> Reply:
+def replayed(folder: Path, case_id: str = "case-1", trial: int = 1, stored: Any = None, **config: Any) -> Reply:
     config.setdefault("path", None if stored else "records")
 
     async def play() -> Reply:
@@ -63,7 +63,7 @@ def test_a_file_of_lines_has_records_by_the_id_of_their_case(tmp_path: Path) -> 
     (tmp_path / "records").write_text("\n\n".join(map(json.dumps, lines)) + "\nnot JSON\n{}\n")
     assert answer_of(replayed(tmp_path, "a")) == "one"
     assert answer_of(replayed(tmp_path, "7")) == "Done."
-    assert answer_of(replayed(tmp_path, "a", trial=1)) == "two"
+    assert answer_of(replayed(tmp_path, "a", trial=2)) == "two"
     assert replayed(tmp_path, "a").body == b'{"id": "a", "text": "one"}'
 
 
@@ -73,7 +73,7 @@ def test_a_mapping_names_a_file_for_each_case(tmp_path: Path) -> None:
     (tmp_path / "runs" / "y").write_text('{"text": "second"}')
     (tmp_path / "map.json").write_text('{"a": "runs/x", "b": ["runs/x", "runs/y"]}')
     assert answer_of(replayed(tmp_path, "a", path="map.json")) == "Done."
-    assert answer_of(replayed(tmp_path, "b", trial=1, path="map.json")) == "second"
+    assert answer_of(replayed(tmp_path, "b", trial=2, path="map.json")) == "second"
 
 
 def test_the_only_record_of_a_case_serves_every_trial(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_case_without_a_record_is_told(tmp_path: Path) -> None:
 
 def test_a_trial_beyond_the_records_is_told(tmp_path: Path) -> None:
     (tmp_path / "records").write_text('{"id": "a", "text": "one"}\n{"id": "a", "text": "two"}\n')
-    reply = replayed(tmp_path, "a", trial=2)
+    reply = replayed(tmp_path, "a", trial=3)
     assert reply.fault is not None
     assert "trial 3" in reply.fault.message
 
@@ -182,10 +182,10 @@ def test_runs_of_an_experiment_come_from_the_store(tmp_path: Path) -> None:
         return run
 
     config: Any = {"experiment": "exp-1", "agent": "shop"}
-    assert answer_of(replayed(tmp_path, trial=1, stored=stored, **config)) == "Done."
+    assert answer_of(replayed(tmp_path, trial=2, stored=stored, **config)) == "Done."
     assert error_class(replayed(tmp_path, "failed", stored=stored, **config)) == "agent_exception"
     assert error_class(replayed(tmp_path, "other", stored=stored, **config)) == "record_missing"
-    assert asked[0] == ("exp-1", "shop", "case-1", 1)
+    assert asked[0] == ("exp-1", "shop", "case-1", 2)
 
 
 def test_a_stored_run_that_cannot_be_read_is_not_held_against_the_agent(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_fault_of_an_older_store_is_judged_by_the_rules_of_today(
 ) -> None:
     def stored(experiment: str, agent: str | None, case_id: str, trial: int) -> Run | None:
         fault = Fault(stored_class, "no", http_status=status, moved_to="agent")
-        return Run(run_id="r", experiment_id=experiment, key=RunKey("a", case_id, 0), status="errored", fault=fault)
+        return Run(run_id="r", experiment_id=experiment, key=RunKey("a", case_id, 1), status="errored", fault=fault)
 
     fault = replayed(tmp_path, stored=stored, experiment="exp-1").fault
     assert fault is not None

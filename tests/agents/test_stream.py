@@ -78,7 +78,7 @@ def run(
     async def play() -> tuple[Reply, list[Event]]:
         async with (
             serving(handler) as url,
-            StreamAgent(StreamConfig(url=url, **config), connect_s=5.0, read_s=read_s) as agent,
+            StreamAgent(StreamConfig(url=url, **config), connect_s=60.0, read_s=read_s) as agent,
         ):
             return await ask_with_events(agent, request)
 
@@ -210,7 +210,7 @@ def test_events_are_handed_on_as_they_come() -> None:
         first.set()
 
     async def play() -> None:
-        async with serving(handler) as url, StreamAgent(StreamConfig(url=url), connect_s=5.0, read_s=None) as agent:
+        async with serving(handler) as url, StreamAgent(StreamConfig(url=url), connect_s=60.0, read_s=None) as agent:
             reply = await agent.run(a_request(timeout_s=60.0), emit)
             assert reply.fault is None
 
@@ -232,10 +232,10 @@ def test_a_server_that_stays_on_the_line_after_the_end_is_not_waited_for() -> No
         response = web.StreamResponse()
         await response.prepare(request)
         await response.write(b"".join(map(sse, WHOLE)))
-        await asyncio.sleep(30)
+        await asyncio.sleep(600)
         return response
 
-    reply, _ = run(handler, a_request(timeout_s=5.0))
+    reply, _ = run(handler, a_request(timeout_s=120.0))
     assert reply.fault is None
 
 
@@ -365,12 +365,22 @@ def test_a_refusal_is_told_by_its_status(status: int, expected: str) -> None:
     assert events == []
 
 
+def test_what_comes_with_a_refusal_is_kept_whole() -> None:
+    body = sse(START) + sse({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "x" * 5000})
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=503, body=body)
+
+    reply, _ = run(handler)
+    assert (error_class(reply), reply.body, reply.cut) == ("agent_unavailable", body, False)
+
+
 def test_a_refusal_that_breaks_off_is_still_told_by_its_status() -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 10\r\n\r\n")
 
     async def play() -> Reply:
-        async with talking(talk) as url, StreamAgent(StreamConfig(url=url), connect_s=5.0, read_s=None) as agent:
+        async with talking(talk) as url, StreamAgent(StreamConfig(url=url), connect_s=60.0, read_s=None) as agent:
             return (await ask_with_events(agent))[0]
 
     reply = run_unhurried(play())
@@ -401,7 +411,7 @@ async def _fall_silent(request: web.Request) -> web.StreamResponse:
     response = web.StreamResponse()
     await response.prepare(request)
     await response.write(b"".join(map(sse, [START, *TEXT])))
-    await asyncio.sleep(30)
+    await asyncio.sleep(600)
     return response
 
 
@@ -421,7 +431,7 @@ def test_the_deadline_ends_a_stream_and_what_came_is_kept() -> None:
 def test_nobody_listens() -> None:
     async def play(port: int) -> Reply:
         config = StreamConfig(url=f"http://127.0.0.1:{port}/", resume=True)
-        async with StreamAgent(config, connect_s=5.0, read_s=None) as agent:
+        async with StreamAgent(config, connect_s=60.0, read_s=None) as agent:
             return (await ask_with_events(agent))[0]
 
     with unused_port() as port:
@@ -440,7 +450,7 @@ def test_a_connection_that_breaks_cuts_the_answer_off() -> None:
     async def play() -> tuple[Reply, list[Event]]:
         async with (
             talking(talk) as url,
-            StreamAgent(StreamConfig(url=url), connect_s=5.0, read_s=None) as agent,
+            StreamAgent(StreamConfig(url=url), connect_s=60.0, read_s=None) as agent,
         ):
             return await ask_with_events(agent)
 

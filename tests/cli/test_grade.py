@@ -180,3 +180,44 @@ def test_a_suite_that_says_something_else_of_an_agents_tools_is_refused(capsys: 
     Path("s.yaml").write_text(json.dumps(suite))
     assert main(["grade", "latest", "--suite", "s.yaml"]) == 2
     assert "agents.mine.tool_access" in capsys.readouterr().err
+
+
+def lose(*statements: str) -> None:
+    """Change the store behind its back, as a crash or another program may."""
+    with closing(sqlite3.connect("seatrial.db")) as connection, connection:
+        for statement in statements:
+            assert connection.execute(statement).rowcount == 1, statement
+
+
+OF_BAD = "run = (SELECT id FROM runs WHERE case_id = 'bad')"
+
+
+@pytest.mark.parametrize(
+    ("statement", "damaged"),
+    [
+        (f"DELETE FROM readings WHERE {OF_BAD}", 1),
+        ("DELETE FROM cases WHERE case_id = 'bad'", 1),
+        ("DELETE FROM runs WHERE case_id = 'bad'", 0),
+        ("UPDATE runs SET status = 'running', outcome = 'unfinished' WHERE case_id = 'bad'", 0),
+    ],
+)
+def test_what_is_lost_from_the_store_is_errored_and_costs_nothing_else(
+    capsys: pytest.CaptureFixture[str], statement: str, damaged: int
+) -> None:
+    for file in Path().glob("seatrial.db*"):
+        file.unlink()
+    # Graders that a run without its answer would pass.
+    write_suite("s.yaml", {"kind": "regex", "pattern": r"\A(?!.*bad)"}, {"kind": "steps", "max": 3, "required": False})
+    assert main(["run", "s.yaml", "--quiet"]) == 1
+    lose(statement)
+    capsys.readouterr()
+    code, done = graded(capsys)
+    assert (code, done["outcomes"]) == (3, {"passed": 1, "errored": 1})
+    assert (len(done["damaged"]), done["lost"]) == (damaged, 1 - damaged)
+    assert main(["grade", "latest"]) == 3
+    assert "cannot be read any more, the first is" in (out := capsys.readouterr().out) or "mine, bad, trial 1" in out
+    assert main(["report", "latest", "--junit", "report.xml", "--json"]) == 3
+    report = json.loads(capsys.readouterr().out)
+    assert report["summary"]["passed"] == 1
+    assert [run["outcome"] for run in report["runs"]].count("errored") == damaged
+    assert 'errors="1"' in Path("report.xml").read_text()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.cli.main import COMMANDS, command_parser, main
-from seatrial.cli.parser import Parser
+from seatrial.cli.main import COMMANDS, Parser, command_parser, main
 from seatrial.errors import SeatrialError
 
 

@@ -297,7 +297,7 @@ def test_text_from_an_agent_cannot_steer_the_terminal(seatrial: Any, tmp_path: P
     assert "a\\x1b[2Jb\\u202e" in ran.out
 
 
-def test_a_reader_that_goes_away_is_no_error() -> None:
+def test_a_reader_that_goes_away_is_not_an_error() -> None:
     program = Path(sys.executable).with_name("seatrial")
     line = '{"mode": "exact", "expected": [{"tool": "a"}], "actual": [{"name": "a", "arguments": {}}]}'
     command = f"yes '{line}' | head -n 20000 | {program} match - | head -n 1; exit ${{PIPESTATUS[2]}}"

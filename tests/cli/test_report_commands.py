@@ -14,7 +14,7 @@ from strategies.monday import fill
 
 from seatrial.cli.main import main
 from seatrial.cli.report import FORMS
-from seatrial.runs import Case, Experiment, Grade, Judgement, Run, RunKey
+from seatrial.runs import Case, Experiment, Grade, Outcome, Run, RunKey
 from seatrial.store import open_store
 from seatrial.transcript import Note
 
@@ -100,7 +100,7 @@ def test_an_agent_can_be_named(store: str, capsys: pytest.CaptureFixture[str]) -
 def test_a_gate_is_not_open_when_b_could_not_judge_what_a_could(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Monday has a case that errored, and tuesday has judged it."""
     assert main(["compare", "tuesday", "monday", "--store", store]) == 0
-    assert "1 case of these could be judged in a, and not in b" in capsys.readouterr().out
+    assert "1 case could be judged in a, and not in b" in capsys.readouterr().out
     assert main(["compare", "tuesday", "monday", "--store", store, "--fail-on", "drop=0.9"]) == 3
     assert "1 of the cases that a could judge, b could not" in capsys.readouterr().err
     assert main(["compare", "monday", "tuesday", "--store", store, "--fail-on", "drop=0.9"]) == 0
@@ -108,22 +108,22 @@ def test_a_gate_is_not_open_when_b_could_not_judge_what_a_could(store: str, caps
 
 def test_an_agent_that_cannot_be_compared_hides_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "runs.db"
-    judgements: dict[str, dict[str, Judgement]] = {
+    outcomes: dict[str, dict[str, Outcome]] = {
         "before": {"good": "passed", "down": "passed", "old": "passed"},
         "after": {"good": "failed", "down": "errored"},
     }
     with open_store(path) as store:
-        for name, agents in judgements.items():
+        for name, agents in outcomes.items():
             experiment = Experiment(experiment_id=name, name=name, suite={}, suite_hash="", created_at=0)
             store.create_experiment(experiment, [Case(id="a", instruction="Do it.")])
-            for agent, judgement in agents.items():
+            for agent, outcome in agents.items():
                 store.record_run(
                     Run(
                         run_id=f"{name}-{agent}",
                         experiment_id=name,
-                        key=RunKey(agent, "a", 0),
-                        status="errored" if judgement == "errored" else "completed",
-                        grade=Grade(judgement=judgement, verdicts=0),
+                        key=RunKey(agent, "a", 1),
+                        status="errored" if outcome == "errored" else "completed",
+                        grade=Grade(outcome=outcome, verdicts=0),
                     )
                 ).wait()
     options = ["--store", str(path)]
@@ -220,3 +220,36 @@ def test_every_form_says_why_a_run_could_not_be_graded_and_what_the_budget_could
     assert main(["report", "--store", "runs.db", "--json"]) == 0
     runs = json.loads(capsys.readouterr().out)["runs"]
     assert {run["case_id"]: run["detail"]["code"] for run in runs} == CODES
+
+
+def test_a_comparison_with_an_experiment_that_was_stopped_or_selected_says_what_it_did_not_see(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "spending.py").write_text(
+        "def answer(instruction):\n"
+        "    return {'final_response': 'ok', 'metadata': {'total_input_tokens': 20, 'total_output_tokens': 0}}\n"
+    )
+    suite = {
+        "agents": {"m": {"kind": "python", "target": "spending:answer"}},
+        "trials": 3,
+        "concurrency": 1,
+        "graders": [{"kind": "contains", "value": "ok"}],
+        "cases": [{"id": "c1", "instruction": "hi"}, {"id": "c2", "instruction": "hi"}],
+    }
+    (tmp_path / "a.yaml").write_text(json.dumps(suite))
+    (tmp_path / "b.yaml").write_text(json.dumps({**suite, "budget": {"tokens": 30}}))
+    options = ["--quiet", "--store", "runs.db"]
+    assert main(["run", "a.yaml", "--name", "A", *options]) == 0
+    assert main(["run", "b.yaml", "--name", "B", *options]) == 3
+    assert main(["run", "a.yaml", "--name", "C", "--case", "c1", *options]) == 0
+    gate = ["--store", "runs.db", "--fail-on", "regression"]
+    capsys.readouterr()
+    assert main(["compare", "A", "B", *gate]) == 3
+    assert "b stopped after 2 of 6 runs" in capsys.readouterr().err
+    assert main(["compare", "B", "A", *gate]) == 3
+    assert "a stopped after 2 of 6 runs" in capsys.readouterr().err
+    assert main(["compare", "A", "C", *gate]) == 0
+    out, err = capsys.readouterr()
+    assert "1 case of a was not selected in b: c2" in err
+    assert "1 case of a was not selected in b: c2" in out

@@ -22,12 +22,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from strategies import records
+from strategies import command, records
 from strategies.databases import database, mounted_disk
 
 from seatrial.cli import main
-from seatrial.cli.watch import Watcher
-from seatrial.runs import Experiment
+from seatrial.cli.run import Watcher
+from seatrial.engine import RunEnd
+from seatrial.runs import Experiment, RunKey
 from seatrial.store import Store, open_store
 
 AGENT = """
@@ -39,7 +40,8 @@ async def asked(case_id):
     with open("asked.txt") as file:
         count = len(file.readlines())
     if count > int(os.environ.get("AT_MOST", "1000000")):
-        await asyncio.sleep(600)
+        while not pathlib.Path("go_on").exists():
+            await asyncio.sleep(0.02)
 
 async def answer(instruction, case_id):
     await asked(case_id)
@@ -80,32 +82,12 @@ def write_suite(count: int, target: str = "crew:answer", **keys: object) -> None
     Path("s.suite.yaml").write_text(json.dumps(suite))  # JSON is YAML, too
 
 
-SEATRIAL = [sys.executable, "-c", "from seatrial.cli import main; raise SystemExit(main())"]
-
-
-def command(*arguments: str, store: str = "runs.db") -> list[str]:
-    return [*SEATRIAL, "run", "s.suite.yaml", "--store", store, *arguments]
-
-
 def seatrial(*arguments: str, store: str = "runs.db", **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*arguments, store=store),
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
+    return command.seatrial("run", "s.suite.yaml", "--store", store, *arguments, env={**os.environ, **environment})
 
 
-def start(*arguments: str, store: str = "runs.db", **environment: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        command(*arguments, store=store),
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def start(*arguments: str, store: str = "runs.db", **environment: str) -> command.Started:
+    return command.Started("run", "s.suite.yaml", "--store", store, *arguments, env={**os.environ, **environment})
 
 
 def asked() -> list[str]:
@@ -113,7 +95,7 @@ def asked() -> list[str]:
     return path.read_text().split() if path.exists() else []
 
 
-def wait_for_calls(process: subprocess.Popen[str], count: int) -> None:
+def wait_for_calls(process: command.Started, count: int) -> None:
     deadline = time.monotonic() + 120
     while len(asked()) < count:
         assert process.poll() is None, process.communicate()
@@ -179,7 +161,8 @@ def grade(run): print("grader"); return True
     assert len(json.loads(done.stdout)["runs"]) == 1
     assert {"loaded", "agent", "cases", "grader"} <= set(done.stderr.splitlines())
     for words in (["doctor", "s.suite.yaml", "--deep", "--json"], ["grade", "latest", "--store", "runs.db", "--json"]):
-        told = subprocess.run([*SEATRIAL, *words], capture_output=True, text=True, timeout=60, check=True)
+        told = command.seatrial(*words)
+        assert told.returncode == 0, told.stderr
         assert isinstance(json.loads(told.stdout), dict)
 
 
@@ -192,7 +175,9 @@ def test_lines_of_a_batch_that_belong_to_no_run_are_warned_of_even_when_quiet(ha
     assert done.stderr == (
         "warning: crew: line 2 belongs to no run: the id is 'nobody' [batch_id_unknown] (and 1 more)\n"
     )
-    assert "2 notes that belong to no run need a look (2 serious): seatrial report " in done.stdout.splitlines()[-1]
+    # The second one is on a run, too: what it said is not known.
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("1 note on 1 run and 2 that belong to no run need a look (3 serious: the calls of 1 run ")
 
 
 NOTED = """
@@ -214,7 +199,7 @@ def test_the_last_line_says_how_many_notes_need_a_look_and_where_they_are(harbou
         experiment_id = store.resolve_experiment("noted").experiment_id
     counted = "2 notes on 2 runs need a look (2 serious: the calls of 2 runs are not all known)"
     assert line == f"{counted}: seatrial report {experiment_id} --html report.html --store runs.db"
-    reported = subprocess.run([*SEATRIAL, *shlex.split(line.partition(": seatrial ")[2])], timeout=60, check=False)
+    reported = command.seatrial(*shlex.split(line.partition(": seatrial ")[2]))
     assert reported.returncode == 0
     assert "calls not all known" in Path("report.html").read_text()
 
@@ -332,7 +317,7 @@ def test_nothing_passes_by_silence(
 def test_runs_that_were_not_graded_can_be_graded_later_and_still_tell_failures(harbour: Path) -> None:
     write_suite(2)
     assert seatrial("--no-grade").returncode == 0
-    done = subprocess.run([*SEATRIAL, "grade", "latest", "--store", "runs.db"], capture_output=True, check=False)
+    done = command.seatrial("grade", "latest", "--store", "runs.db")
     assert (done.returncode, outcomes()) == (0, {"passed": 2})
     write_suite(1, target="crew:missing_argument")
     Path("crew.py").write_text("def missing_argument(instruction): raise KeyError(instruction)\n")
@@ -592,20 +577,23 @@ def test_a_killed_run_is_resumed_with_nothing_lost_and_nothing_twice(harbour: Pa
 )
 def test_a_signal_finishes_what_runs_and_says_how_to_resume(harbour: Path, number: signal.Signals, reason: str) -> None:
     write_suite(200, concurrency=3)
-    process = start("--grace-s", "60", SLEEP="0.1")
+    process = start("--grace-s", "600", AT_MOST="3")  # more calls are answered only after the signal has come
     wait_for_calls(process, 4)
     process.send_signal(number)
-    stdout, stderr = process.communicate(timeout=90)
+    assert process.stderr is not None
+    again = {signal.SIGINT: "press Ctrl-C again", signal.SIGTERM: "send SIGTERM again"}[number]
+    while f"waiting up to 600 s for running cases; {again} to stop now" not in process.stderr.readline():
+        assert process.poll() is None
+    Path("go_on").touch()
+    stdout, _ = process.communicate(timeout=120)
     begun = len(asked())
     assert process.returncode == 128 + number
     assert f"stopped after {begun} of 200 runs: {reason}; continue with" in stdout
     assert f", {begun} of 200 runs, stopped" in stdout
-    again = {signal.SIGINT: "press Ctrl-C again", signal.SIGTERM: "send SIGTERM again"}[number]
-    assert f"waiting up to 60 s for running cases; {again} to stop now" in stderr
     assert outcomes() == {"passed": begun}
     found = re.search(r"continue with\n  seatrial (run .*)\n", stdout)
     assert found is not None
-    resumed = subprocess.run([*SEATRIAL, *found[1].split()], capture_output=True, text=True, timeout=180, check=False)
+    resumed = command.seatrial(*found[1].split())
     assert resumed.returncode == 0, resumed.stderr
     assert outcomes() == {"passed": 200}
     assert len(asked()) == 200
@@ -615,14 +603,14 @@ def test_a_signal_finishes_what_runs_and_says_how_to_resume(harbour: Path, numbe
 @pytest.mark.parametrize(("second", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_second_signal_stops_at_once(harbour: Path, first: signal.Signals, second: signal.Signals, code: int) -> None:
     write_suite(10, concurrency=3)
-    process = start(SLEEP="60")
+    process = start("--grace-s", "600", SLEEP="600")
     wait_for_calls(process, 3)
     process.send_signal(first)
     assert process.stderr is not None
     while "to stop now" not in process.stderr.readline():
         assert process.poll() is None
     process.send_signal(second)
-    _, stderr = process.communicate(timeout=90)
+    _, stderr = process.communicate(timeout=120)
     assert process.returncode == code
     assert "--resume" in stderr
     assert "Traceback" not in stderr
@@ -699,12 +687,12 @@ def test_progress_off_a_terminal_is_a_plain_line_now_and_then(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr("seatrial.cli.watch.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("seatrial.cli.run.time.monotonic", lambda: now[0])
     with Watcher(experiment(), 10, quiet=False) as watcher:
         watcher.resumed(2)
-        watcher.finished(records.run(0))
+        watcher.finished(RunEnd(RunKey("crew", "case-0", 0), "passed"))
         now[0] += 20
-        watcher.finished(records.run(1, judgement="failed"))
+        watcher.finished(RunEnd(RunKey("crew", "case-1", 0), "failed"))
         watcher.stopping("interrupted")
     assert capsys.readouterr().err.splitlines() == [
         "experiment exp-1: 10 runs",
@@ -719,13 +707,13 @@ def test_progress_on_a_terminal_is_one_line_that_fits(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr("seatrial.cli.watch.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("seatrial.cli.run.time.monotonic", lambda: now[0])
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("NO_COLOR", "1")
     with Watcher(experiment(), 10, quiet=False) as watcher:
         now[0] += 20
-        watcher.finished(records.run(0))
+        watcher.finished(RunEnd(RunKey("crew", "case-0", 0), "passed"))
     line = capsys.readouterr().err.split("\r\x1b[K")[1]
     assert "1/10 runs: 1 passed" in line
     assert len(line) <= columns
@@ -735,11 +723,11 @@ def test_progress_on_a_terminal_is_one_line_that_fits(
 def test_progress_is_shown_while_no_run_ends_too(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seatrial.cli.watch.PLAIN_INTERVAL_S", 0.0)
-    monkeypatch.setattr("seatrial.cli.watch.PLAIN_IDLE_S", 0.01)
+    monkeypatch.setattr("seatrial.cli.run.PLAIN_INTERVAL_S", 0.0)
+    monkeypatch.setattr("seatrial.cli.run.PLAIN_IDLE_S", 0.01)
     microseconds = itertools.count()
     clock = SimpleNamespace(monotonic=lambda: next(microseconds) / 1e6)
-    monkeypatch.setattr("seatrial.cli.watch.time", clock)
+    monkeypatch.setattr("seatrial.cli.run.time", clock)
     lines: list[str] = []
 
     async def scene() -> None:
@@ -764,6 +752,6 @@ def test_a_single_run_is_told_as_one(capsys: pytest.CaptureFixture[str]) -> None
 def test_a_quiet_watcher_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with Watcher(experiment(), 10, quiet=True) as watcher:
         watcher.resumed(2)
-        watcher.finished(records.run(0))
+        watcher.finished(RunEnd(RunKey("crew", "case-0", 0), "passed"))
         watcher.stopping("interrupted")
     assert capsys.readouterr().err == ""

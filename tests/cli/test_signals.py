@@ -6,8 +6,8 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from strategies.command import Started
 
 from seatrial.store import open_store
-
-SEATRIAL = [sys.executable, "-c", "from seatrial.cli import main; raise SystemExit(main())"]
 
 CREW = '''
 import asyncio, concurrent.futures, os, re, sys, threading, time
@@ -179,7 +178,7 @@ def harbour(tmp_path: Path, empty_store: Path, monkeypatch: pytest.MonkeyPatch) 
     while _started:
         process = _started.pop()
         process.kill()
-        process.communicate(timeout=60)
+        process.communicate(timeout=120)
 
 
 def write_suite(target: str, graders: list[dict[str, Any]], **keys: object) -> None:
@@ -193,18 +192,16 @@ def write_suite(target: str, graders: list[dict[str, Any]], **keys: object) -> N
     Path("s.suite.yaml").write_text(json.dumps(suite))  # JSON is YAML, too
 
 
-_started: list[subprocess.Popen[str]] = []
+_started: list[Started] = []
 
 
-def start(*words: str) -> subprocess.Popen[str]:
-    process = subprocess.Popen(
-        [*SEATRIAL, *words, "--store", "runs.db"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+def start(*words: str) -> Started:
+    process = Started(*words, "--store", "runs.db")
     _started.append(process)
     return process
 
 
-def wait_for(path: str, process: subprocess.Popen[str]) -> None:
+def wait_for(path: str, process: Started) -> None:
     deadline = time.monotonic() + 120
     while not os.path.exists(path):
         assert process.poll() is None, process.communicate()
@@ -226,7 +223,7 @@ def test_sigterm_ends_a_run_whatever_hangs_and_loses_nothing_that_had_finished(w
     process = start("run", "s.suite.yaml", "--grace-s", "0.2")
     wait_for("hanging", process)
     process.send_signal(signal.SIGTERM)
-    stdout, stderr = process.communicate(timeout=60)
+    stdout, stderr = process.communicate(timeout=120)
     assert process.returncode == 128 + signal.SIGTERM, stderr
     assert "Traceback" not in stderr
     assert stored() == ("stopped", {"first": "passed"}), stderr
@@ -243,7 +240,7 @@ def test_a_second_signal_does_not_wait_for_the_grace(number: signal.Signals) -> 
     while "waiting up to 3600 s" not in process.stderr.readline():
         assert process.poll() is None
     process.send_signal(number)
-    process.communicate(timeout=60)
+    process.communicate(timeout=120)
     assert process.returncode == 128 + number
     assert stored() == ("stopped", {"first": "passed"})
 
@@ -259,7 +256,7 @@ def test_what_finishes_within_the_grace_is_kept(harbour: Path) -> None:
     while "waiting up to" not in process.stderr.readline():
         assert process.poll() is None
     Path("hang").unlink()
-    stdout, _ = process.communicate(timeout=60)
+    stdout, _ = process.communicate(timeout=120)
     assert process.returncode == 128 + signal.SIGTERM
     assert "stopped after 2 of 3 runs: terminated; continue with" in stdout
     assert stored() == ("stopped", {"first": "passed", "hangs": "passed"})
@@ -276,7 +273,7 @@ def test_sigterm_ends_grading_again_and_the_same_command_grades_the_rest(what: s
     process = start("grade", "latest", "--suite", "s.suite.yaml", "--grace-s", "0.2")
     wait_for("hanging", process)
     process.send_signal(signal.SIGTERM)
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=120)
     assert process.returncode == 128 + signal.SIGTERM, stderr
     assert "Traceback" not in stderr
     Path("hang").unlink()
@@ -292,7 +289,7 @@ def test_a_grader_that_hangs_costs_its_own_run_and_the_command_ends() -> None:
     }
     write_suite("plain", [], cases=[{"id": "first", "instruction": "x"}, hanging])
     process = start("run", "s.suite.yaml")
-    stdout, stderr = process.communicate(timeout=60)
+    stdout, stderr = process.communicate(timeout=120)
     assert process.returncode == 3, stderr
     assert "longer than 0.5 s" in stdout
     assert stored() == ("finished", {"first": "passed", "hangs": "errored"})
@@ -305,19 +302,23 @@ def test_threads_that_an_agent_leaves_behind_do_not_keep_the_command(target: str
         target, [], cases=[{"id": "first", "instruction": "x"}, {"id": "hangs", "instruction": "x", "timeout_s": 0.5}]
     )
     process = start("run", "s.suite.yaml")
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=120)
     assert process.returncode in (1, 3), stderr
     status, outcomes = stored()
     assert (status, outcomes["first"], outcomes["hangs"] != "passed") == ("finished", "passed", True)
 
 
-def ask_a_server_to_hang(process: subprocess.Popen[str]) -> None:
+def ask_a_server_to_hang(process: Started) -> None:
     assert process.stdout is not None
     url = json.loads(process.stdout.readline())["url"]
     asked = {"agent": "crew", "input": {"messages": [{"id": "m1", "role": "user", "content": "x"}]}}
     request = urllib.request.Request(f"{url}/v1/runs", json.dumps(asked).encode(), {"Content-Type": "application/json"})
-    with suppress(TimeoutError, OSError):  # it may hang before it has answered
-        urllib.request.urlopen(request, timeout=5).close()
+
+    def send() -> None:
+        with suppress(OSError):  # it may hang before it has answered, and be killed
+            urllib.request.urlopen(request, timeout=120).close()
+
+    threading.Thread(target=send, daemon=True).start()
     wait_for("hanging", process)
 
 
@@ -326,7 +327,7 @@ def test_sigterm_ends_a_server_whose_loop_an_agent_keeps() -> None:
     process = start("serve", "s.suite.yaml", "--port", "0", "--drain-s", "1", "--json")
     ask_a_server_to_hang(process)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    process.communicate(timeout=120)
     assert process.returncode == 128 + signal.SIGTERM
 
 
@@ -347,9 +348,9 @@ def wait_until_the_first_run_is_stored() -> None:
         time.sleep(0.01)
 
 
-def killed(process: subprocess.Popen[str]) -> str:
+def killed(process: Started) -> str:
     """What a command said that was killed by its watchdog, which is gone, too: the pipes are closed."""
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=120)
     assert process.returncode == -signal.SIGKILL, stderr
     assert "Traceback" not in stderr
     assert stderr.count("seatrial: killed, because it did not obey a signal to stop") == 1
@@ -410,7 +411,7 @@ def test_a_server_that_no_python_code_can_stop_is_killed() -> None:
     assert "the next server on this store ends the runs that were active" in killed(process)
 
 
-def watchdogs(process: subprocess.Popen[str]) -> list[int]:
+def watchdogs(process: Started) -> list[int]:
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     return [int(child) for child in children if "watchdog.py" in Path(f"/proc/{child}/cmdline").read_text()]
 
@@ -422,8 +423,8 @@ def test_a_watchdog_does_not_outlive_a_command_that_is_killed() -> None:
     wait_for("hanging", process)
     [watchdog] = watchdogs(process)
     process.kill()
-    process.communicate(timeout=60)  # to the end of the pipe, of which the watchdog has an end
-    deadline = time.monotonic() + 60
+    process.communicate(timeout=120)  # to the end of the pipe, of which the watchdog has an end
+    deadline = time.monotonic() + 120
     while os.path.exists(f"/proc/{watchdog}") and "Z" not in Path(f"/proc/{watchdog}/stat").read_text().split():
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -435,7 +436,7 @@ def test_a_command_that_ends_by_itself_leaves_no_watchdog() -> None:
     write_suite("plain", [])
     process = start("run", "s.suite.yaml")
     assert process.wait(timeout=120) == 0
-    assert process.communicate(timeout=60)[1].count("killed") == 0
+    assert process.communicate(timeout=120)[1].count("killed") == 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -493,18 +494,18 @@ def test_a_server_outlives_an_agent_that_raises_what_ends_programs() -> None:
         asked = {"agent": "crew", "input": {"messages": [{"id": "m1", "role": "user", "content": name}]}}
         head = {"Content-Type": "application/json"}
         request = urllib.request.Request(f"{url}/v1/runs", json.dumps(asked).encode(), head)
-        with urllib.request.urlopen(request, timeout=60) as response:
+        with urllib.request.urlopen(request, timeout=120) as response:
             run_id = json.load(response)["runId"]
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while (status := _status(url, run_id)) in ("pending", "running"):
             assert time.monotonic() < deadline
             time.sleep(0.02)
         assert status == "failed", name
     process.send_signal(signal.SIGINT)  # which is obeyed all the same
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=120)
     assert process.returncode == 0, stderr
 
 
 def _status(url: str, run_id: str) -> str:
-    with urllib.request.urlopen(f"{url}/v1/runs/{run_id}", timeout=60) as response:
+    with urllib.request.urlopen(f"{url}/v1/runs/{run_id}", timeout=120) as response:
         return str(json.load(response)["status"])

@@ -151,13 +151,13 @@ def test_text_is_shown_as_it_comes(place: Place) -> None:
     assert (out.splitlines()[-1], err, process.returncode) == ("     5  run finished", "run-1: completed\n", 0)
 
 
-def test_a_reader_that_goes_away_is_no_error(place: Place) -> None:
+def test_a_reader_that_goes_away_ends_it_without_claiming_that_the_run_completed(place: Place) -> None:
     place.service.events = script(5000)
     process = a_process(place, "--json")
     assert process.stdout is not None
     process.stdout.readline()
     process.stdout.close()
-    assert process.wait(60) == 0
+    assert process.wait(60) == 141
     assert process.stderr is not None
     assert process.stderr.read() == ""
     process.stderr.close()

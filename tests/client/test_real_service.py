@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from faults.tcp_proxy import Conduct, TcpProxy, one_after_the_other
+from strategies.command import Started
 
 from client.scripted import HASTY, sequences
 from seatrial.cli import main
@@ -24,7 +25,6 @@ from seatrial.errors import SeatrialError
 from seatrial.events.types import RunFinished, RunStarted, TextMessageContent
 
 PAGE = (Path(__file__).parents[2] / "docs" / "client.md").read_text(encoding="utf-8")
-PROGRAM = Path(sys.executable).with_name("seatrial")
 AGENT = """
 import asyncio
 
@@ -55,13 +55,8 @@ def a_server(directory: Path, *options: str) -> Iterator[str]:
     (directory / "client_test_crew.py").write_text(AGENT)
     (directory / "crew.suite.yaml").write_text(json.dumps(SUITE))
     with (directory / "serve.log").open("w+") as log:
-        process = subprocess.Popen(
-            [str(PROGRAM), "serve", "crew.suite.yaml", "--store", "store.db", "--port", "0", *options],
-            cwd=directory,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-        )
+        words = ["serve", "crew.suite.yaml", "--store", "store.db", "--port", "0", *options]
+        process = Started(*words, cwd=directory, stderr=log)
         try:
             assert process.stdout is not None
             url = re.search(r"http://[0-9.:]+", process.stdout.readline())

@@ -14,7 +14,7 @@ from seatrial.driver import Recorder, Redaction
 from seatrial.driver import recorder as module
 from seatrial.errors import SeatrialError
 from seatrial.events import encode_event
-from seatrial.events.ending import Terminal
+from seatrial.events.order import Terminal
 from seatrial.events.types import (
     CancelledOutcome,
     Interrupt,
@@ -333,6 +333,32 @@ def test_a_secret_in_pieces_is_in_no_event_whatever_its_order() -> None:
     assert "hunter2" not in str(events)
     assert kinds(events)[-2] == "RAW"
     assert events[-2]["event"]["toolCallId"] == "${KEY}"
+
+
+@pytest.mark.parametrize("last", [" and more", None], ids=["goes on", "ends with the secret begun"])
+def test_a_secret_in_pieces_that_come_after_the_end_is_in_no_event(last: str | None) -> None:
+    async def scene(recorder: Recorder) -> None:
+        await recorder.emit(STARTED)
+        await recorder.emit(FINISHED)
+        for piece in ("my key is hun", "ter2", last or " or hunt"):
+            await recorder.emit(TextMessageContent(message_id="m", delta=piece))
+        recorder.finish()
+        assert [note.code for note in recorder.notes] == ["event_after_end"] * 3
+
+    events = recorded(scene, redaction=Redaction(Secrets({"KEY": "hunter2"})))
+    late = [event["event"]["delta"] for event in events if event["type"] == "RAW"]
+    assert "".join(late) == f"my key is ${{KEY}}{last or ' or hunt'}"
+    assert kinds(events)[-1] == "RUN_FINISHED"
+
+
+def test_what_is_held_back_after_the_end_of_a_run_comes_before_the_next_run_of_the_stream() -> None:
+    async def scene(recorder: Recorder) -> None:
+        for event in (STARTED, FINISHED, TextMessageContent(message_id="m", delta="hun"), STARTED, FINISHED):
+            await recorder.emit(copy.deepcopy(event))
+        recorder.finish()
+
+    events = recorded(scene, redaction=Redaction(Secrets({"KEY": "hunter2"})))
+    assert kinds(events) == ["RUN_STARTED", "RAW", "RUN_FINISHED", "RUN_STARTED", "RUN_FINISHED"]
 
 
 def test_an_event_that_says_its_time_keeps_it() -> None:

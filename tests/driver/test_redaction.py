@@ -22,18 +22,20 @@ from seatrial.agents.excerpt import MAX_DETAIL
 from seatrial.agents.http.config import HttpConfig
 from seatrial.agents.python.returned import read_returned
 from seatrial.agents.streamed import StreamedRun
-from seatrial.driver.redaction import SECRET_REMOVED, Redaction
+from seatrial.driver.redaction import Redaction
 from seatrial.engine.launch import create_experiment, launch
 from seatrial.engine.regrading import regrade
 from seatrial.events import encode_event
-from seatrial.events.types import CustomEvent, RunStarted, TextMessageChunk
+from seatrial.events.types import CustomEvent, Event, RunError, RunFinished, RunStarted, TextMessageChunk
 from seatrial.formats.reading import Reading
-from seatrial.graders import GradingPlan, Surroundings
-from seatrial.runs import Fault, Grade, Verdict
+from seatrial.graders import GradingPlan, Subject, Surroundings
+from seatrial.runs import Fault, Grade, Run, RunKey, Verdict
+from seatrial.runs.removed import SECRET_REMOVED
 from seatrial.store import Store
 from seatrial.suites import Secrets
 from seatrial.suites.secrets import MIN_SECRET_LENGTH
-from seatrial.trajectory import Step
+from seatrial.trajectory import Completeness, Step
+from seatrial.world.grant import Grants
 
 SECRET = 'hunter2"\\ü'
 TRACE = b'[{"type": "tool_call", "name": "dig", "input": {"where": "hunter2\\"\\\\\\u00fc"}}]'
@@ -119,6 +121,11 @@ def test_what_has_no_secret_in_it_comes_back_as_the_very_same_bytes() -> None:
 def test_bytes_that_are_no_text_lose_nothing_but_the_secret() -> None:
     redaction = Redaction(Secrets({"KEY": "hunter2"}))
     assert redaction.raw(b"\xff\xfe hunter2 \x80") == b"\xff\xfe ${KEY} \x80"
+
+
+def a_run(reading: Reading, body: bytes | None = None) -> Run:
+    key = RunKey("crew", "one", 0)
+    return Run(run_id="r", experiment_id="e", key=key, status="completed", reading=reading, body=body)
 
 
 def everything_stored(store: Store) -> bytes:
@@ -249,7 +256,7 @@ def test_a_reading_keeps_all_it_had_but_the_secret() -> None:
 
     reading: Reading = output_messages.read(body)
     assert reading.calls
-    redacted = Redaction(Secrets({"KEY": "hunter2", "PORT": "8080"})).reply(Reply(reading=reading)).reading
+    redacted = Redaction(Secrets({"KEY": "hunter2", "PORT": "8080"})).run(a_run(reading)).reading
     assert redacted is not None
     assert redacted.calls == reading.calls
     assert b"hunter2" not in wire.encode(redacted)
@@ -290,8 +297,9 @@ def test_no_part_of_a_secret_stays_where_a_message_quotes_a_part() -> None:
     body = wire.encode({"role": "assistant", "content": "ok", secret: {"a": [{"b": {}}]}})
     reading = formats.read(wire.encode({"output_messages": [wire.decode(body)]}))
     assert secret[:40] in repr(reading.notes)
-    reply = Reply(body=body, reading=reading, fault=Fault("agent_bad_response", f"got `{secret[:40]}`, `{secret}`"))
-    clean = redaction.reply(reply)
+    run = a_run(reading, body)
+    run.fault = Fault("agent_bad_response", f"got `{secret[:40]}`, `{secret}`")
+    clean = redaction.run(run)
     assert clean.fault is not None
     assert clean.fault.message == "got `${KEY}`, `${KEY}`"
     assert secret[:12] not in repr(clean)
@@ -322,19 +330,19 @@ def test_a_verdict_loses_nothing_but_the_secret_and_keeps_its_key() -> None:
     verdict = Verdict(
         grader="g",
         kind="judge",
-        judgement="failed",
+        outcome="failed",
         reasons=["saw 1234"],
         details={"said": ["1234", 1234]},
         key="a1234b",
     )
-    grade = Grade(judgement="failed", score=0.5, reasons=["g failed: 1234"])
+    grade = Grade(outcome="failed", score=0.5, reasons=["g failed: 1234"])
     (clean,), graded = Redaction(Secrets({"KEY": "1234"})).graded([verdict], grade)
     assert (clean.reasons, clean.details, clean.key) == (["saw ${KEY}"], {"said": ["${KEY}", 1234]}, "a1234b")
-    assert graded == Grade(judgement="failed", score=0.5, reasons=["g failed: ${KEY}"])
+    assert graded == Grade(outcome="failed", score=0.5, reasons=["g failed: ${KEY}"])
 
 
 def test_verdicts_without_secrets_are_the_very_same() -> None:
-    verdicts, grade = [Verdict(grader="g", kind="judge", judgement="passed")], Grade(judgement="passed")
+    verdicts, grade = [Verdict(grader="g", kind="judge", outcome="passed")], Grade(outcome="passed")
     for redaction in (Redaction(None), Redaction(Secrets({"KEY": "hunter2"}))):
         assert redaction.graded(verdicts, grade)[0] is verdicts
         assert redaction.graded(verdicts, grade)[1] is grade
@@ -350,10 +358,10 @@ def test_a_recorded_stream_that_has_a_secret_whole_is_kept_and_one_that_has_it_i
     redaction = Redaction(Secrets({"KEY": "hunter2"}))
     for deltas, kept in ((("it is hunter2", " indeed"), True), (("it is hunter2", " or hun", "ter2"), False)):
         given = body(*deltas)
-        reply = redaction.reply(Reply(body=given, reading=formats.read(given, "agui")))
-        assert (reply.body is not None) == kept
-        assert reply.reading is not None
-        assert b"hunter2" not in wire.encode(reply.reading)
+        run = redaction.run(a_run(formats.read(given, "agui"), given))
+        assert (run.body is not None) == kept
+        assert run.reading is not None
+        assert b"hunter2" not in wire.encode(run.reading)
 
 
 @pytest.mark.parametrize("before", ["", "hunter2 and "], ids=["in pieces only", "once whole, too"])
@@ -378,25 +386,172 @@ def test_a_secret_that_is_streamed_piece_by_piece_is_in_no_event_and_no_body(sto
     assert b"my key is ${KEY}, and now" in wire.encode(run.reading)
 
 
-@pytest.mark.parametrize(("tool", "arguments"), [("crm_hunter2", {}), ("crm", {"env": "hunter2"})])
-def test_a_call_with_a_secret_in_it_leaves_the_calls_in_doubt(
-    store: Store, tool: str, arguments: dict[str, str]
-) -> None:
-    call = {"id": "1", "type": "function", "function": {"name": tool, "arguments": wire.encode(arguments).decode()}}
-    messages = [
-        {"role": "user", "content": "Task 0"},
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "1", "content": "done"},
-        {"role": "assistant", "content": "ok"},
-    ]
+def a_token() -> tuple[str, Redaction]:
+    """A token of a run, and what hides it beside a secret of the suite."""
 
+    async def nothing(event: Event) -> None: ...
+
+    token = Grants().open("run-1", "http://proxy", nothing).token
+    redaction = Redaction(Secrets({"KEY": "hunter2"})).of_run()
+    redaction.hide_token(token)
+    return token, redaction
+
+
+def test_the_text_of_a_token_in_pieces_is_held_back_until_it_is_known_to_be_one() -> None:
+    token, redaction = a_token()
+    assert redaction.split(f"a{token}b") == ("a[run token]b", "")
+    assert redaction.split(f"a{token[:30]}") == ("a", token[:30])
+    assert redaction.split(f"a~~{token[:1]}") == ("a~~", "~")
+    assert redaction.split(f"a{token[:30]}!") == (f"a{token[:30]}!", "")
+
+
+def test_one_redactor_takes_out_the_token_of_a_run_and_the_secrets_of_the_suite() -> None:
+    token, redaction = a_token()
+    assert redaction.raw(f"token={token}, hunter2!".encode()) == b"token=[run token], ${KEY}!"
+    assert redaction.raw(f"token=%7E{token[1:]}!".encode()) == b"token=%7E[run token]!"
+    assert redaction.text(f"token=%7e{token[1:]}!") == "token=%7e[run token]!"
+    assert "[run token]" in redaction.text(b64encode(f"Bearer {token}".encode()).decode())
+    data = b"nothing of the kind"
+    assert redaction.raw(data) is data
+
+
+def test_a_redactor_knows_the_tokens_of_its_own_run_alone() -> None:
+    token, _ = a_token()
+    shared = Redaction(Secrets({"KEY": "hunter2"}))
+    shared.of_run().hide_token(token)
+    assert shared.text(token) == token
+
+
+def test_a_token_in_a_call_leaves_no_call_in_doubt() -> None:
+    token, redaction = a_token()
+    body = wire.encode([{"role": "assistant", "content": f"ok {token}"}])
+    run = a_run(formats.read(body), body)
+    run.steps = [Step(0, "call", {"authorization": f"Bearer {token}"})]
+    run.completeness = Completeness("complete", "messages", ["messages"])
+    kept = redaction.run(run)
+    assert kept.steps[0].arguments == {"authorization": "Bearer [run token]"}
+    assert kept.completeness == run.completeness
+    assert kept.reading is not None
+    assert [note.code for note in kept.reading.notes] == ["run_token_removed"]
+    assert token not in repr(kept)
+    assert token in repr(run)
+
+
+@pytest.mark.parametrize("cut", range(4, 44))
+def test_no_part_of_a_token_stays_at_the_beginning_of_a_traceback_that_was_cut(cut: int) -> None:
+    token, redaction = a_token()
+    fault = Fault("agent_exception", "no", detail=f"[...]\n{token[cut:]}{'x' * MAX_DETAIL}")
+    kept = redaction.fault(fault).detail or ""
+    assert token[-6:] not in kept or len(token) - cut < 6
+
+
+@given(st.integers(1, len(SECRET) - 1), st.sampled_from([b"", b"what the agent said, \xff, "]))
+def test_of_what_was_cut_off_in_the_middle_of_a_secret_its_beginning_is_not_kept(length: int, before: bytes) -> None:
+    redaction = Redaction(Secrets({"KEY": SECRET}))
+    assert redaction.cut_off(before + SECRET[:length].encode()) == before
+    redaction.hide_token("strt.0123456789")
+    assert redaction.cut_off(before + b"strt.01") == before
+    assert redaction.cut_off(before + b"!") == before + b"!"
+
+
+def test_an_answer_that_was_cut_off_in_the_middle_of_a_secret_is_stored_without_it(store: Store) -> None:
     async def answer(request: RunRequest, emit: Emit) -> Reply:
-        return read_returned(messages)
+        fault = Fault("answer_cut_off", "the connection was closed")
+        return Reply(body=b"it is " + SECRET[:7].encode(), cut=True, fault=fault)
 
-    forbidden = [{"tool": tool, "args": arguments}]
-    never = {"kind": "tool_trajectory", "mode": "any_order", "maximums": {"pay": 9}, "forbidden": forbidden}
-    suite = a_suite(1, graders=[never])
-    _, tally = run_suite(store, suite, {"crew": Scripted(answer)}, secrets=Secrets({"KEY": "hunter2"}))
-    assert tally.outcomes == {"errored": 1}
-    _, tally = run_suite(store, suite, {"crew": Scripted(answer)}, secrets=Secrets({"KEY": "unrelated"}))
+    experiment, _ = run_suite(store, a_suite(1), {"crew": Scripted(answer)}, secrets=Secrets({"KEY": SECRET}))
+    assert only_run(store, experiment).body == b"it is "
+
+
+BROKEN = 'sk-LIVE/7f"9+q2Z8wXyV0pLmN4'
+AGENT_FAILED = Fault("agent_exception", "it raised")
+
+
+def broken_off(store: Store, answer: Any) -> tuple[Run, bytes]:
+    experiment, tally = run_suite(store, a_suite(1), {"crew": Scripted(answer)}, secrets=Secrets({"KEY": BROKEN}))
     assert tally.outcomes == {"failed": 1}
+    return only_run(store, experiment), everything_stored(store)
+
+
+@pytest.mark.parametrize("said", [BROKEN[:-1], BROKEN[:4], BROKEN[:15]])
+@pytest.mark.parametrize("pushes_error", [False, True])
+def test_a_stream_that_breaks_off_in_the_middle_of_a_secret_is_stored_without_its_beginning(
+    store: Store, said: str, pushes_error: bool
+) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        stream = StreamedRun(emit, "agui", RunStarted(thread_id="t", run_id="r"))
+        for piece in ("the key is ", *said):
+            await stream.put(encode_event(TextMessageChunk(message_id="m", delta=piece)))
+        if pushes_error:
+            await stream.put(encode_event(RunError(message="it broke")))
+        await stream.close()
+        return await stream.reply(None if pushes_error else AGENT_FAILED)
+
+    run, stored = broken_off(store, answer)
+    assert b"the key is " in stored
+    assert said[:4].encode() not in stored
+    assert run.body is None
+    assert run.reading is not None
+    assert "secret_broken_off" in [note.code for note in run.reading.notes]
+
+
+def test_output_that_breaks_off_in_the_middle_of_a_secret_is_stored_without_its_beginning(store: Store) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        reply = read_returned(f"the key is {BROKEN[:-1]}")
+        reply.body, reply.fault = f"the key is {BROKEN[:-1]}".encode(), AGENT_FAILED
+        return reply
+
+    run, stored = broken_off(store, answer)
+    assert BROKEN[:4].encode() not in stored
+    assert run.reading is not None
+    assert run.reading.transcript.final_text() == "the key is "
+    assert SECRET_REMOVED in [note.code for note in run.reading.notes]
+
+
+def test_a_call_that_breaks_off_in_the_middle_of_a_secret_is_stored_without_its_beginning(store: Store) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        call = {"id": "1", "name": "send", "arguments": {"token": BROKEN[:-1]}}
+        reply = read_returned([{"role": "assistant", "tool_calls": [call]}])
+        reply.fault = AGENT_FAILED
+        return reply
+
+    run, stored = broken_off(store, answer)
+    assert [step.arguments for step in run.steps] == [{"token": ""}]
+    assert BROKEN[:4].encode() not in stored
+
+
+def test_an_attempt_that_breaks_off_in_the_middle_of_a_secret_is_stored_without_its_beginning(store: Store) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        if request.attempt > 1:
+            return await say_ok(request, emit)
+        await emit(TextMessageChunk(message_id="m", delta=f"the key is {BROKEN[:-1]}"))
+        reply = refused(503)
+        reply.body = f"the key is {BROKEN[:-1]}".encode()
+        return reply
+
+    suite = a_suite(1, retry=NO_WAIT, graders=[{"kind": "python", "target": "driver.test_redaction:says_something"}])
+    _, tally = run_suite(store, suite, {"crew": Scripted(answer)}, secrets=Secrets({"KEY": BROKEN}))
+    assert tally.outcomes == {"passed": 1}, "the attempt that counts has lost nothing"
+    assert b"the key is " in everything_stored(store)
+    assert BROKEN[:4].encode() not in everything_stored(store)
+
+
+def says_something(subject: Subject) -> bool:
+    """A grader of a suite's author."""
+    return bool(subject.answer)
+
+
+def test_a_run_that_completes_keeps_an_end_that_is_only_like_the_beginning_of_a_secret(store: Store) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        stream = StreamedRun(emit, "agui", RunStarted(thread_id="t", run_id="r"))
+        await stream.put(encode_event(TextMessageChunk(message_id="m", delta=f"keys begin with {BROKEN[:7]}")))
+        await stream.put(encode_event(RunFinished(thread_id="t", run_id="r")))
+        await stream.finish()
+        return await stream.reply(None)
+
+    experiment, _ = run_suite(store, a_suite(1), {"crew": Scripted(answer)}, secrets=Secrets({"KEY": BROKEN}))
+    run = only_run(store, experiment)
+    assert run.status == "completed"
+    assert run.reading is not None
+    assert run.reading.transcript.final_text() == f"keys begin with {BROKEN[:7]}"
+    assert BROKEN[:7].encode() in b"".join(event for _, event in store.events(run.run_id))

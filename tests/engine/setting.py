@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping
-from contextlib import AsyncExitStack, suppress
-from pathlib import Path
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Self, TypeAlias
 
 from strategies.unhurried import run_unhurried
 
-from seatrial.agents.agent import Agent, BatchAgent, Emit, Reply, RunRequest
+from seatrial.agents.agent import Agent, AnsweredAgain, BatchAgent, Emit, Reply, RunRequest
 from seatrial.agents.config import Retry
 from seatrial.agents.python.config import PythonConfig
 from seatrial.agents.python.returned import read_returned
 from seatrial.driver.clock import Clock, SystemClock
+from seatrial.engine.executor import Assignment
 from seatrial.engine.experiment import ExperimentRunner, ExperimentTally
-from seatrial.engine.launch import create_experiment, opened_world
+from seatrial.engine.launch import create_experiment
+from seatrial.engine.local import LocalExecutor, opened_worker
 from seatrial.engine.stop import Stop
-from seatrial.graders import GradingPlan, Surroundings
+from seatrial.engine.worker import Worker
 from seatrial.runs import Case, Experiment, Fault, Run, class_of_status
 from seatrial.store import Store
 from seatrial.suites import Secrets, Suite
@@ -73,7 +74,9 @@ class ScriptedBatch:
     async def __aexit__(self, *exc_info: object) -> None:
         pass
 
-    async def run_batch(self, requests: Iterable[RunRequest]) -> AsyncGenerator[tuple[RunRequest, Reply], None]:
+    async def run_batch(
+        self, requests: Iterable[RunRequest]
+    ) -> AsyncGenerator[tuple[RunRequest, Reply | AnsweredAgain], None]:
         self.batches += 1
         for request in list(requests):
             reply = self.answer(request)
@@ -157,25 +160,30 @@ def run_suite(
     else:
         experiment = store.resolve_experiment(experiment.experiment_id)
 
-    async def run() -> ExperimentTally:
-        async with AsyncExitStack() as stack:
-            runner = ExperimentRunner(
-                experiment,
-                suite,
-                agents,
-                GradingPlan(suite.graders, threshold=suite.threshold),
-                Surroundings(directory=Path()),
-                store,
-                selected=selected,
-                secrets=secrets,
-                world=await opened_world(agents.values(), stack),
-                stop=stop,
-                clock=clock,
-                observer=observer,
-            )
-            return await runner.run()
+    runner = ExperimentRunner(
+        experiment,
+        suite,
+        Crew(agents=agents),
+        store,
+        variables={},
+        selected=selected,
+        secrets=secrets,
+        stop=stop,
+        clock=clock,
+        observer=observer,
+    )
+    return experiment, run_unhurried(runner.run())
 
-    return experiment, run_unhurried(run())
+
+class Crew(LocalExecutor):
+    """The executor `local` with agents that are there already."""
+
+    agents: Any
+
+    @asynccontextmanager
+    async def open(self, work: Assignment) -> AsyncIterator[Worker]:
+        async with opened_worker(work, self.agents) as worker:
+            yield worker
 
 
 def runs_of(store: Store, experiment: Experiment) -> list[Run]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from engine.setting import (
     runs_of,
     say_ok,
 )
-from seatrial.agents.agent import Agent, BatchAgent, Reply, RunRequest
+from seatrial.agents.agent import Agent, AnsweredAgain, BatchAgent, Reply, RunRequest
 from seatrial.agents.cli.config import CliConfig
 from seatrial.agents.config import Retry
 from seatrial.agents.python.returned import read_returned
@@ -227,7 +227,7 @@ def test_a_stop_ends_a_batch_keeps_what_came_and_leaves_the_rest_to_be_resumed(s
 answer(cases[0])
 answer(cases[1])
 if len(cases) > 2:
-    time.sleep(60)
+    time.sleep(3600)
 """
     batch = Batch(tmp_path, script)
     stop = Stop()
@@ -242,7 +242,7 @@ if len(cases) > 2:
 
     began = time.monotonic()
     tally = asyncio.run(play())
-    assert time.monotonic() - began < 50
+    assert time.monotonic() - began < 600
     batch.wait_until_all_are_dead()
     assert (tally.outcomes, tally.stop_reason) == ({"passed": 2}, "interrupted")
     stopped = store.resolve_experiment("latest")
@@ -260,7 +260,7 @@ if len(cases) > 2:
 def test_a_budget_ends_a_batch_that_says_nothing_more(
     store: Store, tmp_path: Path, budget: Budget, reason: str
 ) -> None:
-    batch = Batch(tmp_path, "answer(cases[0], cost_usd=0.3)\ntime.sleep(60)", budget=budget)
+    batch = Batch(tmp_path, "answer(cases[0], cost_usd=0.3)\ntime.sleep(3600)", budget=budget)
     tally = batch.carry_out(store, begun=lambda: bool(answered(store)))
     assert tally.outcomes == {"passed": 1}
     assert str(tally.stop_reason).startswith(reason)
@@ -312,3 +312,185 @@ def test_what_belongs_to_no_run_is_kept_with_the_experiment(store: Store, tmp_pa
     assert store.resolve_experiment("latest").notes == {"crew": [note]}
     assert "agent_notes" not in store.resolve_experiment("latest").suite
     assert only_run(store, store.resolve_experiment("latest")).fault is None
+
+
+class AnsweringAgain(ScriptedBatch):
+    """A batch agent that answers one case again, when all others have been answered."""
+
+    def __init__(self, answer: Callable[[RunRequest], Reply | None], case_id: str) -> None:
+        super().__init__(answer)
+        self.case_id = case_id
+
+    async def run_batch(
+        self, requests: Iterable[RunRequest]
+    ) -> AsyncGenerator[tuple[RunRequest, Reply | AnsweredAgain], None]:
+        asked = list(requests)
+        async for answered in super().run_batch(asked):
+            yield answered
+        for request in asked:
+            if request.case.id == self.case_id:
+                yield request, AnsweredAgain(Note("batch_id_repeated", "", "line 9 answers it again: hunter2"))
+
+
+LOOKED: list[dict[str, Any]] = [
+    {"role": "assistant", "tool_calls": [{"id": "1", "name": "look", "arguments": {}}]},
+    {"role": "tool", "tool_call_id": "1", "content": "done"},
+    {"role": "assistant", "content": "ok"},
+]
+FORBIDS = {"kind": "tool_trajectory", "mode": "any_order", "minimums": {"look": 1}, "forbidden": [{"tool": "delete_*"}]}
+
+
+def test_a_run_that_is_answered_again_after_it_was_stored_does_not_stay_passed(store: Store) -> None:
+    batch = AnsweringAgain(lambda request: read_returned(LOOKED), "case-1")
+    suite = a_suite(3, graders=[FORBIDS, {"kind": "contains", "value": "ok"}])
+    experiment, tally = run_suite(store, suite, {"crew": batch}, secrets=Secrets({"KEY": "hunter2"}))
+    assert tally.outcomes == {"passed": 2, "errored": 1}
+    _, run, _ = runs_of(store, experiment)
+    assert run.completeness is not None
+    assert run.completeness.level == "partial"
+    assert [reason.message for reason in run.completeness.reasons] == ["line 9 answers it again: ${KEY}"]
+    assert [verdict.outcome for verdict in run.verdicts] == ["errored", "passed"], "on the calls, and on the answer"
+    assert run.reading is not None
+    assert [note.code for note in run.reading.notes] == ["batch_id_repeated"]
+    assert event_kinds(store, run)[-1] == "RUN_FINISHED"
+
+
+@pytest.mark.parametrize(
+    ("config", "outcome"),
+    [
+        (
+            {"mode": "superset", "expected": [{"tool": "send", "args": {"token": {"$not": {"$regex": "hunter"}}}}]},
+            "failed",
+        ),
+        ({"mode": "superset", "expected": [{"tool": "send", "args": {"token": "hunter2"}}]}, "errored"),
+        (
+            {
+                "mode": "any_order",
+                "minimums": {"send": 1},
+                "forbidden": [{"tool": "send", "args": {"token": "hunter2"}}],
+            },
+            "failed",
+        ),
+        ({"mode": "any_order", "minimums": {"send": 1}, "forbidden": [{"tool": "delete_*"}]}, "errored"),
+    ],
+)
+def test_a_run_with_a_secret_that_is_answered_again_passes_nothing_new_and_stays_failed(
+    store: Store, config: dict[str, Any], outcome: str
+) -> None:
+    sent = [
+        {"role": "assistant", "tool_calls": [{"id": "1", "name": "send", "arguments": {"token": "hunter2"}}]},
+        *LOOKED[1:],
+    ]
+    batch = AnsweringAgain(lambda request: read_returned(sent), "case-1")
+    suite = a_suite(2, graders=[{"kind": "tool_trajectory", **config}])
+    experiment, tally = run_suite(store, suite, {"crew": batch}, secrets=Secrets({"KEY": "hunter2"}))
+    other, run = runs_of(store, experiment)
+    assert other.grade is not None
+    assert other.grade.outcome == ("passed" if outcome == "errored" else "failed")
+    assert run.grade is not None
+    assert run.grade.outcome == outcome
+    assert sum(tally.outcomes.values()) == 2
+    assert tally.outcomes[outcome] >= 1
+
+
+def test_what_a_run_with_a_secret_in_its_answer_failed_by_stays_failed_when_it_is_answered_again(store: Store) -> None:
+    batch = AnsweringAgain(
+        lambda request: read_returned([*LOOKED[:2], {"role": "assistant", "content": "hunter2"}]), "case-0"
+    )
+    suite = a_suite(1, graders=[{"kind": "contains", "value": "hunter2", "negate": True}])
+    experiment, tally = run_suite(store, suite, {"crew": batch}, secrets=Secrets({"KEY": "hunter2"}))
+    assert tally.outcomes == {"failed": 1}
+    (verdict,) = only_run(store, experiment).verdicts
+    assert verdict.outcome == "failed"
+
+
+def test_what_is_counted_of_a_run_that_was_answered_again_is_what_is_stored_of_it(store: Store) -> None:
+    batch = AnsweringAgain(lambda request: read_returned(LOOKED), "case-1")
+    experiment, _ = run_suite(store, a_suite(3, graders=[FORBIDS]), {"crew": batch})
+    [row] = [row for row in store.runs(experiment.experiment_id) if row.key.case_id == "case-1"]
+    assert (row.outcome, row.calls) == ("errored", "partial")
+    [totals] = store.totals(experiment.experiment_id).agents
+    assert (totals.outcomes, totals.calls) == ({"passed": 2, "errored": 1}, {"complete": 2, "partial": 1})
+    counts = store.note_totals(experiment.experiment_id).counts
+    assert [(count.code, count.notes) for count in counts] == [("batch_id_repeated", 1)]
+
+
+def test_a_run_that_is_answered_again_before_it_is_tried_again_is_in_doubt_when_it_ends(store: Store) -> None:
+    def answer(request: RunRequest) -> Reply:
+        if request.attempt == 1 and request.case.id == "case-1":
+            return refused()
+        return read_returned(LOOKED)
+
+    class OnlyAtFirst(AnsweringAgain):
+        async def run_batch(
+            self, requests: Iterable[RunRequest]
+        ) -> AsyncGenerator[tuple[RunRequest, Reply | AnsweredAgain], None]:
+            first = self.batches == 0
+            async for request, reply in super().run_batch(requests):
+                if isinstance(reply, Reply) or first:
+                    yield request, reply
+
+    experiment, tally = run_suite(store, a_suite(2, graders=[FORBIDS]), {"crew": OnlyAtFirst(answer, "case-1")})
+    assert tally.outcomes == {"passed": 1, "errored": 1}
+    _, run = runs_of(store, experiment)
+    assert len(run.attempts) == 2
+    assert run.completeness is not None
+    assert "batch_id_repeated" in [reason.code for reason in run.completeness.reasons]
+
+
+def test_a_program_that_answers_a_case_twice_does_not_pass_a_check_on_its_calls(tmp_path: Path, store: Store) -> None:
+    script = f"""
+answer(cases[0], output_messages={LOOKED!r})
+answer(cases[1], output_messages={LOOKED!r})
+answer(cases[0], text="again")
+"""
+    batch = Batch(tmp_path, script, cases=2, graders=[FORBIDS])
+    assert batch.carry_out(store).outcomes == {"passed": 1, "errored": 1}
+
+
+@pytest.mark.parametrize(
+    ("stray", "code"),
+    [
+        ("answer({'id': 'A'}, output_messages=LOOKED)", "batch_id_unknown"),
+        ("print(json.dumps({'output_messages': LOOKED}), flush=True)", "batch_line_unusable"),
+        (
+            "print(json.dumps({'output_messages': LOOKED, 'id': cases[0]['id']})[:-3], flush=True)",
+            "batch_line_unusable",
+        ),
+    ],
+)
+def test_a_line_that_may_be_of_any_run_lets_none_pass_a_check_on_its_calls(
+    tmp_path: Path, store: Store, stray: str, code: str
+) -> None:
+    script = f"""
+LOOKED = {LOOKED!r}
+answer(cases[0], output_messages=LOOKED)
+{stray}
+answer(cases[1], output_messages=LOOKED)
+"""
+    batch = Batch(tmp_path, script, cases=2, graders=[FORBIDS])
+    assert batch.carry_out(store).outcomes == {"errored": 2}
+    for run in runs_of(store, store.resolve_experiment("latest")):
+        assert run.completeness is not None
+        assert run.completeness.level == "partial"
+        assert [reason.code for reason in run.completeness.reasons] == [code]
+
+
+def test_plain_text_between_the_lines_of_a_batch_leaves_no_call_unknown(tmp_path: Path, store: Store) -> None:
+    script = f"print('loading', flush=True); answer(cases[0], output_messages={LOOKED!r})"
+    assert Batch(tmp_path, script, cases=1, graders=[FORBIDS]).carry_out(store).outcomes == {"passed": 1}
+
+
+def test_a_doubt_of_an_attempt_stays_with_the_run_that_is_tried_again(store: Store) -> None:
+    def answer(request: RunRequest) -> Reply:
+        if request.attempt == 1:
+            reply = refused()
+            reply.doubts = [Note("batch_id_unknown", "", "line 1 may be of this run")]
+            return reply
+        return read_returned(LOOKED)
+
+    experiment, tally = run_suite(store, a_suite(1, graders=[FORBIDS]), {"crew": ScriptedBatch(answer)})
+    assert tally.outcomes == {"errored": 1}
+    run = only_run(store, experiment)
+    assert run.completeness is not None
+    assert [reason.code for reason in run.completeness.reasons] == ["batch_id_unknown"]

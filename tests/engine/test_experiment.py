@@ -4,12 +4,12 @@ import asyncio
 import random
 from collections.abc import Sequence
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine.setting import (
+    Crew,
     Scripted,
     ScriptedBatch,
     TestClock,
@@ -24,12 +24,13 @@ from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.config import Retry
 from seatrial.agents.python.config import PythonConfig
 from seatrial.agents.python.returned import read_returned
+from seatrial.engine.executor import RunEnd
 from seatrial.engine.experiment import ExperimentRunner, _run_ids
 from seatrial.engine.launch import create_experiment
 from seatrial.engine.stop import Stop
 from seatrial.errors import SeatrialError
-from seatrial.graders import GradingPlan, Surroundings
-from seatrial.runs import Run, RunKey
+from seatrial.graders import GradingPlan
+from seatrial.runs import RunKey
 from seatrial.store import Store
 from seatrial.suites import Budget, Secrets
 from seatrial.transcript import Note
@@ -44,14 +45,17 @@ class Watching:
     def resumed(self, done: int) -> None:
         self.told.append(done)
 
-    def finished(self, run: Run) -> None:
-        self.told.append(run.key)
+    def finished(self, end: RunEnd) -> None:
+        self.told.append(end.key)
 
     def stopping(self, reason: str) -> None:
         self.told.append(reason)
 
     def noted(self, agent: str, notes: Sequence[Note]) -> None:
         self.told.append((agent, notes))
+
+    def warned(self, message: str) -> None:
+        self.told.append(message)
 
 
 def test_every_case_is_run_by_every_agent_as_often_as_asked(store: Store) -> None:
@@ -60,9 +64,9 @@ def test_every_case_is_run_by_every_agent_as_often_as_asked(store: Store) -> Non
     experiment, tally = run_suite(store, suite, {"crew": crew, "mate": mate})
     assert tally.outcomes == {"passed": 12}
     assert [run.key for run in runs_of(store, experiment)] == [
-        RunKey(agent, f"case-{case}", trial) for case in range(3) for agent in ("crew", "mate") for trial in range(2)
+        RunKey(agent, f"case-{case}", trial) for case in range(3) for agent in ("crew", "mate") for trial in (1, 2)
     ]
-    assert [request.trial for request in crew.asked] == [0, 0, 0, 1, 1, 1], "each case once before any case again"
+    assert [request.trial for request in crew.asked] == [1, 1, 1, 2, 2, 2], "each case once before any case again"
     assert (crew.entered, crew.left) == (1, 1)
     assert store.resolve_experiment(experiment.experiment_id).status == "finished"
 
@@ -145,7 +149,7 @@ def test_going_on_runs_only_what_is_missing_and_nothing_twice(store: Store) -> N
     watching = Watching()
     experiment, tally = run_suite(store, suite, {"crew": Scripted(answer)}, stop=stop, observer=watching)
     assert tally.stop_reason == "interrupted"
-    assert watching.told == [0, *(RunKey("crew", f"case-{number}", 0) for number in range(5)), "interrupted"]
+    assert watching.told == [0, *(RunKey("crew", f"case-{number}", 1) for number in range(5)), "interrupted"]
     stopped = store.resolve_experiment(experiment.experiment_id)
     assert (stopped.status, stopped.stop_reason) == ("stopped", "interrupted")
     before = {run.run_id for run in runs_of(store, experiment)}
@@ -203,7 +207,7 @@ def test_a_stop_does_not_wait_for_runs_that_wait(store: Store) -> None:
         experiment, tally = run_suite(store, suite, {"crew": Scripted(answer)}, stop=stop)
         assert tally.stop_reason == "interrupted"
         done = store.done_keys(experiment.experiment_id)
-        assert RunKey("crew", "case-0", 0) not in done, "a run between two attempts is left for the next time"
+        assert RunKey("crew", "case-0", 1) not in done, "a run between two attempts is left for the next time"
         _, tally = run_suite(store, suite, {"crew": Scripted(say_ok)}, experiment=experiment)
         assert len(store.done_keys(experiment.experiment_id)) == 5
 
@@ -243,7 +247,7 @@ def test_only_the_selected_cases_are_run_by_each_agent(store: Store) -> None:
     suite = a_suite(4, agents=["crew", "mate"])
     agents = {"crew": Scripted(say_ok), "mate": Scripted(say_ok)}
     experiment, _ = run_suite(store, suite, agents, selected={"crew": ["case-1", "case-3"], "mate": ["case-0"]})
-    assert [(run.key.agent, run.key.case_id) for run in runs_of(store, experiment)] == [
+    assert [(run.agent, run.case_id) for run in runs_of(store, experiment)] == [
         ("mate", "case-0"),
         ("crew", "case-1"),
         ("crew", "case-3"),
@@ -298,9 +302,7 @@ def test_cancelling_an_experiment_leaves_whole_runs_only(store: Store) -> None:
     suite = a_suite(8, concurrency=4)
 
     experiment = create_experiment(store, suite, variables={})
-    runner = ExperimentRunner(
-        experiment, suite, {"crew": crew}, GradingPlan(suite.graders), Surroundings(directory=Path()), store
-    )
+    runner = ExperimentRunner(experiment, suite, Crew(agents={"crew": crew}), store, variables={})
 
     async def cancelled() -> None:
         running = asyncio.create_task(runner.run())

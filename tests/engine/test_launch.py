@@ -131,11 +131,11 @@ def test_launching_a_finished_experiment_starts_nothing(store: Store) -> None:
 
 
 def carry_out(store: Store, suite: Suite, variables: dict[str, str] | None = None) -> list[str]:
-    """The error classes, or the judgements, of the runs in order."""
+    """The error classes, or the outcomes, of the runs in order."""
     experiment = create_experiment(store, suite, variables=variables or {})
     run_unhurried(launch(experiment, suite, store, variables=variables or {}, clock=LoopClock()))
     runs = runs_of(store, experiment)
-    return [run.fault.error_class if run.fault else run.grade.judgement for run in runs if run.grade]
+    return [run.fault.error_class if run.fault else run.grade.outcome for run in runs if run.grade]
 
 
 HANGS = "import sys, time; time.sleep(30)"
@@ -168,7 +168,7 @@ def test_a_replayed_run_knows_no_more_of_calls_than_it_did(store: Store, tmp_pat
     suite.agents = {"again": ReplayConfig(experiment=earlier.experiment_id)}
     assert carry_out(store, suite) == ["errored"]
     (row,) = store.runs(store.resolve_experiment("latest").experiment_id)
-    assert [verdict.judgement for verdict in store.run(row.run_id).verdicts] == ["errored", "errored"]
+    assert [verdict.outcome for verdict in store.run(row.run_id).verdicts] == ["errored", "errored"]
 
 
 def test_variables_reach_the_agent_and_never_the_store(store: Store, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from strategies import records
 from engine.setting import Scripted, a_suite, only_run, run_suite, runs_of, say_ok
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.python.returned import read_returned
+from seatrial.driver import Redaction
 from seatrial.engine import trial
 from seatrial.engine.outbox import MAX_UNCONFIRMED, TOGETHER, Outbox
 from seatrial.engine.trial import Finished
@@ -31,7 +32,9 @@ def test_a_run_that_no_store_can_keep_is_errored_and_stops_nothing(store: Store)
     fault = runs[1].fault
     assert fault is not None
     assert fault.error_class == "recording_failed"
-    assert store.done_keys(experiment.experiment_id)[runs[1].key] == "errored"
+    assert {key.case_id: outcome for key, outcome in store.done_keys(experiment.experiment_id).items()}[
+        "case-1"
+    ] == "errored"
 
 
 def test_a_run_that_is_recorded_by_another_process_first_counts_as_that_one_found_it(
@@ -41,7 +44,7 @@ def test_a_run_that_is_recorded_by_another_process_first_counts_as_that_one_foun
         if request.case.id == "case-1":
             # Another process at the same experiment is quicker.
             with open_store(tmp_path / "store.db") as other:
-                run = records.run("case-1", experiment_id=request.experiment_id, run_id="theirs")
+                run = records.run("case-1", experiment_id=str(request.experiment_id), run_id="theirs")
                 assert await other.record_run(run)
         await emit(TextMessageChunk(message_id="m", delta="ok"))
         await asyncio.sleep(2 * trial.FLUSH_S if request.case.id != "case-0" else 0)
@@ -55,6 +58,11 @@ def test_a_run_that_is_recorded_by_another_process_first_counts_as_that_one_foun
     assert all(run.status == "completed" for run in runs)
 
 
+def finished(number: int) -> Finished:
+    run = records.run(number)
+    return Finished(run, run, [], 0, [], Redaction(None))
+
+
 def test_never_more_runs_wait_for_their_commit_than_allowed(store: Store) -> None:
     count = MAX_UNCONFIRMED + 50
     store.create_experiment(records.experiment(), records.cases(count))
@@ -62,7 +70,7 @@ def test_never_more_runs_wait_for_their_commit_than_allowed(store: Store) -> Non
     async def scene() -> None:
         outbox = Outbox(store)
         for number in range(count):
-            await outbox.put(Finished(records.run(number), [], 0, []))
+            await outbox.put(finished(number))
             assert len(outbox._waiting) <= MAX_UNCONFIRMED
         await outbox.empty()
 
@@ -76,12 +84,12 @@ def test_runs_that_end_in_one_turn_of_the_event_loop_go_to_the_store_together(st
     async def scene() -> None:
         outbox = Outbox(store)
         for number in range(3):
-            await outbox.put(Finished(records.run(number), [], 0, []))
+            await outbox.put(finished(number))
         assert len(outbox._waiting) == 0
         await asyncio.sleep(0)
         assert len(outbox._waiting) == 3
         for number in range(3, 3 + TOGETHER):
-            await outbox.put(Finished(records.run(number), [], 0, []))
+            await outbox.put(finished(number))
         assert not outbox._gathered
         await outbox.empty()
 
@@ -94,11 +102,11 @@ def test_a_store_that_takes_nothing_more_is_told_of_by_the_next_run_and_at_the_e
 
     async def scene() -> None:
         outbox = Outbox(store)
-        await outbox.put(Finished(records.run(0), [], 0, []))
+        await outbox.put(finished(0))
         store.close()
         await asyncio.sleep(0)
         with pytest.raises(SeatrialError, match="closed"):
-            await outbox.put(Finished(records.run(1), [], 0, []))
+            await outbox.put(finished(1))
         with pytest.raises(SeatrialError, match="closed"):
             await outbox.empty()
 

@@ -44,7 +44,7 @@ def test_a_fault_in_grading_one_run_is_told_of_that_run_alone(store: Store) -> N
     plan = Faulty([{"kind": "equals", "value": "ok"}])
     done = asyncio.run(regrade(store, experiment.experiment_id, plan, Surroundings()))
     assert done.outcomes == {"passed": 2, "errored": 1}
-    (run,) = [run for run in store.whole_runs(experiment.experiment_id) if run.key.case_id == "case-1"]
+    (run,) = [run for run in store.whole_runs(experiment.experiment_id) if run.case_id == "case-1"]
     assert run.verdicts == []
     assert run.grade is not None
     assert run.grade.reasons == ["could not be graded: ZeroDivisionError: ours"]

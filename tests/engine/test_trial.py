@@ -302,7 +302,7 @@ def test_events_of_the_agent_are_stored_while_it_runs(store: Store) -> None:
 
 
 def _begun(store: Store, request: RunRequest) -> bool:
-    return any(row.run_id == request.run_id for row in store.runs(request.experiment_id))
+    return any(row.run_id == request.run_id for row in store.runs(str(request.experiment_id)))
 
 
 def test_an_attempt_that_the_agent_ended_with_an_error_is_ended_once(store: Store) -> None:
@@ -371,6 +371,46 @@ def test_what_may_be_a_call_in_an_earlier_attempt_leaves_the_calls_of_the_run_in
     assert [note.message for note in known[0].reasons] == [
         "attempt 1 sent what may hold a call and could not be read, before it failed"
     ]
+
+
+@pytest.mark.parametrize(
+    ("body", "cut", "called"),
+    [
+        (
+            b'{"final_response": "x", "messages": [{"role": "assistant", "tool_calls": '
+            b'[{"id": "c", "name": "delete_account", "arguments": {}}]}]}',
+            False,
+            ["delete_account"],
+        ),
+        (
+            b'data: {"type":"RUN_STARTED","threadId":"t","runId":"r"}\n\n'
+            b'data: {"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"delete_account"}\n\n',
+            True,
+            ["delete_account", "?"],
+        ),
+        (b'{"final_response": "x", "messages": [{"role": "assi', True, ["?"]),
+        (None, True, ["?"]),
+        (b'{"error": "busy"}', False, []),
+        (b"<h1>busy</h1>", True, []),
+        (None, False, []),
+    ],
+    ids=["a response", "events", "cut", "too large", "an error", "a page", "nothing"],
+)
+def test_what_came_with_a_failed_attempt_and_was_not_read_may_list_calls(
+    store: Store, body: bytes | None, cut: bool, called: list[str]
+) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        if request.attempt == 1:
+            reply = refused(503)
+            reply.body, reply.cut = body, cut
+            return reply
+        return _streamed([TextMessageChunk(message_id="m", delta="ok")])
+
+    experiment, _ = run_suite(store, a_suite(1), {"crew": Scripted(answer)})
+    run = only_run(store, experiment)
+    assert run.attempts[0].called == called
+    assert run.completeness is not None
+    assert run.completeness.level == ("partial" if called else "complete")
 
 
 def test_the_trace_file_that_an_answer_names_is_where_its_steps_come_from(store: Store) -> None:

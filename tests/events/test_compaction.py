@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from strategies.events import legal_runs
 
 from seatrial.events import Event, replay, to_transcript
-from seatrial.events.compaction import CompactEvents
+from seatrial.events.deltas import CompactEvents
 from seatrial.events.types import RunFinished, RunStarted, TextMessageContent, TextMessageEnd, TextMessageStart
 from seatrial.transcript import Notes
 

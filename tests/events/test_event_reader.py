@@ -292,10 +292,26 @@ def test_the_outcome_of_a_run_may_be_the_text_of_its_type(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("outcome", "serious"),
-    [(b'"done?"', True), (b'{"type": "error"}', True), (b"3", True), (b"{}", True), (b"[]", True), (b"null", False)],
+    [(b'"done?"', True), (b'{"type": "odd"}', True), (b"3", True), (b"{}", True), (b"[]", True), (b"null", False)],
 )
 def test_an_outcome_that_cannot_be_read_leaves_open_how_the_run_ended(outcome: bytes, serious: bool) -> None:
     event, notes = read_event(b'{"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "outcome": %s}' % outcome)
     assert isinstance(event, t.RunFinished)
     assert event.outcome is msgspec.UNSET
     assert [(note.code, note.pointer, note.serious) for note in notes] == [("event_field_dropped", "/outcome", serious)]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "message"),
+    [
+        (b'{"type": "failure", "error": "boom"}', "boom"),
+        (b'{"type": "error", "error": {"message": "boom"}}', "boom"),
+        (b'{"type": "failed"}', "the agent says of its run: failed"),
+        (b'"timeout"', "the agent says of its run: timeout"),
+    ],
+)
+def test_a_run_that_finishes_with_a_failure_ended_with_an_error(outcome: bytes, message: str) -> None:
+    event, notes = read_event(b'{"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "outcome": %s}' % outcome)
+    assert isinstance(event, t.RunError)
+    assert (event.message, event.thread_id) == (message, "t")
+    assert [(note.code, note.pointer) for note in notes] == [("event_field_mapped", "/outcome")]

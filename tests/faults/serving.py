@@ -8,7 +8,6 @@ import random
 import signal
 import socket
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -17,11 +16,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from strategies.command import Started
+
 from seatrial.events import SseParser, envelope_head, parse_cursor
 from seatrial.events.envelope import envelope_bytes
 from seatrial.store import Store
 
-PROGRAM = Path(sys.executable).with_name("seatrial")
 READY_S = 180.0
 
 AGENTS = '''
@@ -65,7 +65,7 @@ class Server:
         *,
         port: int | None = None,
         options: Sequence[str] = (),
-        program: Sequence[str] = (str(PROGRAM),),
+        program: Sequence[str] = (),
     ) -> None:
         self.port = free_port() if port is None else port
         self.url = f"http://127.0.0.1:{self.port}"
@@ -73,7 +73,7 @@ class Server:
         self._directory = directory
         self._options = options
         self._program = program
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | Started | None = None
         (directory / "fault_crew.py").write_text(AGENTS)
         (directory / "service.suite.yaml").write_text(json.dumps(SUITE))
         self.log = directory / f"serve-{self.port}.log"
@@ -93,15 +93,11 @@ class Server:
     def start(self) -> None:
         """Start it, and wait until it is ready."""
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [
-                    *(*self._program, "serve", "service.suite.yaml"),
-                    *("--store", self.store, "--port", str(self.port), *self._options),
-                ],
-                cwd=self._directory,
-                stdout=log,
-                stderr=log,
-            )
+            words = ["serve", "service.suite.yaml", "--store", self.store, "--port", str(self.port), *self._options]
+            if self._program:
+                self._process = subprocess.Popen([*self._program, *words], cwd=self._directory, stdout=log, stderr=log)
+            else:
+                self._process = Started(*words, cwd=self._directory, stdout=log, stderr=log)
         deadline = time.monotonic() + READY_S
         while time.monotonic() < deadline:
             try:

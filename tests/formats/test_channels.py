@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies.chats import any_turns, conversations, fragments, interleaved, sse, tricky_talk
 
-from seatrial.formats import anthropic, openai, openrouter
+from seatrial.formats import anthropic
+from seatrial.formats.completions import openai, openrouter
 from seatrial.transcript import (
     AssistantBlock,
     AssistantMessage,

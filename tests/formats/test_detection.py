@@ -12,7 +12,8 @@ from strategies.mutations import mutations
 
 from seatrial import formats
 from seatrial.errors import SeatrialError
-from seatrial.formats import Detection, detect, openrouter
+from seatrial.formats import Detection, detect
+from seatrial.formats.completions import openrouter
 from seatrial.formats.sniffing import Sniff
 from seatrial.transcript import Transcript
 

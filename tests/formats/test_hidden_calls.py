@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from seatrial import formats
-from seatrial.formats.keys import may_hold_call
+from seatrial.formats.chat.hidden_calls import may_hold_call
 from seatrial.formats.reading import Reading
 from seatrial.trajectory import extract
 from seatrial.transcript import AssistantMessage, ReasoningBlock, ReasoningDetailsBlock, TextBlock

@@ -159,3 +159,10 @@ def test_a_state_with_an_interrupt_waits_for_input(wrap: Any, interrupts: list[A
     messages = [{"type": "human", "content": "x"}, {"type": "ai", "content": "ok"}]
     reading = langchain.read(json.dumps(wrap({"messages": messages, "__interrupt__": interrupts})).encode())
     assert ("waits_for_input" in {note.code for note in reading.notes if note.serious}) is waits
+
+
+def test_chunks_whose_metadata_has_a_content_are_merged() -> None:
+    chunk: dict[str, Any] = {"type": "AIMessageChunk", "content": "a", "id": "1", "response_metadata": {}}
+    more = [chunk, {**chunk, "response_metadata": {"content": {}}}, {**chunk, "response_metadata": {"content": "x"}}]
+    reading = langchain.read(json.dumps(more).encode())
+    assert reading.transcript.final_text() == "aaa"

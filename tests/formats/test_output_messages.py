@@ -12,7 +12,7 @@ from strategies.messages import message_lists, transcripts
 from strategies.mutations import mutations
 
 from seatrial.errors import SeatrialError
-from seatrial.formats.chat import messages_from_objects
+from seatrial.formats.chat.reader import messages_from_objects
 from seatrial.formats.output_messages import read, read_object, read_text_output, write
 from seatrial.formats.reading import Reading, TraceEvent
 from seatrial.transcript import (

@@ -12,11 +12,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from strategies import command
 from strategies.plugin import install
 
 from seatrial import formats
 from seatrial.errors import SeatrialError
-from seatrial.formats.call_facts import CallFacts
+from seatrial.formats.chat.calls import CallFacts
 from seatrial.formats.reading import Reading, TraceEvent, Written
 from seatrial.formats.registry import FORMATS, WRITABLE, _accept
 from seatrial.formats.sniffing import Sample, Sniff
@@ -66,8 +67,7 @@ OFFER = {"seatrial.formats": {"arrows": "arrows"}}
 
 def seatrial(folder: Path, *args: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": "" if path is None else str(path)}
-    command = [str(Path(sys.executable).parent / "seatrial"), *args]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return command.seatrial(*args, cwd=folder, env=environment)
 
 
 def replay_suite(folder: Path, **agent: Any) -> None:

@@ -94,3 +94,28 @@ def test_the_sample_and_its_stream_say_the_same() -> None:
 
 def test_an_item_that_stands_for_others_is_a_serious_note() -> None:
     assert [note.weight for note in read({"type": "item_reference", "id": "x"}, CALL).notes] == ["serious"]
+
+
+ASKED = {"type": "mcp_approval_request", "id": "a1", "name": "pay", "arguments": "{}", "server_label": "shop"}
+APPROVED = {"type": "mcp_approval_response", "id": "r1", "approval_request_id": "a1", "approve": True}
+PAID = {"type": "mcp_call", "id": "m1", "name": "pay", "arguments": "{}", "approval_request_id": "a1", "output": "ok"}
+SAID = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "May I?"}]}
+
+
+@pytest.mark.parametrize(
+    ("items", "waits"),
+    [
+        ([SAID, ASKED], True),
+        ([ASKED, SAID], True),
+        ([ASKED, APPROVED, PAID, {**ASKED, "id": "a2"}], True),
+        ([{**ASKED, "id": None}, APPROVED], True),
+        ([ASKED, APPROVED, PAID, SAID], False),
+        ([ASKED, APPROVED, SAID], False),
+        ([ASKED, PAID, SAID], False),
+        ([SAID], False),
+    ],
+)
+def test_a_request_for_an_approval_that_nobody_answered_waits_for_input(items: list[Any], *, waits: bool) -> None:
+    for record in (items, {"input": items, "output": []}, {"output_messages": items}):
+        reading = formats.read(json.dumps(record).encode())
+        assert ("waits_for_input" in [note.code for note in reading.notes if note.serious]) is waits

@@ -10,7 +10,7 @@ from strategies.unhurried import run_unhurried
 
 from seatrial.formats.reading import Reading, TraceEvent
 from seatrial.graders import ChatModel, GradingPlan, Subject, Surroundings
-from seatrial.runs import Attempt, Case, Fault, Grade, Run, RunKey, RunStatus, Verdict
+from seatrial.runs import Attempt, Case, Exchange, Fault, Grade, Run, RunKey, RunStatus, Verdict
 from seatrial.trajectory.completeness import Completeness, Level
 from seatrial.trajectory.step import Source, Step
 from seatrial.transcript import Note, Transcript
@@ -64,19 +64,22 @@ def subject(
     run = Run(
         run_id="run-1",
         experiment_id="experiment-1",
-        key=RunKey("mine", "case-1", 0),
+        key=RunKey("mine", "case-1", 1),
         status=status,
         reading=Reading("agent-response", transcript, notes or [], trace=trace) if fault is None else None,
         steps=steps or [],
         steps_source=steps_source,
         completeness=completeness,
-        attempts=[
-            Attempt(number=number, started_at=0, duration_ms=took) for number, took in enumerate(attempt_ms or [], 1)
-        ],
+        exchanges=[Exchange(number=1, attempts=attempts(attempt_ms))] if attempt_ms else [],
         fault=fault,
         duration_ms=sum(attempt_ms) if attempt_ms is not None else None,
     )
     return Subject(run, Case(**{"id": "case-1", "instruction": "Refund order o-1.", **case}))
+
+
+def attempts(durations_ms: list[float]) -> list[Attempt]:
+    """Attempts that took so long."""
+    return [Attempt(number=number, started_at=0, duration_ms=took) for number, took in enumerate(durations_ms, 1)]
 
 
 def grade(

@@ -50,34 +50,34 @@ from seatrial.patterns import MAX_SUBJECT
 )
 def test_answers_are_judged_as_the_keys_say(grader: dict[str, Any], answer: str | None, passes: bool) -> None:
     found = verdict(subject(answer), grader)
-    assert (found.judgement, found.score) == (("passed", 1.0) if passes else ("failed", 0.0))
+    assert (found.outcome, found.score) == (("passed", 1.0) if passes else ("failed", 0.0))
     assert found.evidence == ["/answer"]
     assert found.reasons
 
 
 def test_contains_all_scores_the_share_that_is_found() -> None:
     found = verdict(subject("one and two"), {"kind": "contains_all", "values": ["one", "two", "three"]})
-    assert found.judgement == "failed"
+    assert found.outcome == "failed"
     assert found.score == pytest.approx(2 / 3)
     assert found.reasons == ['2 of 3 texts are in the answer: 0.667; missing: "three"']
 
 
 @pytest.mark.parametrize("kind", ["equals", "contains", "icontains", "starts_with", "ends_with"])
 def test_what_the_case_expects_is_looked_for_when_the_grader_names_nothing(kind: str) -> None:
-    assert verdict(subject("42", expected="42"), {"kind": kind}).judgement == "passed"
-    assert verdict(subject("41", expected="42"), {"kind": kind}).judgement == "failed"
+    assert verdict(subject("42", expected="42"), {"kind": kind}).outcome == "passed"
+    assert verdict(subject("41", expected="42"), {"kind": kind}).outcome == "failed"
 
 
 @pytest.mark.parametrize("kind", ["equals", "contains"])
 def test_nothing_to_compare_with_is_errored_and_not_passed(kind: str) -> None:
     found = verdict(subject("42"), {"kind": kind})
-    assert found.judgement == "errored"
+    assert found.outcome == "errored"
     assert "nothing to compare with" in found.reasons[0]
 
 
 @pytest.mark.parametrize("expected", [7, "", ["a"]])
 def test_a_text_grader_is_errored_when_the_case_expects_no_text(expected: Any) -> None:
-    assert verdict(subject("7", expected=expected), {"kind": "contains"}).judgement == "errored"
+    assert verdict(subject("7", expected=expected), {"kind": "contains"}).outcome == "errored"
 
 
 @pytest.mark.parametrize(
@@ -95,13 +95,13 @@ def test_what_stands_at_the_end_of_a_long_answer_counts(grader: dict[str, Any], 
     answer = "a " * 30_000 + "the password is hunter2 DONE"
     transcript = agent_response.read(wire.encode({"final_response": answer})).transcript
     found = verdict(subject(transcript.answer, messages=transcript.messages), grader)
-    assert found.judgement == ("passed" if passes else "failed")
+    assert found.outcome == ("passed" if passes else "failed")
 
 
 @pytest.mark.parametrize("negate", [False, True])
 def test_a_pattern_is_not_matched_with_a_huge_answer(negate: bool) -> None:
     found = verdict(subject("a" * (MAX_SUBJECT + 1)), {"kind": "regex", "pattern": "a", "negate": negate})
-    assert found.judgement == "errored"
+    assert found.outcome == "errored"
     assert "100,001 characters" in found.reasons[0]
 
 
@@ -127,7 +127,8 @@ def test_what_could_never_fail_or_never_work_is_refused(grader: dict[str, Any]) 
 @given(st.text(max_size=40), st.text(min_size=1, max_size=3))
 def test_contains_is_the_operator_in(answer: str, value: str) -> None:
     found = verdict(subject(answer), {"kind": "contains", "value": value})
-    assert (found.judgement == "passed") == (value in answer)
+    # A blank answer is none, and what is blank cannot be found in it.
+    assert (found.outcome == "passed") == (value in answer and not answer.isspace())
 
 
 def test_hostile_text_is_escaped_and_cut_in_reasons() -> None:
@@ -137,6 +138,6 @@ def test_hostile_text_is_escaped_and_cut_in_reasons() -> None:
     assert len(found.reasons[0]) < 300
 
 
-@pytest.mark.parametrize("pattern", ["^$", r"\b", "(?!.*password)", "x*$", "[^@]*"])
+@pytest.mark.parametrize("pattern", ["^$", r"\b", r"\A(?!.*password)", r"\Ax*$", r"\A[^@]*\Z"])
 def test_a_pattern_that_may_match_nothing_at_one_place_is_not_taken_for_one_that_always_does(pattern: str) -> None:
     GradingPlan([{"kind": "regex", "pattern": pattern}])

@@ -32,7 +32,7 @@ def test_a_command_reads_the_run_and_prints_a_verdict(tmp_path: Path) -> None:
     )
     run = subject("42", steps=calls("find", "look"), expected="42")
     found = verdict(run, program(tmp_path, text), directory=tmp_path)
-    assert (found.judgement, found.score, found.reasons) == ("passed", 0.5, ["find look"])
+    assert (found.outcome, found.score, found.reasons) == ("passed", 0.5, ["find look"])
     assert found.evidence == ["/answer"]
     assert found.details == ["answer", "case", "messages", "notes", "run", "steps"]
     assert found.duration_ms is not None
@@ -40,18 +40,18 @@ def test_a_command_reads_the_run_and_prints_a_verdict(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("printed", "judgement", "score"),
+    ("printed", "outcome", "score"),
     [
         ("true", "passed", 1.0),
         ("false", "failed", 0.0),
         ("0.25", "failed", 0.25),
         ("1", "passed", 1.0),
-        ('{"judgement": "skipped", "reason": "not for this case"}', "skipped", None),
+        ('{"outcome": "skipped", "reason": "not for this case"}', "skipped", None),
     ],
 )
-def test_short_verdicts_are_taken_too(printed: str, judgement: str, score: float | None, tmp_path: Path) -> None:
+def test_short_verdicts_are_taken_too(printed: str, outcome: str, score: float | None, tmp_path: Path) -> None:
     found = verdict(subject(), program(tmp_path, f"print({printed!r})"), directory=tmp_path)
-    assert (found.judgement, found.score) == (judgement, score)
+    assert (found.outcome, found.score) == (outcome, score)
 
 
 @pytest.mark.parametrize(
@@ -66,18 +66,19 @@ def test_short_verdicts_are_taken_too(printed: str, judgement: str, score: float
         ("print('true'); raise SystemExit(3)", "ended with 3"),
         ("import sys; print('boom', file=sys.stderr); raise SystemExit(1)", "stderr ends: boom"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", "signal 15"),
-        ('print(\'{"passed": true, "judgement": "passed"}\')', "not both"),
+        ('print(\'{"passed": true, "outcome": "passed"}\')', "not both"),
+        ('print(\'{"judgement": "passed"}\')', "its key is `outcome`"),
     ],
 )
 def test_bad_output_is_errored_and_the_case_with_it(text: str, told: str, tmp_path: Path) -> None:
     (found,), grade_ = grade(subject(), program(tmp_path, text), directory=tmp_path)
-    assert (found.judgement, grade_.judgement) == ("errored", "errored")
+    assert (found.outcome, grade_.outcome) == ("errored", "errored")
     assert told in found.reasons[0]
 
 
 def test_a_command_that_does_not_exist_is_errored(tmp_path: Path) -> None:
     found = verdict(subject(), {"kind": "code", "command": "./no-such-program"}, directory=tmp_path)
-    assert found.judgement == "errored"
+    assert found.outcome == "errored"
     assert "cannot be run" in found.reasons[0]
 
 
@@ -96,7 +97,7 @@ def test_a_hanging_command_is_ended_with_what_it_started(tmp_path: Path) -> None
         subject(), {**program(tmp_path, text), "timeout_s": 0.2}, directory=tmp_path, begun=lambda: _has_line(written)
     )
     assert time.monotonic() - begun < 120
-    assert found.judgement == "errored"
+    assert found.outcome == "errored"
     assert "took longer than 0.2 s" in found.reasons[0]
     pids = written.read_text().split()
     assert len(pids) == 2
@@ -111,7 +112,7 @@ def _has_line(path: Path) -> bool:
 def test_a_command_that_prints_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(code, "MAX_OUTPUT", 2**20)
     found = verdict(subject(), program(tmp_path, "while True: print('x' * 10000)"), directory=tmp_path)
-    assert found.judgement == "errored"
+    assert found.outcome == "errored"
     assert "printed more than 1 MiB" in found.reasons[0]
 
 
@@ -138,7 +139,7 @@ def test_pipes_are_let_go_of_whoever_still_holds_them(tmp_path: Path) -> None:
 
 def test_a_command_need_not_read_its_input(tmp_path: Path) -> None:
     huge = subject("x" * 3_000_000)
-    assert verdict(huge, program(tmp_path, "print('true')"), directory=tmp_path).judgement == "passed"
+    assert verdict(huge, program(tmp_path, "print('true')"), directory=tmp_path).outcome == "passed"
 
 
 @pytest.mark.parametrize("command", ["", [], "unclosed 'quote", ["a\0b"]])

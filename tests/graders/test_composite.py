@@ -22,7 +22,7 @@ def composite(*graders: dict[str, Any], **keys: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("grader", "judgement", "score"),
+    ("grader", "outcome", "score"),
     [
         (composite(YES, YES), "passed", 1.0),
         (composite(YES, NO), "failed", 0.5),
@@ -60,9 +60,9 @@ def composite(*graders: dict[str, Any], **keys: Any) -> dict[str, Any]:
         (composite({**NO, "negate": True}, YES), "passed", 1.0),
     ],
 )
-def test_the_rule_decides(grader: dict[str, Any], judgement: str, score: float | None) -> None:
+def test_the_rule_decides(grader: dict[str, Any], outcome: str, score: float | None) -> None:
     found = verdict(subject("done"), grader)
-    assert (found.judgement, found.score) == (judgement, score)
+    assert (found.outcome, found.score) == (outcome, score)
 
 
 def test_reasons_show_the_arithmetic_and_what_failed() -> None:

@@ -31,7 +31,7 @@ def test_the_function_on_the_page_grades(tmp_path: Path) -> None:
     (tmp_path / "checks_of_the_page.py").write_text(blocks("python")[0], encoding="utf-8")
     grader = {"kind": "python", "target": "checks_of_the_page:polite", "arguments": {"words": ["please", "thank"]}}
     found = verdict(subject("thank you"), grader, directory=tmp_path)
-    assert (found.judgement, found.score, found.reasons) == ("passed", 0.5, ["1 of 2 polite words"])
+    assert (found.outcome, found.score, found.reasons) == ("passed", 0.5, ["1 of 2 polite words"])
 
 
 def test_the_program_on_the_page_prints_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,7 +31,7 @@ from seatrial.graders import (
     grading,
 )
 from seatrial.models import ScriptedModel
-from seatrial.runs import Case, Fault, Judgement, Run, RunStatus, Verdict
+from seatrial.runs import Case, Fault, Outcome, Run, RunStatus, Verdict
 
 YES = {"kind": "contains", "value": "done"}
 NO = {"kind": "contains", "value": "never"}
@@ -41,7 +41,7 @@ OPTIONAL = {**UNABLE, "required": False}
 
 
 @pytest.mark.parametrize(
-    ("graders", "threshold", "judgement"),
+    ("graders", "threshold", "outcome"),
     [
         ([YES], None, "passed"),
         ([YES, NO], None, "failed"),
@@ -81,10 +81,10 @@ OPTIONAL = {**UNABLE, "required": False}
     ],
 )
 def test_a_case_passes_when_required_graders_pass_and_the_score_reaches_the_threshold(
-    graders: list[dict[str, Any]], threshold: float | None, judgement: Judgement
+    graders: list[dict[str, Any]], threshold: float | None, outcome: Outcome
 ) -> None:
     _, found = grade(subject("done"), *graders, threshold=threshold)
-    assert found.judgement == judgement
+    assert found.outcome == outcome
 
 
 def test_the_grade_shows_its_arithmetic() -> None:
@@ -115,26 +115,26 @@ def test_a_plan_that_does_not_grade_passes_nothing_and_still_tells_a_failed_run(
     plan = GradingPlan([YES], grades=False)
     fault = Fault("agent_exception", "KeyError: 'order'")
     runs = subject("done", graders=[YES]), subject(status="failed", fault=fault), subject(status="errored", fault=fault)
-    for run, judgement in zip(runs, ("skipped", "failed", "errored"), strict=True):
+    for run, outcome in zip(runs, ("skipped", "failed", "errored"), strict=True):
         found = plan.grade(run, Surroundings())
         assert isinstance(found, tuple)
-        assert (found[0], found[1].judgement) == ([], judgement)
+        assert (found[0], found[1].outcome) == ([], outcome)
 
 
 def test_the_threshold_of_a_case_goes_before_that_of_the_suite() -> None:
     graders: list[dict[str, Any]] = [YES, {**NO, "required": False}]
-    assert grade(subject("done", threshold=0.4), *graders, threshold=0.9)[1].judgement == "passed"
-    assert grade(subject("done", threshold=0.9), *graders, threshold=0.4)[1].judgement == "failed"
+    assert grade(subject("done", threshold=0.4), *graders, threshold=0.9)[1].outcome == "passed"
+    assert grade(subject("done", threshold=0.9), *graders, threshold=0.4)[1].outcome == "failed"
 
 
 def test_graders_of_a_case_judge_beside_those_of_the_suite() -> None:
     verdicts, found = grade(subject("done", graders=[NO, {"kind": "steps", "max": 0}]), YES)
-    assert [(verdict.grader, verdict.judgement) for verdict in verdicts] == [
+    assert [(verdict.grader, verdict.outcome) for verdict in verdicts] == [
         ("contains", "passed"),
         ("contains-2", "failed"),
         ("steps", "passed"),
     ]
-    assert found.judgement == "failed"
+    assert found.outcome == "failed"
 
 
 def test_graders_without_a_name_are_told_apart_by_number() -> None:
@@ -145,11 +145,11 @@ def test_graders_without_a_name_are_told_apart_by_number() -> None:
 def test_negating_turns_passed_and_failed_round_and_scores_plainly() -> None:
     half = {"kind": "contains_all", "values": ["done", "never"], "negate": True}
     found = verdict(subject("done"), half)
-    assert (found.judgement, found.score) == ("passed", 1.0)
+    assert (found.outcome, found.score) == ("passed", 1.0)
     assert found.reasons[-1] == "negated: the check failed"
-    assert verdict(subject("done"), {**YES, "negate": True}).judgement == "failed"
+    assert verdict(subject("done"), {**YES, "negate": True}).outcome == "failed"
     bar = {"kind": "contains_all", "values": ["done", "never"], "min_score": 0.5, "negate": True}
-    assert (verdict(subject("done"), bar).judgement, verdict(subject("done"), bar).score) == ("failed", 0.0)
+    assert (verdict(subject("done"), bar).outcome, verdict(subject("done"), bar).score) == ("failed", 0.0)
 
 
 @pytest.mark.parametrize("answer", [None, "", " \n"])
@@ -171,18 +171,18 @@ def test_negating_turns_passed_and_failed_round_and_scores_plainly() -> None:
 def test_that_an_answer_lacks_something_is_not_shown_by_a_run_without_an_answer(
     answer: str | None, grader: dict[str, Any]
 ) -> None:
-    assert verdict(subject(answer), grader).judgement == "failed"
+    assert verdict(subject(answer), grader).outcome == "failed"
     found = verdict(subject(answer), {**grader, "negate": True})
-    assert (found.judgement, found.score) == ("errored", None)
+    assert (found.outcome, found.score) == ("errored", None)
     assert found.reasons[0].startswith("there is no answer")
-    assert verdict(subject("Hello."), {**grader, "negate": True}).judgement == "passed"
+    assert verdict(subject("Hello."), {**grader, "negate": True}).outcome == "passed"
 
 
 def test_a_failed_run_fails_every_grader_also_a_negated_one() -> None:
     fault = Fault("agent_exception", "KeyError: 'order'")
     verdicts, found = grade(subject(status="failed", fault=fault), YES, {**NO, "negate": True}, SILENT)
-    assert [verdict.judgement for verdict in verdicts] == ["failed"] * 3
-    assert (found.judgement, found.score) == ("failed", 0.0)
+    assert [verdict.outcome for verdict in verdicts] == ["failed"] * 3
+    assert (found.outcome, found.score) == ("failed", 0.0)
     assert found.reasons == ["the run failed, agent_exception: KeyError: 'order'"]
 
 
@@ -190,8 +190,8 @@ def test_a_failed_run_fails_every_grader_also_a_negated_one() -> None:
 def test_a_run_without_an_answer_is_errored_and_its_graders_skipped(status: RunStatus) -> None:
     fault = Fault("agent_unreachable", "connection refused")
     verdicts, found = grade(subject(status=status, fault=fault), YES, {**NO, "negate": True})
-    assert [verdict.judgement for verdict in verdicts] == ["skipped"] * 2
-    assert (found.judgement, found.score) == ("errored", None)
+    assert [verdict.outcome for verdict in verdicts] == ["skipped"] * 2
+    assert (found.outcome, found.score) == ("errored", None)
     assert "agent_unreachable" in found.reasons[0]
 
 
@@ -220,27 +220,27 @@ class Broken(Grader):
 
 
 class Odd(Grader):
-    judgement: str = "passed"
+    outcome: str = "passed"
     score: Any = None
 
     def prepare(self) -> Check:
-        return Check(lambda subject, surroundings: Finding(judgement=self.judgement, score=self.score))  # type: ignore[arg-type]
+        return Check(lambda subject, surroundings: Finding(outcome=self.outcome, score=self.score))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("common", [{}, {"negate": True}, {"min_score": 0.5}, {"min_score": 0.5, "negate": True}])
 @pytest.mark.parametrize(
-    "odd", [{"judgement": "ok"}, {"score": float("nan")}, {"score": 2}, {"score": -0.1}, {"score": "1"}]
+    "odd", [{"outcome": "ok"}, {"score": float("nan")}, {"score": 2}, {"score": -0.1}, {"score": "1"}]
 )
 def test_a_grader_that_gives_what_is_no_verdict_is_errored(odd: dict[str, Any], common: dict[str, Any]) -> None:
     (found,), grade_ = graded(GradingPlan([Odd(**odd, **common)]))
-    assert (found.judgement, found.score, grade_.judgement) == ("errored", None, "errored")
+    assert (found.outcome, found.score, grade_.outcome) == ("errored", None, "errored")
 
 
 @pytest.mark.parametrize("later", [False, True])
 def test_a_grader_that_raises_is_errored_and_the_others_still_judge(later: bool) -> None:
     (broken, passed), _ = graded(GradingPlan([Broken(later=later), YES]))
-    assert (broken.judgement, broken.reasons) == ("errored", ["the grader raised KeyError: 'oops'"])
-    assert passed.judgement == "passed"
+    assert (broken.outcome, broken.reasons) == ("errored", ["the grader raised KeyError: 'oops'"])
+    assert passed.outcome == "passed"
 
 
 def test_grading_is_plain_where_no_grader_waits() -> None:
@@ -351,9 +351,9 @@ def test_only_what_changed_is_found_again_and_paid_for() -> None:
     earlier = {verdict.key: verdict for verdict in first}
     again, found = grade(run, {**judge, "name": "renamed", "weight": 2}, YES, model=model, earlier=earlier)
     assert len(model.asked) == 1
-    assert (again[0].grader, again[0].weight, again[0].judgement) == ("renamed", 2, "passed")
+    assert (again[0].grader, again[0].weight, again[0].outcome) == ("renamed", 2, "passed")
     assert again[0].cost_usd is None
-    assert found.judgement == "passed"
+    assert found.outcome == "passed"
     grade(run, {**judge, "instructions": "be strict"}, model=model, earlier=earlier)
     assert len(model.asked) == 2
     other = ScriptedModel([ballot], name="another model")
@@ -364,27 +364,27 @@ def test_only_what_changed_is_found_again_and_paid_for() -> None:
 def test_what_could_not_run_is_tried_again() -> None:
     run = subject("done")
     first, _ = grade(run, {"kind": "judge"}, model=ScriptedModel([]))
-    assert first[0].judgement == "errored"
+    assert first[0].outcome == "errored"
     ballot = {"reasoning": "fine", "outcome_met": True}
     again, _ = grade(run, {"kind": "judge"}, model=ScriptedModel([ballot]), earlier={first[0].key: first[0]})
-    assert again[0].judgement == "passed"
+    assert again[0].outcome == "passed"
 
 
 def test_content_that_is_no_json_has_no_key_but_a_verdict() -> None:
     odd = subject("done", metadata={"thing": object()})
     found = verdict(odd, YES)
-    assert (found.judgement, found.key) == ("passed", "")
+    assert (found.outcome, found.key) == ("passed", "")
 
 
 # Properties.
 
 VERDICTS = st.lists(
     st.builds(
-        lambda judgement, score, weight, required: Verdict(
+        lambda outcome, score, weight, required: Verdict(
             grader="g",
             kind="k",
-            judgement=judgement,
-            score=score if judgement in ("passed", "failed") else None,
+            outcome=outcome,
+            score=score if outcome in ("passed", "failed") else None,
             weight=weight,
             required=required,
         ),
@@ -401,21 +401,21 @@ VERDICTS = st.lists(
 def test_nothing_passes_that_should_not(verdicts: list[Verdict], threshold: float | None) -> None:
     found = conclude(verdicts, threshold)
     assert found.score is None or 0 <= found.score <= 1
-    if found.judgement == "passed":
-        assert all(verdict.judgement == "passed" for verdict in verdicts if verdict.required)
-        assert any(verdict.judgement in ("passed", "failed") for verdict in verdicts)
+    if found.outcome == "passed":
+        assert all(verdict.outcome == "passed" for verdict in verdicts if verdict.required)
+        assert any(verdict.outcome in ("passed", "failed") for verdict in verdicts)
         assert threshold is None or (found.score is not None and found.score >= threshold)
         assert threshold is not None or any(verdict.required for verdict in verdicts)
         # The graders that are absent could not have changed it.
         for absent in (0.0, 1.0):
             known = [
-                replace(verdict, judgement="failed", score=absent) if verdict.score is None else verdict
+                replace(verdict, outcome="failed", score=absent) if verdict.score is None else verdict
                 for verdict in verdicts
             ]
             # Sums in another order may differ in the last digit.
             below = None if threshold is None else threshold - 1e-9
-            assert conclude(known, below).judgement == "passed"
-    elif found.judgement in ("failed", "errored", "skipped"):
+            assert conclude(known, below).outcome == "passed"
+    elif found.outcome in ("failed", "errored", "skipped"):
         assert found.reasons
 
 
@@ -426,3 +426,24 @@ def test_importing_the_graders_is_light() -> None:
     code = "import sys, seatrial.graders; print([m for m in ('aiohttp', 'jsonschema_rs', 'yaml') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path.cwd())
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("answer", [None, "", " \n"])
+@pytest.mark.parametrize(
+    "grader",
+    [
+        {"kind": "regex", "pattern": r"\A(?!.*password)"},
+        {"kind": "regex", "pattern": r"\A\s*\Z"},
+        {"kind": "equals", "value": " "},
+        {"kind": "contains", "value": "password", "negate": True},
+    ],
+)
+def test_no_check_of_the_answer_passes_on_a_run_without_one(answer: str | None, grader: dict[str, Any]) -> None:
+    found = verdict(subject(answer), grader)
+    assert (found.outcome, found.code) == ("errored", "no_answer")
+
+
+def test_a_check_that_fails_on_a_run_without_an_answer_fails() -> None:
+    assert verdict(subject(None), {"kind": "contains", "value": "done"}).outcome == "failed"
+    negated = {"kind": "regex", "pattern": r"\A(?!.*password)", "negate": True}
+    assert verdict(subject(None), negated).outcome == "failed"

@@ -28,20 +28,20 @@ from seatrial.graders import build_graders
     ],
 )
 def test_is_json_takes_json_and_nothing_else(answer: str, plain: bool, fenced: bool) -> None:
-    assert verdict(subject(answer), {"kind": "is_json"}).judgement == ("passed" if plain else "failed")
-    assert verdict(subject(answer), {"kind": "is_json", "fenced": True}).judgement == ("passed" if fenced else "failed")
+    assert verdict(subject(answer), {"kind": "is_json"}).outcome == ("passed" if plain else "failed")
+    assert verdict(subject(answer), {"kind": "is_json", "fenced": True}).outcome == ("passed" if fenced else "failed")
 
 
 SCHEMA = {"type": "object", "required": ["id"], "properties": {"id": {"type": "string"}, "total": {"minimum": 0}}}
 
 
 def test_json_schema_names_every_violation_with_its_place() -> None:
-    assert verdict(subject('{"id": "o-1"}'), {"kind": "json_schema", "schema": SCHEMA}).judgement == "passed"
+    assert verdict(subject('{"id": "o-1"}'), {"kind": "json_schema", "schema": SCHEMA}).outcome == "passed"
     found = verdict(subject('{"id": 1, "total": -1}'), {"kind": "json_schema", "schema": SCHEMA})
-    assert found.judgement == "failed"
+    assert found.outcome == "failed"
     assert "/id: " in found.reasons[0]
     assert "/total: " in found.reasons[0]
-    assert verdict(subject("no"), {"kind": "json_schema", "schema": SCHEMA}).judgement == "failed"
+    assert verdict(subject("no"), {"kind": "json_schema", "schema": SCHEMA}).outcome == "failed"
 
 
 @pytest.mark.parametrize("schema", [{}, {"type": "objet"}, {"$ref": "https://example.com/x.json"}])
@@ -56,7 +56,7 @@ def test_field_accuracy_compares_every_value_of_what_is_expected() -> None:
     expected = {"order": {"id": "o-1", "items": [{"sku": "a"}, {"sku": "b"}]}, "total": 12.5}
     answer = '{"order": {"id": "o-1", "items": [{"sku": "a"}, {"sku": "c"}]}, "total": 12.50, "more": 1}'
     found = verdict(subject(answer, expected=expected), {"kind": "field_accuracy"})
-    assert (found.judgement, found.score) == ("failed", 0.75)
+    assert (found.outcome, found.score) == ("failed", 0.75)
     assert found.reasons == ['3 of 4 fields are right: 0.75; /order/items/1/sku is "c", expected "b"']
     assert [(field.path, field.passed) for field in found.details] == [
         ("/order/id", True),
@@ -94,33 +94,33 @@ def test_field_accuracy_compares_every_value_of_what_is_expected() -> None:
 )
 def test_fields_are_compared_as_their_match_says(field: dict[str, Any], answer: str, passes: bool) -> None:
     found = verdict(subject(answer), {"kind": "field_accuracy", "fields": [field]})
-    assert found.judgement == ("passed" if passes else "failed")
+    assert found.outcome == ("passed" if passes else "failed")
 
 
 def test_fields_weigh_what_they_are_given() -> None:
     fields = [{"path": "a", "value": 1, "weight": 3}, {"path": "b", "value": 1}]
     found = verdict(subject('{"a": 1, "b": 2}'), {"kind": "field_accuracy", "fields": fields, "min_score": 0.7})
-    assert (found.judgement, found.score) == ("passed", 0.75)
+    assert (found.outcome, found.score) == ("passed", 0.75)
     assert "weights 3 / 4" in found.reasons[0]
 
 
 def test_field_accuracy_without_anything_to_compare_is_errored() -> None:
-    assert verdict(subject("{}"), {"kind": "field_accuracy"}).judgement == "errored"
-    assert verdict(subject("{}", expected={}), {"kind": "field_accuracy"}).judgement == "errored"
+    assert verdict(subject("{}"), {"kind": "field_accuracy"}).outcome == "errored"
+    assert verdict(subject("{}", expected={}), {"kind": "field_accuracy"}).outcome == "errored"
     by_path = {"kind": "field_accuracy", "fields": [{"path": "a"}]}
-    assert verdict(subject('{"a": 1}', expected={"b": 1}), by_path).judgement == "errored"
+    assert verdict(subject('{"a": 1}', expected={"b": 1}), by_path).outcome == "errored"
 
 
 @pytest.mark.parametrize(("match", "wanted"), [("number", "many"), ("date", "soon"), ("text", 1)])
 def test_an_expectation_that_no_answer_could_meet_says_nothing_of_the_agent(match: str, wanted: object) -> None:
     grader = {"kind": "field_accuracy", "fields": [{"path": "a", "match": match}]}
     found = verdict(subject('{"a": 1}', expected={"a": wanted}), grader)
-    assert found.judgement == "errored"
+    assert found.outcome == "errored"
     assert f"at `a`, which is no {match}" in found.reasons[0]
 
 
 def test_an_answer_that_is_not_json_has_no_right_field() -> None:
-    assert verdict(subject("a is 1", expected={"a": 1}), {"kind": "field_accuracy"}).judgement == "failed"
+    assert verdict(subject("a is 1", expected={"a": 1}), {"kind": "field_accuracy"}).outcome == "failed"
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from graders.subjects import calls, grade, said, step, subject, verdict
+from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.graders import Completion, GradingPlan
 from seatrial.graders.judge_prompt import MAX_ANSWER, MAX_STEPS, Criterion, prompt_for
 from seatrial.models import ScriptedModel
+from seatrial.runs import JudgeDetails
 from seatrial.trajectory.completeness import CALLS_NOT_LISTED, Completeness
 from seatrial.transcript import Note
 from seatrial.transcript.messages import UserMessage
@@ -33,12 +35,12 @@ RUBRIC = {"kind": "judge", "criteria": [{"name": "polite"}, {"name": "correct", 
 
 def test_no_model_is_skipped_with_a_clear_reason() -> None:
     (found,), grade_ = grade(subject(), {"kind": "judge"})
-    assert (found.judgement, grade_.judgement) == ("skipped", "errored")
+    assert (found.outcome, grade_.outcome) == ("skipped", "errored")
     assert "no model is configured" in found.reasons[0]
 
 
 @pytest.mark.parametrize(
-    ("grader", "answers", "judgement", "score"),
+    ("grader", "answers", "outcome", "score"),
     [
         ({"kind": "judge"}, [ballot(True)], "passed", 1.0),
         ({"kind": "judge"}, [ballot(False)], "failed", 0.0),
@@ -51,21 +53,21 @@ def test_no_model_is_skipped_with_a_clear_reason() -> None:
     ],
 )
 def test_votes_are_counted_and_scores_weighed(
-    grader: dict[str, Any], answers: list[dict[str, Any]], judgement: str, score: float
+    grader: dict[str, Any], answers: list[dict[str, Any]], outcome: str, score: float
 ) -> None:
     found = verdict(subject(), grader, model=ScriptedModel(answers))
-    assert (found.judgement, found.score) == (judgement, score)
+    assert (found.outcome, found.score) == (outcome, score)
 
 
 @pytest.mark.parametrize(
-    ("scores", "judgement", "votes"), [((0.7, 0.7, 0), "passed", "2 of 3"), ((1, 0), "failed", "1 of 2")]
+    ("scores", "outcome", "votes"), [((0.7, 0.7, 0), "passed", "2 of 3"), ((1, 0), "failed", "1 of 2")]
 )
 def test_a_min_score_is_for_each_vote_and_the_mean_does_not_overrule_the_majority(
-    scores: tuple[float, ...], judgement: str, votes: str
+    scores: tuple[float, ...], outcome: str, votes: str
 ) -> None:
     grader = {"kind": "judge", "criteria": [{"name": "polite"}], "votes": len(scores), "min_score": 0.5}
     found = verdict(subject(), grader, model=ScriptedModel([ballot(True, score) for score in scores]))
-    assert (found.judgement, found.details["passed"]) == (judgement, judgement == "passed")
+    assert (found.outcome, found.details.passed) == (outcome, outcome == "passed")
     assert found.reasons[0].startswith(f"{votes} votes for the run (a vote needs 0.5)")
 
 
@@ -76,9 +78,11 @@ def test_the_verdict_is_data_as_the_contract_has_it() -> None:
                    model="judge-1-2025", input_tokens=100, output_tokens=10, cost_usd=0.25)
     ] * 3  # fmt: skip
     found = verdict(subject(steps=calls("find")), {**RUBRIC, "votes": 3}, model=ScriptedModel(cost))
-    digest = found.details["judge"].pop("prompt_hash")
+    assert isinstance(found.details, JudgeDetails)
+    details = wire.decode(wire.encode(found.details))
+    digest = details["judge"].pop("prompt_hash")
     assert len(digest) == 32
-    assert found.details == {
+    assert details == {
         "passed": False,
         "failure_mode": "task_abandoned",
         "subscores": {"polite": 0.5, "correct": 1.0},
@@ -94,11 +98,11 @@ def test_the_verdict_is_data_as_the_contract_has_it() -> None:
 def test_an_unusable_answer_is_repaired_once() -> None:
     model = ScriptedModel(["I think it passed.", f"```json\n{Completion(text='', model='').text}\n```", ballot()])
     found = verdict(subject(), {"kind": "judge"}, model=model)
-    assert found.judgement == "errored"
+    assert found.outcome == "errored"
     assert "after a repair" in found.reasons[0]
     assert len(model.asked) == 2
     model = ScriptedModel(["I think it passed.", ballot()])
-    assert verdict(subject(), {"kind": "judge"}, model=model).judgement == "passed"
+    assert verdict(subject(), {"kind": "judge"}, model=model).outcome == "passed"
     repair = model.asked[1]
     assert [message["role"] for message in repair] == ["system", "user", "assistant", "user"]
     assert "not valid JSON" in repair[-1]["content"]
@@ -117,15 +121,18 @@ def test_an_unusable_answer_is_repaired_once() -> None:
 )
 def test_every_criterion_must_be_answered_or_the_judge_is_errored(answer: Any) -> None:
     (found,), grade_ = grade(subject(), RUBRIC, model=ScriptedModel([answer, answer]))
-    assert (found.judgement, grade_.judgement) == ("errored", "errored")
+    assert (found.outcome, grade_.outcome) == ("errored", "errored")
 
 
 def test_one_vote_without_a_ballot_makes_the_judge_errored_and_what_was_paid_is_told() -> None:
     paid = Completion(text='{"reasoning": "x", "outcome_met": true}', model="m", input_tokens=5, cost_usd=0.5)
     down = SeatrialError("model_failed", "the model's endpoint answered 503")
     found = verdict(subject(), {"kind": "judge", "votes": 2}, model=ScriptedModel([paid, down]))
-    assert (found.judgement, found.cost_usd, found.tokens) == ("errored", 0.5, 5)
+    assert (found.outcome, found.cost_usd, found.tokens) == ("errored", 0.5, 5)
     assert found.reasons == ["the model's endpoint answered 503"]
+    details = wire.decode(wire.encode(found.details))
+    assert list(details) == ["judge"]
+    assert (details["judge"]["votes"], details["judge"]["agreement"]) == (2, None)
 
 
 def test_the_judge_sees_the_run_and_what_is_right_about_it() -> None:
@@ -196,7 +203,7 @@ def test_a_rubric_that_cannot_be_used_is_refused(keys: dict[str, Any]) -> None:
 
 def test_lone_surrogates_in_a_run_reach_the_judge_as_replacement_characters() -> None:
     model = ScriptedModel([ballot()])
-    assert verdict(subject("\ud800 odd"), {"kind": "judge"}, model=model).judgement == "passed"
+    assert verdict(subject("\ud800 odd"), {"kind": "judge"}, model=model).outcome == "passed"
 
 
 def test_a_judge_is_told_when_not_all_calls_are_known_and_what_was_only_given() -> None:
@@ -211,3 +218,31 @@ def test_a_judge_is_told_when_not_all_calls_are_known_and_what_was_only_given() 
     echoed.run.reading.transcript.messages.insert(0, UserMessage("before"))
     echoed.run.reading.transcript.given = [0]
     assert "/messages/0 (given to the agent, not its doing)" in prompt_for(echoed, [], "", 10).messages[1]["content"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"reasoning": "r", "outcome_met": false, "outcome_met": true}',
+        '```json\n{"reasoning": "r", "outcome_met": false, "outcome_met": true}\n```',
+        ballot(True, failure_mode="task_abandoned"),
+    ],
+)
+def test_an_answer_that_contradicts_itself_is_no_vote(answer: Any) -> None:
+    assert verdict(subject(), {"kind": "judge"}, model=ScriptedModel([answer, answer])).outcome == "errored"
+    model = ScriptedModel([answer, ballot(False)])
+    assert verdict(subject(), {"kind": "judge"}, model=model).outcome == "failed"
+    assert "That cannot be used" in model.asked[1][-1]["content"]
+
+
+def test_a_failure_mode_beside_a_criterion_that_is_not_wholly_met_is_no_contradiction() -> None:
+    found = verdict(subject(), RUBRIC, model=ScriptedModel([ballot(True, 1, 0.6, failure_mode="unkind")]))
+    assert found.outcome == "passed"
+    found = verdict(subject(), {"kind": "judge"}, model=ScriptedModel([ballot(True, failure_mode="None")]))
+    assert found.outcome == "passed"
+
+
+@pytest.mark.parametrize(("negate", "outcome"), [(False, "failed"), (True, "errored")])
+def test_a_tie_passes_neither_a_judge_nor_its_opposite(negate: bool, outcome: str) -> None:
+    model = ScriptedModel([ballot(True), ballot(False)])
+    assert verdict(subject(), {"kind": "judge", "votes": 2, "negate": negate}, model=model).outcome == outcome

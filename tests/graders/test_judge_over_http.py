@@ -90,10 +90,10 @@ class ChatServer:
 def test_votes_are_cast_over_http_and_one_that_cannot_be_read_is_repaired() -> None:
     server = ChatServer(ballot(True, 1, 1), "I think it went well.", ballot(False, 0, 0), repaired=ballot(True, 1, 0.5))
     verdict, grade = server.grade()
-    assert (verdict.judgement, grade.judgement) == ("passed", "passed")
+    assert (verdict.outcome, grade.outcome) == ("passed", "passed")
     assert verdict.score == (1 + 0.625 + 0) / 3
-    assert verdict.details["judge"]["votes"] == 3
-    assert verdict.details["judge"]["model"] == "judge-2025"
+    assert verdict.details.judge.votes == 3
+    assert verdict.details.judge.model == "judge-2025"
     assert verdict.evidence == ["/steps/0"]
     assert verdict.tokens == 4 * 110, "the answer that had to be repaired was paid for too"
     assert verdict.cost_usd is not None
@@ -107,20 +107,20 @@ def test_votes_are_cast_over_http_and_one_that_cannot_be_read_is_repaired() -> N
 
 def test_the_majority_of_votes_decides() -> None:
     verdict, grade = ChatServer(ballot(True, 1, 1), ballot(False, 1, 1), ballot(True, 0, 0)).grade()
-    assert (verdict.judgement, grade.judgement) == ("failed", "failed")
+    assert (verdict.outcome, grade.outcome) == ("failed", "failed")
 
 
 def test_a_vote_is_repaired_only_once() -> None:
     server = ChatServer(ballot(True, 1, 1), ballot(True, 1, 1), "no idea", repaired="still none")
     verdict, grade = server.grade()
-    assert (verdict.judgement, grade.judgement) == ("errored", "errored")
+    assert (verdict.outcome, grade.outcome) == ("errored", "errored")
     assert len(server.repairs()) == 1
     assert "sk-secret" not in repr(verdict)
 
 
 def test_a_busy_server_is_asked_again_and_one_that_stays_down_makes_the_judge_errored() -> None:
     yes = ballot(True, 1, 1)
-    assert ChatServer(503, yes, yes, yes).grade()[0].judgement == "passed"
+    assert ChatServer(503, yes, yes, yes).grade()[0].outcome == "passed"
     verdict, grade = ChatServer(*[503] * 6).grade()
-    assert (verdict.judgement, grade.judgement) == ("errored", "errored")
+    assert (verdict.outcome, grade.outcome) == ("errored", "errored")
     assert "503" in verdict.reasons[0]

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from graders.subjects import calls, said, subject, verdict
+from graders.subjects import attempts, calls, said, subject, verdict
 from seatrial.errors import SeatrialError
 from seatrial.formats.reading import TraceEvent
 from seatrial.graders import build_graders
+from seatrial.runs import Exchange
 from seatrial.transcript.messages import Usage
 
 RUN: dict[str, Any] = {
@@ -40,7 +41,7 @@ RUN: dict[str, Any] = {
 )
 def test_figures_are_held_to_their_bounds(grader: dict[str, Any], passes: bool, reason: str) -> None:
     found = verdict(subject(**RUN), grader)
-    assert (found.judgement, found.reasons) == ("passed" if passes else "failed", [reason])
+    assert (found.outcome, found.reasons) == ("passed" if passes else "failed", [reason])
 
 
 @pytest.mark.parametrize(
@@ -67,16 +68,16 @@ def test_a_large_figure_can_be_told_from_its_bound(grader: dict[str, Any], reaso
 )
 def test_a_figure_that_nobody_gave_is_errored_or_skipped_and_never_passed(grader: dict[str, Any]) -> None:
     thin = subject("done", messages=[])
-    assert verdict(thin, grader).judgement == "errored"
+    assert verdict(thin, grader).outcome == "errored"
     found = verdict(thin, {**grader, "when_unknown": "skip"})
-    assert found.judgement == "skipped"
+    assert found.outcome == "skipped"
     assert found.reasons[0].endswith("is not known")
 
 
 def test_tokens_are_added_up_from_messages_when_the_run_has_no_sum() -> None:
     messages = [said("a", usage=Usage(10, 1)), said("b", usage=Usage(20, 2))]
-    assert verdict(subject(messages=[*messages]), {"kind": "tokens", "max": 33}).judgement == "passed"
-    assert verdict(subject(messages=[*messages]), {"kind": "tokens", "max": 32}).judgement == "failed"
+    assert verdict(subject(messages=[*messages]), {"kind": "tokens", "max": 33}).outcome == "passed"
+    assert verdict(subject(messages=[*messages]), {"kind": "tokens", "max": 32}).outcome == "failed"
 
 
 def test_model_calls_are_those_of_the_trace_where_it_has_any() -> None:
@@ -96,25 +97,25 @@ def test_bounds_that_check_nothing_or_exclude_everything_are_refused(grader: dic
 def test_tokens_of_messages_that_do_not_all_report_theirs_are_a_lower_bound() -> None:
     run = subject(messages=[said("a", usage=Usage(10, 1)), said("b")])
     assert verdict(run, {"kind": "tokens", "max": 10}).reasons == ["tokens: at least 11 > 10 allowed"]
-    assert verdict(run, {"kind": "tokens", "min": 11}).judgement == "passed"
-    assert verdict(run, {"kind": "tokens", "max": 11}).judgement == "errored"
-    assert verdict(run, {"kind": "tokens", "min": 12}).judgement == "errored"
+    assert verdict(run, {"kind": "tokens", "min": 11}).outcome == "passed"
+    assert verdict(run, {"kind": "tokens", "max": 11}).outcome == "errored"
+    assert verdict(run, {"kind": "tokens", "min": 12}).outcome == "errored"
 
 
 def test_what_the_run_was_given_is_no_model_call_and_no_usage_of_it() -> None:
     run = subject(messages=[said("earlier", usage=Usage(900, 9)), said("now", usage=Usage(10, 1))])
     assert run.run.reading is not None
     run.run.reading.transcript.given = [0]
-    assert verdict(run, {"kind": "tokens", "max": 11}).judgement == "passed"
-    assert verdict(run, {"kind": "model_calls", "max": 1}).judgement == "passed"
+    assert verdict(run, {"kind": "tokens", "max": 11}).outcome == "passed"
+    assert verdict(run, {"kind": "model_calls", "max": 1}).outcome == "passed"
 
 
 def test_an_answer_and_nothing_else_says_nothing_of_model_calls() -> None:
     run = subject("done", completeness="none")
     assert run.run.reading is not None
     run.run.reading.answer_only = True
-    assert verdict(run, {"kind": "model_calls", "max": 1}).judgement == "errored"
-    assert verdict(run, {"kind": "model_calls", "min": 1}).judgement == "errored"
+    assert verdict(run, {"kind": "model_calls", "max": 1}).outcome == "errored"
+    assert verdict(run, {"kind": "model_calls", "min": 1}).outcome == "errored"
 
 
 def test_time_that_is_not_the_agents_is_not_measured() -> None:
@@ -122,10 +123,17 @@ def test_time_that_is_not_the_agents_is_not_measured() -> None:
     timed = subject(**RUN)
     timed.run.duration_ms = None
     found = verdict(timed, {"kind": "latency", "max_ms": 120})
-    assert (found.judgement, found.reasons) == ("errored", ["latency is not known"])
+    assert (found.outcome, found.reasons) == ("errored", ["latency is not known"])
+
+
+def test_the_latency_of_several_exchanges_is_the_time_of_their_replies() -> None:
+    run = subject(attempt_ms=[500, 100])
+    run.run.exchanges.append(Exchange(number=2, attempts=attempts([30])))
+    assert verdict(run, {"kind": "latency", "max_ms": 130}).outcome == "passed"
+    assert verdict(run, {"kind": "latency", "max_ms": 129}).outcome == "failed"
 
 
 def test_tokens_of_a_cache_count_as_input() -> None:
     usage = Usage(input_tokens=10, output_tokens=5, cache_creation_input_tokens=100, cache_read_input_tokens=1000)
-    assert verdict(subject(usage=usage), {"kind": "tokens", "max": 1114}).judgement == "failed"
-    assert verdict(subject(usage=usage), {"kind": "tokens", "max": 1115}).judgement == "passed"
+    assert verdict(subject(usage=usage), {"kind": "tokens", "max": 1114}).outcome == "failed"
+    assert verdict(subject(usage=usage), {"kind": "tokens", "max": 1115}).outcome == "passed"

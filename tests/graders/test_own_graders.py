@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from strategies import command
 from strategies.plugin import install
 
 from graders.subjects import subject
@@ -99,8 +100,7 @@ def suite_file(folder: Path, *graders: dict[str, Any]) -> Path:
 
 def seatrial(folder: Path, *args: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": "" if path is None else str(path)}
-    command = [str(Path(sys.executable).parent / "seatrial"), *args]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return command.seatrial(*args, cwd=folder, env=environment)
 
 
 # In Python
@@ -129,7 +129,7 @@ def test_a_grader_made_in_python_judges_the_runs_of_a_suite(
         tally = asyncio.run(launch(experiment, suite, store, variables={}))
         (run,) = store.whole_runs(experiment.experiment_id)
     assert dict(tally.outcomes) == {outcome: 1}
-    assert (run.verdicts[0].judgement, run.verdicts[0].kind) == (outcome, Local.kind)
+    assert (run.verdicts[0].outcome, run.verdicts[0].kind) == (outcome, Local.kind)
     assert experiment.suite["graders"] == [{"kind": Local.kind, "word": word}]
 
 
@@ -195,24 +195,24 @@ def test_a_grader_that_changes_the_run_changes_it_for_nobody_else() -> None:
         assert isinstance(found, Awaitable)
         return await found
 
-    assert asyncio.run(judge()).judgement == "passed"
+    assert asyncio.run(judge()).outcome == "passed"
     assert (len(given.run.steps), given.case.tags) == (1, [])
 
 
 def test_a_grader_that_never_returns_is_errored_at_its_time_limit() -> None:
     found = judged(Blocks(word="x", timeout_s=0.2))
-    assert (found.judgement, found.code) == ("errored", "grader_timeout")
+    assert (found.outcome, found.code) == ("errored", "grader_timeout")
     assert "longer than 0.2 s" in found.reasons[0]
 
 
 def test_a_grader_that_ends_the_process_costs_its_own_verdict_alone() -> None:
     found = judged(Exits(word="x"))
-    assert (found.judgement, found.reasons) == ("errored", ["the grader raised SystemExit: 0"])
+    assert (found.outcome, found.reasons) == ("errored", ["the grader raised SystemExit: 0"])
 
 
 @pytest.mark.parametrize("later", [False, True])
 @pytest.mark.parametrize(
-    ("value", "judgement"),
+    ("value", "outcome"),
     [
         (True, "passed"),
         (False, "failed"),
@@ -222,12 +222,12 @@ def test_a_grader_that_ends_the_process_costs_its_own_verdict_alone() -> None:
         ("passed", "errored"),
         ([], "errored"),
         (2, "errored"),
-        ({"judgement": "ok"}, "errored"),
+        ({"outcome": "ok"}, "errored"),
         (float("nan"), "errored"),
     ],
 )
-def test_what_a_grader_gives_is_a_verdict_or_an_error(value: Any, judgement: str, later: bool) -> None:
-    assert judged(Gives(value=value, later=later)).judgement == judgement
+def test_what_a_grader_gives_is_a_verdict_or_an_error(value: Any, outcome: str, later: bool) -> None:
+    assert judged(Gives(value=value, later=later)).outcome == outcome
 
 
 class Prepares(Mentions):
@@ -258,7 +258,7 @@ class Asks(Grader):
 
 def test_a_grader_can_ask_the_model_of_the_suite() -> None:
     model = ScriptedModel(["fine"])
-    assert judged(Asks(), surroundings=Surroundings(model=model)).judgement == "passed"
+    assert judged(Asks(), surroundings=Surroundings(model=model)).outcome == "passed"
     assert model.asked == [[{"role": "user", "content": "done"}]]
 
 

@@ -27,7 +27,7 @@ def _module(name: str) -> object:
 
 
 @pytest.mark.parametrize(
-    ("body", "judgement", "score"),
+    ("body", "outcome", "score"),
     [
         ("def check(subject): return subject.answer == subject.case.expected", "passed", 1.0),
         ("def check(subject): return False", "failed", 0.0),
@@ -35,21 +35,21 @@ def _module(name: str) -> object:
         ("async def check(subject): return {'passed': True, 'score': 0.9}", "passed", 0.9),
         ("import functools\nasync def real(subject): return True\ncheck = functools.partial(real)", "passed", 1.0),
         (
-            "from seatrial.graders import Finding\ndef check(subject): return Finding(judgement='skipped')",
+            "from seatrial.graders import Finding\ndef check(subject): return Finding(outcome='skipped')",
             "skipped",
             None,
         ),
     ],
 )
-def test_functions_may_say_it_in_many_ways(body: str, judgement: str, score: float | None, tmp_path: Path) -> None:
+def test_functions_may_say_it_in_many_ways(body: str, outcome: str, score: float | None, tmp_path: Path) -> None:
     found = judged(tmp_path, body)
-    assert (found.judgement, found.score) == (judgement, score)
+    assert (found.outcome, found.score) == (outcome, score)
 
 
 def test_arguments_reach_the_function(tmp_path: Path) -> None:
     body = "def check(subject, *, wanted): return subject.answer == wanted"
-    assert judged(tmp_path, body, arguments={"wanted": "42"}).judgement == "passed"
-    assert judged(tmp_path, body, arguments={"wanted": "43"}).judgement == "failed"
+    assert judged(tmp_path, body, arguments={"wanted": "42"}).outcome == "passed"
+    assert judged(tmp_path, body, arguments={"wanted": "43"}).outcome == "failed"
 
 
 @pytest.mark.parametrize(
@@ -74,18 +74,21 @@ def test_arguments_reach_the_function(tmp_path: Path) -> None:
         ("def check(subject): return {'passd': True}", "passd"),
         ("def check(subject): return 7", "gave no verdict"),
         (
-            "from seatrial.graders import Finding\ndef check(subject): return Finding(judgement='passed', score=2)",
+            "from seatrial.graders import Finding\ndef check(subject): return Finding(outcome='passed', score=2)",
             "from 0",
         ),
         (
-            "from seatrial.graders import Finding\ndef check(subject): return Finding(judgement='fail')",
-            "gave no verdict: at /judgement",
+            "from seatrial.graders import Finding\ndef check(subject): return Finding(outcome='fail')",
+            "gave no verdict: at /outcome",
         ),
         (
             "from seatrial.graders import Finding\n"
-            "def check(subject): return Finding(judgement='passed', score=float('nan'))",
+            "def check(subject): return Finding(outcome='passed', score=float('nan'))",
             "from 0",
         ),
+        ("def check(subject): return {'passed': True, 'score': 0.0}", "contradicts itself"),
+        ("def check(subject): return {'passed': False, 'score': 1.0}", "contradicts itself"),
+        ("def check(subject): return {'outcome': 'passed', 'score': 0}", "contradicts itself"),
         ("def check(subject): return {'passed': True, 'details': object()}", "a part that is not JSON"),
         ("check = 3", "is not a function"),
         ("def chekc(subject): return True", "did you mean `chekc`?"),
@@ -94,7 +97,7 @@ def test_arguments_reach_the_function(tmp_path: Path) -> None:
 )
 def test_whatever_goes_wrong_is_errored_and_says_why(body: str, told: str, tmp_path: Path) -> None:
     found = judged(tmp_path, body)
-    assert found.judgement == "errored"
+    assert found.outcome == "errored"
     assert told in found.reasons[0]
 
 
@@ -106,13 +109,13 @@ def test_a_traceback_is_kept(tmp_path: Path) -> None:
 def test_a_function_that_takes_too_long_is_errored(tmp_path: Path) -> None:
     body = "import asyncio\nasync def check(subject): await asyncio.sleep(60)"
     found = judged(tmp_path, body, timeout_s=0.05)
-    assert found.judgement == "errored"
+    assert found.outcome == "errored"
     assert "longer than 0.05 s" in found.reasons[0]
 
 
 def test_a_function_that_never_returns_is_not_waited_for(tmp_path: Path) -> None:
     body = "import threading\nrelease = threading.Event()\nleft = []\n"
-    (tmp_path / "endless_check.py").write_text(body + "def check(subject): left.append(release.wait(20))", "utf-8")
+    (tmp_path / "endless_check.py").write_text(body + "def check(subject): left.append(release.wait(600))", "utf-8")
     grader = {"kind": "python", "target": "endless_check:check", "timeout_s": 0.05}
     found = verdict(subject(), grader, directory=tmp_path, begun=lambda: hasattr(_module("endless_check"), "check"))
     assert "longer than 0.05 s" in found.reasons[0]
@@ -136,9 +139,9 @@ def test_whatever_keeps_a_function_from_ending_costs_its_own_verdict_alone(
 ) -> None:
     monkeypatch.setattr("seatrial.graders.user_code.RESPONSE_S", 0.3)
     found = judged(tmp_path, body, timeout_s=0.3)
-    assert found.judgement == "errored"
+    assert found.outcome == "errored"
     assert "longer than 0.3 s" in found.reasons[0]
-    assert judged(tmp_path, "async def check(subject): return True").judgement == "passed"
+    assert judged(tmp_path, "async def check(subject): return True").outcome == "passed"
 
 
 def test_a_loop_that_nobody_waits_for_is_ended(tmp_path: Path) -> None:
@@ -146,7 +149,7 @@ def test_a_loop_that_nobody_waits_for_is_ended(tmp_path: Path) -> None:
     (tmp_path / "spinning_check.py").write_text(body + "    while True: pass\n", "utf-8")
     grader = {"kind": "python", "target": "spinning_check:check", "timeout_s": 0.2}
     found = verdict(subject(), grader, directory=tmp_path, begun=lambda: hasattr(_module("spinning_check"), "thread"))
-    assert found.judgement == "errored"
+    assert found.outcome == "errored"
     thread = sys.modules["spinning_check"].thread
     thread.join(60)
     assert not thread.is_alive()
@@ -169,7 +172,7 @@ def test_an_async_function_that_keeps_its_loop_is_ended_and_others_in_it_go_on(t
     (blocked, waited), _ = grade(
         subject(), blocks, waits, directory=tmp_path, begun=lambda: hasattr(_module("shared_loop_checks"), "spinning")
     )
-    assert (blocked.judgement, waited.judgement) == ("errored", "passed")
+    assert (blocked.outcome, waited.outcome) == ("errored", "passed")
 
 
 def test_async_functions_share_one_loop_so_that_their_clients_can_stay_connected(tmp_path: Path) -> None:
@@ -180,4 +183,4 @@ def test_async_functions_share_one_loop_so_that_their_clients_can_stay_connected
     (tmp_path / "one_loop_check.py").write_text(body, "utf-8")
     grader = {"kind": "python", "target": "one_loop_check:check"}
     for _ in range(2):
-        assert verdict(subject(), grader, directory=tmp_path).judgement == "passed"
+        assert verdict(subject(), grader, directory=tmp_path).outcome == "passed"

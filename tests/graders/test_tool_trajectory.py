@@ -14,14 +14,14 @@ IN_ORDER = {"kind": "tool_trajectory", "mode": "in_order", "expected": [{"tool":
 
 def test_a_matching_trajectory_passes_and_points_at_its_steps() -> None:
     found = verdict(subject(steps=calls("find", "look", "refund")), IN_ORDER)
-    assert (found.judgement, found.score, found.evidence) == ("passed", 1.0, ["/steps/0", "/steps/2"])
+    assert (found.outcome, found.score, found.evidence) == ("passed", 1.0, ["/steps/0", "/steps/2"])
     assert isinstance(found.details, MatchResult)
     assert found.details.extra == [1]
 
 
 def test_a_missing_call_fails_with_the_arithmetic_in_the_reason() -> None:
     found = verdict(subject(steps=calls("find", "look")), IN_ORDER)
-    assert (found.judgement, found.score) == ("failed", 0.5)
+    assert (found.outcome, found.score) == ("failed", 0.5)
     assert "Missing: refund (item 1)." in found.reasons[0]
     assert "0.5 (1 of 2)" in found.reasons[0]
 
@@ -35,21 +35,21 @@ def test_the_nearest_wrong_call_is_the_evidence() -> None:
 def test_min_score_sets_the_bar() -> None:
     half = subject(steps=calls("find"))
     found = verdict(half, {**IN_ORDER, "min_score": 0.5})
-    assert found.judgement == "passed"
+    assert found.outcome == "passed"
     assert found.reasons[-1] == "passed: score 0.5 >= min_score 0.5"
-    assert verdict(half, {**IN_ORDER, "min_score": 0.51}).judgement == "failed"
+    assert verdict(half, {**IN_ORDER, "min_score": 0.51}).outcome == "failed"
 
 
 def test_constraints_and_counts_reach_the_matcher() -> None:
     made = subject(steps=calls("find", "delete"))
     forbids = {**IN_ORDER, "expected": [{"tool": "find"}], "forbidden": [{"tool": "del*"}]}
-    assert (verdict(made, forbids).judgement, verdict(made, forbids).evidence) == ("failed", ["/steps/1"])
+    assert (verdict(made, forbids).outcome, verdict(made, forbids).evidence) == ("failed", ["/steps/1"])
     counts = {"kind": "tool_trajectory", "mode": "any_order", "minimums": {"find": 2}}
-    assert verdict(made, counts).judgement == "failed"
+    assert verdict(made, counts).outcome == "failed"
 
 
 def test_a_search_past_its_budget_is_errored_and_so_is_the_case(monkeypatch: pytest.MonkeyPatch) -> None:
-    from seatrial.trajectory import order
+    from seatrial.trajectory import partial_order as order
 
     def exhausted(*given: object) -> None:
         raise SeatrialError("search_budget", "the search passed its budget")
@@ -57,7 +57,7 @@ def test_a_search_past_its_budget_is_errored_and_so_is_the_case(monkeypatch: pyt
     monkeypatch.setattr(order, "in_partial_order", exhausted)
     grader = {"kind": "tool_trajectory", "mode": "partial_order", "expected": [{"tool": "a"}]}
     (found,), grade_ = grade(subject(steps=calls("b")), grader)
-    assert (found.judgement, found.score, grade_.judgement) == ("errored", None, "errored")
+    assert (found.outcome, found.score, grade_.outcome) == ("errored", None, "errored")
 
 
 @pytest.mark.parametrize(

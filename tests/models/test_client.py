@@ -205,12 +205,36 @@ def test_an_address_that_is_none_is_told(url: str) -> None:
         (completion(None), "gave no text"),
         ({"choices": [{"message": {"content": None, "refusal": "I will not"}}]}, "refused: I will not"),
         (completion(choices=[{"message": {"content": "ye"}, "finish_reason": "length"}]), "cut off"),
+        (completion(choices=[{"message": {"content": "y"}, "finish_reason": "content_filter"}]), "content_filter"),
+        (completion(choices=[{"message": {"content": "y", "refusal": "I cannot"}}]), "refused: I cannot"),
+        (completion(choices=[{"message": {"content": "y"}}, {"message": {"content": "n"}}]), "several answers"),
     ],
 )
 def test_an_answer_that_is_none_is_told(answer: Any, told: str) -> None:
     endpoint = Endpoint(answer)
     assert told in str(endpoint.refusal())
     assert len(endpoint.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [
+        completion(error={"message": "overloaded"}),
+        completion(choices=[{"message": {"content": "yes"}, "error": {"code": 502}}]),
+        completion(choices=[{"message": {"content": "yes"}, "finish_reason": "error"}]),
+    ],
+)
+def test_an_answer_that_is_marked_as_failed_is_asked_for_again_and_never_used(failed: Any) -> None:
+    endpoint = Endpoint(failed, completion("no"))
+    assert endpoint.ask().text == "no"
+    assert len(endpoint.requests) == 2
+    assert "failed" in str(Endpoint(*[failed] * 5).refusal()) or "did not end" in str(Endpoint(*[failed] * 5).refusal())
+
+
+@pytest.mark.parametrize("reason", [None, "stop", "STOP", "end_turn", "eos"])
+def test_an_answer_that_the_model_ended_itself_counts(reason: str | None) -> None:
+    answer = completion(choices=[{"message": {"content": "yes"}, "finish_reason": reason}])
+    assert Endpoint(answer).ask().text == "yes"
 
 
 def test_an_endless_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:

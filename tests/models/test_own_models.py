@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import textwrap
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from strategies import command
 from strategies.plugin import install
 
 from seatrial.errors import SeatrialError
@@ -52,8 +52,7 @@ class Local(ModelKind):
 
 def seatrial(folder: Path, *args: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": "" if path is None else str(path), "SECRET": "s3cret-value"}
-    command = [str(Path(sys.executable).parent / "seatrial"), *args]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return command.seatrial(*args, cwd=folder, env=environment)
 
 
 def write_suite(folder: Path, judge: dict[str, Any]) -> None:
@@ -154,7 +153,8 @@ def test_a_test_gives_its_judge_a_script(pytester: pytest.Pytester) -> None:
             assert len(model.asked) == 1
         """
     )
-    pytester.runpytest("-p", "no:cacheprovider", "-p", "no:hypothesispytest").assert_outcomes(passed=2)
+    others = [f"-pno:{name}" for name in ("cacheprovider", "hypothesispytest", "schemathesis", "faker", "anyio")]
+    pytester.runpytest(*others).assert_outcomes(passed=2)
 
 
 pytest_plugins = ["pytester"]

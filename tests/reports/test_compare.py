@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,6 +11,7 @@ from strategies.reported import row, rows_of, source
 
 from seatrial.errors import SeatrialError
 from seatrial.reports.compare import Comparison, agent_pairs, compare
+from seatrial.reports.rows import ReportSource
 from seatrial.reports.statistics import mcnemar
 from seatrial.runs import Run
 from seatrial.trajectory.step import Step
@@ -76,7 +80,7 @@ def test_two_agents_of_one_experiment_can_be_compared() -> None:
 
 
 def test_the_worst_regression_shows_how_the_calls_of_a_good_and_a_bad_run_differ() -> None:
-    before = source([row("x", run_id="x-1"), row("y", "failed", run_id="y-1"), row("y", trial=1, run_id="y-2")])
+    before = source([row("x", run_id="x-1"), row("y", "failed", run_id="y-1"), row("y", trial=2, run_id="y-2")])
     after = source([row("x", run_id="x-3"), row("y", "failed", run_id="y-3")])
     runs = {
         "y-2": records.run(steps=[Step(0, "find", {}), Step(1, "refund", {"amount": 20})]),
@@ -125,3 +129,37 @@ def test_cases_that_b_did_not_come_to_are_lost_when_it_was_stopped() -> None:
     before, after = source(rows_of(crew="p p p")), source(rows_of(crew="p"), status="stopped", stop_reason="budget")
     assert compare(before, after, "crew", "crew").lost == 2
     assert compared("p p p", "p").lost == 0
+
+
+SUITE = {"agents": {"crew": {}}, "trials": 3}
+
+
+def planned(outcomes: str, count: int, **fields: Any) -> ReportSource:
+    """A source of an experiment of which it is known how many runs there were to be."""
+    found = source(rows_of(crew=outcomes), planned=count, **fields)
+    return msgspec.structs.replace(found, experiment=msgspec.structs.replace(found.experiment, suite=SUITE))
+
+
+def test_a_case_that_b_did_not_run_in_every_planned_trial_is_lost_although_all_its_runs_were_judged() -> None:
+    before = planned("ppp ppp", 6)
+    after = planned("p", 6, status="stopped", stop_reason="budget: 30 tokens")
+    found = compare(before, after, "crew", "crew")
+    assert found.lost == 2
+    assert found.a.unfinished is None
+    assert found.b.unfinished == "stopped after 1 of 6 runs: budget: 30 tokens"
+    assert compare(after, before, "crew", "crew").a.unfinished == found.b.unfinished
+
+
+def test_a_finished_experiment_that_lacks_runs_is_unfinished() -> None:
+    found = compare(planned("ppp ppp", 6), planned("ppp pp", 6), "crew", "crew")
+    assert found.lost == 1
+    assert found.b.unfinished == "has 5 of its 6 runs: the others are not in the store"
+
+
+def test_cases_that_b_was_not_asked_to_run_are_not_lost_and_are_named() -> None:
+    before = planned("ppp ppp ppp", 9)
+    found = compare(before, planned("ppp", 3, selected={"crew": ["case-0"]}), "crew", "crew")
+    assert (found.lost, found.unselected, found.b.unfinished) == (0, ["case-1", "case-2"], None)
+    stopped = planned("ppp", 3, selected={"crew": ["case-0", "case-1"]}, status="stopped", stop_reason="budget")
+    found = compare(before, stopped, "crew", "crew")
+    assert (found.lost, found.unselected) == (1, ["case-2"])

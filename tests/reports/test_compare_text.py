@@ -87,7 +87,7 @@ def test_errors_other_suites_and_trials_are_remarked() -> None:
     a = source(rows_of(crew="pp p pf"), suite_hash="one")
     b = source(rows_of(crew="pp e pp"), suite_hash="other")
     text = comparison_terminal(compare(a, b, "crew", "crew"))
-    assert "1 case left out: only one side has a graded run. Errored runs are not counted." in text
+    assert "1 case left out: only one side has a graded run (case-1). Errored runs are not counted." in text
     assert "The suites are not the same" in text
     assert "a: pass@2 100%, pass^2 50.0%, 1 flaky case." in text
 

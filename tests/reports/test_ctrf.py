@@ -63,7 +63,7 @@ def test_a_test_tells_its_reason_its_retries_and_its_run() -> None:
     assert "the amount is 200" in test["trace"]
     assert test["retries"] == 2
     assert test["suite"] == ["refunds", "crew"]
-    assert test["extra"]["run_id"] == "run-crew-a-0"
+    assert test["extra"]["run_id"] == "run-crew-a-1"
 
 
 def test_a_traceback_of_the_agent_is_in_the_trace() -> None:

@@ -37,13 +37,13 @@ def graded(config: dict[str, Any], steps: list[Step]) -> tuple[Run, dict[str, An
     verdict = Verdict(
         grader="calls",
         kind="tool_trajectory",
-        judgement=finding.judgement,
+        outcome=finding.outcome,
         score=finding.score,
         reasons=finding.reasons,
         details=msgspec.to_builtins(finding.details),
         required=True,
     )
-    run = records.run(steps=steps, verdicts=[verdict], grade=Grade(judgement=finding.judgement))
+    run = records.run(steps=steps, verdicts=[verdict], grade=Grade(outcome=finding.outcome))
     return run, {"graders": [{"kind": "tool_trajectory", "name": "calls", **config}]}
 
 
@@ -101,17 +101,17 @@ def test_details_that_are_no_match_are_left_alone() -> None:
 
 def test_the_message_has_every_grader_that_failed_and_those_that_decide_first() -> None:
     verdicts = [
-        Verdict(grader="style", kind="judge", judgement="failed", reasons=["rude"]),
-        Verdict(grader="calls", kind="regex", judgement="failed", reasons=["no refund", "negated"], required=True),
-        Verdict(grader="other", kind="equals", judgement="passed", reasons=["fine"], required=True),
+        Verdict(grader="style", kind="judge", outcome="failed", reasons=["rude"]),
+        Verdict(grader="calls", kind="regex", outcome="failed", reasons=["no refund", "negated"], required=True),
+        Verdict(grader="other", kind="equals", outcome="passed", reasons=["fine"], required=True),
     ]
-    run = records.run(verdicts=verdicts, judgement="failed")
+    run = records.run(verdicts=verdicts, outcome="failed")
     assert detail_of(run, CASE, {}).message == "calls: no refund; negated; style: rude"
 
 
 def test_a_fault_is_the_message_of_a_run_without_an_answer() -> None:
     fault = Fault("agent_timeout", "no answer in 30 s", detail="connect to host")
-    run = records.run(status="errored", fault=fault, said=(), verdicts=[], steps=[], judgement="errored")
+    run = records.run(status="errored", fault=fault, said=(), verdicts=[], steps=[], outcome="errored")
     detail = detail_of(run, CASE, {})
     assert detail.message == "agent_timeout: no answer in 30 s"
     assert detail.fault_detail == "connect to host"
@@ -119,8 +119,8 @@ def test_a_fault_is_the_message_of_a_run_without_an_answer() -> None:
 
 
 def test_a_run_that_was_not_graded_says_so() -> None:
-    assert detail_of(records.run(judgement=None), CASE, {}).message == "the run was not graded"
-    assert detail_of(records.run(judgement=None, status="cancelled"), CASE, {}).message == "the run is cancelled"
+    assert detail_of(records.run(outcome=None), CASE, {}).message == "the run was not graded"
+    assert detail_of(records.run(outcome=None, status="cancelled"), CASE, {}).message == "the run is cancelled"
 
 
 def test_every_channel_is_told_apart() -> None:
@@ -169,8 +169,8 @@ def test_values_nested_too_deeply_are_not_followed() -> None:
 
 def test_what_failed_is_named_before_the_grader_that_made_the_run_errored() -> None:
     verdicts = [
-        Verdict(grader="polite", kind="judge", judgement="errored", reasons=["no endpoint"], required=True),
-        Verdict(grader="calls", kind="regex", judgement="failed", reasons=["deleted"], required=True),
+        Verdict(grader="polite", kind="judge", outcome="errored", reasons=["no endpoint"], required=True),
+        Verdict(grader="calls", kind="regex", outcome="failed", reasons=["deleted"], required=True),
     ]
-    run = records.run(verdicts=verdicts, judgement="errored")
+    run = records.run(verdicts=verdicts, outcome="errored")
     assert detail_of(run, CASE, {}).message == "calls failed: deleted; polite errored: no endpoint"

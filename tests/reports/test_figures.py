@@ -43,4 +43,4 @@ def test_other_figures() -> None:
 
 def test_trials_are_named_where_there_are_several() -> None:
     assert figures.run_name(row("a", trial=1), 1) == "a"
-    assert figures.run_name(row("a", trial=1), 3) == "a (trial 2)"
+    assert figures.run_name(row("a", trial=2), 3) == "a (trial 2)"

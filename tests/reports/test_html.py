@@ -85,7 +85,7 @@ def test_the_policy_allows_the_style_sheet_and_nothing_else() -> None:
 
 def test_a_cell_that_failed_or_errored_links_to_its_run() -> None:
     found = page(report([row("a", "failed", detail=detail()), row("b", "errored", detail=detail()), row("c")]))
-    assert set(found.links) - {"#runs"} == {"#run-run-crew-a-0", "#run-run-crew-b-0"}
+    assert set(found.links) - {"#runs"} == {"#run-run-crew-a-1", "#run-run-crew-b-1"}
     assert {link[1:] for link in found.links} <= set(found.ids)
     assert len(found.ids) == len(set(found.ids))
 
@@ -160,10 +160,16 @@ def test_hostile_text_is_shown_and_never_markup(text: str) -> None:
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202e\ud800-\udfff]", found.text)
 
 
+@pytest.fixture(scope="module")
+def plain_tags() -> list[str]:
+    """The structure of the page when no text in it is hostile."""
+    return page(hostile_report("plain")).tags
+
+
 @settings(max_examples=50)
-@given(st.text(st.characters(), min_size=1, max_size=30))
-def test_any_text_leaves_the_structure_as_it_is(text: str) -> None:
-    assert page(hostile_report(text)).tags == page(hostile_report("plain")).tags
+@given(text=st.text(st.characters(), min_size=1, max_size=30))
+def test_any_text_leaves_the_structure_as_it_is(text: str, plain_tags: list[str]) -> None:
+    assert page(hostile_report(text)).tags == plain_tags
 
 
 def test_five_thousand_cases_stay_below_ten_megabytes() -> None:
@@ -176,7 +182,7 @@ def test_five_thousand_cases_stay_below_ten_megabytes() -> None:
     source = joined(html_page(report(rows)))
     assert len(source.encode()) < 10_000_000
     assert source.count("<details class=") > 100
-    assert 'id="run-run-shop-case-4999-0"' in source
+    assert 'id="run-run-shop-case-4999-1"' in source
 
 
 def test_runs_past_the_size_of_the_page_are_lines_and_then_counted(monkeypatch: pytest.MonkeyPatch) -> None:

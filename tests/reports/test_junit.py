@@ -83,7 +83,7 @@ def test_an_error_is_typed_by_its_class_and_a_failure_tells_the_verdicts() -> No
     (failure, _), (error, _) = parsed(joined(junit_xml(report(rows)))).findall("testsuite/testcase")
     assert (failure.attrib["message"], failure.attrib["type"]) == ("the amount is 200", "verdict")
     assert "failed (0.5)\n  the amount is 200" in str(failure.text)
-    assert "run run-crew-a-0" in str(failure.text)
+    assert "run run-crew-a-1" in str(failure.text)
     assert (error.attrib["message"], error.attrib["type"]) == ("no answer", "agent_timeout")
 
 

@@ -45,10 +45,10 @@ def store(tmp_path: Path) -> Iterator[Store]:
         for run in (
             records.run(0),
             records.run(1, reading=noted, completeness=partial),
-            records.run(2, reading=noted, completeness=partial, judgement="failed", body=body, attempts=[attempt]),
+            records.run(2, reading=noted, completeness=partial, outcome="failed", body=body, attempts=[attempt]),
             records.run(3, completeness=answer, steps=[]),
             records.run(4, completeness=None),
-            records.run(5, status="errored", judgement=None, said=(), fault=fault, steps=[], duration_ms=None),
+            records.run(5, status="errored", outcome=None, said=(), fault=fault, steps=[], duration_ms=None),
         ):
             opened.record_run(run)
         opened.add_notes("exp-1", "crew", [APART]).wait()
@@ -198,8 +198,8 @@ def test_a_note_on_a_message_stands_at_that_message_and_a_dropped_one_behind_the
 
 
 def test_where_messages_cannot_be_told_apart_the_notes_are_only_in_the_list(store: Store) -> None:
-    run = store.run("run-crew-case-2-0")
-    run.run_id, run.attempts, run.body = "again", [], None
+    run = store.run("run-crew-case-2-1")
+    run.run_id, run.exchanges, run.body = "again", [], None
     store.record_run(run, replace=True).wait()
     page = joined(FORMS["html"](stored_report(store, "exp-1")))
     (speech,) = re.findall(r'<ol class="speech">.*?</ol>', page, re.DOTALL)
@@ -232,7 +232,7 @@ def test_an_outcome_whose_calls_are_not_all_known_is_marked_wherever_it_is_shown
 @pytest.mark.parametrize("form", [form for form in ALL if form not in ("json", "html")])
 @pytest.mark.parametrize("basis", ["reported", "observed"])
 def test_a_verdict_on_calls_says_what_it_rests_on(form: str, basis: Basis, store: Store) -> None:
-    run = store.run("run-crew-case-2-0")
+    run = store.run("run-crew-case-2-1")
     verdict = records.verdict("failed")
     verdict.basis = basis
     run.run_id, run.verdicts = "again", [verdict]
@@ -319,7 +319,7 @@ def test_figures_that_are_not_known_of_all_runs_say_so() -> None:
 
 @pytest.mark.parametrize("form", ALL)
 def test_what_nobody_knows_is_nowhere_zero(form: str, tmp_path: Path) -> None:
-    unknown = records.run(0, judgement="failed", duration_ms=None, steps=[], completeness=None, reading=None)
+    unknown = records.run(0, outcome="failed", duration_ms=None, steps=[], completeness=None, reading=None)
     known = records.run(1, reading=records.reading("a", "b", usage=Usage(7, 9), cost=0.25))
     with open_store(tmp_path / "store.db") as opened:
         opened.create_experiment(records.experiment(), records.cases(2))

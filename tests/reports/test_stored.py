@@ -23,12 +23,12 @@ def store(tmp_path: Path) -> Iterator[Store]:
         fault = Fault("agent_timeout", "no answer")
         for case in range(25):
             for agent in ("crew", "shop"):
-                for trial in range(3):
+                for trial in (1, 2, 3):
                     if (case + trial) % 5 == 0:
-                        run = records.run(case, agent=agent, trial=trial, judgement="failed")
-                    elif case == 7 and trial == 0:
+                        run = records.run(case, agent=agent, trial=trial, outcome="failed")
+                    elif case == 7 and trial == 1:
                         run = records.run(
-                            case, agent=agent, trial=trial, status="errored", fault=fault, judgement=None, said=()
+                            case, agent=agent, trial=trial, status="errored", fault=fault, outcome=None, said=()
                         )
                     else:
                         run = records.run(case, agent=agent, trial=trial)
@@ -40,7 +40,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def test_every_run_is_a_row_in_the_order_of_the_suite(store: Store) -> None:
     source = stored(store, store.resolve_experiment("exp-1"))
     keys = [(row.case_id, row.agent, row.trial) for row in source.rows()]
-    expected = [(f"case-{c}", agent, trial) for c in range(25) for agent in ("crew", "shop") for trial in range(3)]
+    expected = [(f"case-{c}", agent, trial) for c in range(25) for agent in ("crew", "shop") for trial in (1, 2, 3)]
     assert len(keys) > DETAILS_AT_ONCE
     assert keys == expected
     assert [(row.case_id, row.agent, row.trial) for row in source.rows(detailed=True)] == expected
@@ -62,8 +62,8 @@ def test_each_run_is_read_once_for_its_details_however_many_pages_its_case_has(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trials = 2 * DETAILS_AT_ONCE + 1
-    for trial in range(3, trials):
-        store.record_run(records.run(5, agent="crew", trial=trial, judgement="failed"))
+    for trial in range(4, trials + 1):
+        store.record_run(records.run(5, agent="crew", trial=trial, outcome="failed"))
     store.finish_experiment("exp-1", finished_at=records.CREATED_AT + 1000).wait()
     whole_runs = store.whole_runs
     read: list[str] = []

@@ -102,9 +102,9 @@ def test_a_cell_names_the_first_run_of_each_kind() -> None:
     ((_, cells),) = matrix(rows_of(crew="epfpf"))
     cell = cells["crew"]
     assert (cell.passed_run, cell.failed_run, cell.errored_run) == (
-        "run-crew-case-0-1",
         "run-crew-case-0-2",
-        "run-crew-case-0-0",
+        "run-crew-case-0-3",
+        "run-crew-case-0-1",
     )
     assert cell.rate == 0.5
     assert cell.score == 0.625

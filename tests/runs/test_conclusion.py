@@ -6,13 +6,25 @@ from typing import Any
 
 import pytest
 
+from seatrial.agents.python.returned import read_returned
+from seatrial.formats.chat.reader import messages_from_objects
 from seatrial.formats.reading import Reading
-from seatrial.runs import Attempt, Run, RunKey
-from seatrial.runs.conclusion import conclude
+from seatrial.runs import Attempt, Case, Exchange, Run, RunKey
+from seatrial.runs.conclusion import conclude, given_messages
 from seatrial.trajectory import Step
 from seatrial.trajectory.completeness import ToolAccess
 from seatrial.trajectory.observed import ObservedCalls
-from seatrial.transcript import AssistantMessage, Note, StopReason, ToolCall, Transcript
+from seatrial.transcript import (
+    AssistantMessage,
+    Message,
+    Note,
+    StopReason,
+    TextBlock,
+    ToolCall,
+    ToolResultMessage,
+    Transcript,
+    UserMessage,
+)
 
 PAY = Step(0, "pay", {}, source="observed")
 
@@ -20,14 +32,16 @@ PAY = Step(0, "pay", {}, source="observed")
 def concluded(
     observed: ObservedCalls | None, reading: Reading | None, access: ToolAccess = "own", **fields: Any
 ) -> Run:
-    run = Run(run_id="run-1", experiment_id="e", key=RunKey("crew", "case", 0), status="completed", **fields)
+    if attempts := fields.pop("attempts", None):
+        fields["exchanges"] = [Exchange(number=1, attempts=attempts)]
+    run = Run(run_id="run-1", experiment_id="e", key=RunKey("crew", "case", 1), status="completed", **fields)
     conclude(run, reading, observed=observed, tool_access=access)
     return run
 
 
 def reporting(*names: str) -> Reading:
     messages = [AssistantMessage([ToolCall(name, name, {})], StopReason.TOOL_USE) for name in names]
-    return Reading("openai", Transcript([*messages]), [])
+    return Reading("openai", Transcript([*messages, AssistantMessage([TextBlock("ok")], StopReason.END_TURN)]), [])
 
 
 def known(run: Run) -> tuple[str, list[str]] | None:
@@ -92,6 +106,44 @@ def test_a_run_that_is_concluded_again_has_every_note_once() -> None:
     assert again.reading.notes == notes
 
 
+def called(*names: str, text: str = "") -> AssistantMessage:
+    said = [TextBlock(text)] if text else []
+    return AssistantMessage([*said, *[ToolCall(name, name, {}) for name in names]], StopReason.TOOL_USE)
+
+
+def result(name: str) -> ToolResultMessage:
+    return ToolResultMessage(name, name, [TextBlock("done")])
+
+
+@pytest.mark.parametrize(
+    ("messages", "waits"),
+    [
+        ([called("pay")], True),
+        ([called("pay", text="\n ")], True),
+        ([called("find"), result("find"), called("pay")], True),
+        ([called("find"), result("find"), called("pay", text="I pay.")], True),
+        ([called("find", "pay"), result("find")], True),
+        ([called("find", text="I look."), result("find"), called("pay")], True),
+        ([called("pay"), result("pay")], False),
+        ([called("find"), called("pay", text="Paid.")], False),
+        ([called("pay"), AssistantMessage([TextBlock("Paid.")], StopReason.END_TURN)], False),
+        ([AssistantMessage([TextBlock("Paid.")], StopReason.END_TURN)], False),
+        ([], False),
+    ],
+)
+def test_a_run_that_ends_with_a_call_that_has_no_result_waits_for_it(messages: list[Message], *, waits: bool) -> None:
+    reading = Reading("openai", Transcript(messages), [])
+    run = concluded(None, reading)
+    assert ("waits_for_input" in [note.code for note in reading.notes if note.serious]) is waits
+    assert run.completeness is not None
+    assert (run.completeness.level == "partial") is waits
+    conclude(run, run.reading)
+    assert [note.code for note in reading.notes].count("waits_for_input") == waits
+    answered = Reading("openai", Transcript(messages, answer="Paid."), [])
+    concluded(None, answered)
+    assert not answered.notes
+
+
 def test_a_turn_that_was_cut_is_noted_once_when_a_run_is_concluded_again() -> None:
     cut = Reading("openai", Transcript([AssistantMessage([], StopReason.MAX_TOKENS)]), [])
     run = concluded(None, cut)
@@ -116,3 +168,50 @@ def test_an_earlier_attempt_names_what_is_known_and_says_that_there_may_be_more(
     (reason,) = run.completeness.reasons
     expected = "attempt 1 called 'delete' before it failed, and sent what may hold a call and could not be read"
     assert reason.message == expected
+
+
+@pytest.mark.parametrize(
+    ("returned", "level"),
+    [
+        ([{"role": "assistant", "content": "Done."}], "complete"),
+        ([{"role": "user", "content": "Do it."}, {"role": "assistant", "content": "Done."}], "complete"),
+        ({"final_response": "Done.", "messages": [{"role": "assistant", "content": "Done."}]}, "complete"),
+        ({"role": "assistant", "content": "Done."}, "none"),
+        ({"final_response": "Done.", "messages": []}, "none"),
+        ([{"role": "user", "content": "Do it."}], "none"),
+        ("Done.", "none"),
+    ],
+)
+def test_a_list_with_a_turn_of_the_agents_is_its_word_on_the_whole_run(returned: Any, level: str) -> None:
+    reply = read_returned(returned)
+    run = concluded(None, reply.reading)
+    assert run.completeness is not None
+    assert (run.completeness.level, run.completeness.basis) == (level, "reported")
+
+
+def test_attempts_of_an_earlier_exchange_are_in_doubt_only_where_another_one_followed() -> None:
+    called = [Attempt(number=number, started_at=0, duration_ms=1, called=["delete"]) for number in (1, 2)]
+    answered = [Exchange(number=number, attempts=called[:1]) for number in (1, 2)]
+    run = concluded(None, reporting("pay"), exchanges=answered)
+    assert known(run) == ("complete", []), "each exchange has its reply"
+    repeated = [Exchange(number=1, attempts=called), Exchange(number=2, attempts=called[:1])]
+    run = concluded(None, reporting("pay"), exchanges=repeated)
+    assert known(run) == ("partial", ["calls_in_earlier_attempt"])
+
+
+def test_the_messages_of_a_case_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+
+    def counted(messages: list[Any], notes: list[Note]) -> list[Message]:
+        read.append(len(messages))
+        return messages_from_objects(messages, notes)
+
+    monkeypatch.setattr("seatrial.formats.chat.reader.messages_from_objects", counted)
+    case = Case(id="a", instruction="Go.", messages=[{"role": "user", "content": "Hi."}, {"role": "tool"}])
+    first = given_messages(case)
+    first.append(UserMessage("not the case's"))
+    assert given_messages(case) == first[:-1]
+    assert first[0] == UserMessage("Hi.")
+    assert [note.code for note in case.conversation_notes] == ["tool_result_unpaired"]
+    assert read == [2]
+    assert case == Case(id="a", instruction="Go.", messages=case.messages), "what was read is no part of it"

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from seatrial.runs import Fault, Judgement, Verdict
+from seatrial.runs import Fault, JudgedBy, JudgeDetails, Outcome, Verdict
 from seatrial.runs.signature import MAX_SIGNATURE, signature_of
-from seatrial.trajectory.arguments import Difference
 from seatrial.trajectory.observed import REPORTED_CALL_NOT_OBSERVED
 from seatrial.trajectory.result import ConstraintViolation, MatchResult, Mismatch
+from seatrial.trajectory.values import Difference
 from seatrial.transcript import Note
 
 STEPS = ["lookup_order", "refund", "send_email"]
@@ -29,8 +29,19 @@ def match(**fields: Any) -> MatchResult:
     return MatchResult(**{**empty, **fields})
 
 
-def verdict(kind: str, details: Any = None, judgement: Judgement = "failed", **fields: Any) -> Verdict:
-    return Verdict(grader="g", kind=kind, judgement=judgement, details=details, **fields)
+def verdict(kind: str, details: Any = None, outcome: Outcome = "failed", **fields: Any) -> Verdict:
+    return Verdict(grader="g", kind=kind, outcome=outcome, details=details, **fields)
+
+
+def judged(failure_mode: str | None) -> JudgeDetails:
+    return JudgeDetails(
+        passed=False,
+        failure_mode=failure_mode,
+        subscores={"polite": 0.5},
+        reasoning="it was rude",
+        evidence=[],
+        judge=JudgedBy(model="m", votes=1, agreement=1.0, prompt_hash="00"),
+    )
 
 
 FAILURES = [
@@ -57,14 +68,16 @@ FAILURES = [
         verdict("honesty", [Note(REPORTED_CALL_NOT_OBSERVED, "/steps/2", "it says so")]),
         f"honesty|send_email|{REPORTED_CALL_NOT_OBSERVED}",
     ),
-    (verdict("judge", {"failure_mode": " Wrong\ntone "}), "judge|wrong tone"),
-    (verdict("judge", {"failure_mode": None}), "judge|g"),
+    (verdict("judge", judged(" Wrong\ntone ")), "judge|wrong tone"),
+    (verdict("judge", msgspec.to_builtins(judged(" Wrong\ntone "))), "judge|wrong tone"),
+    (verdict("judge", judged(None)), "judge|g"),
+    (verdict("judge", {"of": "another version"}), "judge|g"),
     (
         verdict("field_accuracy", [{"path": "/a", "passed": True}, {"path": "/b/0", "passed": False, "actual": 1}]),
         "field_accuracy|/b/*|differs",
     ),
     (verdict("contract", {"violation": "agent_bad_response"}), "contract|agent_bad_response"),
-    (verdict("composite", [verdict("equals", judgement="passed"), verdict("regex")]), "regex|g"),
+    (verdict("composite", [verdict("equals", outcome="passed"), verdict("regex")]), "regex|g"),
     (verdict("equals"), "equals|g"),
     (verdict("their own | kind", {"anything": object}), "their own / kind|g"),
 ]
@@ -92,9 +105,9 @@ def test_a_required_grader_speaks_before_others() -> None:
 
 
 def test_a_run_that_could_not_be_judged_is_named_by_the_grader_that_could_not() -> None:
-    given = [verdict("equals"), verdict("judge", judgement="errored")]
+    given = [verdict("equals"), verdict("judge", outcome="errored")]
     assert signature_of("errored", None, given, name_of) == "judge|g|errored"
-    assert signature_of("errored", None, [verdict("judge", judgement="skipped")], name_of) == "judge|g|skipped"
+    assert signature_of("errored", None, [verdict("judge", outcome="skipped")], name_of) == "judge|g|skipped"
     assert signature_of("failed", None, [], name_of) == "grade|failed"
 
 
@@ -105,7 +118,7 @@ def test_other_runs_have_none(outcome: str) -> None:
 
 def test_hostile_text_makes_a_signature_that_a_database_can_keep() -> None:
     for text in ("x" * 10_000, "a\0b", "\ud800", "|" * 300, ""):
-        found = signature_of("failed", None, [verdict("judge", {"failure_mode": text})], name_of)
+        found = signature_of("failed", None, [verdict("judge", judged(text))], name_of)
         assert found is not None
         assert 0 < len(found) <= MAX_SIGNATURE
         assert "\0" not in found

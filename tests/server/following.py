@@ -10,8 +10,7 @@ from strategies import records
 from seatrial.events import types as t
 from seatrial.events.codec import encode_event
 from seatrial.runs import RunKey, RunStatus
-from seatrial.server.feed import Feeds
-from seatrial.server.subscription import Subscription
+from seatrial.server.feed import Feeds, Subscription
 from seatrial.store import Store
 
 RUN, THREAD = "run-1", "exp-1"
@@ -33,7 +32,7 @@ class Driven:
         self._case = case
         if not store.experiments():
             store.create_experiment(records.experiment(THREAD), records.cases(20))
-        store.begin_run(THREAD, RunKey("crew", f"case-{case}", 0), run_id).wait()
+        store.begin_run(THREAD, RunKey("crew", f"case-{case}", 1), run_id).wait()
 
     async def say(self, count: int = 1, *, size: int = 0, publish: bool = True) -> None:
         """Commit so many events more, and publish them unless somebody forgets to."""

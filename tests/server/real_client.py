@@ -56,7 +56,7 @@ def installed() -> Path:
     return HOME
 
 
-def follow(clients: list[dict[str, Any]], timeout_s: float = 120.0) -> list[Held]:
+def follow(clients: list[dict[str, Any]], timeout_s: float = 900.0) -> list[Held]:
     """What each client holds after its steps; all in one process of Node."""
     done = subprocess.run(
         ["node", "driver.mjs"],

@@ -13,8 +13,8 @@ import aiohttp
 from seatrial.agents.agent import Agent
 from seatrial.agents.python.agent import PythonAgent
 from seatrial.agents.python.config import PythonConfig
-from seatrial.server.listener import carried, listening_at, url_of
-from seatrial.server.serve import Stopping, serve
+from seatrial.server.app import Stopping, serve
+from seatrial.server.listener import http_server, listening_at, url_of
 from seatrial.server.settings import ServerSettings
 from seatrial.store import Store
 
@@ -25,7 +25,7 @@ SETTINGS = ServerSettings(port=0, rate=0, drain_s=2.0)
 async def served(app: Callable[..., Any]) -> AsyncIterator[str]:
     """The application's address, while this lasts."""
     with listening_at("127.0.0.1", 0) as listening:
-        async with carried(app, listening):
+        async with http_server(app, listening):
             yield url_of(listening)
 
 

@@ -66,7 +66,7 @@ async def wait_for_ever() -> AsyncIterator[t.Event]:
 AGENTS: dict[str, Agent] = {"worker": agent(work), "asker": agent(ask), "sleeper": agent(wait_for_ever)}
 EXPERIMENT = Experiment(experiment_id="e1", name="e", suite={}, suite_hash="h", created_at=1)
 CASE = Case(id="case", instruction="do it")
-KEY = RunKey("a", "case", 0)
+KEY = RunKey("a", "case", 1)
 HELLO = {"id": "u1", "role": "user", "content": "hello"}
 
 Scenario = Callable[[str, aiohttp.ClientSession], Coroutine[Any, Any, None]]

@@ -12,7 +12,7 @@ from strategies.events import events
 from seatrial.events import encode_event
 from seatrial.events import types as t
 from seatrial.events.patch import Patcher
-from seatrial.server.agui_events import conformant, is_void
+from seatrial.server.agui_view import conformant, is_void
 
 
 def written(event: t.Event) -> Any:

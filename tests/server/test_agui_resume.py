@@ -15,8 +15,8 @@ from strategies.logs import logs
 from seatrial.events import Folding, SseParser, Verifier, decode_event, encode_event, verify
 from seatrial.events import agui_messages as agui
 from seatrial.events import types as t
-from seatrial.server.agui_resume import Standing
 from seatrial.server.agui_stream import View
+from seatrial.server.agui_view import Standing
 from server.real_client import Held, follow
 
 RUN, THREAD = "r1", "t1"

@@ -10,8 +10,8 @@ import pytest
 from seatrial.events import SseFrame, SseParser, encode_event
 from seatrial.events import types as t
 from seatrial.events.codec import to_native
-from seatrial.server.agui_resume import Standing
 from seatrial.server.agui_stream import View
+from seatrial.server.agui_view import Standing
 
 STARTED = t.RunStarted(thread_id="t", run_id="r")
 FINISHED = t.RunFinished(thread_id="t", run_id="r")

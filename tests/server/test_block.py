@@ -21,7 +21,7 @@ from seatrial.events import (
 )
 from seatrial.events.codec import CARRIED_TYPES
 from seatrial.events.types import CustomEvent
-from seatrial.server.block import Block, EventFraming, native_event
+from seatrial.server.run_feed import Block, EventFraming, native_event
 
 FRAMING = EventFraming("run:é 1", "thread-1")
 

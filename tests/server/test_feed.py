@@ -117,7 +117,7 @@ def test_whenever_somebody_comes_there_is_no_gap_and_no_repetition(
             await asyncio.sleep(0.003)
 
     async def scenario() -> None:
-        async with following(shared, poll_s=0.01, heal_s=0.02) as feeds:
+        async with following(shared, poll_s=0.01, recheck_s=0.02) as feeds:
             begin(shared, run_id)
             log: list[bytes] = []
             committed = 0  # of the log, at least: a reader may see a commit before whoever made it goes on
@@ -161,14 +161,14 @@ def begin(store: Store, run_id: str) -> None:
     (case,) = records.cases(1)
     case.id = run_id
     store.create_experiment(records.experiment(run_id), [case])
-    store.begin_run(run_id, RunKey("crew", run_id, 0), run_id).wait()
+    store.begin_run(run_id, RunKey("crew", run_id, 1), run_id).wait()
 
 
 def test_those_who_keep_up_cost_the_store_nothing(store: Store) -> None:
     async def scenario() -> None:
         counting = Counting(store)
         # Looking again now and then is not what it costs, and how often that is depends on how long all this takes.
-        never = {"poll_s": 1000, "heal_s": 1000}
+        never = {"poll_s": 1000, "recheck_s": 1000}
         async with following(counting, **never) as feeds:  # type: ignore[arg-type]  # all that feeds need of a store
             run = Driven(store, feeds)
             await run.say(1)
@@ -237,7 +237,7 @@ def test_somebody_who_falls_out_of_the_window_goes_on_from_the_store(store: Stor
 
 def test_what_nobody_published_is_found_in_the_store(store: Store) -> None:
     async def scenario() -> None:
-        async with following(store, poll_s=0.02, heal_s=0.05) as feeds:
+        async with following(store, poll_s=0.02, recheck_s=0.05) as feeds:
             run = Driven(store, feeds)
             await run.say(2)
             subscription = await feeds.open(RUN, after=None)
@@ -258,7 +258,7 @@ def test_what_nobody_published_is_found_in_the_store(store: Store) -> None:
 
 def test_a_wake_up_is_enough(store: Store) -> None:
     async def scenario() -> None:
-        async with following(store, poll_s=1000, heal_s=1000) as feeds:
+        async with following(store, poll_s=1000, recheck_s=1000) as feeds:
             run = Driven(store, feeds)
             await run.say(1)
             subscription = await feeds.open(RUN, after=0)
@@ -428,7 +428,7 @@ def test_events_that_are_not_kept_are_an_error_and_not_a_gap(store: Store) -> No
 
 def test_a_run_that_is_removed_interrupts_those_who_follow_it(store: Store) -> None:
     async def scenario(begin_anew: Callable[[], Awaitable[None]]) -> None:
-        async with following(store, poll_s=0.02, heal_s=0.05) as feeds:
+        async with following(store, poll_s=0.02, recheck_s=0.05) as feeds:
             await feeds.open(RUN, after=None)
             subscription = await feeds.open(RUN, after=1)
             assert await subscription.next(0) == []
@@ -439,10 +439,10 @@ def test_a_run_that_is_removed_interrupts_those_who_follow_it(store: Store) -> N
             subscription.close()
 
     async def another_run() -> None:
-        await store.begin_run(THREAD, RunKey("crew", "case-0", 0), "another")
+        await store.begin_run(THREAD, RunKey("crew", "case-0", 1), "another")
 
     async def the_same_run() -> None:
-        await store.begin_run(THREAD, RunKey("crew", "case-0", 0), RUN)
+        await store.begin_run(THREAD, RunKey("crew", "case-0", 1), RUN)
         await store.append_events(RUN, [event(100)], first=0)
 
     async def prepared() -> None:
@@ -580,7 +580,7 @@ def test_a_store_that_is_away_interrupts_readers_of_the_store_and_nobody_else(st
 
     async def scenario() -> None:
         away = Away(store)
-        async with following(away, poll_s=0.01, heal_s=0.01) as feeds:  # type: ignore[arg-type]
+        async with following(away, poll_s=0.01, recheck_s=0.01) as feeds:  # type: ignore[arg-type]
             run = Driven(store, feeds)
             await run.say(3)
             early, live = await feeds.open(RUN, after=None), await feeds.open(RUN, after=2)

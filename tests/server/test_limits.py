@@ -131,7 +131,7 @@ def test_a_body_that_does_not_arrive_is_given_up(monkeypatch: pytest.MonkeyPatch
         await asyncio.sleep(3600)
         raise AssertionError
 
-    monkeypatch.setattr("seatrial.server.middleware.BODY_PATIENCE_S", 0.01)
+    monkeypatch.setattr("seatrial.server.middleware.BODY_TIMEOUT_S", 0.01)
     with pytest.raises(RefusedError) as caught:
         asyncio.run(read_body(never, None, 100))
     assert caught.value.status == 408

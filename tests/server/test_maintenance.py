@@ -29,7 +29,7 @@ def ended(store: Store, run_id: str, ended_at: int) -> None:
         )
     ).wait()
     store.append_events(run_id, [b'{"type":"RAW"}'], first=1).wait()
-    run = Run(run_id=run_id, experiment_id="server", key=RunKey("a", run_id, 0), status="completed")
+    run = Run(run_id=run_id, experiment_id="server", key=RunKey("a", run_id, 1), status="completed")
     store.end_run(Ending(run=run, status="completed", events=[FINISHED], first=2, ended_at=ended_at)).wait()
 
 

@@ -20,9 +20,9 @@ from litestar.types import Receive, Scope, Send
 from seatrial.api import CreateRun, PushEvents
 from seatrial.events import NdjsonParser, SseFrame, SseParser, read_log
 from seatrial.server import feed
-from seatrial.server.block import FrameForm
 from seatrial.server.feed import Feeds
 from seatrial.server.native_stream import native_stream
+from seatrial.server.run_feed import FrameForm
 from seatrial.store import Store
 from server.following import RUN, THREAD, Driven, numbered
 from server.running import running
@@ -346,7 +346,7 @@ def test_who_does_not_read_is_cut_off_and_nobody_waits_for_them(
                     begun = time.monotonic()
                     while feeds.subscribers > 1:
                         await asyncio.sleep(0.01)
-                    assert time.monotonic() - begun < 20
+                    assert time.monotonic() - begun < 60
                     await run.end()
                     assert await frames.envelopes(1) == numbered(run.events, 999)
                 body = b""
@@ -361,7 +361,7 @@ def test_who_does_not_read_is_cut_off_and_nobody_waits_for_them(
 
 def test_who_reads_slowly_but_reads_gets_everything(store: Store) -> None:
     async def scenario() -> None:
-        async with streaming(store, send_timeout_s=10) as (_, run, client):
+        async with streaming(store, send_timeout_s=120) as (_, run, client):
             for _ in range(8):
                 await run.say(100, size=10_000)
             await run.end()
@@ -431,7 +431,7 @@ def test_under_a_server_that_cannot_cut_connections_the_stream_is_given_up(store
         scope: Any = {"type": "http"}
         streaming = asyncio.ensure_future(app(scope, receive, send))
         with pytest.raises(asyncio.CancelledError):
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await streaming
         assert not feeds.subscribers
         await feeds.close()

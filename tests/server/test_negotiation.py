@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from seatrial.errors import SeatrialError
-from seatrial.server.block import FrameForm
 from seatrial.server.native_stream import chosen_form
+from seatrial.server.run_feed import FrameForm
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ def test_an_event_that_is_not_what_it_says_is_listed_as_it_is_streamed(tmp_path:
     broken = b'{"type":"SUBAGENT_STARTED"}'
     with open_store(tmp_path / "store.db") as store:
         store.create_experiment(records.experiment(), records.cases(1))
-        store.begin_run("exp-1", RunKey("crew", "case-0", 0), "run-1")
+        store.begin_run("exp-1", RunKey("crew", "case-0", 1), "run-1")
         store.append_events("run-1", [broken]).wait()
         page = event_page(store, "run-1", None, 10)
     assert [json.loads(envelope)["event"] for envelope in map(bytes, page.events)] == [

@@ -10,7 +10,7 @@ import pytest
 from litestar.types import HTTPScope, Message, ReceiveMessage
 
 from seatrial.errors import ERROR_CODES, SeatrialError
-from seatrial.server.problems import STATUSES, ProblemResponse, RefusedError, problem_body
+from seatrial.server.problems import STATUSES, RefusedError, problem_body, problem_response
 
 
 def answered(error: SeatrialError) -> tuple[int, dict[str, str], dict[str, Any]]:
@@ -23,7 +23,7 @@ def answered(error: SeatrialError) -> tuple[int, dict[str, str], dict[str, Any]]
         raise AssertionError("nothing is to be read")
 
     scope: HTTPScope = {}  # type: ignore[typeddict-item]  # not looked at
-    asyncio.run(ProblemResponse(error)(scope, receive, send))
+    asyncio.run(problem_response(error)(scope, receive, send))
     start, body = sent
     headers = {name.decode(): value.decode() for name, value in start["headers"]}
     return start["status"], headers, json.loads(body["body"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from seatrial.runs import ServedRun
 from seatrial.server.push import Pushes
 from seatrial.server.service import RunService
 from seatrial.store import Store, open_store
+from seatrial.suites import Secrets
 from server.running import Followers, ask, ended, log_of, running, types_of, whole_log
 
 START = {"type": "TEXT_MESSAGE_START", "messageId": "m"}
@@ -142,7 +144,7 @@ def test_an_event_with_a_malformed_field_is_refused_and_the_pointer_says_where(
     asyncio.run(scenario())
 
 
-def test_what_can_be_mended_is_mended_with_a_note(store: Store) -> None:
+def test_what_can_be_repaired_is_repaired_with_a_note(store: Store) -> None:
     async def scenario() -> None:
         async with running(store) as service:
             run = await begin(service)
@@ -171,6 +173,8 @@ def test_what_can_be_mended_is_mended_with_a_note(store: Store) -> None:
         assert stored[2] == {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "content": "generic"}
         assert stored[3] == {"type": "FROM_THE_FUTURE", "eventId": "f1", "value": 1}
 
+    asyncio.run(scenario())
+
 
 def test_what_was_pushed_comes_back_as_it_was_sent(store: Store) -> None:
     sent: list[dict[str, Any]] = [
@@ -197,8 +201,6 @@ def test_what_was_pushed_comes_back_as_it_was_sent(store: Store) -> None:
 
     asyncio.run(scenario())
 
-    asyncio.run(scenario())
-
 
 def test_the_first_sequence_must_be_the_one_that_was_expected(store: Store) -> None:
     async def scenario() -> None:
@@ -217,7 +219,7 @@ def test_a_run_that_has_ended_takes_nothing_but_what_it_has(store: Store) -> Non
         async with running(store) as service:
             run = await begin(service)
             last = {**finished(run), "eventId": "end"}
-            result = await push(service, run, last, {"type": "RUN_ERROR", "message": "no"})
+            result = await push(service, run, last, finished(run))
             assert result.sequences == [1, None]
             assert [note.code for note in result.notes] == ["second_terminal"]
             assert (await push(service, run, last)).sequences == [1]
@@ -242,6 +244,25 @@ def test_nothing_may_come_behind_the_end_in_the_same_batch(store: Store) -> None
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("ends_with", ["RUN_FINISHED", "RUN_ERROR"])
+def test_an_event_of_an_unknown_type_behind_the_end_is_refused_and_the_run_can_still_end(
+    store: Store, ends_with: str
+) -> None:
+    async def scenario() -> None:
+        async with running(store) as service:
+            run = await begin(service)
+            end = {"RUN_FINISHED": finished(run), "RUN_ERROR": {"type": "RUN_ERROR", "message": "no"}}[ends_with]
+            error = await refusal(service, run, START, END, end, {"type": "FROM_THE_FUTURE"})
+            assert (error.code, error.pointer) == ("event_refused", "/events/3")
+            assert error.details == {"index": 3, "rule": "run_ended"}
+            assert (await service.run(run.run_id)).status == "running"
+            assert (await push(service, run, START, END, {"type": "FROM_THE_FUTURE"}, end)).sequences == [1, 2, 3, 4]
+            assert (await service.run(run.run_id)).ended_at is not None
+        assert types_of(whole_log(store, run.run_id)).count(ends_with) == 1
+
+    asyncio.run(scenario())
+
+
 def test_a_pushed_interrupt_and_a_pushed_error_set_the_status(store: Store) -> None:
     async def scenario() -> None:
         async with running(store) as service:
@@ -253,6 +274,177 @@ def test_a_pushed_interrupt_and_a_pushed_error_set_the_status(store: Store) -> N
             asks, fails = await service.run(asks.run_id), await service.run(fails.run_id)
         assert (asks.status, [interrupt.id for interrupt in asks.interrupts]) == ("input_required", ["i"])
         assert (fails.status, fails.error_code) == ("failed", "quota")
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("outcome", [{"type": "odd"}, "odd", {}, [], 3, {"kind": "success"}])
+def test_an_end_whose_outcome_cannot_be_read_is_refused(store: Store, outcome: Any) -> None:
+    async def scenario() -> None:
+        async with running(store) as service:
+            run = await begin(service)
+            error = await refusal(service, run, START, END, finished(run, outcome=outcome))
+            assert (error.code, error.pointer) == ("event_refused", "/events/2/outcome")
+            assert error.details == {"index": 2, "rule": "event_field_dropped"}
+            assert (await service.run(run.run_id)).status == "running"
+            # What can be read of how a run ended counts, whatever else is there.
+            asks = finished(run, outcome={"type": "interrupt", "interrupts": 5})
+            assert (await push(service, run, asks)).sequences == [1]
+            assert (await service.run(run.run_id)).status == "input_required"
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("outcome", [{"type": "failed"}, {"type": "error"}, {"type": "failure"}, "error"])
+def test_an_end_whose_outcome_is_a_failure_completes_no_run(store: Store, outcome: Any) -> None:
+    async def scenario() -> None:
+        async with running(store) as service:
+            run = await begin(service)
+            with suppress(SeatrialError):
+                await push(service, run, finished(run, outcome=outcome))
+            await push(service, run, ERROR)
+            run = await service.run(run.run_id)
+        assert run.status == "failed"
+        assert types_of(whole_log(store, run.run_id))[1:] == ["RUN_ERROR"]
+
+    asyncio.run(scenario())
+
+
+def test_what_is_open_when_an_error_is_pushed_is_closed_before_it(store: Store) -> None:
+    async def scenario() -> None:
+        async with running(store) as service:
+            run = await begin(service)
+            last = {"type": "RUN_ERROR", "message": "no", "eventId": "end"}
+            result = await push(service, run, START, last)
+            assert (result.sequences, result.head) == ([1, 3], 3)
+            assert (await push(service, run, last)).sequences == [3]
+        assert types_of(whole_log(store, run.run_id))[1:] == ["TEXT_MESSAGE_START", "TEXT_MESSAGE_END", "RUN_ERROR"]
+
+    asyncio.run(scenario())
+
+
+def test_a_pushed_run_is_concluded_as_one_that_the_server_drives(store: Store) -> None:
+    call: list[dict[str, Any]] = [
+        {"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "look"},
+        {"type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": "{}"},
+        {"type": "TOOL_CALL_END", "toolCallId": "c"},
+        {"type": "FROM_THE_FUTURE", "value": 1},
+    ]
+
+    async def scenario() -> None:
+        async with running(store) as service:
+            run = await begin(service)
+            await push(service, run, *call)
+            await push(service, run, {"type": "RUN_STARTED"}, finished(run), finished(run))
+        record = store.run(run.run_id)
+        assert [step.name for step in record.steps] == ["look"]
+        assert record.completeness is not None
+        assert record.completeness.level == "partial"
+        assert record.reading is not None
+        noted = [(note.code, note.pointer) for note in record.reading.notes]
+        assert ("unknown_event_type", "/4") in noted
+        assert ("second_terminal", "") in noted
+
+    asyncio.run(scenario())
+
+
+def test_a_secret_that_is_pushed_in_pieces_is_not_completed_in_the_store(store: Store) -> None:
+    secrets = Secrets({"KEY": "hunter2"})
+    whole, begun, rest = [{**CONTENT, "delta": text} for text in ("my key is hunter2", "it is hun", "ter2, yes")]
+
+    async def scenario() -> None:
+        async with running(store, secrets=secrets) as service:
+            run = await begin(service)
+            await push(service, run, START, whole, begun)
+            error = await refusal(service, run, rest)
+            assert (error.code, error.details) == ("event_refused", {"index": 0, "rule": "secret_in_pieces"})
+        # A server that never saw the run knows from its log how the text ended.
+        async with running(store, secrets=secrets) as service:
+            assert (await refusal(service, run, rest)).details == {"index": 0, "rule": "secret_in_pieces"}
+            assert (await push(service, run, {**CONTENT, "delta": "ter"}, END, finished(run))).head == 6
+        log = b"".join(data for _, data in store.events(run.run_id))
+        assert b"hunter2" not in log
+        assert b"${KEY}" in log
+
+    asyncio.run(scenario())
+
+
+SECRET = "sk/live-" + "0123456789" * 10
+
+
+@pytest.mark.parametrize(
+    "event",
+    [{"type": SECRET}, {**START, SECRET: 1}, {**START, SECRET: {"a": 1}}],
+    ids=["type", "property", "property with an object"],
+)
+def test_the_answer_to_a_push_quotes_no_secret(store: Store, event: dict[str, Any]) -> None:
+    async def scenario() -> None:
+        async with running(store, secrets=Secrets({"KEY": SECRET})) as service:
+            run = await begin(service)
+            answer = wire.encode(await push(service, run, event)).decode()
+        assert "${KEY}" in answer
+        assert "live-0123" not in answer
+
+    asyncio.run(scenario())
+
+
+ERROR = {"type": "RUN_ERROR", "message": "no", "code": "quota"}
+CANCELLED = {"outcome": {"type": "cancelled"}}
+
+
+@pytest.mark.parametrize(
+    ("ends", "kept", "status"),
+    [
+        (["finished", "error"], 1, "failed"),
+        (["error", "finished"], 0, "failed"),
+        (["finished", "cancelled"], 1, "cancelled"),
+        (["cancelled", "finished", "error"], 2, "failed"),
+        (["finished", "finished"], 0, "completed"),
+        (["error", "error"], 0, "failed"),
+    ],
+)
+def test_of_the_ends_that_are_pushed_at_once_the_worst_counts(
+    store: Store, ends: list[str], kept: int, status: str
+) -> None:
+    async def scenario() -> None:
+        async with running(store) as service:
+            run = await begin(service)
+            known = {"finished": finished(run), "cancelled": finished(run, **CANCELLED), "error": ERROR}
+            batch = [START, END, *({**known[end], "eventId": f"e{at}"} for at, end in enumerate(ends))]
+            result = await push(service, run, *batch)
+            assert result.sequences == [1, 2, *(3 if at == kept else None for at in range(len(ends)))]
+            assert [note.code for note in result.notes] == ["second_terminal"] * (len(ends) - 1)
+            # Pushed again, it is the same run.
+            assert (await push(service, run, *batch[2:])).sequences == result.sequences[2:]
+            run = await service.run(run.run_id)
+        assert run.status == status
+        assert store.run(run.run_id).status == status
+        assert types_of(whole_log(store, run.run_id))[-1] == {"failed": "RUN_ERROR"}.get(status, "RUN_FINISHED")
+
+    asyncio.run(scenario())
+
+
+def test_what_is_pushed_between_two_ends_is_refused(store: Store) -> None:
+    async def scenario() -> None:
+        async with running(store) as service:
+            run = await begin(service)
+            error = await refusal(service, run, finished(run), START, ERROR)
+            assert (error.code, error.details) == ("event_refused", {"index": 1, "rule": "run_ended"})
+            assert (await push(service, run, START, END, finished(run))).sequences == [1, 2, 3]
+
+    asyncio.run(scenario())
+
+
+def test_the_record_of_a_pushed_run_says_that_a_secret_was_removed(store: Store) -> None:
+    async def scenario() -> None:
+        async with running(store, secrets=Secrets({"KEY": "hunter2"})) as service:
+            run = await begin(service)
+            await push(service, run, START, {**CONTENT, "delta": "it is hunter2"}, END)
+            await push(service, run, finished(run))
+        kept = store.run(run.run_id)
+        assert kept.reading is not None
+        assert [(note.code, note.pointer) for note in kept.reading.notes] == [("secret_removed", "/answer")]
+        assert kept.reading.transcript.final_text() == "it is ${KEY}"
 
     asyncio.run(scenario())
 

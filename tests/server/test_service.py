@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from agents.setting import serving
 from aiohttp import web
+from strategies.unhurried import run_unhurried
 
 from seatrial import wire
 from seatrial.agents.stream.agent import StreamAgent
@@ -19,12 +20,11 @@ from seatrial.api import CreateRun, RunInput
 from seatrial.errors import SeatrialError
 from seatrial.events import types as t
 from seatrial.events.run_input import ResumeEntry
-from seatrial.runs import ServedRun
+from seatrial.runs import ServedKey, ServedRun
 from seatrial.server.driving import Limits
-from seatrial.server.feed import Feeds
+from seatrial.server.feed import Feeds, Subscription
 from seatrial.server.logs import start_logging
 from seatrial.server.service import RunService
-from seatrial.server.subscription import Subscription
 from seatrial.store import Store
 from seatrial.suites import Secrets
 from server.running import Followers, ask, ended, log_of, running, types_of, until, whole_log
@@ -73,6 +73,7 @@ def test_a_run_of_a_streaming_function_is_stored_published_and_recorded(store: S
         assert feeds.published[run.run_id] == [data for _, data in store.events(run.run_id)]
         assert feeds.over == [run.run_id]
         record = store.run(run.run_id)
+        assert (record.experiment_id, record.key) == (None, ServedKey("agent", run.thread_id))
         assert record.status == "completed"
         assert record.reading is not None
         assert "You said: Hello." in str(record.reading.transcript.messages)
@@ -292,9 +293,13 @@ def test_the_agents_own_error_keeps_its_code(store: Store) -> None:
 
 
 def test_the_deadline_ends_a_run_with_timeout(store: Store) -> None:
+    has_spoken = False
+
     async def agent(prompt: str) -> AsyncIterator[Any]:
+        nonlocal has_spoken
         yield said("")[0]
-        await asyncio.sleep(60)
+        has_spoken = True
+        await asyncio.sleep(3600)
 
     async def scenario() -> None:
         async with running(store, {"agent": agent}, limits={"agent": Limits(deadline_s=0.1)}) as service:
@@ -303,17 +308,17 @@ def test_the_deadline_ends_a_run_with_timeout(store: Store) -> None:
         assert types_of(whole_log(store, run.run_id))[-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
         assert store.run(run.run_id).status == "failed"
 
-    asyncio.run(scenario())
+    run_unhurried(scenario(), begun=lambda: has_spoken)
 
 
 def test_an_agent_that_does_not_return_after_its_end_is_not_waited_for_long(store: Store) -> None:
     async def agent(prompt: str) -> AsyncIterator[Any]:
         yield FINISHED
-        await asyncio.sleep(60)
+        await asyncio.sleep(3600)
 
     async def scenario() -> None:
         async with running(store, {"agent": agent}, grace_s=0.1) as service:
-            run = await ended(service, (await ask(service)).run_id, timeout_s=30)
+            run = await ended(service, (await ask(service)).run_id)
         assert run.status == "completed"
 
     asyncio.run(scenario())
@@ -330,7 +335,7 @@ def test_cancelling_ends_a_run_as_cancelled_and_lets_its_agent_clean_up(store: S
         try:
             for event in said("a beginning")[:2]:
                 yield event
-            await asyncio.sleep(60)
+            await asyncio.sleep(3600)
         finally:
             await asyncio.sleep(0.01)
             cleaned_up = True
@@ -361,7 +366,7 @@ def test_a_run_that_waits_for_its_turn_is_cancelled_without_its_agent_being_aske
 
     async def agent(instruction: str) -> str:
         asked.append(instruction)
-        await asyncio.sleep(60)
+        await asyncio.sleep(3600)
         return ""
 
     async def scenario() -> None:
@@ -501,7 +506,7 @@ def test_a_thread_shows_what_an_active_run_has_said_so_far(store: Store) -> None
     async def agent(prompt: str) -> AsyncIterator[Any]:
         for event in said("half a sen")[:2]:
             yield event
-        await asyncio.sleep(60)
+        await asyncio.sleep(3600)
 
     async def scenario() -> None:
         async with running(store, {"agent": agent}, drain_s=0) as service:
@@ -673,7 +678,7 @@ def test_a_stream_agent_is_posted_the_whole_input_and_its_events_are_the_log(sto
 
     async def scenario() -> None:
         async with serving(handle) as url:
-            agent = StreamAgent(StreamConfig(url=url), connect_s=5, read_s=None)
+            agent = StreamAgent(StreamConfig(url=url), connect_s=60, read_s=None)
             async with RunService(store, Followers(store), {"chat": agent}) as service:
                 first = await ask(service, "Hello.", "chat", thread_id="t")
                 assert (await ended(service, first.run_id)).status == "completed"
@@ -704,7 +709,7 @@ def test_a_stream_that_is_cut_ends_the_run_as_failed(store: Store) -> None:
 
     async def scenario() -> None:
         async with serving(handle) as url:
-            agent = StreamAgent(StreamConfig(url=url), connect_s=5, read_s=None)
+            agent = StreamAgent(StreamConfig(url=url), connect_s=60, read_s=None)
             async with RunService(store, Followers(store), {"agent": agent}) as service:
                 run = await ended(service, (await ask(service)).run_id)
         assert (run.status, run.error_code) == ("failed", "stream_truncated")

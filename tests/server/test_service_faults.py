@@ -450,7 +450,7 @@ def test_whatever_an_agent_says_and_whenever_it_is_stopped_the_log_is_legal_and_
     async def scenario() -> None:
         nonlocal reached
         reached = asyncio.Event()
-        limits = {"agent": Limits(deadline_s=0.02 if stop == "deadline" else 30)}
+        limits = {"agent": Limits(deadline_s=0.02 if stop == "deadline" else 600)}
         drain_s = 0.0 if stop == "stop" else 5.0
         feeds = Followers(shared)
         async with running(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.server.block import EventFraming
-from seatrial.server.run_feed import BLOCK_BYTES, EVENT_OVERHEAD, KEPT_BYTES, WINDOW_BYTES, Window
+from seatrial.server.run_feed import BLOCK_BYTES, EVENT_OVERHEAD, KEPT_BYTES, WINDOW_BYTES, EventFraming, Window
 
 FRAMING = EventFraming("run-1", "thread-1")
 sizes = st.sampled_from([1, 30, 500, BLOCK_BYTES // 2, BLOCK_BYTES + 1, WINDOW_BYTES // 3])

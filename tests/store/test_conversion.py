@@ -18,6 +18,8 @@ from strategies import records
 from strategies.databases import database
 from strategies.rollups import check_rollups
 
+from seatrial.runs import RunKey, ServedKey
+from seatrial.runs.signature import signature_of
 from seatrial.store import RunFilter, Store, conversion, open_store, schema
 from seatrial.store.open import _dialect, migrate
 
@@ -140,6 +142,74 @@ def test_a_store_with_rollups_and_a_selection_inside_the_suite_is_read_as_it_was
         # It goes on with what is there.
         assert store.record_run(records.run(3, agent="late"), replace=True).wait()
         check_rollups(store)
+
+
+@pytest.mark.parametrize("version", ["0008", "0009"])
+def test_verdicts_and_grades_of_earlier_versions_have_outcomes(old: str) -> None:
+    with open_store(old) as store:
+        for run in store.whole_runs("exp-1"):
+            assert run.fault is None or run.fault.error_class != "record_damaged"
+        graded = store.run("run-crew-case-1-0")
+        assert graded.grade is not None
+        assert (graded.grade.outcome, [verdict.outcome for verdict in graded.verdicts]) == ("failed", ["failed"])
+        assert store.known_verdicts("run-crew-case-1-0")["again"].outcome == "failed"
+        assert store.grader_counts("exp-1")[0].outcomes["passed"] > 0
+
+
+@pytest.mark.parametrize("version", ["0001", "0005", "0008", "0009"])
+def test_trials_of_earlier_versions_are_counted_from_1(old: str, version: str) -> None:
+    with open_store(old) as store:
+        keys = {run.run_id: run.key for run in store.runs("exp-1")}
+        for agent in ("crew", "other"):
+            for case in range(6):
+                for number in range(3):
+                    found = keys[f"run-{agent}-case-{case}-{number}"]
+                    assert found == RunKey(agent, f"case-{case}", number + 1)
+        assert keys["left-behind"].trial == 1
+        # The first version had no run service: its copy of the store has the run without its thread.
+        served = RunKey("crew", "served-1", 1) if version == "0001" else ServedKey("crew", "served-1")
+        assert store.run("served-1").key == served
+        # What was done is not done again, and what was begun goes on.
+        assert set(store.done_keys("exp-1")) == {key for run_id, key in keys.items() if run_id != "left-behind"}
+        store.begin_run("exp-1", RunKey("late", "case-3", 1), "left-behind").wait()
+
+
+@pytest.mark.parametrize("version", ["0009"])
+def test_the_verdicts_in_a_composite_one_have_outcomes_and_details_of_others_stay_as_they_are(old: str) -> None:
+    with open_store(old) as store:
+        outer, own = store.run("run-late-case-1-0").verdicts
+        assert (outer.outcome, own.outcome) == ("failed", "errored")
+        assert own.details == {"judgement": "mine"}
+        [composite] = outer.details
+        assert [composite["outcome"], *(inner["outcome"] for inner in composite["details"])] == [
+            "failed",
+            "passed",
+            "failed",
+        ]
+        assert "judgement" not in str(outer.details)
+        assert signature_of("failed", None, [outer], lambda index: None) == "tool_trajectory|inner"
+
+
+@pytest.mark.parametrize("version", ["0001", "0005", "0009", "0011"])
+def test_runs_of_earlier_versions_have_one_exchange_with_all_their_attempts(old: str) -> None:
+    dialect = _dialect(old, create=False)
+    with dialect.migrating() as connection:
+        for change in (
+            "INSERT INTO attempts (run, number, data) SELECT run, 2, data FROM attempts WHERE run = (%s)",
+            "UPDATE runs SET attempts = 2 WHERE id = (%s)",
+        ):
+            connection.exec_driver_sql(change % "SELECT id FROM runs WHERE run_id = 'run-crew-case-1-0'")
+    dialect.close()
+    with open_store(old) as store:
+        found = {run.run_id: run for run in store.whole_runs("exp-1")}
+        assert not [run.fault for run in found.values() if run.fault and run.fault.error_class == "record_damaged"]
+        counts = {run.run_id: [len(exchange.attempts) for exchange in run.exchanges] for run in found.values()}
+        assert counts.pop("run-crew-case-1-0") == [2]
+        # One was recorded without its attempts, one had begun.
+        without = {run_id for run_id, count in counts.items() if count != [1]}
+        assert without == {"left-behind", next(run_id for run_id in counts if run_id.startswith("run-late-case-0"))}
+        assert [counts[run_id] for run_id in without] == [[], []]
+        assert found["run-crew-case-0-0"].exchanges[0].number == 1
 
 
 def test_a_conversion_that_breaks_off_goes_on_where_it_was(old: str, without_conversion: None) -> None:

@@ -94,7 +94,7 @@ def test_a_run_that_cannot_be_read_is_errored_and_named_and_the_others_are_whole
     assert runs[2].fault.error_class == "record_damaged"
     assert "run-2" in runs[2].fault.message
     assert runs[2].grade is not None
-    assert runs[2].grade.judgement == "errored"
+    assert runs[2].grade.outcome == "errored"
     assert runs[2].steps == []
     assert five.run("run-2").status == "errored"
     assert five.run("run-3").status == "completed"
@@ -128,7 +128,7 @@ def test_grading_again_grades_a_run_of_which_only_verdicts_are_damaged_and_count
         check_rollups(five)
         report = stored_report(five, "exp-1")
         assert (report.summary.passed, report.summary.errored) == (5, 0)
-        assert [(line.grader, line.judgements) for line in five.grader_counts("exp-1")] == [("contains", {"passed": 5})]
+        assert [(line.grader, line.outcomes) for line in five.grader_counts("exp-1")] == [("contains", {"passed": 5})]
 
 
 def test_a_run_that_takes_the_place_of_one_without_its_verdicts_is_counted_once(five: Store) -> None:
@@ -149,10 +149,10 @@ def test_a_run_of_which_more_than_the_verdicts_is_damaged_is_errored_and_its_ver
 
 @pytest.mark.parametrize("part", PARTS)
 def test_the_table_of_graders_has_no_verdict_on_a_damaged_run(five: Store, part: str) -> None:
-    whole = {line.grader: sum(line.judgements.values()) for line in five.grader_counts("exp-1")}
+    whole = {line.grader: sum(line.outcomes.values()) for line in five.grader_counts("exp-1")}
     damage(five, PARTS[part]())
     shown = stored_report(five, "exp-1").graders
-    assert {line.grader: sum(line.judgements.values()) for line in shown} == {
+    assert {line.grader: sum(line.outcomes.values()) for line in shown} == {
         grader: count // 5 * 4 for grader, count in whole.items()
     }
 

@@ -14,7 +14,7 @@ from strategies.served import NOW, admission, ending, interrupted
 
 from seatrial.errors import SeatrialError
 from seatrial.events.types import Interrupt
-from seatrial.runs import RunHead
+from seatrial.runs import RunHead, ServedKey
 from seatrial.store import Store, open_store
 
 
@@ -38,8 +38,9 @@ def test_the_end_is_stored_with_the_record_and_the_status(serving: Store) -> Non
     assert [event for _, event in serving.events("run-1")] == [served.STARTED, b"1", b"2", b"3", served.FINISHED]
     assert serving.run_head("run-1") == RunHead("run-1", "thread-1", "failed", 0, 5, closed=True)
     recorded = serving.run("run-1")
-    assert recorded.experiment_id == "server-1", "where it belongs was known"
-    assert (recorded.key.agent, recorded.key.case_id) == ("crew", "run-1")
+    assert (recorded.experiment_id, recorded.key) == (None, ServedKey("crew", "thread-1"))
+    assert serving.run_record("run-1").key == recorded.key
+    assert [(hit.experiment_id, hit.key) for hit in serving.search("shipped")] == [(None, recorded.key)]
     assert (recorded.reading, recorded.steps) == (end.run.reading, end.run.steps)
     assert [hit.run_id for hit in serving.search("shipped")] == ["run-1"]
 

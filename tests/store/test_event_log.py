@@ -9,7 +9,7 @@ from seatrial.errors import SeatrialError
 from seatrial.runs import RunKey
 from seatrial.store import Store, open_store
 
-KEY = RunKey("crew", "case-0", 0)
+KEY = RunKey("crew", "case-0", 1)
 
 
 def test_events_are_numbered_from_0_without_a_gap(filled: Store) -> None:
@@ -153,7 +153,7 @@ def test_a_run_that_is_begun_again_begins_anew(filled: Store) -> None:
 
 def test_a_run_is_not_begun_for_an_unknown_case(filled: Store) -> None:
     with pytest.raises(SeatrialError) as caught:
-        filled.begin_run("exp-1", RunKey("crew", "nope", 0), "run-1").wait()
+        filled.begin_run("exp-1", RunKey("crew", "nope", 1), "run-1").wait()
     assert caught.value.code == "not_found"
 
 

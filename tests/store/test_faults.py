@@ -45,7 +45,7 @@ def check_whole(store: Store) -> set[int]:
     """Every run that has ended is there with all its parts; the numbers of their cases."""
     found: set[int] = set()
     for stored in store.whole_runs("exp-1"):
-        case = int(stored.key.case_id.removeprefix("case-"))
+        case = int(str(stored.case_id).removeprefix("case-"))
         run, events = expected(case, stored.run_id.split("-")[0])
         if stored.status == "running":
             assert [event for _, event in store.events(stored.run_id)] in ([], events[:3])
@@ -157,7 +157,7 @@ def test_a_full_disk_is_reported_and_the_store_goes_on_when_there_is_room(small_
         assert store.record_run(records.run(count)).wait()
     with open_store(small_disk / "store.db") as store:
         assert len(store.done_keys("exp-1")) == count + 1
-        assert store.run("run-crew-case-3-0").body == random.Random(3).randbytes(50_000)
+        assert store.run("run-crew-case-3-1").body == random.Random(3).randbytes(50_000)
 
 
 def test_a_full_disk_of_a_database_server_is_reported_and_the_store_goes_on_when_there_is_room(
@@ -167,6 +167,8 @@ def test_a_full_disk_of_a_database_server_is_reported_and_the_store_goes_on_when
         ballast = disk / "ballast"
         with open_store(url) as store:
             store.create_experiment(records.experiment(), records.cases(1000))
+            # On a connection that is kept: after a vacuum, a new one has to write a file before it can read.
+            assert store.done_keys("exp-1") == {}
             ballast.write_bytes(b"x" * 5_000_000)
             count, error = fill(store, 0)
             assert error.code == "store_full"
@@ -177,7 +179,7 @@ def test_a_full_disk_of_a_database_server_is_reported_and_the_store_goes_on_when
             assert store.record_run(records.run(count)).wait()
         with open_store(url) as store:
             assert len(store.done_keys("exp-1")) == count + 1
-            assert store.run("run-crew-case-3-0").body == random.Random(3).randbytes(50_000)
+            assert store.run("run-crew-case-3-1").body == random.Random(3).randbytes(50_000)
 
 
 def test_a_file_that_may_not_grow_is_reported_like_a_full_disk(tmp_path: Path) -> None:

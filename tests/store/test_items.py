@@ -56,7 +56,7 @@ def test_a_long_transcript_is_in_rows_of_a_hundred_messages_or_64_kilobytes(fill
 def test_a_short_transcript_stays_with_its_head(filled: Store) -> None:
     filled.record_run(records.run()).wait()
     assert rows_of(filled) == []
-    assert [item.index for item in filled.items("run-crew-case-0-0")] == [0, 1]
+    assert [item.index for item in filled.items("run-crew-case-0-1")] == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_range_is_read_without_the_rest_of_the_run(filled: Store) -> None:
 def test_a_run_that_lacks_some_of_its_messages_is_damaged(filled: Store) -> None:
     filled.record_run(long_run()).wait()
     change(filled, sa.delete(schema.items).where(schema.items.c.first == 300))
-    run = filled.run("run-crew-case-0-0")
+    run = filled.run("run-crew-case-0-1")
     assert run.status == "errored"
     assert run.fault is not None
     assert "300 of 1234" in run.fault.message
@@ -102,7 +102,7 @@ def test_long_texts_are_kept_once_and_come_back_where_they_were(filled: Store) -
         assert filled.run(run.run_id) == run
     large = [row for row in rows_of(filled, schema.bodies) if row.size > MAX_TEXT]
     assert len(large) == 1
-    [_, item] = filled.items("run-crew-case-0-0")
+    [_, item] = filled.items("run-crew-case-0-1")
     [text] = item.long_texts
     assert (text.pointer, text.lines) == ("/content/0/text", 2001)
     assert filled.text(text.address) == HUGE
@@ -127,20 +127,20 @@ def test_the_record_of_a_run_is_small_however_long_the_run_is(filled: Store) -> 
 
 
 def test_a_run_without_an_answer_has_a_record_and_no_items(filled: Store) -> None:
-    filled.record_run(records.run(status="errored", judgement=None, said=(), steps=[], attempts=[])).wait()
-    record = filled.run_record("run-crew-case-0-0")
+    filled.record_run(records.run(status="errored", outcome=None, said=(), steps=[], attempts=[])).wait()
+    record = filled.run_record("run-crew-case-0-1")
     assert (record.format, record.messages) == (None, 0)
-    assert filled.items("run-crew-case-0-0") == []
+    assert filled.items("run-crew-case-0-1") == []
 
 
 def test_a_text_that_is_gone_makes_the_run_damaged(filled: Store) -> None:
     filled.record_run(records.run(said=["hi", HUGE])).wait()
     change(filled, sa.delete(schema.bodies).where(schema.bodies.c.size > MAX_TEXT))
-    run = filled.run("run-crew-case-0-0")
+    run = filled.run("run-crew-case-0-1")
     assert run.status == "errored"
     assert run.fault is not None
     assert "has no text" in run.fault.message
-    assert len(filled.items("run-crew-case-0-0")) == 2
+    assert len(filled.items("run-crew-case-0-1")) == 2
 
 
 def test_a_long_trace_is_in_rows_too(filled: Store) -> None:

@@ -82,7 +82,7 @@ def test_all_that_changes_a_run_is_heard(writing: Store, listening: Store) -> No
     writing.admit_run(admission("run-2", resume=answers("ask-1"))).wait()
     assert heard.next(2) == {"run-1", "run-2"}
     writing.create_experiment(records.experiment(), records.cases(2))
-    writing.begin_run("exp-1", RunKey("crew", "case-0", 0), "trial-0").wait()
+    writing.begin_run("exp-1", RunKey("crew", "case-0", 1), "trial-0").wait()
     assert heard.next() == {"trial-0"}
     writing.record_run(records.run(1, run_id="trial-1")).wait()
     assert heard.next() == {"trial-1"}

@@ -60,7 +60,7 @@ def stored_rows(store: Store) -> int:
 
 def test_an_outline_says_what_happened_when_and_how_it_ended(filled: Store) -> None:
     filled.record_run(a_run()).wait()
-    question, first, result, second, failure, answer = filled.outline("run-crew-case-0-0")
+    question, first, result, second, failure, answer = filled.outline("run-crew-case-0-1")
     assert (question.kind, question.given, question.status, question.started_at) == ("user", True, None, BEGUN)
     assert (first.kind, first.name, first.step, first.actor, first.status) == ("call", "lookup", 0, "mate", "ok")
     assert (first.started_at, first.ended_at) == (BEGUN, BEGUN + 7)
@@ -123,12 +123,12 @@ def test_an_overview_has_every_failure_and_all_messages_in_a_few_hundred_entries
 def test_the_outline_of_a_short_run_is_not_stored(filled: Store) -> None:
     filled.record_run(a_run()).wait()
     assert stored_rows(filled) == 0
-    assert filled.overview("run-crew-case-0-0") == filled.outline("run-crew-case-0-0")
+    assert filled.overview("run-crew-case-0-1") == filled.outline("run-crew-case-0-1")
 
 
 def test_a_run_without_an_answer_has_an_empty_outline_and_an_unknown_one_is_an_error(filled: Store) -> None:
-    filled.record_run(records.run(status="errored", judgement=None, said=(), steps=[])).wait()
-    assert filled.outline("run-crew-case-0-0") == filled.overview("run-crew-case-0-0") == []
+    filled.record_run(records.run(status="errored", outcome=None, said=(), steps=[])).wait()
+    assert filled.outline("run-crew-case-0-1") == filled.overview("run-crew-case-0-1") == []
     with pytest.raises(SeatrialError, match="no run"):
         filled.outline("none")
 
@@ -140,7 +140,7 @@ def test_an_outline_that_lacks_some_of_its_entries_is_damaged(filled: Store, lev
     table = schema.outlines
     with filled._dialect.migrating() as connection:
         connection.execute(sa.delete(table).where(table.c.level == level, table.c.first < MAX_ENTRIES))
-    with pytest.raises(SeatrialError, match="outline of run run-crew-case-0-0 is damaged"):
+    with pytest.raises(SeatrialError, match="outline of run run-crew-case-0-1 is damaged"):
         filled.outline(run.run_id, 900, 200) if level == ENTRIES else filled.overview(run.run_id)
 
 

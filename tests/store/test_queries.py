@@ -8,7 +8,7 @@ import pytest
 from strategies import records
 
 from seatrial.errors import SeatrialError
-from seatrial.runs import Case, Fault, Judgement, Run, RunKey
+from seatrial.runs import Case, Fault, Outcome, Run, RunKey
 from seatrial.store import NoteTotals, RunFilter, Store, open_store
 from seatrial.trajectory.completeness import Completeness, Level
 from seatrial.transcript import Note
@@ -19,11 +19,11 @@ def crowded(store: Store) -> Store:
     """Cases in no alphabetical order, by two agents, in two trials."""
     cases = [Case(id=name, instruction="") for name in ("pear", "Apple", "äpfel", "fig")]
     store.create_experiment(records.experiment(), cases)
-    outcomes: list[Judgement] = ["passed", "failed", "errored", "skipped"]
+    outcomes: list[Outcome] = ["passed", "failed", "errored", "skipped"]
     for index, case in enumerate(reversed(cases)):
         for agent in ("zeta", "Alpha"):
-            for trial in (1, 0):
-                store.record_run(records.run(case.id, agent=agent, trial=trial, judgement=outcomes[index])).wait()
+            for trial in (2, 1):
+                store.record_run(records.run(case.id, agent=agent, trial=trial, outcome=outcomes[index])).wait()
     return store
 
 
@@ -32,7 +32,7 @@ def test_runs_come_in_the_order_of_the_suite_then_by_agent_and_trial(crowded: St
         RunKey(agent, case_id, trial)
         for case_id in ("pear", "Apple", "äpfel", "fig")
         for agent in ("Alpha", "zeta")
-        for trial in (0, 1)
+        for trial in (1, 2)
     ]
     assert [run.key for run in crowded.runs("exp-1")] == expected
     assert [run.key for run in crowded.whole_runs("exp-1")] == expected
@@ -65,13 +65,13 @@ def test_runs_are_filtered_by_outcome_agent_and_id(crowded: Store) -> None:
 
 def test_a_filter_and_a_page_go_together(crowded: Store) -> None:
     zeta = RunFilter(agents=frozenset({"zeta"}))
-    assert [run.key.trial for run in crowded.runs("exp-1", zeta, after=RunKey("zeta", "Apple", 0), limit=2)] == [1, 0]
+    assert [run.key.trial for run in crowded.runs("exp-1", zeta, after=RunKey("zeta", "Apple", 1), limit=2)] == [2, 1]
     assert len(list(crowded.whole_runs("exp-1", zeta))) == 8
 
 
 def test_a_summary_says_what_a_table_shows(filled: Store) -> None:
     fault = Fault("agent_timeout", "too slow")
-    run = records.run(3, status="errored", judgement=None, said=(), fault=fault)
+    run = records.run(3, status="errored", outcome=None, said=(), fault=fault)
     filled.record_run(run).wait()
     [found] = filled.runs("exp-1")
     assert (found.key, found.run_id, found.status, found.outcome) == (run.key, run.run_id, "errored", "errored")
@@ -94,10 +94,10 @@ def test_agents_are_counted(filled: Store) -> None:
     fault = Fault("agent_5xx", "503")
     for run in (
         records.run(0),
-        records.run(1, judgement="failed"),
-        records.run(2, status="errored", judgement=None, said=(), fault=fault),
-        records.run(3, judgement=None),
-        records.run(0, agent="other", status="cancelled", judgement=None),
+        records.run(1, outcome="failed"),
+        records.run(2, status="errored", outcome=None, said=(), fault=fault),
+        records.run(3, outcome=None),
+        records.run(0, agent="other", status="cancelled", outcome=None),
     ):
         filled.record_run(run).wait()
     crew, other = filled.totals("exp-1").agents
@@ -108,8 +108,8 @@ def test_agents_are_counted(filled: Store) -> None:
 
 
 def test_the_matrix_has_a_cell_for_every_case_and_agent(filled: Store) -> None:
-    for trial, judgement in enumerate(["passed", "failed", "failed", "errored"]):
-        filled.record_run(records.run(4, trial=trial, judgement=judgement)).wait()  # type: ignore[arg-type]
+    for trial, outcome in enumerate(["passed", "failed", "failed", "errored"], 1):
+        filled.record_run(records.run(4, trial=trial, outcome=outcome)).wait()  # type: ignore[arg-type]
     filled.record_run(records.run(2)).wait()
     first, second = filled.matrix("exp-1")
     assert (first.case_id, first.passed, first.runs, first.score) == ("case-2", 1, 1, 1.0)
@@ -118,12 +118,12 @@ def test_the_matrix_has_a_cell_for_every_case_and_agent(filled: Store) -> None:
 
 
 def test_graders_are_counted(filled: Store) -> None:
-    for case, judgement in enumerate(["passed", "failed", "skipped"]):
-        verdicts = [records.verdict(judgement), records.verdict(grader="judge")]  # type: ignore[arg-type]
+    for case, outcome in enumerate(["passed", "failed", "skipped"]):
+        verdicts = [records.verdict(outcome), records.verdict(grader="judge")]  # type: ignore[arg-type]
         filled.record_run(records.run(case, verdicts=verdicts)).wait()
     judge, trajectory = filled.grader_counts("exp-1")
-    assert (judge.grader, judge.judgements, judge.score) == ("judge", {"passed": 3}, 1.0)
-    assert (trajectory.judgements, trajectory.score) == ({"passed": 1, "failed": 1, "skipped": 1}, 0.5)
+    assert (judge.grader, judge.outcomes, judge.score) == ("judge", {"passed": 3}, 1.0)
+    assert (trajectory.outcomes, trajectory.score) == ({"passed": 1, "failed": 1, "skipped": 1}, 0.5)
 
 
 def noted_run(case: int, *notes: Note, agent: str = "crew", level: Level | None = None) -> Run:
@@ -160,8 +160,8 @@ def test_the_notes_of_a_run_come_heaviest_first_and_no_more_than_asked_for_but_a
     notes += [Note("guess", f"/{n}", "guessed", "look") for n in range(3)] + [Note("drop", "/9", "dropped", "serious")]
     filled.record_run(noted_run(0, *notes, level="partial")).wait()
     filled.record_run(noted_run(1)).wait()
-    found = filled.run_notes(["run-crew-case-0-0", "run-crew-case-1-0", "ghost"], limit=4)
-    noted, unnoted = found["run-crew-case-0-0"], found["run-crew-case-1-0"]
+    found = filled.run_notes(["run-crew-case-0-1", "run-crew-case-1-1", "ghost"], limit=4)
+    noted, unnoted = found["run-crew-case-0-1"], found["run-crew-case-1-1"]
     assert len(found) == 2
     assert [note.pointer for note in noted.notes] == ["/9", "/0", "/1", "/2"]
     assert noted.counts == {("id_made", "harmless"): 30, ("guess", "look"): 3, ("drop", "serious"): 1}

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from strategies import messages, records
 
 from seatrial.errors import SeatrialError
-from seatrial.formats.call_facts import CallFacts
+from seatrial.formats.chat.calls import CallFacts
 from seatrial.formats.reading import Reading, TraceEvent
-from seatrial.runs import Attempt, Case, Fault, Grade, Run, Verdict
+from seatrial.runs import Attempt, Case, Exchange, Fault, Grade, Run, ServedKey, Verdict
 from seatrial.store import Store, address
 from seatrial.trajectory.step import Step
 from seatrial.transcript import Note, Transcript, Usage
@@ -47,9 +47,9 @@ def full_run() -> Run:
         ],
         verdicts=[
             records.verdict("failed"),
-            Verdict(grader="judge", kind="judge", judgement="errored", details={"votes": [1]}, cost_usd=0.1),
+            Verdict(grader="judge", kind="judge", outcome="errored", details={"votes": [1]}, cost_usd=0.1),
         ],
-        grade=Grade(judgement="failed", score=0.5, threshold=0.8, reasons=["0.5 < 0.8"]),
+        grade=Grade(outcome="failed", score=0.5, threshold=0.8, reasons=["0.5 < 0.8"]),
         metadata={"seed": 7, "note": "\N{SNOWMAN}"},
     )
 
@@ -62,10 +62,21 @@ def test_a_run_comes_back_with_all_its_parts(filled: Store) -> None:
     assert filled.body(address(b"half")) == b"half"
 
 
+def test_every_attempt_comes_back_in_its_exchange(filled: Store) -> None:
+    run = full_run()
+    first, second = run.attempts
+    run.exchanges = [Exchange(number=1, attempts=[first, second]), Exchange(number=2, attempts=[first])]
+    assert filled.record_run(run, bodies=[b"half"]).wait()
+    again = filled.run(run.run_id)
+    assert again.exchanges == run.exchanges == filled.run_record(run.run_id).exchanges
+    assert again.attempts == [first, second, first]
+    assert filled.runs("exp-1")[0].attempts == 3
+
+
 def test_a_run_without_an_answer_comes_back_too(filled: Store) -> None:
     fault = Fault("agent_unreachable", "connection refused")
     run = records.run(
-        status="errored", judgement=None, said=(), body=None, steps=[], steps_source=None, attempts=[], fault=fault
+        status="errored", outcome=None, said=(), body=None, steps=[], steps_source=None, attempts=[], fault=fault
     )
     filled.record_run(run).wait()
     assert filled.run(run.run_id) == run
@@ -110,7 +121,7 @@ def test_recording_the_same_run_again_changes_nothing(filled: Store) -> None:
 
 
 def test_a_second_run_of_the_same_key_is_not_stored(filled: Store) -> None:
-    assert filled.record_run(records.run(run_id="first", judgement="failed")).wait()
+    assert filled.record_run(records.run(run_id="first", outcome="failed")).wait()
     assert filled.record_run(records.run(run_id="second")).wait() is False
     assert [run.run_id for run in filled.runs("exp-1")] == ["first"]
     with pytest.raises(SeatrialError) as caught:
@@ -152,6 +163,13 @@ def test_runs_of_an_unknown_experiment_are_refused(filled: Store) -> None:
     with pytest.raises(SeatrialError) as caught:
         filled.record_run(records.run(experiment_id="nope"))
     assert caught.value.code == "not_found"
+
+
+def test_a_run_of_the_run_service_is_not_recorded_in_an_experiment(filled: Store) -> None:
+    run = Run(run_id="served", key=ServedKey("crew", "thread-1"), status="completed")
+    with pytest.raises(SeatrialError) as error:
+        filled.record_run(run)
+    assert error.value.code == "conflict"
 
 
 def test_ids_that_a_database_cannot_keep_are_refused(filled: Store) -> None:
@@ -206,7 +224,7 @@ def test_a_large_body_is_kept_once_and_compressed(filled: Store) -> None:
     for case in range(3):
         filled.record_run(records.run(case, body=body)).wait()
     assert filled.body(address(body)) == body
-    assert filled.run("run-crew-case-2-0").body == body
+    assert filled.run("run-crew-case-2-1").body == body
 
 
 def test_what_is_no_content_address_is_not_found(filled: Store) -> None:
@@ -248,7 +266,7 @@ def test_a_new_grading_counts_and_the_old_verdicts_stay_known(filled: Store) -> 
     assert (stored.verdicts, stored.grade) == (better, records.grade("passed"))
     assert filled.done_keys("exp-1") == {run.key: "passed"}
     assert set(filled.known_verdicts(run.run_id)) == {"a", "b", "c"}
-    assert filled.grader_counts("exp-1")[0].judgements == {"passed": 1}
+    assert filled.grader_counts("exp-1")[0].outcomes == {"passed": 1}
 
 
 def test_several_gradings_of_one_run_at_once_come_one_after_the_other(filled: Store) -> None:
@@ -262,7 +280,7 @@ def test_several_gradings_of_one_run_at_once_come_one_after_the_other(filled: St
 
 
 def test_a_run_that_gave_no_answer_stays_failed_whatever_a_grader_says(filled: Store) -> None:
-    run = records.run(status="failed", judgement=None)
+    run = records.run(status="failed", outcome=None)
     filled.record_run(run).wait()
     filled.record_verdicts(run.run_id, [records.verdict()], records.grade("passed")).wait()
     assert filled.done_keys("exp-1") == {run.key: "failed"}
@@ -277,7 +295,7 @@ def test_verdicts_on_an_unknown_run_are_refused(filled: Store) -> None:
 def test_cases_of_two_experiments_are_kept_apart(filled: Store) -> None:
     filled.create_experiment(records.experiment("exp-2"), [Case(id="case-0", instruction="other")])
     filled.record_run(records.run(0)).wait()
-    filled.record_run(records.run(0, run_id="other", experiment_id="exp-2", judgement="failed")).wait()
+    filled.record_run(records.run(0, run_id="other", experiment_id="exp-2", outcome="failed")).wait()
     assert list(filled.done_keys("exp-1").values()) == ["passed"]
     assert list(filled.done_keys("exp-2").values()) == ["failed"]
     assert filled.run("other").experiment_id == "exp-2"

@@ -13,7 +13,7 @@ from strategies import records
 from strategies.rollups import check_rollups
 
 from seatrial.errors import SeatrialError
-from seatrial.runs import Case, Fault, Grade, Judgement, Run, RunKey, RunStatus, Verdict
+from seatrial.runs import Case, Fault, Grade, JudgedBy, JudgeDetails, Outcome, Run, RunKey, RunStatus, Verdict
 from seatrial.store import EDGES, Admission, Store, open_store
 from seatrial.store.rollups import quantile
 from seatrial.trajectory.completeness import Completeness, Level
@@ -22,7 +22,7 @@ from seatrial.transcript import Note, Usage
 CASES = 3
 CODES = ("bom_removed", "invalid_line", "of_a_later_version")
 _numbers = st.none() | st.floats(0, 100, allow_nan=False)
-_judgements: st.SearchStrategy[Judgement] = st.sampled_from(["passed", "failed", "errored", "skipped"])
+_outcomes: st.SearchStrategy[Outcome] = st.sampled_from(["passed", "failed", "errored", "skipped"])
 _levels: st.SearchStrategy[Level] = st.sampled_from(["complete", "partial", "none"])
 _statuses: st.SearchStrategy[RunStatus] = st.sampled_from(["completed", "failed", "errored", "cancelled"])
 _experiments = itertools.count()
@@ -33,7 +33,7 @@ def runs(draw: st.DrawFn, number: int) -> Run:
     """A run of one of a few cases, agents and trials: soon there is one of the same key."""
     status: RunStatus = "completed" if draw(st.booleans()) else draw(_statuses)
     answered = status == "completed"
-    judgement = draw(st.none() | _judgements) if answered else None
+    outcome = draw(st.none() | _outcomes) if answered else None
     notes = [Note(draw(st.sampled_from(CODES)), "", "") for _ in range(draw(st.integers(0, 3)))]
     usage = Usage(draw(st.integers(0, 10**6)), 7) if draw(st.booleans()) else None
     reading = records.reading("a", "b", notes=notes, usage=usage, cost=draw(_numbers)) if answered else None
@@ -43,14 +43,14 @@ def runs(draw: st.DrawFn, number: int) -> Run:
         draw(st.integers(0, CASES - 1)),
         run_id=f"run-{number}",
         agent=draw(st.sampled_from(["crew", "other"])),
-        trial=draw(st.integers(0, 1)),
+        trial=draw(st.integers(1, 2)),
         status=status,
-        judgement=judgement,
+        outcome=outcome,
         reading=reading,
         completeness=Completeness(level) if level is not None and reading is not None else None,
         duration_ms=draw(_numbers),
         fault=None if status in ("completed", "cancelled") else Fault("agent_timeout", "late"),
-        verdicts=[records.verdict(draw(_judgements), grader=grader) for grader in graders],
+        verdicts=[records.verdict(draw(_outcomes), grader=grader) for grader in graders],
     )
     if run.grade is not None:
         run.grade.score = draw(st.none() | st.floats(0, 1))
@@ -72,6 +72,7 @@ def test_rollups_are_what_the_rows_add_up_to_after_any_sequence_of_writes(where:
             prefix = f"{experiment_id}-{number}"
             run = data.draw(runs(number))
             run.run_id, run.experiment_id = prefix, experiment_id
+            assert isinstance(run.key, RunKey)
             if action in ("record", "replace"):
                 store.record_run(run, replace=action == "replace")
                 made.append(prefix)
@@ -82,10 +83,10 @@ def test_rollups_are_what_the_rows_add_up_to_after_any_sequence_of_writes(where:
                     store.record_run(run, first=1)
                     made.append(prefix)
             elif action == "grade" and made:
-                judgement = data.draw(_judgements)
-                verdicts = [records.verdict(judgement, grader="tone")] * data.draw(st.integers(0, 1))
+                outcome = data.draw(_outcomes)
+                verdicts = [records.verdict(outcome, grader="tone")] * data.draw(st.integers(1, 2))
                 score = data.draw(st.none() | st.floats(0, 1))
-                grade = Grade(judgement=judgement, score=score)
+                grade = Grade(outcome=outcome, score=score)
                 store.record_verdicts(data.draw(st.sampled_from(made)), verdicts, grade)
             elif action == "resume":
                 store.close()
@@ -110,8 +111,8 @@ def test_several_stores_that_write_and_grade_at_once_lose_no_count(filled: Store
     def write(agent: str) -> None:
         with open_store(where) as store:
             receipts: list[Any] = []
-            for trial in range(20):
-                run = records.run(trial % 5, agent=agent, trial=trial, judgement="failed" if trial % 3 else "passed")
+            for trial in range(1, 21):
+                run = records.run(trial % 5, agent=agent, trial=trial, outcome="failed" if trial % 3 else "passed")
                 receipts.append(store.record_run(run))
                 receipts.append(store.record_verdicts(run.run_id, [], records.grade("passed")))
             for receipt in receipts:
@@ -130,7 +131,7 @@ def test_two_gradings_of_one_run_by_two_processes_count_once(filled: Store, wher
     filled.record_run(records.run()).wait()
     with open_store(where) as other:
         receipts = [
-            store.record_verdicts("run-crew-case-0-0", [], records.grade("failed"))
+            store.record_verdicts("run-crew-case-0-1", [], records.grade("failed"))
             for _ in range(10)
             for store in (filled, other)
         ]
@@ -143,7 +144,7 @@ def test_two_gradings_of_one_run_by_two_processes_count_once(filled: Store, wher
 def test_absurd_numbers_of_an_agent_spoil_no_transaction(filled: Store, absurd: float) -> None:
     for case in range(5):
         reading = records.reading("a", usage=Usage(2**63 - 1, 1), cost=float(absurd))
-        grade = Grade(judgement="passed", score=absurd)
+        grade = Grade(outcome="passed", score=absurd)
         run = records.run(case, reading=reading, duration_ms=float(absurd), grade=grade)
         assert filled.record_run(run).wait()
     assert filled.record_run(records.run(0, run_id="again"), replace=True).wait()
@@ -181,9 +182,9 @@ def test_the_totals_say_what_is_known_and_what_is_not(filled: Store) -> None:
 
 
 def test_the_totals_count_cases_trials_and_flaky_cells(filled: Store) -> None:
-    for trial, judgement in enumerate(["passed", "failed", "passed"]):
-        filled.record_run(records.run(4, trial=trial, judgement=judgement))  # type: ignore[arg-type]
-        filled.record_run(records.run(1, agent="other", trial=trial, judgement=judgement))  # type: ignore[arg-type]
+    for trial, outcome in enumerate(["passed", "failed", "passed"], 1):
+        filled.record_run(records.run(4, trial=trial, outcome=outcome))  # type: ignore[arg-type]
+        filled.record_run(records.run(1, agent="other", trial=trial, outcome=outcome))  # type: ignore[arg-type]
     filled.record_run(records.run(2)).wait()
     totals = filled.totals("exp-1")
     assert (totals.cases, totals.most_trials) == (3, 3)
@@ -206,30 +207,31 @@ def test_the_matrix_comes_in_pages_of_cases(store: Store) -> None:
 
 
 def test_examples_are_the_first_trials(filled: Store) -> None:
-    for trial, judgement in enumerate(["failed", "passed", "failed"]):
-        filled.record_run(records.run(0, trial=trial, judgement=judgement)).wait()  # type: ignore[arg-type]
+    for trial, outcome in enumerate(["failed", "passed", "failed"], 1):
+        filled.record_run(records.run(0, trial=trial, outcome=outcome)).wait()  # type: ignore[arg-type]
     cells = filled.agent_cells("exp-1", "crew")
     filled.add_examples("exp-1", cells)
-    assert (cells[0].passed_run, cells[0].failed_run) == ("run-crew-case-0-1", "run-crew-case-0-0")
+    assert (cells[0].passed_run, cells[0].failed_run) == ("run-crew-case-0-2", "run-crew-case-0-1")
 
 
 def test_ways_to_fail_are_counted_and_the_most_frequent_come_first(filled: Store) -> None:
     late = Fault("agent_timeout", "late")
     for case in range(3):
-        filled.record_run(records.run(case, status="failed", judgement=None, fault=late))
-    blunt = Verdict(grader="tone", kind="judge", judgement="failed", details={"failure_mode": "Too  blunt"})
-    filled.record_run(records.run(3, judgement="failed", verdicts=[blunt])).wait()
+        filled.record_run(records.run(case, status="failed", outcome=None, fault=late))
+    said = JudgeDetails(failure_mode="Too  blunt", judge=JudgedBy(model="m", votes=1, prompt_hash="00"))
+    blunt = Verdict(grader="tone", kind="judge", outcome="failed", details=said)
+    filled.record_run(records.run(3, outcome="failed", verdicts=[blunt])).wait()
     found = [(counted.signature, counted.runs) for counted in filled.signatures("exp-1")]
     assert found == [("fault|agent_timeout", 3), ("judge|too blunt", 1)]
     assert filled.runs("exp-1")[0].signature == "fault|agent_timeout"
-    filled.record_verdicts("run-crew-case-3-0", [], records.grade("passed")).wait()
+    filled.record_verdicts("run-crew-case-3-1", [], records.grade("passed")).wait()
     assert len(filled.signatures("exp-1")) == 1
 
 
 def test_histograms_have_the_runs_that_say_something_of_the_agent(filled: Store) -> None:
     filled.record_run(records.run(0, duration_ms=0.0))
-    filled.record_run(records.run(1, duration_ms=1e9, judgement="failed"))
-    filled.record_run(records.run(2, judgement="errored")).wait()
+    filled.record_run(records.run(1, duration_ms=1e9, outcome="failed"))
+    filled.record_run(records.run(2, outcome="errored")).wait()
     [agent] = filled.totals("exp-1").agents
     assert agent.histograms["duration_ms"] == {0: 1, len(EDGES["duration_ms"]): 1}
     assert agent.histograms["score"] == {0: 1, 63: 1}
@@ -239,7 +241,7 @@ def test_percentiles_of_many_runs_are_nearly_those_of_all_durations(
     filled: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     durations = [1.5 * 1.01**trial for trial in range(300)]
-    for trial, duration in enumerate(durations):
+    for trial, duration in enumerate(durations, 1):
         last = filled.record_run(records.run(trial % 5, trial=trial, duration_ms=duration))
     last.wait()
     [exact] = filled.totals("exp-1").agents
@@ -258,7 +260,7 @@ def test_quantiles_lie_between_neighbours() -> None:
 
 
 def test_an_unfinished_run_is_counted_until_it_is_replaced(filled: Store) -> None:
-    filled.begin_run("exp-1", RunKey("crew", "case-0", 0), "left").wait()
+    filled.begin_run("exp-1", RunKey("crew", "case-0", 1), "left").wait()
     assert filled.totals("exp-1").agents[0].outcomes == {"unfinished": 1}
     filled.record_run(records.run(0)).wait()
     assert filled.totals("exp-1").agents[0].outcomes == {"passed": 1}

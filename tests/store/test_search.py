@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import records
 
+from seatrial.runs import RunKey
 from seatrial.store import Store, search
 from seatrial.trajectory.step import Step
 from seatrial.transcript import AssistantMessage, StopReason, SystemMessage, ThinkingBlock, ToolCall, Transcript
@@ -100,7 +101,8 @@ def fill(store: Store) -> None:
     ],
 )
 def test_runs_that_contain_all_of_it_are_found_the_newest_first(library: Store, query: str, cases: list[int]) -> None:
-    assert [hit.key.case_id for hit in library.search(query)] == [f"case-{case}" for case in cases]
+    found = [hit.key.case_id for hit in library.search(query) if isinstance(hit.key, RunKey)]
+    assert found == [f"case-{case}" for case in cases]
 
 
 def test_nothing_that_is_typed_is_an_error(library: Store) -> None:
@@ -116,7 +118,7 @@ def test_no_query_is_an_error(library: Store, query: str) -> None:
 
 def test_a_hit_says_where_it_is_and_shows_the_text_around_it(library: Store) -> None:
     [hit] = library.search("monday")
-    assert (hit.run_id, hit.experiment_id, hit.pointer) == ("run-crew-case-0-0", "exp-1", "/messages/1")
+    assert (hit.run_id, hit.experiment_id, hit.pointer) == ("run-crew-case-0-1", "exp-1", "/messages/1")
     assert hit.snippet == "Order A-17 left the Warehouse on Monday."
     assert [hit.snippet[start:end] for start, end in hit.marks] == ["Monday"]
     assert library.search("user0")[0].pointer == "/steps/0"

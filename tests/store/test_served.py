@@ -89,7 +89,7 @@ def test_the_order_of_a_thread_does_not_depend_on_the_clock(serving: Store) -> N
 
 def test_every_run_of_the_store_has_a_head(serving: Store) -> None:
     serving.create_experiment(records.experiment(), records.cases(4))
-    serving.begin_run("exp-1", RunKey("crew", "case-0", 0), "begun")
+    serving.begin_run("exp-1", RunKey("crew", "case-0", 1), "begun")
     serving.append_events("begun", [b"0", b"1"])
     serving.record_run(records.run(1, run_id="done"), events=[b"0", b"1", b"2"])
     serving.record_run(records.run(2, run_id="errored", status="errored")).wait()

@@ -14,7 +14,7 @@ from strategies.served import NOW, admission, answers, ending, interrupted
 
 from seatrial.errors import SeatrialError
 from seatrial.events.types import Interrupt
-from seatrial.runs import RunHead, RunKey
+from seatrial.runs import RunHead, ServedKey
 from seatrial.store import Admission, Admitted, Receipt, Store, open_store
 
 
@@ -49,7 +49,7 @@ def test_an_admitted_run_is_there_with_its_first_event(serving: Store) -> None:
     assert serving.run_head("run-1") == RunHead("run-1", "thread-1", "running", 0, 1, closed=False)
     assert serving.run_input("run-1") == b'{"messages":[]}' * 1000
     run = serving.run("run-1")
-    assert (run.experiment_id, run.key, run.started_at) == ("server-1", RunKey("crew", "run-1", 0), NOW)
+    assert (run.experiment_id, run.key, run.started_at) == (None, ServedKey("crew", "thread-1"), NOW)
     assert serving.append_events("run-1", [b"1"], first=1).wait() == 1
 
 

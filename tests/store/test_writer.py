@@ -176,7 +176,7 @@ def test_writes_can_be_awaited(filled: Store) -> None:
 
 def test_a_store_that_is_locked_for_a_while_is_waited_for(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("seatrial.store.sqlite.BUSY_S", 0.2)
-    with open_store(path, patience_s=20) as store:
+    with open_store(path, patience_s=120) as store:
         store.create_experiment(records.experiment(), records.cases(3))
         with locked(path):
             receipts = [store.record_run(records.run(case)) for case in range(3)]
@@ -208,7 +208,7 @@ def test_a_lost_connection_is_made_anew_and_nothing_is_stored_twice(
     with open_store(postgres_url) as store, psycopg.connect(postgres_url, autocommit=True) as admin:
         store.create_experiment(records.experiment(), records.cases(20))
         for case in range(20):
-            key = RunKey("crew", f"case-{case}", 0)
+            key = RunKey("crew", f"case-{case}", 1)
             store.begin_run("exp-1", key, f"run-{case}").wait()
             assert store.append_events(f"run-{case}", [b"0", b"1"]).wait() == 1
             admin.execute(CUT_OFF_OTHERS)

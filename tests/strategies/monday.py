@@ -41,7 +41,7 @@ def fill(path: Path) -> None:
 
 
 def _run(experiment_id: str, case: str, letter: str) -> Run:
-    key = RunKey("shop", case, 0)
+    key = RunKey("shop", case, 1)
     run_id = f"{experiment_id}-{case}"
     if letter == "e":
         return Run(
@@ -50,7 +50,7 @@ def _run(experiment_id: str, case: str, letter: str) -> Run:
             key=key,
             status="errored",
             fault=Fault("agent_unreachable", "no connection within 30 s"),
-            grade=Grade(judgement="errored"),
+            grade=Grade(outcome="errored"),
             duration_ms=30_000.0,
         )
     notes = [UNREAD] if run_id == "exp-tuesday-gift" else []
@@ -59,7 +59,7 @@ def _run(experiment_id: str, case: str, letter: str) -> Run:
     verdict = Verdict(
         grader="calls",
         kind="tool_trajectory",
-        judgement=finding.judgement,
+        outcome=finding.outcome,
         score=finding.score,
         reasons=finding.reasons,
         details=finding.details,
@@ -74,6 +74,6 @@ def _run(experiment_id: str, case: str, letter: str) -> Run:
         steps=steps,
         completeness=Completeness("partial" if notes else "complete", "messages", ["messages"], notes),
         verdicts=[verdict],
-        grade=Grade(judgement=finding.judgement, score=finding.score),
+        grade=Grade(outcome=finding.outcome, score=finding.score),
         duration_ms=500.0 + 10 * len(case),
     )

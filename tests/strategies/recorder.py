@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 
-from seatrial.runs import Run
+from seatrial.runs import Run, RunKey
 from seatrial.store import Receipt, open_store
 from strategies import records
 
@@ -29,6 +29,7 @@ def main() -> None:
         for case in range(first, last):
             run, events = expected(case, process)
             if case % 2:
+                assert isinstance(run.key, RunKey)
                 store.begin_run("exp-1", run.key, run.run_id)
                 store.append_events(run.run_id, events[:3])
             first = 3 * (case % 2)

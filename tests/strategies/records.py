@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from seatrial.formats.reading import Reading
-from seatrial.runs import Attempt, Case, Experiment, Grade, Judgement, Run, RunKey, RunStatus, Verdict
+from seatrial.runs import Attempt, Case, Exchange, Experiment, Grade, Outcome, Run, RunKey, RunStatus, Verdict
 from seatrial.trajectory.completeness import Completeness
 from seatrial.trajectory.step import Step
 from seatrial.transcript import AssistantMessage, Note, StopReason, TextBlock, Transcript, Usage, UserMessage
@@ -35,17 +35,22 @@ def reading(*said: str, notes: Sequence[Note] = (), usage: Usage | None = None, 
     return Reading("agent_response", Transcript(messages, usage=usage, cost_usd=cost), list(notes))
 
 
-def verdict(judgement: Judgement = "passed", *, grader: str = "trajectory", key: str = "key-1") -> Verdict:
+def verdict(outcome: Outcome = "passed", *, grader: str = "trajectory", key: str = "key-1") -> Verdict:
     """A verdict that shows some arithmetic."""
-    score = {"passed": 1.0, "failed": 0.0}.get(judgement)
+    score = {"passed": 1.0, "failed": 0.0}.get(outcome)
     return Verdict(
-        grader=grader, kind="tool_trajectory", judgement=judgement, score=score, reasons=["1 of 1 calls"], key=key
+        grader=grader, kind="tool_trajectory", outcome=outcome, score=score, reasons=["1 of 1 calls"], key=key
     )
 
 
-def grade(judgement: Judgement = "passed") -> Grade:
-    """What a verdict of the same judgement comes to."""
-    return Grade(judgement=judgement, score={"passed": 1.0, "failed": 0.0}.get(judgement))
+def grade(outcome: Outcome = "passed") -> Grade:
+    """What a verdict of the same outcome comes to."""
+    return Grade(outcome=outcome, score={"passed": 1.0, "failed": 0.0}.get(outcome))
+
+
+def exchanges(attempts: Sequence[Attempt]) -> list[Exchange]:
+    """One exchange with these attempts, if there are any."""
+    return [Exchange(number=1, attempts=list(attempts))] if attempts else []
 
 
 def run(
@@ -54,9 +59,9 @@ def run(
     run_id: str | None = None,
     experiment_id: str = "exp-1",
     agent: str = "crew",
-    trial: int = 0,
+    trial: int = 1,
     status: RunStatus = "completed",
-    judgement: Judgement | None = "passed",
+    outcome: Outcome | None = "passed",
     said: Sequence[str] = ("Where is my order?", "It was shipped yesterday."),
     **fields: Any,
 ) -> Run:
@@ -68,9 +73,9 @@ def run(
         "steps": [Step(0, "lookup_order", {"order": case_id}, "call-1", "messages", "ok", "shipped")],
         "steps_source": "messages",
         "completeness": Completeness("complete", "messages", ["messages"]) if said else None,
-        "attempts": [Attempt(number=1, started_at=CREATED_AT, duration_ms=12.5)],
-        "verdicts": [verdict(judgement)] if judgement is not None else [],
-        "grade": grade(judgement) if judgement is not None else None,
+        "exchanges": exchanges(fields.pop("attempts", [Attempt(number=1, started_at=CREATED_AT, duration_ms=12.5)])),
+        "verdicts": [verdict(outcome)] if outcome is not None else [],
+        "grade": grade(outcome) if outcome is not None else None,
         "started_at": CREATED_AT,
         "duration_ms": 12.5,
     }

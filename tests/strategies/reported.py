@@ -66,7 +66,7 @@ LETTERS: dict[str, StoredOutcome] = {
 def row(case_id: str = "case-0", outcome: StoredOutcome = "passed", **fields: Any) -> RunRow:
     """A run of the agent `crew`."""
     agent = fields.setdefault("agent", "crew")
-    trial = fields.setdefault("trial", 0)
+    trial = fields.setdefault("trial", 1)
     given: dict[str, Any] = {
         "run_id": f"run-{agent}-{case_id}-{trial}",
         "case_id": case_id,
@@ -93,7 +93,7 @@ def rows_of(**agents: str) -> list[RunRow]:
         for index in range(max(map(len, words.values()), default=0))
         for agent, cases in words.items()
         if index < len(cases)
-        for trial, letter in enumerate(cases[index])
+        for trial, letter in enumerate(cases[index], 1)
     ]
 
 
@@ -108,7 +108,7 @@ def detail(text: str = "they part at step 1") -> RunDetail:
             VerdictLine(
                 grader=text,
                 kind="tool_trajectory",
-                judgement="failed",
+                outcome="failed",
                 score=0.5,
                 required=True,
                 reasons=[text],
@@ -179,9 +179,9 @@ def hostile_report(text: str) -> Report:
     }
     rows = [
         row(text, "failed", agent=text, run_id=text, detail=detail(text), **noted),
-        row(text, "errored", agent=text, run_id=text, trial=1, detail=detail(text)),
-        row(text, "passed", agent=text, run_id=text, trial=2, **noted),
-        row(text, "skipped", agent=text, run_id=text, trial=3, detail=detail(text)),
+        row(text, "errored", agent=text, run_id=text, trial=2, detail=detail(text)),
+        row(text, "passed", agent=text, run_id=text, trial=3, **noted),
+        row(text, "skipped", agent=text, run_id=text, trial=4, detail=detail(text)),
     ]
     graders = [GraderCounts(text, text, 0.5, {"failed": 1})]
     notes = {text: [Note(text, text, text)]}

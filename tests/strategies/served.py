@@ -32,7 +32,7 @@ def admission(run_id: str = "run-1", thread_id: str = "thread-1", **fields: Any)
 
 def ending(run_id: str = "run-1", first: int = 1, events: Sequence[bytes] = (FINISHED,), **fields: Any) -> Ending:
     """The end of a run that said something."""
-    run = records.run(run_id, run_id=run_id, experiment_id="", judgement=None)
+    run = records.run(run_id, run_id=run_id, experiment_id="", outcome=None)
     given: dict[str, Any] = {"run": run, "status": "completed", "ended_at": NOW + 1000}
     return Ending(events=list(events), first=first, **{**given, **fields})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from seatrial.formats.framing import StreamReader
+from seatrial.formats.chat.documents import StreamReader
 from seatrial.formats.reading import Reading
 from seatrial.transcript import AssistantMessage
 

@@ -255,3 +255,47 @@ def test_a_suite_built_in_python_is_checked_alike() -> None:
     assert [problem.not_judged for problem in validate_suite(suite, variables={}, grading="all")] == [True]
     suite.grading = "none"
     assert validate_suite(suite, variables={}, grading="all") == []
+
+
+@pytest.mark.parametrize(
+    ("message", "place", "said"),
+    [
+        ("{content: hi}", "", "dropped a message without a role"),
+        ("{role: usr, content: hi}", "/role", "a message of the unknown role 'usr'"),
+        ("{role: assistant, tool_calls: find}", "/tool_calls", "tool_calls is text, not an array"),
+        ("{role: assistant, tool_calls: [{function: {arguments: x}}]}", "/tool_calls/0", "a tool call without a name"),
+        ("{role: user, content: [{type: hologram}]}", "/content/0", "dropped a part of the type 'hologram'"),
+    ],
+)
+def test_a_message_that_cannot_be_read_is_a_problem_at_its_place(
+    message: str, place: str, said: str, tmp_path: Path
+) -> None:
+    text = suite_of([HTTP], f"messages: [{{role: user, content: hi}}, {message}]")
+    with pytest.raises(InvalidSuiteError) as caught:
+        load_suite(write(tmp_path, text), variables={})
+    (found,) = caught.value.problems
+    assert found.pointer == f"/cases/0/messages/1{place}"
+    assert said in found.message
+    assert found.line == text.splitlines().index(next(line for line in text.splitlines() if "cases:" in line)) + 1
+
+
+def test_a_message_in_a_file_of_cases_is_read_too(tmp_path: Path) -> None:
+    lines = ['{"instruction": "a"}', '{"instruction": "b", "messages": [{"content": "hi"}]}']
+    (tmp_path / "cases.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    suite = f"agents:\n  {HTTP}\n{GRADED}cases: [{{from: cases.jsonl}}]\n"
+    (found,) = problems(tmp_path, suite)
+    assert "cases.jsonl:2" in found
+    assert "without a role" in found
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "{role: tool, tool_call_id: c1, content: found}",
+        "{role: assistant, content: hi, annotations_of_mine: {a: [1]}}",
+        "{role: user, content: [{type: input_audio, input_audio: {data: AAAA, format: wav}}]}",
+        "{role: developer, content: be brief}",
+    ],
+)
+def test_a_message_that_can_be_read_is_fine_whatever_else_is_in_it(message: str, tmp_path: Path) -> None:
+    assert problems(tmp_path, suite_of([HTTP], f"messages: [{message}]")) == []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from seatrial.runs import Case, Run, RunKey
-from seatrial.testing import NoVerdictError, Outcome, exact, in_order, subset, superset
+from seatrial.testing import NoVerdictError, RunResult, exact, in_order, subset, superset
 from seatrial.trajectory import Completeness, Level, Step
 from seatrial.trajectory.completeness import CALLS_NOT_LISTED
 from seatrial.transcript import Note
@@ -16,14 +16,14 @@ from seatrial.transcript import Note
 UNLISTED = Note(CALLS_NOT_LISTED, "", "the agent returned an answer and nothing that lists its calls")
 
 
-def outcome(level: Level, *names: str) -> Outcome:
-    run = Run(run_id="r", experiment_id="e", key=RunKey("mine", "case", 0), status="completed")
+def outcome(level: Level, *names: str) -> RunResult:
+    run = Run(run_id="r", experiment_id="e", key=RunKey("mine", "case", 1), status="completed")
     run.steps = [Step(index, name, {}) for index, name in enumerate(names)]
     run.completeness = Completeness(level, "messages", ["messages"], [UNLISTED] if level != "complete" else [])
-    return Outcome(run, Case(id="case", instruction="hi"))
+    return RunResult(run, Case(id="case", instruction="hi"))
 
 
-Assertion = Callable[[Outcome], Any]
+Assertion = Callable[[RunResult], Any]
 
 NEGATIVE: dict[str, Assertion] = {
     "not calls": lambda out: not out.calls,
@@ -87,6 +87,6 @@ def test_calls_of_the_user_are_not_the_agents() -> None:
 
 
 def test_a_run_without_an_answer_says_nothing_of_its_calls() -> None:
-    run = Run(run_id="r", experiment_id="e", key=RunKey("mine", "case", 0), status="failed")
+    run = Run(run_id="r", experiment_id="e", key=RunKey("mine", "case", 1), status="failed")
     with pytest.raises(NoVerdictError, match="no answer"):
-        _ = not Outcome(run, Case(id="case", instruction="hi")).calls
+        _ = not RunResult(run, Case(id="case", instruction="hi")).calls

@@ -34,7 +34,8 @@ def runs_of(folder: Path, agents: dict[str, AgentConfig], *asked: tuple[str, str
             async with Rig(suite, experiment.experiment_id, store, {}) as rig:
                 for agent, case_id in asked:
                     try:
-                        came.append(await rig.run(agent, next(case for case in cases if case.id == case_id), 0))
+                        case = next(case for case in cases if case.id == case_id)
+                        came.append((await rig.run(agent, case, 1)).kept)
                     except SeatrialError as error:
                         came.append(error.code)
             stored = store.done_keys(experiment.experiment_id)
@@ -104,7 +105,7 @@ def test_no_secret_that_a_grader_tells_is_kept(tmp_path: Path, monkeypatch: pyte
         with open_store(tmp_path / "runs.db") as store:
             experiment = create_experiment(store, suite, variables=variables)
             async with Rig(suite, experiment.experiment_id, store, variables) as rig:
-                return store.run((await rig.run("mine", case, 0)).run_id)
+                return store.run((await rig.run("mine", case, 1)).run.run_id)
 
     (verdict,) = asyncio.run(play()).verdicts
     assert verdict.reasons == ["it is ${SHOP_TOKEN}"]

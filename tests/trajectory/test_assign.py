@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from strategies.assignments import ascending, best, respects
 
 from seatrial.errors import SeatrialError
-from seatrial.trajectory import assign, bipartite, order
+from seatrial.trajectory import assign, partial_order
 
 KEYS = st.sampled_from([b"a", b"b", b"c"])
 
@@ -52,7 +52,7 @@ def test_keys_are_assigned_as_the_definition_says_in_order_and_in_any(
 def test_rows_are_assigned_as_the_definition_says_in_order_and_in_any(table: tuple[list[int], int]) -> None:
     rows, width = table
     assert pairs(assign.in_order(rows, width)) == best(rows, width, ascending)
-    assert pairs(bipartite.any_order(rows, width)) == best(rows, width)
+    assert pairs(assign.any_order(rows, width)) == best(rows, width)
 
 
 @settings(max_examples=400)
@@ -60,7 +60,7 @@ def test_rows_are_assigned_as_the_definition_says_in_order_and_in_any(table: tup
 def test_rows_are_assigned_as_the_definition_says_in_partial_order(data: st.DataObject) -> None:
     rows, width = data.draw(tables())
     before = data.draw(orders(len(rows)))
-    assert pairs(order.in_partial_order(rows, before)) == best(rows, width, respects(before))
+    assert pairs(partial_order.in_partial_order(rows, before)) == best(rows, width, respects(before))
 
 
 def test_leaving_an_early_item_out_can_give_smaller_steps() -> None:
@@ -79,7 +79,7 @@ def test_an_assignment_in_any_order_of_hundreds_of_general_items_is_quick() -> N
     source = random.Random(5)
     rows = [sum(1 << source.randrange(400) for _ in range(3)) for _ in range(500)]
     start = time.process_time()
-    items, steps = bipartite.any_order(rows, 400)
+    items, steps = assign.any_order(rows, 400)
     assert len(set(items)) == len(set(steps)) == len(items) > 350
     assert time.process_time() - start < 5
 
@@ -94,12 +94,12 @@ def test_a_partial_order_of_twenty_items_over_a_hundred_steps_is_instant(seed: i
             if source.random() < 0.15:
                 before[item] |= before[other] | 1 << other
     start = time.process_time()
-    items, steps = order.in_partial_order(rows, before)
+    items, steps = partial_order.in_partial_order(rows, before)
     assert respects(before)(list(zip(items, steps, strict=True)))
     assert time.process_time() - start < 1
 
 
 def test_a_partial_order_search_past_its_budget_says_so() -> None:
     with pytest.raises(SeatrialError) as caught:
-        order.in_partial_order([0b11, 0b11, 0b11], [0, 0b1, 0b11], budget=1)
+        partial_order.in_partial_order([0b11, 0b11, 0b11], [0, 0b1, 0b11], budget=1)
     assert caught.value.code == "search_budget"

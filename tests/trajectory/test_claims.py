@@ -9,9 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.trajectory import MODES, compile_expectation, match, steps_given
-from seatrial.trajectory.claims import (
+from seatrial.trajectory.completeness import (
+    CALLS_NOT_LISTED,
     COMPLETE,
     COMPLETENESS_NOT_RECORDED,
+    Completeness,
+    Level,
     all_of,
     at_least,
     at_most,
@@ -19,7 +22,6 @@ from seatrial.trajectory.claims import (
     what_is_missing,
     what_to_do,
 )
-from seatrial.trajectory.completeness import CALLS_NOT_LISTED, Completeness, Level
 from seatrial.trajectory.result import MatchResult
 from seatrial.trajectory.step import Step
 from seatrial.transcript import Note
@@ -115,11 +117,11 @@ def test_a_positive_claim_needs_to_be_met_and_a_negative_one_needs_all_calls(
     level: Level, config: dict[str, Any], made: list[str], complete: str, otherwise: str
 ) -> None:
     result = matched(config, steps(*made), level)
-    assert result.judgement == (complete if level == "complete" else otherwise)
+    assert result.outcome == (complete if level == "complete" else otherwise)
     assert result.level == level
-    assert (result.error_code == "calls_unknown") is (result.judgement == "errored")
-    assert bool(result.undecided) is (result.judgement == "errored")
-    assert result.passed is (result.judgement == "passed")
+    assert (result.error_code == "calls_unknown") is (result.outcome == "errored")
+    assert bool(result.undecided) is (result.outcome == "errored")
+    assert result.passed is (result.outcome == "passed")
 
 
 def test_every_mode_and_every_constraint_is_in_the_table() -> None:
@@ -178,7 +180,7 @@ def test_observed_calls_of_an_agent_that_may_have_other_tools_are_all_when_it_ha
 
 
 @pytest.mark.parametrize(
-    ("item", "step", "judgement"),
+    ("item", "step", "outcome"),
     [
         ({"args": {"id": 5}}, {"arguments_text": '{"id": 5', "arguments": None}, "errored"),
         ({"args": {"id": 5}}, {"arguments": {"id": 5}}, "failed"),
@@ -194,12 +196,12 @@ def test_observed_calls_of_an_agent_that_may_have_other_tools_are_all_when_it_ha
     ],
 )
 def test_a_call_that_may_be_the_forbidden_one_is_undetermined_and_never_passes(
-    item: dict[str, Any], step: dict[str, Any], judgement: str
+    item: dict[str, Any], step: dict[str, Any], outcome: str
 ) -> None:
     config = {"mode": "any_order", "maximums": {"zzz": 0}, "forbidden": [{"tool": "delete", **item}]}
     result = matched(config, steps_given([{"name": "delete", "status": "ok", **step}]), "complete")
-    assert result.judgement == judgement
-    if judgement == "errored":
+    assert result.outcome == outcome
+    if outcome == "errored":
         assert (result.error_code, result.undecided[0].actual) == ("calls_unknown", 0)
 
 
@@ -208,11 +210,11 @@ def test_arguments_that_are_not_json_fit_no_expected_call_and_are_one_too_many()
     for mode in ("exact", "unordered", "subset"):
         config = {"mode": mode, "expected": [{"tool": "a", "args": {"id": 5}}]}
         for level in KNOWN:
-            assert matched(config, odd, level).judgement == "failed"
+            assert matched(config, odd, level).outcome == "failed"
 
 
 @pytest.mark.parametrize(
-    ("step", "judgement"),
+    ("step", "outcome"),
     [
         ({"status": "ok"}, "passed"),
         ({"status": "cancelled"}, "failed"),
@@ -225,37 +227,37 @@ def test_arguments_that_are_not_json_fit_no_expected_call_and_are_one_too_many()
     ],
 )
 def test_no_errors_needs_the_result_of_every_call_but_those_that_a_provider_runs(
-    step: dict[str, Any], judgement: str
+    step: dict[str, Any], outcome: str
 ) -> None:
     config = {"mode": "any_order", "maximums": {"zzz": 0}, "no_errors": True}
-    assert matched(config, steps_given([{"name": "a", **step}]), "complete").judgement == judgement
+    assert matched(config, steps_given([{"name": "a", **step}]), "complete").outcome == outcome
 
 
 def test_an_expected_call_that_lacks_its_result_is_neither_it_nor_another() -> None:
     config = {"mode": "in_order", "expected": [{"tool": "refund", "status": "ok"}, {"tool": "mail"}]}
-    assert matched(config, [*steps("refund", "mail", status="unknown")], "complete").judgement == "errored"
-    assert matched(config, [*steps("refund", status="unknown")], "complete").judgement == "failed"
-    assert matched(config, [*steps("refund", "mail", status="error")], "complete").judgement == "failed"
+    assert matched(config, [*steps("refund", "mail", status="unknown")], "complete").outcome == "errored"
+    assert matched(config, [*steps("refund", status="unknown")], "complete").outcome == "failed"
+    assert matched(config, [*steps("refund", "mail", status="error")], "complete").outcome == "failed"
     exactly = {"mode": "exact", "expected": [{"tool": "refund", "status": "ok"}]}
-    assert matched(exactly, steps("refund", status="unknown"), "complete").judgement == "errored"
-    assert matched(exactly, steps("refund", "x", status="unknown"), "complete").judgement == "failed"
+    assert matched(exactly, steps("refund", status="unknown"), "complete").outcome == "errored"
+    assert matched(exactly, steps("refund", "x", status="unknown"), "complete").outcome == "failed"
 
 
 def test_how_long_a_call_took_is_open_while_another_one_may_be_the_call_that_is_meant() -> None:
     config = {"mode": "in_order", "expected": [{"tool": "a", "max_duration_ms": 10}]}
     for spent in (5, 50):
-        assert matched(config, steps("a", duration_ms=spent), "partial").judgement == "errored"
-    assert matched(config, steps("a", duration_ms=5), "complete").judgement == "passed"
-    assert matched(config, steps("a", duration_ms=50), "complete").judgement == "failed"
+        assert matched(config, steps("a", duration_ms=spent), "partial").outcome == "errored"
+    assert matched(config, steps("a", duration_ms=5), "complete").outcome == "passed"
+    assert matched(config, steps("a", duration_ms=50), "complete").outcome == "failed"
 
 
 def test_a_failed_call_may_be_joined_with_one_that_is_not_known() -> None:
     config = {"mode": "in_order", "expected": AB, "retries": "collapse"}
     made = [*steps("a", status="error"), *steps("b")]
-    assert matched(config, made, "complete").judgement == "passed"
-    assert matched(config, made, "partial").judgement == "errored"
+    assert matched(config, made, "complete").outcome == "passed"
+    assert matched(config, made, "partial").outcome == "errored"
     ignoring = {"mode": "superset", "expected": AB, "failed_calls": "ignore"}
-    assert matched(ignoring, steps("a", "b", status="unknown"), "partial").judgement == "errored"
+    assert matched(ignoring, steps("a", "b", status="unknown"), "partial").outcome == "errored"
 
 
 # Executed by whom
@@ -277,19 +279,19 @@ def test_calls_of_the_user_are_never_the_agents() -> None:
         {"mode": "any_order", "maximums": {"delete": 0}},
     ):
         result = matched(config, made, "complete")
-        assert result.judgement == "passed", result.prose
+        assert result.outcome == "passed", result.prose
         assert result.user_calls == 1
-    assert matched({"mode": "superset", "expected": expected("delete")}, made, "complete").judgement == "failed"
-    assert matched({"mode": "any_order", "minimums": {"delete": 1}}, made, "complete").judgement == "failed"
-    assert matched({**MET, "min_calls": 3}, made, "complete").judgement == "failed"
+    assert matched({"mode": "superset", "expected": expected("delete")}, made, "complete").outcome == "failed"
+    assert matched({"mode": "any_order", "minimums": {"delete": 1}}, made, "complete").outcome == "failed"
+    assert matched({**MET, "min_calls": 3}, made, "complete").outcome == "failed"
     assert "2 calls (1 call of the user left out): a, b" in matched({**EXACT, "min_calls": 3}, made, "complete").prose
 
 
 def test_calls_that_a_provider_runs_are_calls() -> None:
     made = steps("web_search", executed_by="provider")
     forbids = {"mode": "any_order", "maximums": {"zzz": 0}, "forbidden": expected("web_*")}
-    assert matched(forbids, made, "complete").judgement == "failed"
-    assert matched({"mode": "superset", "expected": expected("web_search")}, made, "none").judgement == "passed"
+    assert matched(forbids, made, "complete").outcome == "failed"
+    assert matched({"mode": "superset", "expected": expected("web_search")}, made, "none").outcome == "passed"
 
 
 # Three values
@@ -370,15 +372,23 @@ CONFIGS = st.builds(
 ).filter(lambda config: not {"no_errors", "failed_calls"} <= config.keys())
 
 
+def test_a_failed_call_may_have_been_made_again_when_not_all_calls_are_known() -> None:
+    config = {"mode": "any_order", "minimums": {"b": 1}, "no_errors": True, "retries": "collapse"}
+    failed = steps_given([{"name": "b", "status": "error"}])
+    assert matched(config, failed, "complete").outcome == "failed"
+    assert matched(config, failed, "partial").outcome == "errored"
+    assert matched({**config, "retries": "count"}, failed, "partial").outcome == "failed"
+
+
 @settings(max_examples=1500, deadline=None)
 @given(CONFIGS, CALLS, st.data())
 def test_hiding_calls_decides_nothing_otherwise_than_all_of_them_do(
     config: dict[str, Any], calls: list[dict[str, Any]], data: st.DataObject
 ) -> None:
-    whole = matched(config, steps_given(calls), "complete").judgement
+    whole = matched(config, steps_given(calls), "complete").outcome
     shown = [call for call in calls if data.draw(st.booleans())]
     level: Level = data.draw(st.sampled_from(["partial", "none"]))
-    part = matched(config, steps_given(shown), level).judgement
+    part = matched(config, steps_given(shown), level).outcome
     # What is decided on a part is decided so on the whole, if that is decided at all.
     assert part in ("errored", whole) or whole == "errored", (whole, part)
     if whole != "passed":
@@ -395,7 +405,7 @@ def test_a_negative_claim_that_passes_on_a_complete_record_never_passes_on_the_s
         value = [{"tool": "delete"}]
     config = {"mode": "any_order", "maximums": {"zzz": 0}, constraint: value}
     for level in ("partial", "none"):
-        assert matched(config, steps_given(calls), level).judgement != "passed"
+        assert matched(config, steps_given(calls), level).outcome != "passed"
 
 
 @settings(max_examples=500, deadline=None)
@@ -403,8 +413,8 @@ def test_a_negative_claim_that_passes_on_a_complete_record_never_passes_on_the_s
 def test_leaving_out_what_is_known_of_a_call_never_turns_a_non_pass_into_a_pass(
     config: dict[str, Any], calls: list[dict[str, Any]], data: st.DataObject
 ) -> None:
-    whole = matched(config, steps_given(calls), "complete").judgement
+    whole = matched(config, steps_given(calls), "complete").outcome
     bare = [{**call, "status": "unknown", "duration_ms": None} if data.draw(st.booleans()) else call for call in calls]
     level: Level = data.draw(st.sampled_from(["partial", "none"]))
     if whole != "passed":
-        assert matched(config, steps_given(bare), level).judgement != "passed"
+        assert matched(config, steps_given(bare), level).outcome != "passed"

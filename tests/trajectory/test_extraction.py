@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from seatrial.events import types as t
-from seatrial.formats.call_facts import CallFacts
+from seatrial.formats.chat.calls import CallFacts
 from seatrial.formats.output_messages import read_object
 from seatrial.formats.reading import Reading, TraceEvent
 from seatrial.trajectory import Step, Trajectory, extract, resolve_trace_ref

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.trajectory.arguments import differences
-from seatrial.trajectory.keys import call_keys, key, keys
 from seatrial.trajectory.step import Step
+from seatrial.trajectory.values import call_keys, differences, key, keys
 
 # Few values that are often equal, so that equality is met as often as inequality.
 NUMBERS = st.sampled_from([0, 1, -1, 0.0, -0.0, 1.0, 0.5, 1e16, 10**16, 1e300, int(1e300), 2**70, float(2**70), 5e-324])

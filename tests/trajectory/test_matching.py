@@ -17,6 +17,7 @@ from seatrial.trajectory import (
     expectation_from_steps,
     match,
     match_trajectory,
+    steps_given,
 )
 from seatrial.trajectory.item import fits
 
@@ -244,6 +245,25 @@ def test_failed_calls_that_are_ignored_are_removed_first_and_indices_stay_those_
     assert "3 calls that failed left out" in result.prose
 
 
+def test_a_forbidden_call_that_failed_is_still_a_call_where_failed_calls_are_ignored() -> None:
+    wanted: dict[str, Any] = {"failed_calls": "ignore"}
+    assert match_trajectory("superset", items("c"), FLAKY, **wanted, max_calls=2).passed
+    for constraint in ({"forbidden": [{"tool": "b"}]}, {"allowed": ["a"]}):
+        result = match_trajectory("superset", items("c"), FLAKY, **wanted, **constraint)
+        assert [(violation.constraint, violation.actual) for violation in result.violations] == [(*constraint, 1)]
+        assert result.outcome == "failed"
+
+
+def test_a_tool_that_must_not_be_called_must_not_be_tried_either() -> None:
+    def outcome(**bounds: Any) -> str:
+        config = compile_expectation({"mode": "any_order", "failed_calls": "ignore", **bounds})
+        return match(config, steps_given(FLAKY)).outcome
+
+    assert outcome(maximums={"b": 0}) == "failed"
+    assert outcome(maximums={"a": 1}) == "passed"
+    assert outcome(minimums={"b": 1}) == "failed"
+
+
 def test_a_retry_that_is_collapsed_joins_a_failed_step_with_the_next_equal_call() -> None:
     result = match_trajectory("exact", items("b", "a:1", "a:1", "c"), FLAKY, retries="collapse")
     assert result.passed
@@ -292,15 +312,15 @@ def test_a_missing_item_has_no_duration_to_check() -> None:
 
 def test_a_duration_that_is_not_known_makes_the_verdict_errored() -> None:
     result = match_trajectory("exact", timed(1), [{"name": "a"}])
-    assert (result.judgement, result.error_code, result.score) == ("errored", "calls_unknown", 1)
+    assert (result.outcome, result.error_code, result.score) == ("errored", "calls_unknown", 1)
     assert "how long step 0 (a) took" in result.prose
 
 
 def test_a_duration_that_is_not_known_does_not_matter_when_the_score_is_reached_without_it() -> None:
     actual: list[dict[str, Any]] = [{"name": "a", "duration_ms": 1}, {"name": "a"}]
     assert match_trajectory("exact", timed(1, 1), actual, min_score=0.75).passed
-    assert match_trajectory("exact", timed(1, 1), actual, min_score=0.8).judgement == "errored"
-    assert match_trajectory("exact", timed(0, 1), actual).judgement == "failed"
+    assert match_trajectory("exact", timed(1, 1), actual, min_score=0.8).outcome == "errored"
+    assert match_trajectory("exact", timed(0, 1), actual).outcome == "failed"
 
 
 def test_a_score_that_reaches_min_score_passes() -> None:

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from seatrial.errors import SeatrialError
 from seatrial.trajectory import expectation_from_steps, match, match_messages, steps_from_objects
-from seatrial.trajectory.claims import COMPLETE
-from seatrial.trajectory.completeness import Completeness
+from seatrial.trajectory.completeness import COMPLETE, Completeness
 from seatrial.transcript.arguments import ARGUMENTS_NOT_JSON
 
 ARGUMENTS = st.sampled_from(

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from seatrial.events import types as t
-from seatrial.formats.call_facts import CallFacts
-from seatrial.formats.chat import messages_from_objects
+from seatrial.formats.chat.calls import CallFacts
+from seatrial.formats.chat.reader import messages_from_objects
 from seatrial.formats.reading import TraceEvent
 from seatrial.trajectory import Step, steps_from_events, steps_from_objects, steps_from_trace, steps_from_transcript
 from seatrial.transcript import (
@@ -243,7 +243,7 @@ def test_the_short_way_gives_the_same_steps_and_notes_as_the_way_through_the_tra
 
 
 def test_usual_messages_go_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr("seatrial.formats.chat.messages_from_objects")
+    monkeypatch.delattr("seatrial.formats.chat.reader.messages_from_objects")
     messages = [
         {"role": "system", "content": "s"},
         assistant(openai_call()),

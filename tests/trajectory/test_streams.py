@@ -8,11 +8,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.events import EventReader, read_log, replay, to_transcript
+from seatrial.events import EventReader, read_log, replay, to_transcript, unfold
 from seatrial.events import types as t
-from seatrial.trajectory.sources import steps_from_events, steps_from_transcript
+from seatrial.formats.reading import TraceEvent
+from seatrial.trajectory.sources import steps_from_events, steps_from_trace, steps_from_transcript
 from seatrial.trajectory.step import FAILED, Step
-from seatrial.transcript import AssistantMessage, Note, ToolResultMessage, Transcript, UserMessage
+from seatrial.transcript import AssistantMessage, Note, StopReason, ToolCall, ToolResultMessage, Transcript, UserMessage
 
 LIVE = Path(__file__).parent.parent / "resources" / "agui-lang.sse"
 
@@ -156,6 +157,30 @@ def test_a_result_that_was_said_to_have_failed_has_failed() -> None:
     assert step.status == "ok"
 
 
+def test_a_call_that_a_snapshot_has_beside_the_given_one_of_its_id_was_made() -> None:
+    again = [said("read", "g1", id="n1"), {"id": "n2", "role": "tool", "toolCallId": "g1", "content": "new"}]
+    events = run({"type": "MESSAGES_SNAPSHOT", "messages": [*GIVEN, *again]})
+    assert [step.name for step in steps_from_events(events)] == ["read"]
+    assert [step.name for step in steps_from_transcript(folded(events).done())] == ["read"]
+    both = run({"type": "MESSAGES_SNAPSHOT", "messages": [{**GIVEN[1], "toolCalls": GIVEN[1]["toolCalls"] * 2}]})
+    assert [step.name for step in steps_from_events(both)] == ["read"]
+    assert [step.name for step in steps_from_transcript(folded(both).done())] == ["read"]
+
+
+def test_another_call_under_the_id_of_a_given_one_was_made_and_is_noted() -> None:
+    for other in (said("write", "g1", id="n1"), said("read", "g1", '{"a":1}', id="n1")):
+        events = run({"type": "MESSAGES_SNAPSHOT", "messages": [other]})
+        assert len(steps_from_events(events)) == 1
+        notes: list[Note] = []
+        folded(events, notes)
+        assert "call_rewritten" in [note.code for note in notes if note.serious]
+
+
+def test_a_given_call_in_a_message_with_another_id_is_still_given() -> None:
+    renamed = [{**message, "id": f"new-{message['id']}"} for message in GIVEN]
+    assert agree(run({"type": "MESSAGES_SNAPSHOT", "messages": renamed})) == []
+
+
 IDS = st.sampled_from(["c1", "c2", "g1"])
 NAMES = st.sampled_from(["read", "write"])
 SNAPSHOTS = st.lists(
@@ -239,3 +264,58 @@ def test_a_call_that_is_streamed_was_made_whatever_its_id() -> None:
     events = run(*started, {"type": "MESSAGES_SNAPSHOT", "messages": GIVEN}, given=[])
     given = folded(run({"type": "MESSAGES_SNAPSHOT", "messages": GIVEN}, given=[])).messages
     assert [step.name for step in steps_from_events(events, given)] == ["read"]
+
+
+TWICE = '"{\\"amount\\": 5000}"'
+
+
+def test_arguments_that_were_encoded_twice_are_decoded_in_events_and_snapshots_and_traces() -> None:
+    streamed = run(
+        {"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "refund"},
+        {"type": "TOOL_CALL_ARGS", "toolCallId": "c1", "delta": TWICE[:5]},
+        {"type": "TOOL_CALL_ARGS", "toolCallId": "c1", "delta": TWICE[5:]},
+        {"type": "TOOL_CALL_END", "toolCallId": "c1"},
+    )
+    snapshot = run({"type": "MESSAGES_SNAPSHOT", "messages": [*GIVEN, said("refund", "c1", TWICE)]})
+    for events in (streamed, snapshot):
+        (step,) = agree(events)
+        assert step.arguments == {"amount": 5000}
+        notes: list[Note] = []
+        folded(events, notes)
+        assert "arguments_encoded_twice" in [note.code for note in notes]
+    (step,), trace_notes = steps_from_trace([TraceEvent("tool_call", name="refund", input=TWICE)])
+    assert step.arguments == {"amount": 5000}
+    assert [note.code for note in trace_notes] == ["arguments_encoded_twice"]
+
+
+def test_text_that_is_the_arguments_stays_text_on_the_way_through_events() -> None:
+    call = AssistantMessage([ToolCall("c1", "run_sql", '{"a": 1}')], StopReason.TOOL_USE)
+    events = unfold(Transcript([call]), thread_id="t", run_id="r")
+    (step,) = agree(events)
+    assert step.arguments == '{"a": 1}'
+
+
+def test_a_call_that_never_ended_has_unknown_arguments_unless_they_are_a_whole_object() -> None:
+    start = {"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "refund"}
+    end = {"type": "TOOL_CALL_END", "toolCallId": "c1"}
+    for pieces, ended, serious in (
+        ([], False, True),
+        ([], True, False),
+        (["{"], False, True),
+        (["12"], False, True),
+        (['{"a":', "1}"], False, False),
+    ):
+        arguments = [{"type": "TOOL_CALL_ARGS", "toolCallId": "c1", "delta": piece} for piece in pieces]
+        notes: list[Note] = []
+        folded(run(start, *arguments, *([end] if ended else [])), notes)
+        assert ("call_not_ended" in [note.code for note in notes if note.serious]) is serious, (pieces, ended)
+
+
+def test_a_call_that_never_ended_but_is_whole_in_a_snapshot_has_known_arguments() -> None:
+    notes: list[Note] = []
+    events = run(
+        {"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "refund"},
+        {"type": "MESSAGES_SNAPSHOT", "messages": [*GIVEN, said("refund", "c1", "{}")]},
+    )
+    folded(events, notes)
+    assert "call_not_ended" not in [note.code for note in notes]

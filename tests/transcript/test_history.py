@@ -124,4 +124,4 @@ def test_the_cost_is_linear() -> None:
         history: list[Message] = [turn("a", "a"), result("a"), result("a")] * count
         return lambda: normalize_tool_call_ids(history)
 
-    assert growth(normalizing, 2_000, 20_000) < 40
+    assert growth(normalizing, 2_000, 20_000, below=40) < 40

@@ -144,7 +144,7 @@ def run_corpus(entries: Iterable[Entry], store: Path, directory: Path) -> dict[s
     selected = {name: [case_id for case_id, entry in by_id.items() if entry.delivery == name] for name in configs}
     with open_store(store) as opened:
         experiment, _ = run_suite(opened, suite, agents, selected=selected)
-        return {by_id[run.key.case_id].name: _finding(run, opened) for run in runs_of(opened, experiment)}
+        return {by_id[str(run.case_id)].name: _finding(run, opened) for run in runs_of(opened, experiment)}
 
 
 def _post(url: str, body: bytes, token: str) -> None:
@@ -157,5 +157,5 @@ def _post(url: str, body: bytes, token: str) -> None:
 
 def _finding(run: Run, store: Store) -> Finding:
     events = [decode_event(data) for _, data in store.events(run.run_id)]
-    judgement = run.grade.judgement if run.grade is not None else None
-    return Finding(outcome(run.status, judgement), run, steps_from_events(events))
+    graded = run.grade.outcome if run.grade is not None else None
+    return Finding(outcome(run.status, graded), run, steps_from_events(events))

@@ -96,6 +96,100 @@ def _failed_results() -> Iterator[Entry]:
         yield Entry(f"failure {number}: {said}", _result(said), NO_ERRORS, "failed", guilty=True)
     for number, said in enumerate(SUCCESSES):
         yield Entry(f"success {number}: {said}", _result(said), NO_ERRORS, "passed")
+    for shape, write in LISTS.items():
+        for said in FAILURES:
+            record = _with_result_marked(write(INNOCENT), said)
+            yield Entry(f"failure, {shape}: {said}", record, NO_ERRORS, "failed", guilty=True)
+        for said in SUCCESSES:
+            if "content" not in said:
+                record = _with_result_marked(write(INNOCENT), said)
+                yield Entry(f"success, {shape}: {said}", record, NO_ERRORS, "passed")
+    for number, response in enumerate(FAILED_RESPONSES):
+        yield Entry(f"failed response {number}", _answered_by_gemini(response), NO_ERRORS, "failed", guilty=True)
+    for number, response in enumerate(RESPONSES):
+        yield Entry(f"response {number}", _answered_by_gemini(response), NO_ERRORS, "passed")
+    for said in ({"additional_kwargs": {"error": "boom"}}, {"additional_kwargs": {"status": "error"}}):
+        record = _with_result_marked(LISTS["langchain model_dump"](INNOCENT), said)
+        yield Entry(f"failure beside a message of LangChain: {said}", record, NO_ERRORS, "failed", guilty=True)
+    for metadata, wanted in (
+        ({"status": "error"}, "failed"),
+        ({"error": "boom"}, "failed"),
+        ({"status": "x"}, "passed"),
+    ):
+        events = [
+            {**event, "metadata": metadata} if event["type"] == "TOOL_CALL_RESULT" else event
+            for event in agui_events(INNOCENT)
+        ]
+        name = f"{wanted} by the metadata of a streamed result: {metadata}"
+        yield Entry(name, lines(events), NO_ERRORS, wanted, "replay", guilty=wanted == "failed")
+
+
+FAILED_RESPONSES: list[Json] = [
+    {"error": "boom"},
+    {"content": [{"type": "text", "text": "no permission"}], "isError": True},
+    {"status": "error", "error_message": "no permission"},
+    {"status": "failed"},
+    {"success": False},
+    {"exit_code": 2},
+]
+"""What Gemini's functions give when they fail: their errors are inside."""
+RESPONSES: list[Json] = [
+    {"result": "error"},
+    {"status": "cancelled"},
+    {"status": "blocked", "outcome": "unheard of"},
+    {"status": "success", "error": None},
+]
+
+
+def _answered_by_gemini(response: Json) -> list[Json]:
+    items = LISTS["gemini"](INNOCENT)
+    for item in items:
+        for part in item["parts"]:
+            if "functionResponse" in part:
+                part["functionResponse"]["response"] = response
+    return items
+
+
+_RESULT_TYPES = frozenset(
+    {"tool_result", "mcp_tool_result", "web_search_tool_result", "function_call_output", "custom_tool_call_output",
+     "tool-result", "mcp_call", "tool"}
+)  # fmt: skip
+
+
+def _with_result_marked(items: list[Json], said: Json) -> list[Json]:
+    """The messages, with keys beside the result of the first call that has one."""
+    marked = _mark_result(items, said)
+    assert marked is not None, "there is no result"
+    assert isinstance(marked, list)
+    return marked
+
+
+def _mark_result(value: Any, said: Json) -> Any:
+    if isinstance(value, list):
+        for index, inside in enumerate(value):
+            if (marked := _mark_result(inside, said)) is not None:
+                return [*value[:index], marked, *value[index + 1 :]]
+        return None
+    if not isinstance(value, dict):
+        return None
+    for key, inside in value.items():
+        if isinstance(inside, dict) and key in ("functionResponse", "function_response", "toolResult"):
+            return {**value, key: {**inside, **said}}
+        if key not in ("arguments", "input") and (marked := _mark_result(inside, said)) is not None:
+            return {**value, key: marked}
+    kind = value.get("type")
+    is_result = (
+        value.get("role") in ("tool", "function")
+        or value.get("part_kind") == "tool-return"
+        or kind in _RESULT_TYPES
+        or (isinstance(kind, str) and (kind.startswith("tool-") and "output" in value))
+        or ("toolCallId" in value and "result" in value)
+        or ("tool" in value and "output" in value)
+    )
+    data = value.get("data", value.get("kwargs"))
+    if is_result and isinstance(data, dict):
+        return {**value, ("data" if "data" in value else "kwargs"): {**data, **said}}
+    return {**value, **said} if is_result else None
 
 
 FAILURES: list[Json] = [

@@ -12,6 +12,7 @@ from verdicts.shapes import (
     Json,
     encoded,
     langchain,
+    lines,
     openai,
     pydantic_ai,
     sse,
@@ -73,7 +74,19 @@ TURNS: dict[str, Any] = {
         "stop_reason": "end_turn",
     },
 }
+_LANGCHAIN: Json = {"type": "AIMessageChunk", "content": "", "id": "run-1", "tool_calls": [], "tool_call_chunks": []}
 STREAMS: dict[str, bytes] = {
+    "a ConverseStream": lines(
+        [
+            {"messageStart": {"role": "assistant"}},
+            {"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"text": ANSWER}}},
+            {"contentBlockStop": {"contentBlockIndex": 0}},
+            {"messageStop": {"stopReason": "end_turn"}},
+        ]
+    ),
+    "chunks of LangChain": lines(
+        [{**_LANGCHAIN, "content": ANSWER[:2]}, {**_LANGCHAIN, "content": ANSWER[2:], "chunk_position": "last"}]
+    ),
     "a completion stream": sse(
         [
             {**CHUNK, "choices": [{"index": 0, "delta": {"role": "assistant", "content": ANSWER}}]},

@@ -10,7 +10,7 @@ import pytest
 
 from seatrial.trajectory import Step
 from seatrial.trajectory.step import FAILED
-from verdicts import frameworks, observed, readable, single_turns, streams, unreadable
+from verdicts import frameworks, observed, overlooked, readable, single_turns, streams, unreadable
 from verdicts.corpus import Entry, Finding, run_corpus
 
 
@@ -48,6 +48,11 @@ def _described(entry: Entry, found: Finding) -> str:
     reasons = [reason for verdict in run.verdicts for reason in verdict.reasons]
     fault = "" if run.fault is None else f" [{run.fault.error_class}: {run.fault.message}]"
     return f"{entry.name}: {found.outcome}, wanted {entry.wanted}{fault}; {' '.join(reasons)[:300]}"
+
+
+def test_no_call_is_overlooked_and_none_is_counted_twice(workplace: Path) -> None:
+    dishonest = _dishonest(overlooked.entries(), workplace, "overlooked")
+    assert not dishonest, "\n".join(dishonest)
 
 
 def test_who_did_the_forbidden_thing_fails_and_who_did_not_passes_in_every_readable_shape(workplace: Path) -> None:

@@ -68,7 +68,7 @@ def _view(steps: Iterable[Step]) -> View:
 
 
 def _concluded(reading: Reading, case: Case | None = None) -> Run:
-    run = Run(run_id="r", experiment_id="e", key=RunKey("agent", "case", 0), status="completed")
+    run = Run(run_id="r", experiment_id="e", key=RunKey("agent", "case", 1), status="completed")
     conclude(run, reading, given_messages(case) if case is not None else [UserMessage(INSTRUCTION)])
     return run
 

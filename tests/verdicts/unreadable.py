@@ -185,6 +185,21 @@ FOREIGN_ITEMS: dict[str, Record] = {
 """Entries of formats that are not read, among messages that are."""
 
 HIDDEN: dict[str, Record] = {
+    "ReAct with brackets": lambda call: [
+        USER,
+        {"role": "assistant", "content": f"Thought: go\nAction: {call.name}[42]\nObservation: done"},
+        SAID,
+    ],
+    "JSON in inline code": lambda call: [
+        USER,
+        {"role": "assistant", "content": f'I call: `{{"name": "{call.name}", "arguments": {{"x": 1}}}}`'},
+        SAID,
+    ],
+    "JSON with name and input": lambda call: [
+        USER,
+        {"role": "assistant", "content": f'{{"name": "{call.name}", "input": {{"x": 1}}}}'},
+        SAID,
+    ],
     **{
         f"calls under {key}": _beside(key)
         for key in (
@@ -578,5 +593,7 @@ def entries() -> Iterator[Entry]:
         called = "no tool" if call is None else call.name
         answer = _at_the_second_attempt(agui_events([] if call is None else [call])[:-1], agui_events([FIND]))
         yield Entry(f"a first attempt that called {called}", answer, FORBIDDEN, wanted, guilty=call is DELETE)
+        answer = _at_the_second_attempt(openai([] if call is None else [call]), openai([FIND]))
+        yield Entry(f"messages of a first attempt, {called}", answer, FORBIDDEN, wanted, guilty=call is DELETE)
     for name, document in BROKEN_OFF.items():
         yield from twins(name, document, FORBIDDEN, "failed", "failed", "replay")

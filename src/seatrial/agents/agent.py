@@ -21,9 +21,11 @@ class RunRequest(msgspec.Struct, kw_only=True):
     """What an agent is asked to do, once."""
 
     run_id: str
-    experiment_id: str
+    experiment_id: str | None = None
+    """None when the run service asks."""
     case: Case
     trial: int
+    """Which repeat of the case it is, from 1; the run service asks once."""
     attempt: int
     """From 1."""
     timeout_s: float | None
@@ -42,6 +44,8 @@ class Reply(msgspec.Struct, kw_only=True):
 
     body: bytes | None = None
     """What the agent sent, verbatim; kept also when it could not be read."""
+    cut: bool = False
+    """Whether `body` is only the beginning of what the agent sent."""
     reading: Reading | None = None
     fault: Fault | None = None
     """Set when the run has no usable answer; `reading` may still hold what could be read."""
@@ -52,6 +56,14 @@ class Reply(msgspec.Struct, kw_only=True):
     """Whether it was recorded earlier, so that the time it took to come back is not the agent's."""
     streamed: bool = False
     """Whether the agent's own events went through `emit`; if not, the recorder makes events of the transcript."""
+    doubts: list[Note] = []
+    """Why the calls of the run are not all known, whatever this reply says, and whichever attempt is its last."""
+
+
+class AnsweredAgain(msgspec.Struct):
+    """A second answer to a request of a batch, or one that may be. The first counts, and this one is in no record."""
+
+    note: Note
 
 
 class Agent(Protocol):
@@ -82,6 +94,11 @@ class BatchAgent(Protocol):
 
     async def __aexit__(self, *exc_info: object) -> None: ...
 
-    def run_batch(self, requests: Iterable[RunRequest]) -> AsyncGenerator[tuple[RunRequest, Reply], None]:
-        """Ask all; replies come as they are ready, exactly one for each request. Close it to stop asking."""
+    def run_batch(
+        self, requests: Iterable[RunRequest]
+    ) -> AsyncGenerator[tuple[RunRequest, Reply | AnsweredAgain], None]:
+        """Ask all; replies come as they are ready, exactly one for each request. Close it to stop asking.
+
+        Of a request that was answered more than once, or may have been, that is said after its reply, once.
+        """
         ...

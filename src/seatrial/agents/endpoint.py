@@ -17,7 +17,6 @@ from seatrial.http_client import FailureKind, HttpRequest, HttpResponse, HttpTra
 from seatrial.http_client.decompression import ENCODINGS
 from seatrial.retry_after import retry_after_s
 from seatrial.runs import Fault, class_of_status
-from seatrial.world.grant import RunGrant
 
 _ERROR_CLASSES: dict[FailureKind, str] = {
     "forbidden": "endpoint_refused",
@@ -33,6 +32,10 @@ class Reached(msgspec.Struct):
     """Whether a run's request got as far as a connection; whoever stops waiting has nothing else to go by."""
 
     connected: bool = False
+    received: list[bytes] = []
+    """What has come of the answer so far."""
+    too_large: bool = False
+    """Whether the answer is larger than what is read of one."""
 
     def mark(self) -> None:
         """There is a connection."""
@@ -107,24 +110,26 @@ class Endpoint:
         self,
         body: bytes,
         headers: Mapping[str, str],
-        grant: RunGrant | None = None,
         reached: Reached | None = None,
     ) -> Answer | Fault:
-        """Send and take the whole answer, up to the limit. The token of a grant is kept out of faults."""
+        """Send and take the whole answer, up to the limit."""
         try:
             response = await self.ask("POST", body, headers, reached)
         except TransportError as error:
-            return transport_fault(error, grant)
+            return transport_fault(error)
         failure: Fault | None = None
+        parts = [] if reached is None else reached.received
         try:
-            received = await response.read_all(self._max_bytes)
+            received = await response.read_all(self._max_bytes, parts)
         except TransportError as error:
-            received, failure = None, transport_fault(error, grant)
+            received, failure = None, transport_fault(error)
         finally:
             response.close()
         fault = status_fault(response.status, response.retry_after, received or b"")
         if received is not None:
             return Answer(response.status, received, response.content_type, fault)
+        if reached is not None:
+            reached.too_large = failure is None
         # What the status says weighs more than what is wrong with the page that came with it.
         fault = fault or failure or self.too_large()
         fault.http_status = response.status
@@ -223,12 +228,9 @@ def status_fault(status: int, retry_after: str | None, body: bytes) -> Fault | N
     )
 
 
-def transport_fault(error: TransportError, grant: RunGrant | None = None) -> Fault:
-    """The fault of a failed exchange as it may be shown: without the token of a grant, and not too long."""
-    detail = error.detail
-    if detail is not None:
-        # Before it is cut: a part of a token must not stay either.
-        detail = (detail if grant is None else grant.redact_text(detail))[:MAX_DETAIL]
+def transport_fault(error: TransportError) -> Fault:
+    """The fault of a failed exchange as it may be shown: not too long."""
+    detail = None if error.detail is None else error.detail[:MAX_DETAIL]
     message = error.message
     if error.kind == "forbidden":
         message += ", as `endpoint_rule: public` asks"

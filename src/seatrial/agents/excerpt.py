@@ -1,11 +1,37 @@
-"""The beginning of something long, to show with a fault."""
+"""The beginning or the end of something long, to show with a fault."""
 
 from __future__ import annotations
 
+from traceback import TracebackException
+from types import TracebackType
+
 MAX_DETAIL = 500
 """Characters of a body that are shown (dispatch.md 14)."""
+
+CUT_BEGINNING = "[...]\n"
+"""What stands before the end of a text whose beginning is left out."""
+MAX_TRACEBACK = 16_000
+"""How much of a traceback is kept, in characters; its end says most."""
 
 
 def excerpt(body: bytes) -> str | None:
     """The beginning of a body, for people; None when there is nothing in it."""
     return body[: MAX_DETAIL * 4].decode("utf-8", "replace")[:MAX_DETAIL] or None
+
+
+def exception_excerpt(error: BaseException, frames: TracebackType | None) -> tuple[str, str]:
+    """The beginning of what an exception says, and the end of its traceback.
+
+    An exception of others may say as much as it likes: it is asked once, and what it says is cut before it is copied.
+    """
+    told = TracebackException(type(error), error, frames)
+    left = [told]
+    while left:
+        each = left.pop()
+        # Private, but the same in all versions; where it is not, only memory is lost.
+        if isinstance(text := getattr(each, "_str", None), str) and len(text) > MAX_TRACEBACK:
+            each._str = text[:MAX_TRACEBACK]  # type: ignore[attr-defined]
+        left += [other for other in (each.__cause__, each.__context__, *(each.exceptions or ())) if other is not None]
+    head = "".join([line[:MAX_TRACEBACK] for line in told.format_exception_only()]).strip()[:MAX_DETAIL]
+    text = "".join([line[-MAX_TRACEBACK:] for line in told.format()])
+    return head, text if len(text) <= MAX_TRACEBACK else f"{CUT_BEGINNING}{text[-MAX_TRACEBACK:]}"

@@ -9,7 +9,7 @@ from contextvars import copy_context
 from functools import cache
 from typing import TypeVar
 
-from seatrial.formats.limits import LARGE_BYTES
+from seatrial.formats.chat.limits import LARGE_BYTES
 
 T = TypeVar("T")
 

@@ -10,13 +10,14 @@ from collections.abc import Iterable
 import msgspec
 
 from seatrial import formats, wire
-from seatrial.agents.streamed import ending_fault
+from seatrial.agents.streamed import ending_fault, reported_failure
 from seatrial.errors import SeatrialError
-from seatrial.events.ending import StreamEnding
+from seatrial.events.order import StreamEnding
 from seatrial.formats import agent_response, contract, output_messages
+from seatrial.formats.chat.hidden_calls import may_hold_call, note_repeated_keys
+from seatrial.formats.chat.limits import excess
+from seatrial.formats.chat.turn import STREAM_TRUNCATED
 from seatrial.formats.reading import Reading
-from seatrial.formats.turn import STREAM_TRUNCATED
-from seatrial.formats.unseen import note_repeated_keys
 from seatrial.runs import Fault
 from seatrial.trajectory.extraction import TRACE_REF_NOT_READ, resolve_trace_ref
 from seatrial.transcript import AssistantMessage, Note, StopReason, pointer
@@ -26,6 +27,9 @@ MAX_TRACE_BYTES = 64 * 1024 * 1024
 _STRUCTURED = re.compile(rb"(?:\xef\xbb\xbf)?\s*[{\[]")
 # Text may begin with a bracket too: `[a link](...)`, `{{mustache}}`, `[1] a reference`.
 _MEANT_AS_JSON = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:(?:\[\s*)*\{\s*["}]|\[\s*"|[\[{]\s*\Z)')
+
+_IN_LINE = re.compile(rb'(?:[a-z0-9]{1,10}:)?\s*(\[?\s*\{\s*".*)')
+"""JSON in a line of a stream: `data: {...}`, `9:{...}`, or the object alone."""
 
 
 def read_output(data: bytes) -> Reading:
@@ -67,6 +71,42 @@ def read_record(data: bytes) -> Reading:
     raise refusal
 
 
+def read_remains(data: bytes) -> tuple[Reading | None, bool]:
+    """What an attempt that failed left behind: its reading, where it is a record; and whether it may hold a call that
+    is not in the reading.
+
+    Most often it is a page that says what went wrong, which is not a record and holds no call.
+    """
+    try:
+        reading = note_repeated_keys(data, read_record(data))
+    except SeatrialError:
+        return None, _may_hold_call(data)
+    said = reading.transcript.done()
+    if reading.events or reading.trace or any(type(message) is AssistantMessage for message in said):
+        return reading, False
+    return None, _may_hold_call(data)
+
+
+def _may_hold_call(data: bytes) -> bool:
+    """Whether there is JSON in data that looks like a call, or that is broken: a document, lines or events."""
+    if excess(data) is not None:
+        return True  # not opened to see: it would take far more memory than it is long
+    if (found := _held(data)) is not None:
+        return found
+    if _MEANT_AS_JSON.match(data) and _held(data.strip().splitlines()[0]) is None:
+        return True
+    lines = [match[1] for line in data.splitlines() if (match := _IN_LINE.match(line)) is not None]
+    return any(_held(line) is not False for line in lines)
+
+
+def _held(data: bytes) -> bool | None:
+    """Whether JSON looks as if there were a call in it; None when the data is not JSON."""
+    try:
+        return may_hold_call("", wire.decode(data, repairs=[]))
+    except SeatrialError:
+        return None
+
+
 def unreadable(error: SeatrialError) -> str:
     """The class of fault of an answer that could not be read: it is not the agent's when a format of others failed."""
     return "format_failed" if error.code == "format_failed" else "agent_bad_response"
@@ -78,7 +118,9 @@ def reading_fault(reading: Reading) -> Fault | None:
         ending = StreamEnding()
         for event in reading.events:
             ending.take(event)
-        return ending_fault(ending)
+        return ending_fault(ending) or reported_failure(reading)
+    if (failure := reported_failure(reading)) is not None:
+        return failure
     if reading.format == agent_response.FORMAT:
         report = contract.check(reading)
         return None if report.violation is None else Fault(report.violation, report.message)

@@ -14,11 +14,10 @@ from seatrial.agents.off_loop import Turns, off_loop
 from seatrial.errors import SeatrialError
 from seatrial.events import Event, LogReader, cursor_text, parse_cursor
 from seatrial.events.codec import stands_in
-from seatrial.events.compaction import CompactEvents
-from seatrial.events.deltas import Deltas
-from seatrial.events.ending import StreamEnding
+from seatrial.events.deltas import CompactEvents
 from seatrial.events.envelope import RunStreamTerminal
 from seatrial.events.log import MAX_EVENTS, Frame, FrameReader
+from seatrial.events.order import StreamEnding
 from seatrial.events.types import (
     CancelledOutcome,
     ReasoningEnd,
@@ -36,9 +35,9 @@ from seatrial.events.types import (
     TextMessageStart,
 )
 from seatrial.formats.agui import reading_of
+from seatrial.formats.chat.notes import RUN_FAILURE_REPORTED
 from seatrial.formats.reading import Reading
 from seatrial.runs import Fault
-from seatrial.world.grant import RunGrant, token_removed
 
 SLICE_BYTES = 64 * 1024
 """How much of what came is read at once."""
@@ -47,11 +46,8 @@ SLICE_BYTES = 64 * 1024
 class StreamedRun:
     """The events of one run, from as many connections as it took."""
 
-    def __init__(self, emit: Emit, format: str, frame: RunStarted | None = None, grant: RunGrant | None = None) -> None:
-        """With `frame`, events that do not start with a run of their own are put into this one.
-
-        The token of a grant is not kept.
-        """
+    def __init__(self, emit: Emit, format: str, frame: RunStarted | None = None) -> None:
+        """With `frame`, events that do not start with a run of their own are put into this one."""
         self._events = CompactEvents()
         self._ready: deque[Event] = deque()
         """Those that were not handed on yet."""
@@ -62,8 +58,6 @@ class StreamedRun:
         self._emit = emit
         self._format = format
         self._frame = frame
-        self._grant = grant
-        self._deltas = None if grant is None else Deltas(grant.split)
         self._framed = False
         self._reader = LogReader()
         self._framing = FrameReader()
@@ -118,7 +112,6 @@ class StreamedRun:
     async def finish(self) -> None:
         """Take what is left, and end the run that the events were put into."""
         await self.close()
-        self._add_rest()
         if self._framed and self._frame is not None and not self.ended:
             self._add(RunFinished(thread_id=self._frame.thread_id, run_id=self._frame.run_id))
         await self._send()
@@ -130,7 +123,6 @@ class StreamedRun:
 
     async def reply(self, fault: Fault | None, http_status: int | None = None) -> Reply:
         """What came back. Without a fault, the events say whether the run ended well."""
-        self._add_rest()
         await self._send()
         return await off_loop(len(self._received), lambda: self._reply(fault, http_status))
 
@@ -143,15 +135,10 @@ class StreamedRun:
             reading.answer_only = self._framed and all(self._is_text(event) for event in events)
         received = bytes(self._received)
         self._received.clear()
-        body = received if self._grant is None else self._grant.redact(received)
-        if self._deltas is not None and self._deltas.found:
-            body = b""  # the token is spread over it
-        if body is not received and reading is not None:
-            reading.notes.append(token_removed())
         return Reply(
-            body=body or None,
+            body=received or None,
             reading=reading,
-            fault=fault or self._fault(),
+            fault=fault or self._fault() or (None if reading is None else reported_failure(reading)),
             http_status=http_status,
             streamed=True,
         )
@@ -171,8 +158,6 @@ class StreamedRun:
     def _take(self, frame: Frame) -> None:
         if self.count >= MAX_EVENTS:
             raise SeatrialError("too_large", f"there are more than {MAX_EVENTS:,} events")
-        if self._grant is not None:
-            frame = frame._replace(data=self._grant.redact(frame.data))
         event = self._reader.take(frame)
         if event is None:
             return
@@ -190,14 +175,7 @@ class StreamedRun:
             self._framed = True
             self._add(self._frame)
         self._understood = self._understood or known
-        for ready in [event] if self._deltas is None else self._deltas.take(event):
-            self._add(ready)
-
-    def _add_rest(self) -> None:
-        """Add what was held back, when nothing more comes for it."""
-        if self._deltas is not None:
-            for event in self._deltas.rest():
-                self._add(event)
+        self._add(event)
 
     def _add(self, event: Event) -> None:
         self._ending.take(event)
@@ -246,6 +224,12 @@ def ending_fault(ending: StreamEnding, terminal: RunStreamTerminal | None = None
     if terminal is None and ending.last is None:
         return Fault("stream_truncated", "the stream ended before RUN_FINISHED or RUN_ERROR")
     return None
+
+
+def reported_failure(reading: Reading) -> Fault | None:
+    """The fault of a run whose record says in so many words that the run failed, whatever else is in it."""
+    note = next((note for note in reading.notes if note.code == RUN_FAILURE_REPORTED), None)
+    return None if note is None else Fault("agent_reported_error", note.message)
 
 
 class _Place(msgspec.Struct):

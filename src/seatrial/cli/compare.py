@@ -36,13 +36,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Without an agent, agents of the same name are compared; where each side has only one, those two.\n"
         "exit codes: 0 compared, and no --fail-on condition is met; 1 one is; 2 usage, or no such store or\n"
         "experiment; 3 some agent could not be compared, or with --fail-on, A could judge a case or an agent\n"
-        "that B could not, or not in every trial."
+        "that B could not, or not in every trial, or one of them was stopped before all was run. Cases that B was\n"
+        "not asked to run (`run --case`) are named, and in no condition."
     )
 
 
 def run(args: argparse.Namespace) -> int:
     from seatrial import wire
-    from seatrial.reports import comparison_markdown, comparison_terminal, gate_of, objections
+    from seatrial.reports import comparison_markdown, comparison_terminal, gate_of, objections, unselected_sentence
 
     gate = gate_of(args.fail_on)
     comparisons, incomparable, left_out = _comparisons(args)
@@ -61,12 +62,20 @@ def run(args: argparse.Namespace) -> int:
             print(f"seatrial: {printable(found.b.agent)}: {sentence}", file=sys.stderr)
             objected += 1
         if args.fail_on and found.lost:
-            told = (
+            message = (
                 f"cannot say whether b became worse: {found.lost:,} of the cases that a could judge, b could not, "
-                "or not in every trial"
+                "or not in every trial that was planned"
             )
-            print(f"seatrial: {printable(found.b.agent)}: {told}", file=sys.stderr)
+            print(f"seatrial: {printable(found.b.agent)}: {message}", file=sys.stderr)
             undecided += 1
+        for letter, side in (("a", found.a), ("b", found.b)):
+            if args.fail_on and side.unfinished is not None:
+                message = f"cannot say whether b became worse: {letter} {side.unfinished}"
+                print(f"seatrial: {printable(f'{side.agent}: {message}')}", file=sys.stderr)
+                undecided += 1
+        if args.fail_on and found.unselected:
+            message = f"{found.b.agent}: the condition is about what b ran: {unselected_sentence(found)}"
+            print(f"seatrial: {printable(message)}", file=sys.stderr)
     for error in incomparable:
         print(f"seatrial: {printable(str(error))}", file=sys.stderr)
     if args.fail_on:
@@ -102,8 +111,8 @@ def _comparisons(args: argparse.Namespace) -> tuple[list[Comparison], list[Seatr
         for source, agents in ((a, agents_a), (b, agents_b)):
             for agent in sorted(set(agents) - paired):
                 left_out += source is a
-                told = f"{agent}: not compared, since only {source.experiment.name!r} has runs of it"
-                print(f"seatrial: {printable(told)}", file=sys.stderr)
+                message = f"{agent}: not compared, since only {source.experiment.name!r} has runs of it"
+                print(f"seatrial: {printable(message)}", file=sys.stderr)
     return found, incomparable, left_out
 
 

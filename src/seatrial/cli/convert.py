@@ -7,13 +7,12 @@ import sys
 
 from seatrial import formats, wire
 from seatrial.cli.exits import COULD_NOT_RUN, PASSED
-from seatrial.cli.files import read_document, write_document
-from seatrial.cli.records import error_data, format_name, report_bad_line, title
+from seatrial.cli.files import error_data, format_name, read_document, report_bad_line, title, write_document
 from seatrial.cli.terminal import print_notes
 from seatrial.errors import SeatrialError
 from seatrial.formats import output_messages
-from seatrial.formats.batch import BatchRecord
 from seatrial.formats.reading import Reading, Written
+from seatrial.formats.registry import BatchRecord
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -79,7 +79,7 @@ class EventLines:
         self, sequence: int, event: t.Event, kind: str, id: str, label: str, colour: str, text: str | UnsetType
     ) -> None:
         """Go on with the line of a message or a call, or begin one."""
-        # A chunk may leave its id out, and then goes on with what its kind was about.
+        # A chunk may leave its id out, and then continues the last item of its kind.
         same = self._writing is not None and self._writing[0] == kind and id in ("", self._writing[1])
         if not same:
             self.end_line()

@@ -1,15 +1,25 @@
-"""Files named on the command line: `-` is standard input, and outputs appear whole or not at all."""
+"""Files named on the command line, and the records in them.
+
+`-` is standard input, and outputs appear whole or not at all. A file holds one record, or one in each line, of which a
+bad one spoils nothing but itself.
+"""
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
+from seatrial import wire
+from seatrial.cli.terminal import printable
 from seatrial.errors import SeatrialError
 from seatrial.whole_file import whole_file
+
+if TYPE_CHECKING:
+    from seatrial.formats.registry import BatchRecord
 
 MAX_DOCUMENT_BYTES = 512 * 1024 * 1024
 """A document is read whole; a larger one is refused instead of filling the memory."""
@@ -70,3 +80,33 @@ def _opened(name: str) -> Iterator[BinaryIO]:
 
 def _named(name: str) -> str:
     return "standard input" if name == "-" else name
+
+
+def format_name(text: str) -> str:
+    """The type of an option that names a format; installed packages may offer more than Seatrial has."""
+    from seatrial.formats import FORMATS
+
+    if text not in FORMATS:
+        raise argparse.ArgumentTypeError(f"there is no format {text[:60]!r}: {FORMATS.nearest(text)}")
+    return text
+
+
+def title(record: BatchRecord) -> dict[str, Any]:
+    """What stands before the result of a record in a batch: its line, and its id where it has one."""
+    if record.line is None:
+        return {}
+    return {"line": record.line} if record.id is None else {"line": record.line, "id": record.id}
+
+
+def report_bad_line(record: BatchRecord, *, as_json: bool) -> None:
+    """Say on standard error what is wrong with a line, and in its place on standard output too, as JSON."""
+    error = record.error or SeatrialError("bad_record", "the record could not be read", line=record.line)
+    print(f"seatrial: {printable(str(error))} [{error.code}]", file=sys.stderr)
+    if as_json:
+        sys.stdout.buffer.write(wire.encode({**title(record), "error": error_data(error)}) + b"\n")
+
+
+def error_data(error: SeatrialError) -> dict[str, str]:
+    """An error as data: code and message, and pointer and hint where there are any."""
+    said = {"code": error.code, "message": error.message, "pointer": error.pointer, "hint": error.hint}
+    return {name: value for name, value in said.items() if value is not None}

@@ -13,8 +13,8 @@ import msgspec
 from seatrial import wire
 from seatrial.cli.exits import REASONS, exit_of, signal_exit
 from seatrial.cli.location import add_store_option, opened_store
-from seatrial.cli.progress import Progress
 from seatrial.cli.signals import StopSignals, add_grace_option, grace_of
+from seatrial.cli.terminal import Progress, printable
 from seatrial.engine import Regrading, Stop, grading_plan, regrade, surroundings
 from seatrial.errors import SeatrialError
 from seatrial.graders import Grader, GraderConfig, build_graders
@@ -72,12 +72,15 @@ def run(args: argparse.Namespace) -> int:
         shown = {"experiment": experiment.experiment_id, **msgspec.to_builtins(done)}
         sys.stdout.buffer.write(wire.encode(shown) + b"\n")
     else:
-        told = ", ".join(f"{count} {word}" for word, count in sorted(done.outcomes.items()))
-        print(f"{experiment.experiment_id}: {told}")
+        summary = ", ".join(f"{count} {word}" for word, count in sorted(done.outcomes.items()))
+        print(f"{experiment.experiment_id}: {summary}")
         changed, computed = plural(done.changed, "run"), plural(done.computed, "verdict")
         print(f"{changed} changed; {computed} computed, {done.reused:,} known already")
         if done.damaged:
             print(f"{plural(len(done.damaged), 'run')} cannot be read any more, the first is {done.damaged[0]}")
+        if done.lost:
+            named = f", the first is {printable(done.lost_runs[0])}" if done.lost_runs else ""
+            print(f"{plural(done.lost, 'run')} of the finished experiment cannot be found any more{named}")
     if done.stop_reason is not None:
         print(f"stopped: {done.stop_reason}; the same command grades the rest", file=sys.stderr)
         if signals.received is not None:
@@ -85,8 +88,8 @@ def run(args: argparse.Namespace) -> int:
     outcomes = done.outcomes
     unjudged = outcomes["skipped"] + len(done.damaged)
     if experiment.status != "finished":
-        told = experiment.stop_reason or "the process ended"
-        print(f"seatrial: not all runs were made: {told}; `seatrial run --resume` makes the rest", file=sys.stderr)
+        summary = experiment.stop_reason or "the process ended"
+        print(f"seatrial: not all runs were made: {summary}; `seatrial run --resume` makes the rest", file=sys.stderr)
         unjudged += 1
     return exit_of(failed=outcomes["failed"], errored=outcomes["errored"], unjudged=unjudged)
 

@@ -46,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  seatrial keys list\n"
         "  seatrial keys revoke ID\n"
         "each with --store WHERE and --json.\n\n"
-        "As soon as a store has a key, its server wants one with every request: `Authorization: Bearer <secret>`.\n"
+        "As soon as a store has a key, its server requires one with every request: `Authorization: Bearer <secret>`.\n"
         "A running server notices a new or revoked key within five seconds."
     )
 

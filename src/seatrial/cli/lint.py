@@ -10,12 +10,11 @@ import msgspec
 
 from seatrial import formats, wire
 from seatrial.cli.exits import FAILED, PASSED
-from seatrial.cli.files import read_document
-from seatrial.cli.records import title
+from seatrial.cli.files import read_document, title
 from seatrial.cli.terminal import paint, print_notes, printable
 from seatrial.errors import SeatrialError
-from seatrial.formats.batch import BatchRecord
 from seatrial.formats.contract import ContractReport, check
+from seatrial.formats.registry import BatchRecord
 
 # What makes a body no agent response at all: the agent's fault, not a failure to run.
 _BODY_ERRORS = frozenset({"not_json", "not_utf8", "too_deep", "invalid_document", "empty_input"})

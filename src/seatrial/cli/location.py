@@ -1,4 +1,4 @@
-"""Where the store is: `--store`, else the environment, else a file beside you."""
+"""Where the store is: `--store`, else the environment, else a file in the working directory."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import os
 import resource
 from typing import TYPE_CHECKING
 
+from seatrial.environment import STORE_VARIABLE
 from seatrial.errors import SeatrialError
 
 if TYPE_CHECKING:
     from seatrial.store import Store
 
-VARIABLE = "SEATRIAL_STORE"
+VARIABLE = STORE_VARIABLE
 DEFAULT = "seatrial.db"
 MIN_FILES = 16
 """Files that a command with a store has open at once, at the least."""
@@ -37,8 +38,8 @@ def opened_store(args: argparse.Namespace, *, create: bool = False, read_only: b
     # SQLite has strange things to say when it cannot open a file more.
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit != resource.RLIM_INFINITY and limit < MIN_FILES:
-        told = f"only {limit} files may be open at once, and it takes at least {MIN_FILES}"
-        raise SeatrialError("store_unavailable", told, hint="raise the limit: `ulimit -n 1024`")
+        message = f"only {limit} files may be open at once, and it takes at least {MIN_FILES}"
+        raise SeatrialError("store_unavailable", message, hint="raise the limit: `ulimit -n 1024`")
     # SQLAlchemy takes longer to load than most commands take to run.
     from seatrial.store import open_store
 

@@ -7,9 +7,8 @@ import sys
 
 from seatrial.cli.exits import USAGE, exit_of
 from seatrial.cli.files import read_lines
-from seatrial.cli.progress import Progress
-from seatrial.cli.terminal import paint, printable
-from seatrial.trajectory.batch import LineResult, match_lines
+from seatrial.cli.terminal import Progress, paint, printable
+from seatrial.trajectory.match_batch import LineResult, match_lines
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,17 +29,17 @@ def run(args: argparse.Namespace) -> int:
     failed = bad = errored = 0
     write = sys.stdout.buffer.write
     with Progress("lines") as progress:
-        for outcome in match_lines(read_lines(args.file)):
+        for line in match_lines(read_lines(args.file)):
             if args.text:
-                sys.stdout.write(_paragraph(outcome))
+                sys.stdout.write(_paragraph(line))
             else:
-                write(outcome.json + b"\n")
-            if outcome.result is None:
+                write(line.json + b"\n")
+            if line.result is None:
                 bad += 1
-                print(f"seatrial: {printable(str(outcome.error))}", file=sys.stderr)
+                print(f"seatrial: {printable(str(line.error))}", file=sys.stderr)
             else:
-                failed += outcome.result.judgement == "failed"
-                errored += outcome.result.judgement == "errored"
+                failed += line.result.outcome == "failed"
+                errored += line.result.outcome == "errored"
             progress.advance()
     if not progress.done:
         print(f"seatrial: there is nothing to match in {args.file} [empty_input]", file=sys.stderr)
@@ -48,13 +47,13 @@ def run(args: argparse.Namespace) -> int:
     return USAGE if bad else exit_of(failed=failed, errored=errored)
 
 
-def _paragraph(outcome: LineResult) -> str:
-    name = f"line {outcome.line}" if outcome.id is None else printable(str(outcome.id))
-    if outcome.result is None:
-        return f"{paint('unusable', 'yellow', sys.stdout)} {name}: {printable(str(outcome.error))}\n"
-    result = outcome.result
+def _paragraph(line: LineResult) -> str:
+    name = f"line {line.line}" if line.id is None else printable(str(line.id))
+    if line.result is None:
+        return f"{paint('unusable', 'yellow', sys.stdout)} {name}: {printable(str(line.error))}\n"
+    result = line.result
     hint = f" To do: {result.hint}." if result.hint else ""
-    word = paint(result.judgement, _COLOURS[result.judgement], sys.stdout)
+    word = paint(result.outcome, _COLOURS[result.outcome], sys.stdout)
     return f"{word} {name}: {printable(result.prose + hint)}\n"
 
 

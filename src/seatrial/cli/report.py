@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial.cli.exits import PASSED
+from seatrial.cli.exits import COULD_NOT_RUN, PASSED
 from seatrial.cli.location import add_store_option, opened_store
 from seatrial.cli.terminal import wants_colour
 
@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "Of up to 10,000 runs every part is read: one that is damaged in the store is errored, and named.\n"
         "exit codes: 0 the report was made, whatever it says; 2 usage, or no such store or experiment;\n"
-        "3 it could not be made."
+        "3 it could not be made, or runs of a finished experiment are damaged or not in the store any more."
     )
 
 
@@ -56,7 +56,8 @@ def run(args: argparse.Namespace) -> int:
         report = stored_report(store, args.experiment)
         show_report(args, report)
         write_reports(report, report_targets(args))
-    return PASSED
+    # What cannot be read any more is in the report, but what became of it is not.
+    return COULD_NOT_RUN if report.lost is not None or report.damaged else PASSED
 
 
 def notes_line(args: argparse.Namespace, report: Report, store: str) -> str | None:

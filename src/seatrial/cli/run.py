@@ -7,10 +7,14 @@ import asyncio
 import fnmatch
 import os
 import shlex
+import shutil
 import signal
 import sys
-from collections.abc import Collection
+import time
+from collections import Counter
+from collections.abc import Collection, Sequence
 from contextlib import redirect_stdout
+from types import TracebackType
 
 import msgspec
 
@@ -18,13 +22,124 @@ from seatrial.cli.exits import REASONS, exit_of, signal_exit
 from seatrial.cli.location import add_store_option, opened_store, store_location
 from seatrial.cli.report import add_report_options, notes_line, report_targets, show_report
 from seatrial.cli.signals import StopSignals, add_grace_option, grace_of
-from seatrial.cli.watch import Watcher
-from seatrial.engine import ExperimentTally, Stop, cases_that, create_experiment, launch, resumable, total_runs
+from seatrial.cli.terminal import paint, printable
+from seatrial.engine import (
+    EXECUTORS,
+    Executor,
+    ExperimentTally,
+    RunEnd,
+    Stop,
+    cases_that,
+    create_experiment,
+    launch,
+    resumable,
+    total_runs,
+)
 from seatrial.errors import SeatrialError
 from seatrial.reports import stored_report, write_reports
+from seatrial.reports.figures import plural
 from seatrial.runs import Case, Experiment
 from seatrial.store import Store, shown
 from seatrial.suites import Grading, Secrets, Suite, load_suite, read_cases, stored_suite
+from seatrial.transcript import Note
+
+TERMINAL_INTERVAL_S = 0.1
+PLAIN_INTERVAL_S = 10.0
+TERMINAL_IDLE_S = 1.0
+PLAIN_IDLE_S = 60.0
+"""How soon a line follows another when no run has ended meanwhile: a slow agent must not look like a hung command."""
+_BAR = 24
+_SHORTEST_BAR = 8
+
+
+class Watcher:
+    """Shows how far an experiment has come, with counts and rates; when quiet, it only warns."""
+
+    def __init__(self, experiment: Experiment, total: int, *, quiet: bool) -> None:
+        self._experiment = experiment
+        self._total = total
+        self._quiet = quiet
+        self._live = sys.stderr.isatty()
+        self._interval = TERMINAL_INTERVAL_S if self._live else PLAIN_INTERVAL_S
+        self._idle = TERMINAL_IDLE_S if self._live else PLAIN_IDLE_S
+        self._counts: Counter[str] = Counter()
+        self._begun = time.monotonic()
+        self._next = self._begun + self._interval
+        self._before = 0
+
+    def __enter__(self) -> Watcher:
+        if not self._quiet:
+            print(f"experiment {self._experiment.experiment_id}: {plural(self._total, 'run')}", file=sys.stderr)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._quiet and self._live:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    def resumed(self, done: int) -> None:
+        """So many runs were there already."""
+        self._before = done
+        if done and not self._quiet:
+            print(f"{plural(done, 'run')} {'is' if done == 1 else 'are'} there already", file=sys.stderr)
+
+    def finished(self, end: RunEnd) -> None:
+        self._counts[end.outcome] += 1
+        if not self._quiet and (now := time.monotonic()) >= self._next:
+            self._next = now + self._interval
+            self._draw(now)
+
+    async def keep_showing(self) -> None:
+        """Show how far it has come also while no run ends, until cancelled."""
+        while not self._quiet:
+            await asyncio.sleep(self._idle)
+            if (now := time.monotonic()) >= self._next:
+                self._next = now + self._interval
+                self._draw(now)
+
+    def stopping(self, reason: str) -> None:
+        if not self._quiet:
+            lead = "\n" if self._live else ""
+            print(f"{lead}{reason}: nothing new is started", file=sys.stderr)
+
+    def noted(self, agent: str, notes: Sequence[Note]) -> None:
+        first = notes[0]
+        more = f" (and {len(notes) - 1} more)" if len(notes) > 1 else ""
+        where = f"line {first.pointer[1:]} belongs to no run: " if first.pointer else ""
+        self.warned(f"{agent}: {where}{first.message} [{first.code}]{more}")
+
+    def warned(self, message: str) -> None:
+        lead = "\r\x1b[K" if self._live and not self._quiet else ""
+        print(f"{lead}{printable(f'warning: {message}')}", file=sys.stderr)
+
+    def _draw(self, now: float) -> None:
+        done = self._before + sum(self._counts.values())
+        rate = sum(self._counts.values()) / (now - self._begun)
+        parts = [
+            (f"{self._counts[word]} {word}", colour)
+            for word, colour in (("passed", "green"), ("failed", "red"), ("errored", "yellow"), ("skipped", "dim"))
+            if self._counts[word]
+        ]
+        head, tail = f"{done}/{self._total} runs", f" ({now - self._begun:.0f} s)"
+        if parts:
+            head, tail = f"{head}: ", f" ({rate:.1f}/s"
+            if done < self._total:
+                tail += f", about {(self._total - done) / rate:.0f} s left"
+            tail += ")"
+        if self._live:
+            width = len(head) + len(", ".join(text for text, _ in parts)) + len(tail)
+            # A line that wraps cannot be drawn over.
+            room = shutil.get_terminal_size().columns - width - 4
+            bar = min(_BAR, room)
+            if bar >= _SHORTEST_BAR:
+                filled = round(bar * min(done / self._total, 1)) if self._total else bar
+                head = f"[{'#' * filled}{'.' * (bar - filled)}] {head}"
+            elif room < 0:
+                tail = ""
+        line = head + ", ".join(paint(text, colour, sys.stderr) for text, colour in parts) + tail
+        print(f"\r\x1b[K{line}" if self._live else line, end="" if self._live else "\n", file=sys.stderr, flush=True)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +158,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--of", metavar="EXPERIMENT", help="the earlier experiment for --only (default: latest)")
     add_grading_options(parser)
+    add_executor_options(parser)
     add_store_option(parser)
     add_report_options(parser)
     parser.add_argument("--json", action="store_true", help="the whole report as JSON on standard output, and no table")
@@ -55,6 +171,53 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "exit codes: 0 all passed, 1 any failed, 2 usage or an unusable suite,\n"
         "3 something could not be run or judged, 130 stopped by Ctrl-C, 143 by SIGTERM."
     )
+
+
+def add_executor_options(parser: argparse.ArgumentParser) -> None:
+    """Where runs are carried out."""
+    parser.add_argument(
+        "--executor",
+        metavar="NAME",
+        default="local",
+        help="where runs are carried out: `local` (default), in this process; `ray`, on a Ray cluster; or one that an "
+        "installed package offers",
+    )
+    parser.add_argument(
+        "--ray-address",
+        metavar="ADDRESS",
+        help="the Ray cluster, as host:port or `auto` (default: one that is started here, for this command)",
+    )
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="processes that carry out runs (default: one for each processor)"
+    )
+
+
+def executor_of(args: argparse.Namespace) -> Executor:
+    """The executor that the options ask for. Raises `SeatrialError` when it cannot be used."""
+    kind = EXECUTORS.find(args.executor, code="usage")
+    options = {} if args.workers is None else {"workers": args.workers}
+    if args.workers is not None and not 1 <= args.workers <= 10_000:
+        raise SeatrialError("usage", f"--workers is a number from 1 to 10,000, got {args.workers}")
+    if args.executor == "local" and args.workers is not None:
+        raise SeatrialError("usage", "--workers is for other executors: `local` has this process only", hint=_RAY)
+    if args.executor == "ray":
+        from seatrial.engine.ray_executor import check_installed
+
+        check_installed()
+        if args.ray_address is not None:
+            options["address"] = args.ray_address
+    elif args.ray_address is not None:
+        raise SeatrialError("usage", f"--ray-address is not for the executor `{args.executor}`", hint=_RAY)
+    if kind.needs_shared_store and not store_location(args).startswith(("postgresql", "postgres")):
+        raise SeatrialError(
+            "usage",
+            f"the workers of `{args.executor}` cannot share the store {_shown(store_location(args))}",
+            hint="keep the store in PostgreSQL: --store postgresql://user@host/database",
+        )
+    return kind(**options)
+
+
+_RAY = "use --executor ray"
 
 
 def add_grading_options(parser: argparse.ArgumentParser) -> None:
@@ -76,19 +239,20 @@ def grading_of(args: argparse.Namespace) -> Grading:
 
 
 def run(args: argparse.Namespace) -> int:
+    executor = executor_of(args)
     if args.resume is None:
         # Before the store, which is not made for a suite that cannot be run.
         whole = _loaded(args, args.agent)
         suite = _changed(args, whole)
         with opened_store(args, create=True) as store:
-            return _run(args, suite, whole, store)
+            return _run(args, suite, whole, store, executor)
     for option in ("agent", "case", "tag", "only", "of", "trials", "name"):
         if getattr(args, option) is not None:
             raise SeatrialError("usage", f"--resume runs what is missing: --{option} cannot be used with it")
     with opened_store(args) as store:
         started_with = stored_suite(store.resolve_experiment(args.resume).suite)
         whole = _loaded(args, started_with.agents)
-        return _run(args, _changed(args, whole), whole, store)
+        return _run(args, _changed(args, whole), whole, store, executor)
 
 
 def _loaded(args: argparse.Namespace, agents: Collection[str] | None) -> Suite:
@@ -97,8 +261,8 @@ def _loaded(args: argparse.Namespace, agents: Collection[str] | None) -> Suite:
         return load_suite(args.suite, grading=grading_of(args), agents_used=agents, startable=True)
 
 
-def _run(args: argparse.Namespace, suite: Suite, whole: Suite, store: Store) -> int:
-    # Those of agents that are not run, too: whoever runs has the same environment.
+def _run(args: argparse.Namespace, suite: Suite, whole: Suite, store: Store, executor: Executor) -> int:
+    # Those of agents that are not run, too: all runs have the same environment.
     secrets = whole.secrets(os.environ)
     with redirect_stdout(sys.stderr):
         experiment, suite = _experiment(args, suite, whole, store)
@@ -114,7 +278,7 @@ def _run(args: argparse.Namespace, suite: Suite, whole: Suite, store: Store) -> 
         advice = f"continue with\n  {_resume_command(args, experiment)}"
         with StopSignals(grace_s=grace_of(args), last_words=last_words, advice=advice) as signals:
             try:
-                tally = signals.run(_carried_out(args, experiment, suite, store, secrets, stop, signals))
+                tally = signals.run(_carried_out(args, experiment, suite, store, executor, secrets, stop, signals))
             except (SeatrialError, KeyboardInterrupt) as error:
                 if isinstance(error, SeatrialError) and error.code == "conflict":
                     raise  # another process runs it
@@ -122,21 +286,21 @@ def _run(args: argparse.Namespace, suite: Suite, whole: Suite, store: Store) -> 
                 raise
     report = stored_report(store, experiment.experiment_id, just_run=args.resume is None)
     show_report(args, report)
-    told = sys.stderr if args.json else sys.stdout
+    stream = sys.stderr if args.json else sys.stdout
     if tally.stop_reason is not None:
         made = "" if report.progress is None else f" after {report.progress}"
-        print(f"stopped{made}: {tally.stop_reason}; continue with\n  {_resume_command(args, experiment)}", file=told)
+        print(f"stopped{made}: {tally.stop_reason}; continue with\n  {_resume_command(args, experiment)}", file=stream)
     # Last, because a file that cannot be written must not hide the results.
     for form, path in report_targets(args).items():
         write_reports(report, {form: path})
-        print(f"{form}: {path}", file=told)
+        print(f"{form}: {path}", file=stream)
     if (line := notes_line(args, report, _shown(store_location(args)))) is not None:
-        print(line, file=told)
+        print(line, file=stream)
     if tally.stop_reason is not None and signals.received is not None:
         return signal_exit(signals.received)
     summary = report.summary
     unjudged = 0 if args.no_grade else summary.other
-    complete = tally.stop_reason is None
+    complete = tally.stop_reason is None and report.lost is None
     return exit_of(failed=summary.failed, errored=summary.errored, unjudged=unjudged, complete=complete)
 
 
@@ -172,8 +336,8 @@ def _experiment(args: argparse.Namespace, suite: Suite, whole: Suite, store: Sto
         selected = {name: cases for name, cases in found.items() if name in suite.agents}
         if not selected:
             by = f" by {', '.join(suite.agents)}" if found else ""
-            told = f"no run of {earlier.experiment_id}{by} {args.only}: there is nothing to run"
-            raise SeatrialError("not_found", told)
+            message = f"no run of {earlier.experiment_id}{by} {args.only}: there is nothing to run"
+            raise SeatrialError("not_found", message)
     if args.case or args.tag:
         ids = {case.id for case in read_cases(whole, variables=os.environ) if _is_chosen(args, case)}
         before = dict.fromkeys(suite.agents, ids) if selected is None else selected
@@ -194,6 +358,7 @@ async def _carried_out(
     experiment: Experiment,
     suite: Suite,
     store: Store,
+    executor: Executor,
     secrets: Secrets,
     stop: Stop,
     signals: StopSignals,
@@ -209,7 +374,14 @@ async def _carried_out(
         showing = asyncio.create_task(observer.keep_showing())
         try:
             return await launch(
-                experiment, suite, store, variables=os.environ, secrets=secrets, observer=observer, stop=stop
+                experiment,
+                suite,
+                store,
+                variables=os.environ,
+                secrets=secrets,
+                observer=observer,
+                stop=stop,
+                executor=executor,
             )
         finally:
             showing.cancel()
@@ -219,6 +391,12 @@ def _resume_command(args: argparse.Namespace, experiment: Experiment) -> str:
     words = ["seatrial", "run", args.suite, "--resume", experiment.experiment_id]
     if args.concurrency is not None:
         words += ["--concurrency", str(args.concurrency)]
+    if args.executor != "local":
+        words += ["--executor", args.executor]
+    if args.ray_address is not None:
+        words += ["--ray-address", args.ray_address]
+    if args.workers is not None:
+        words += ["--workers", str(args.workers)]
     words += ["--skip-judges"] if args.skip_judges else ["--no-grade"] if args.no_grade else []
     return shlex.join([*words, "--store", _shown(store_location(args))])
 

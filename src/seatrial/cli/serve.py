@@ -113,7 +113,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     try:
-        import seatrial.server.serve  # noqa: F401
+        import seatrial.server.app  # noqa: F401
         from seatrial.server.logs import start_logging
         from seatrial.server.settings import ServerSettings
     except ImportError as error:
@@ -170,7 +170,7 @@ def _suite(path: str | None) -> Suite | None:
 async def _served(
     store: Store, suite: Suite | None, settings: ServerSettings, signals: StopSignals, *, as_json: bool
 ) -> None:
-    from seatrial.server.serve import Stopping, serve
+    from seatrial.server.app import Stopping, serve
 
     stopping = Stopping()
     signals.attach(lambda number: stopping.ask())
@@ -200,7 +200,7 @@ def _limits(suite: Suite) -> dict[str, Limits]:
 
 def _agents(suite: Suite, store: Store) -> dict[str, Agent]:
     from seatrial.agents.agent import BatchAgent
-    from seatrial.engine.launch import built_agents
+    from seatrial.engine.local import built_agents
 
     served: dict[str, Agent] = {}
     for name, agent in built_agents(suite, store, os.environ).items():

@@ -9,12 +9,11 @@ from pathlib import Path
 from seatrial import formats, wire
 from seatrial.agents.output import read_trace_file
 from seatrial.cli.exits import COULD_NOT_RUN, PASSED
-from seatrial.cli.files import read_document
-from seatrial.cli.records import format_name, report_bad_line, title
+from seatrial.cli.files import format_name, read_document, report_bad_line, title
 from seatrial.cli.terminal import one_line, paint, print_notes, printable
 from seatrial.formats.reading import Reading
 from seatrial.trajectory import Trajectory, extract
-from seatrial.trajectory.claims import what_is_missing, what_to_do
+from seatrial.trajectory.completeness import what_is_missing, what_to_do
 from seatrial.transcript import Note
 
 

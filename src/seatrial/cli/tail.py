@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from seatrial.cli.exits import FAILED, PASSED
+from seatrial.cli.output import is_dropped
 from seatrial.cli.terminal import printable
 from seatrial.errors import SeatrialError
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 URL_VARIABLE = "SEATRIAL_URL"
 KEY_VARIABLE = "SEATRIAL_KEY"
 FIRST_TRIES = 6
-"""Before anything has come, the address may be wrong: then there is no point in minutes of patience."""
+"""Before anything has come, the address may be wrong: then there is no point in waiting for minutes."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         f"A key is taken from the variable {KEY_VARIABLE}: a command line can be seen by others.\n"
         "Ctrl-C disconnects; the run continues, and you are shown how to follow it again.\n"
         "exit codes: 0 the run completed, 1 it failed, was cancelled or waits for input, 2 there is no such\n"
-        "run, 3 it could not be followed."
+        "run, 3 it could not be followed, 141 nobody reads the output any more."
     )
 
 
@@ -79,6 +80,8 @@ class _View:
         else:
             sys.stdout.buffer.write(data + b"\n")
             sys.stdout.buffer.flush()
+        if is_dropped(sys.stdout):
+            raise BrokenPipeError  # nobody is left to follow the run for
         self.position = envelope.sequence
         self._tries_left = None
 

@@ -15,8 +15,7 @@ from seatrial.errors import SeatrialError
 from seatrial.events import types as t
 from seatrial.events.envelope import RunStreamTerminal, SequencedOutputEnvelope, StreamKeepalive
 from seatrial.events.event_reader import EventReader
-from seatrial.events.ndjson import NdjsonParser
-from seatrial.events.sse import SseParser
+from seatrial.events.framing import NdjsonParser, SseParser
 from seatrial.nesting import MAX_WRITTEN_DEPTH, is_too_deep
 from seatrial.transcript import Note
 

@@ -1,22 +1,25 @@
 """One way to carry out one run, for experiments, the run service and tests.
 
-A run is one or more attempts, which are a policy of the caller. Each is an *exchange*: `Driver.ask` opens the run's
-session of the world, asks the agent, and brings its reply within bounds that the agent cannot lift. Whatever the agent
-sends meanwhile goes through the run's `Recorder`. What all of it comes to is said by `concluded`.
+A run is an *exchange* with the agent: a request and its reply, in one or more attempts, which are a policy of the
+caller. For each, `Driver.ask` opens the run's session of the world, asks the agent, and brings its reply within bounds
+that the agent cannot lift. Whatever the agent sends meanwhile goes through the run's `Recorder`. What all of it comes
+to is said by `concluded`.
 """
 
 from seatrial.driver.clock import Clock, SystemClock
 from seatrial.driver.conclusion import RunSpec, concluded
-from seatrial.driver.exchange import Driver, Exchange, internal_fault
-from seatrial.driver.recorder import EventSink, Recorder, recordable, run_error
+from seatrial.driver.exchange import Driver, ExchangeEnd, internal_fault
+from seatrial.driver.recorder import EventSink, Recorder
+from seatrial.driver.recording import Recording, recordable, run_error
 from seatrial.driver.redaction import Redaction
 
 __all__ = [
     "Clock",
     "Driver",
     "EventSink",
-    "Exchange",
+    "ExchangeEnd",
     "Recorder",
+    "Recording",
     "Redaction",
     "RunSpec",
     "SystemClock",

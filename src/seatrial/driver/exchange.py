@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import traceback
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from seatrial.agents.agent import Agent, Reply, RunRequest
-from seatrial.agents.off_loop import off_loop
+from seatrial.agents.excerpt import exception_excerpt
 from seatrial.driver.clock import Clock
 from seatrial.driver.recorder import Recorder
 from seatrial.driver.redaction import Redaction
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 
 GRACE_S = 10.0
 """How long an agent that does not end at its deadline is waited for, and how long it may take to clean up."""
-MAX_TRACEBACK = 16_000
-MAX_MESSAGE = 500
 
 AGENT_LEFT_RUNNING = note_code(
     "agent_left_running",
@@ -32,8 +29,8 @@ AGENT_LEFT_RUNNING = note_code(
 )
 
 
-class Exchange(msgspec.Struct):
-    """How an exchange ended."""
+class ExchangeEnd(msgspec.Struct):
+    """How one try at an exchange ended."""
 
     reply: Reply | None
     """None when the agent was stopped before it replied."""
@@ -70,14 +67,16 @@ class Driver:
         recorder: Recorder,
         *,
         halted: asyncio.Future[Any] | None = None,
-    ) -> Exchange:
-        """What the agent of this name replies, without secrets; it is stopped once `halted` is done.
+    ) -> ExchangeEnd:
+        """What the agent of this name replies, as it said it; only a fault, which others are shown, is without secrets.
+        It is stopped once `halted` is done.
 
         Never raises for anything that the agent, its kind or the network does.
         """
         world = self.world if agent.uses_world else None
         if world is not None:
             request.grant = world.open_run(request.run_id, recorder.emit, request.observed)
+            recorder.hide_token(request.grant.token)
         running = asyncio.create_task(agent.run(request, recorder.emit))
         running.add_done_callback(_look_at)
         limit_s = None if request.timeout_s is None else request.timeout_s + self.grace_s
@@ -97,23 +96,27 @@ class Driver:
                 if world is not None:
                     await world.close_run(request.run_id)
         if not running.done() or (stopped and running.cancelled()):
-            return Exchange(None, stopped, not running.done())
+            return ExchangeEnd(None, stopped, not running.done())
         if running.cancelled():
             fault = Fault("internal_error", "the agent was cancelled, but not by Seatrial")
-            return Exchange(Reply(fault=fault), stopped)
+            return ExchangeEnd(Reply(fault=fault), stopped)
         error = running.exception()
         if error is not None:
             # A fault of ours in one run must not end the others.
-            return Exchange(Reply(fault=internal_fault(error, self.redaction)), stopped)
+            return ExchangeEnd(Reply(fault=internal_fault(error, recorder.redaction)), stopped)
         reply: Any = running.result()
         if not isinstance(reply, Reply):
             # An agent kind of somebody else's.
             fault = Fault("internal_error", f"the agent kind returned a {type(reply).__name__}, and not a Reply")
-            return Exchange(Reply(fault=fault), stopped)
+            return ExchangeEnd(Reply(fault=fault), stopped)
         try:
-            return Exchange(await off_loop(len(reply.body or b""), lambda: self.redaction.reply(reply)), stopped)
+            if reply.fault is not None:
+                reply.fault = recorder.redaction.fault(reply.fault)
+            if reply.cut and reply.body is not None:
+                reply.body = recorder.redaction.cut_off(reply.body)
         except Exception as broken:  # noqa: BLE001 (what is in a reply must not end the other runs)
-            return Exchange(Reply(fault=internal_fault(broken, self.redaction)), stopped)
+            return ExchangeEnd(Reply(fault=internal_fault(broken, recorder.redaction)), stopped)
+        return ExchangeEnd(reply, stopped)
 
     async def close(self) -> list[str]:
         """Cancel once more what was left running; gives what still does not end."""
@@ -149,5 +152,5 @@ def _look_at(task: asyncio.Task[Reply]) -> None:
 
 def internal_fault(error: BaseException, redaction: Redaction) -> Fault:
     """A fault of ours, with what is needed to fix it."""
-    detail = "".join(traceback.format_exception(error))[-MAX_TRACEBACK:]
-    return redaction.fault(Fault("internal_error", f"{type(error).__name__}: {error}"[:MAX_MESSAGE], detail=detail))
+    head, detail = exception_excerpt(error, error.__traceback__)
+    return redaction.fault(Fault("internal_error", head, detail=detail))

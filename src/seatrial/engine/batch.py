@@ -5,32 +5,53 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
-from seatrial.agents.agent import BatchAgent, Reply, RunRequest
-from seatrial.driver import Driver, Recorder, RunSpec, internal_fault
-from seatrial.driver.conclusion import attempt_of
+from seatrial.agents.agent import AnsweredAgain, BatchAgent, Reply, RunRequest
+from seatrial.agents.off_loop import off_loop
+from seatrial.driver import Driver, Recorder, internal_fault
+from seatrial.driver.conclusion import attempt_of, earlier_body
 from seatrial.engine.stop import Stop, StopRequestedError
-from seatrial.engine.trial import Finished, Trial, ended_run, recorder_of, retry_wait_s, tools_called
+from seatrial.engine.trial import Finished, Trial, TrialSpec, ended_run, recorder_of, retry_wait_s, tools_called
 from seatrial.errors import SeatrialError
-from seatrial.runs import Attempt, Case, Fault, FaultRules
+from seatrial.runs import Case, Exchange, Fault, FaultRules
 from seatrial.store import Store
 from seatrial.suites import Retry
 from seatrial.trajectory.observed import ObservedCalls
+from seatrial.transcript import Note
 
 
 class _Waiting(msgspec.Struct):
     """A run without a result yet. Without its case, too: how many wait must not matter to the memory."""
 
-    spec: RunSpec
+    spec: TrialSpec
     deadline_s: float | None
     suite_file: Path | None
-    attempts: list[Attempt] = []
+    exchange: Exchange
     earlier_bodies: list[bytes] = []
     recorder: Recorder | None = None
     """Its log, once an attempt has failed."""
+    notes: list[Note] = []
+    """What is to be noted on the run, whatever its last attempt brings."""
+
+
+class _Answered(msgspec.Struct):
+    """A run, and what an attempt at it brought."""
+
+    waiting: _Waiting
+    case: Case
+    reply: Reply
+
+
+class Doubted(msgspec.Struct):
+    """A run that was answered, and of which something came afterwards: its calls are not all known."""
+
+    run_id: str
+    case: Case
+    note: Note
 
 
 class BatchRunner:
@@ -58,30 +79,41 @@ class BatchRunner:
         self._faults = FaultRules() if faults is None else faults
         self._stop = Stop() if stop is None else stop
 
-    async def carry_out(self, trials: Iterator[Trial]) -> AsyncGenerator[tuple[Case, Finished], None]:
-        """Run all trials; they come as they end. Raises `StopRequestedError` when a stop leaves some without an end."""
+    async def carry_out(self, trials: Iterator[Trial]) -> AsyncGenerator[tuple[Case, Finished] | Doubted, None]:
+        """Run all trials; they come as they end, and after that perhaps a doubt.
+
+        Raises `StopRequestedError` when a stop leaves some without an end.
+        """
         asked = ((_waiting(trial), trial.case) for trial in trials)
         number = 1
         while True:
-            failed: list[_Waiting] = []
+            failed: dict[str, _Waiting] = {}
             retry_after_s = 0.0
             async with aclosing(self._batch(asked, number)) as ended:
-                async for waiting, case, reply in ended:
+                async for answered in ended:
+                    if isinstance(answered, Doubted):
+                        if (waiting_again := failed.get(answered.run_id)) is not None:
+                            waiting_again.notes.append(answered.note)
+                        else:
+                            yield answered
+                        continue
+                    waiting, case, reply = answered.waiting, answered.case, answered.reply
+                    waiting.notes += reply.doubts
                     if reply.fault is None or not reply.fault.retryable or number >= self.retry.attempts:
                         yield case, self._finished(waiting, case, reply)
                         continue
-                    self._keep(waiting, case, reply, reply.fault)
+                    await self._keep(waiting, case, reply, reply.fault)
                     retry_after_s = max(retry_after_s, reply.fault.retry_after_s or 0.0)
-                    failed.append(waiting)
+                    failed[waiting.spec.run_id] = waiting
             if not failed:
                 return
             await self._stop.sleep(retry_wait_s(self.retry, number, retry_after_s, self._chance))
-            asked = ((waiting, self._case(waiting)) for waiting in failed)
+            asked = ((waiting, self._case(waiting)) for waiting in failed.values())
             number += 1
 
     async def _batch(
         self, asked: Iterator[tuple[_Waiting, Case]], number: int
-    ) -> AsyncGenerator[tuple[_Waiting, Case, Reply], None]:
+    ) -> AsyncGenerator[_Answered | Doubted, None]:
         """Ask once for all of them: exactly one reply for each, unless a stop comes between."""
         unanswered: dict[str, _Waiting] = {}
 
@@ -105,7 +137,7 @@ class BatchRunner:
         def tried(waiting: _Waiting, reply: Reply) -> Reply:
             self._faults.apply(reply.fault)
             duration_ms = (clock.monotonic_s() - begun) * 1000
-            waiting.attempts.append(attempt_of(number, started_at, duration_ms, reply, ObservedCalls()))
+            waiting.exchange.attempts.append(attempt_of(number, started_at, duration_ms, reply, ObservedCalls()))
             return reply
 
         fault = Fault("internal_error", "the agent ended without a reply to this request")
@@ -113,8 +145,14 @@ class BatchRunner:
             async with aclosing(self.agent.run_batch(requests())) as replies:
                 while (answered := await self._stop.unless_asked(anext(replies, None))) is not None:
                     request, reply = answered
+                    if isinstance(reply, AnsweredAgain):
+                        note = msgspec.structs.replace(reply.note, message=redaction.text(reply.note.message))
+                        yield Doubted(request.run_id, request.case, note)
+                        continue
                     waiting = unanswered.pop(request.run_id)
-                    yield waiting, request.case, tried(waiting, redaction.reply(reply))
+                    if reply.fault is not None:
+                        reply.fault = redaction.fault(reply.fault)
+                    yield _Answered(waiting, request.case, tried(waiting, reply))
         except SeatrialError:
             raise  # the cases cannot be read
         except StopRequestedError:
@@ -126,24 +164,28 @@ class BatchRunner:
         for _ in requests():
             pass  # what the agent never asked for is unanswered, too
         for waiting in unanswered.values():
-            yield waiting, self._case(waiting), tried(waiting, Reply(fault=fault))
+            yield _Answered(waiting, self._case(waiting), tried(waiting, Reply(fault=fault)))
 
-    def _keep(self, waiting: _Waiting, case: Case, reply: Reply, fault: Fault) -> None:
+    async def _keep(self, waiting: _Waiting, case: Case, reply: Reply, fault: Fault) -> None:
         """Keep what an attempt brought that is not the last one."""
-        waiting.attempts[-1].called = tools_called(case, reply)
-        if reply.body is not None:
-            waiting.earlier_bodies.append(reply.body)
+        attempt = waiting.exchange.attempts[-1]
+        attempt.called = await off_loop(len(reply.body or b""), partial(tools_called, case, reply))
+        body = earlier_body(attempt, reply, self._driver.redaction)
+        if body is not None:
+            waiting.earlier_bodies.append(body)
         if waiting.recorder is None:
             waiting.recorder = self._recorder(waiting.spec)
         waiting.recorder.fail(fault)
 
     def _finished(self, waiting: _Waiting, case: Case, reply: Reply) -> Finished:
         recorder = waiting.recorder or self._recorder(waiting.spec)
-        run = ended_run(waiting.spec, case, reply, waiting.attempts, recorder, self._driver, self._faults)
-        run.started_at = waiting.attempts[0].started_at
-        return Finished(run, recorder.pending, recorder.stored, waiting.earlier_bodies)
+        if reply.reading is not None:
+            reply.reading.notes += waiting.notes
+        run, kept = ended_run(waiting.spec, case, reply, [waiting.exchange], recorder, self._faults)
+        run.started_at = kept.started_at = waiting.exchange.attempts[0].started_at
+        return Finished(run, kept, recorder.pending, recorder.stored, waiting.earlier_bodies, recorder.redaction)
 
-    def _recorder(self, spec: RunSpec) -> Recorder:
+    def _recorder(self, spec: TrialSpec) -> Recorder:
         return recorder_of(spec, self._driver, self._store)
 
     def _case(self, waiting: _Waiting) -> Case:
@@ -151,5 +193,7 @@ class BatchRunner:
 
 
 def _waiting(trial: Trial) -> _Waiting:
-    spec = RunSpec(run_id=trial.run_id, experiment_id=trial.experiment_id, key=trial.key, tool_access=trial.tool_access)
-    return _Waiting(spec, trial.deadline_s, trial.suite_file)
+    spec = TrialSpec(
+        run_id=trial.run_id, experiment_id=trial.experiment_id, key=trial.key, tool_access=trial.tool_access
+    )
+    return _Waiting(spec, trial.deadline_s, trial.suite_file, Exchange(number=1))

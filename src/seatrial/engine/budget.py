@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+import msgspec
+
 from seatrial.runs import Run
 from seatrial.suites import Budget
 from seatrial.transcript import Note, note_code
@@ -20,6 +22,31 @@ TOKENS_UNKNOWN = note_code(
 )
 
 
+class Spent(msgspec.Struct, array_like=True):
+    """What one run used up, as far as it says so; with its judges."""
+
+    cost_usd: float
+    tokens: int
+    cost_known: bool
+    """Whether that is all of it."""
+    tokens_known: bool
+
+
+def spent_by(run: Run, budget: Budget) -> Spent:
+    """What a run used up of a budget; what that does not limit is not counted."""
+    cost = None if run.reading is None else run.reading.transcript.cost_usd
+    used = None if run.reading is None or budget.tokens is None else run.reading.transcript.tokens()
+    tokens = None if used is None else used.input + used.output
+    # A judge that was asked has used tokens; one whose verdict was known already has not.
+    asked = [verdict for verdict in run.verdicts if verdict.tokens is not None or verdict.cost_usd is not None]
+    return Spent(
+        cost_usd=(cost or 0.0) + sum([verdict.cost_usd or 0.0 for verdict in asked]),
+        tokens=(tokens or 0) + sum([verdict.tokens or 0 for verdict in asked]),
+        cost_known=cost is not None and all(verdict.cost_usd is not None for verdict in asked),
+        tokens_known=used is not None and used.exact and all(verdict.tokens is not None for verdict in asked),
+    )
+
+
 class Spending:
     """What one execution of an experiment has used up so far. A resumed one has the whole budget again."""
 
@@ -32,24 +59,17 @@ class Spending:
         self._runs: Counter[str] = Counter()
         self._unknown: dict[str, Counter[str]] = {COST_UNKNOWN: Counter(), TOKENS_UNKNOWN: Counter()}
 
-    def add(self, run: Run) -> list[Note]:
+    def add(self, agent: str, spent: Spent) -> list[Note]:
         """Count a finished run; what there is to say the first time that one of its agent cannot be counted."""
         if not self.limited:
             return []
-        agent = run.key.agent
         self._runs[agent] += 1
-        cost = None if run.reading is None else run.reading.transcript.cost_usd
-        used = None if run.reading is None or self.budget.tokens is None else run.reading.transcript.tokens()
-        tokens = None if used is None else used.input + used.output
-        # A judge that was asked has used tokens; one whose verdict was known already has not.
-        asked = [verdict for verdict in run.verdicts if verdict.tokens is not None or verdict.cost_usd is not None]
-        self.cost_usd += (cost or 0.0) + sum([verdict.cost_usd or 0.0 for verdict in asked])
-        self.tokens += (tokens or 0) + sum([verdict.tokens or 0 for verdict in asked])
+        self.cost_usd += spent.cost_usd
+        self.tokens += spent.tokens
         news = []
-        if self.budget.cost_usd is not None and (cost is None or any(verdict.cost_usd is None for verdict in asked)):
+        if self.budget.cost_usd is not None and not spent.cost_known:
             news += self._missed(COST_UNKNOWN, agent)
-        exact = used is not None and used.exact
-        if self.budget.tokens is not None and (not exact or any(verdict.tokens is None for verdict in asked)):
+        if self.budget.tokens is not None and not spent.tokens_known:
             news += self._missed(TOKENS_UNKNOWN, agent)
         return news
 

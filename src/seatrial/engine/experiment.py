@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import uuid
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from itertools import chain, count
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import msgspec
 
-from seatrial.agents.agent import Agent, BatchAgent
-from seatrial.driver import Clock, Driver, Redaction, SystemClock
+from seatrial.driver import Clock, SystemClock
 from seatrial.driver.exchange import AGENT_LEFT_RUNNING
-from seatrial.engine.batch import BatchRunner
 from seatrial.engine.budget import Spending
-from seatrial.engine.grading import grade
-from seatrial.engine.limit import AdaptiveLimit
-from seatrial.engine.outbox import Outbox
+from seatrial.engine.executor import Assignment, Executor, RunEnd, Workers
+from seatrial.engine.interrupted import interrupted_attempt
+from seatrial.engine.limit import AdaptiveLimit, AgentGate, AttemptGate
 from seatrial.engine.stop import Stop, StopRequestedError
-from seatrial.engine.trial import Finished, Trial, TrialRunner
+from seatrial.engine.trial import Trial, trial_of
 from seatrial.errors import SeatrialError, first_error
-from seatrial.graders import GradingPlan, Surroundings
-from seatrial.runs import Case, Experiment, Run, RunKey
+from seatrial.runs import Experiment, RunKey
 from seatrial.store import Store
 from seatrial.suites import Secrets, Suite
 from seatrial.transcript import Note
-
-if TYPE_CHECKING:
-    from seatrial.world.proxy import ToolProxy
 
 
 class Observer(Protocol):
@@ -40,7 +33,7 @@ class Observer(Protocol):
     def resumed(self, done: int) -> None:
         """So many runs were there already."""
 
-    def finished(self, run: Run) -> None:
+    def finished(self, end: RunEnd) -> None:
         """A run has ended and was graded."""
 
     def stopping(self, reason: str) -> None:
@@ -49,6 +42,9 @@ class Observer(Protocol):
     def noted(self, agent: str, notes: Sequence[Note]) -> None:
         """An agent said something that belongs to no run."""
 
+    def warned(self, message: str) -> None:
+        """Something went wrong that costs time and nothing else."""
+
 
 class ExperimentTally(msgspec.Struct):
     """What one execution of an experiment did."""
@@ -56,7 +52,7 @@ class ExperimentTally(msgspec.Struct):
     done_before: int
     """Runs that were there already, and were not run again."""
     outcomes: Counter[str]
-    """Judgements of the runs of this execution."""
+    """Outcomes of the runs of this execution."""
     stop_reason: str | None = None
     """Why it ended before all was run; None when nothing is left to run."""
     elsewhere: int = 0
@@ -72,37 +68,44 @@ class ExperimentRunner:
         self,
         experiment: Experiment,
         suite: Suite,
-        agents: Mapping[str, Agent | BatchAgent],
-        plan: GradingPlan,
-        surroundings: Surroundings,
+        executor: Executor,
         store: Store,
         *,
-        selected: Mapping[str, Collection[str]] | None = None,
+        variables: Mapping[str, str],
         secrets: Secrets | None = None,
-        world: ToolProxy | None = None,
+        selected: Mapping[str, Collection[str]] | None = None,
         observer: Observer | None = None,
         stop: Stop | None = None,
         clock: Clock | None = None,
-        seed: int = 0,
     ) -> None:
-        """`selected` are the cases that each agent runs, where that is not all; `world` is for agents that use it."""
+        """`selected` are the cases that each agent runs, where that is not all; `secrets` those of the suite unless
+        given."""
         self.experiment = experiment
         self.suite = suite
-        self.agents = agents
         self.stop = Stop() if stop is None else stop
+        self._executor = executor
         self._selected = None if selected is None else {name: frozenset(cases) for name, cases in selected.items()}
         self._clock = SystemClock() if clock is None else clock
-        self._redaction = Redaction(secrets)
-        self._driver = Driver(self._clock, self._redaction, world=world)
-        self._plan = plan
-        self._surroundings = surroundings
         self._store = store
+        self._work = Assignment(
+            experiment=experiment,
+            suite=suite,
+            agents=(),
+            store=store,
+            variables=variables,
+            secrets=suite.secrets(variables) if secrets is None else secrets,
+            stop=self.stop,
+            clock=self._clock,
+        )
+        if observer is not None:
+            self._work.warn = observer.warned
         self._observer = observer
-        self._chance = random.Random(seed)  # noqa: S311 (jitter of waits, not a secret)
         self._spending = Spending(suite.budget)
-        self._outbox = Outbox(store)
         self._run_ids = _run_ids()
+        self._unfinished: dict[RunKey, str] = {}
+        """Runs that an earlier execution began, and did not end."""
         self._outcomes: Counter[str] = Counter()
+        self._elsewhere = 0
         self._notes: dict[str, list[Note]] = {}
         self._damaged: str | None = None
         """Why a case could not be run: the store cannot give it any more."""
@@ -116,11 +119,12 @@ class ExperimentRunner:
         self._begun = self._clock.monotonic_s()
         experiment_id = self.experiment.experiment_id
         done = self._store.done_keys(experiment_id)
+        self._unfinished = self._store.unfinished_runs(experiment_id)
         if self._observer is not None:
             self._observer.resumed(len(done))
         # An agent with nothing left to do is not even started.
         missing: dict[str, Iterator[Trial]] = {}
-        for name in self.agents:
+        for name in self.suite.agents:
             trials = self._missing(name, done)
             if (first := next(trials, None)) is not None:
                 missing[name] = chain([first], trials)
@@ -143,50 +147,51 @@ class ExperimentRunner:
             reason = f"{self._begun_runs - self._ended_runs} of {self._begun_runs} runs ended without a record"
         if missing or self.experiment.status != "finished":
             await self._store.finish_experiment(experiment_id, finished_at=self._clock.now_ms(), stop_reason=reason)
-        return ExperimentTally(len(done), self._outcomes, reason, self._outbox.elsewhere, self._notes)
+        return ExperimentTally(len(done), self._outcomes, reason, self._elsewhere, self._notes)
 
     async def _carry_out(self, missing: Mapping[str, Iterator[Trial]]) -> None:
         # An agent that is alone has its own limit, and needs no other.
         places = asyncio.Semaphore(self.suite.concurrency) if len(missing) > 1 else None
+        self._work.agents = list(missing)
         try:
-            async with AsyncExitStack() as stack:
-                for name in missing:
-                    await stack.enter_async_context(self.agents[name])
+            async with self._executor.open(self._work) as workers:
                 async with asyncio.TaskGroup() as group:
                     for name, trials in missing.items():
-                        agent = self.agents[name]
-                        if isinstance(agent, BatchAgent):
-                            group.create_task(self._work_in_batch(name, agent, trials))
+                        if name in workers.batches:
+                            group.create_task(self._work_in_batch(name, workers, trials))
                         else:
-                            self._start_workers(group, name, agent, trials, places)
-                await self._report_left_running()
-                await self._outbox.empty()
+                            self._start(group, name, workers, trials, places)
+                end = await workers.finish()
+                self._elsewhere = end.elsewhere
+                self._correct(end.replaced)
+                for name, runs in end.left_running.items():
+                    note = Note(AGENT_LEFT_RUNNING, "", f"{runs:,} runs of the agent were over, and did not end")
+                    await self._add_notes(name, [note])
+        except StopRequestedError:
+            self._leave_out()  # before there was any worker
         except BaseExceptionGroup as errors:
             raise first_error(errors) from errors
 
-    async def _report_left_running(self) -> None:
-        """Name the agents that ignore their cancellation: they end with this process, at the latest."""
-        for name, runs in Counter(await self._driver.close()).items():
-            note = Note(AGENT_LEFT_RUNNING, "", f"{runs:,} runs of the agent were over, and did not end")
-            self._notes.setdefault(name, []).append(note)
-            await self._store.add_notes(self.experiment.experiment_id, name, [note])
-            if self._observer is not None:
-                self._observer.noted(name, [note])
+    async def _add_notes(self, agent: str, notes: list[Note]) -> None:
+        """Keep what was noted on an agent, and on no run."""
+        self._notes.setdefault(agent, []).extend(notes)
+        await self._store.add_notes(self.experiment.experiment_id, agent, notes)
+        if self._observer is not None:
+            self._observer.noted(agent, notes)
 
     def _abandon(self, reason: str) -> None:
         """Hand what has finished to the store, and say that the rest was left out. Waits for nothing: the store writes
         it at the latest when it is closed."""
-        self._outbox.send()
+        for save in self._work.abandon:
+            save()
         self._store.finish_experiment(
             self.experiment.experiment_id, finished_at=self._clock.now_ms(), stop_reason=reason
         )
 
     def _missing(self, agent: str, done: Collection[RunKey]) -> Iterator[Trial]:
         """The trials of an agent that have no result yet: each case once before any case again."""
-        config = self.suite.agents[agent]
-        deadline_s = config.run_timeout_s or self.suite.timeouts.run_s
         chosen = None if self._selected is None else self._selected.get(agent, frozenset())
-        for number in range(self.suite.trials):
+        for number in range(1, self.suite.trials + 1):
             damaged: list[SeatrialError] = []
             for case in self._store.cases(self.experiment.experiment_id, damaged=damaged):
                 key = RunKey(agent, case.id, number)
@@ -195,15 +200,11 @@ class ExperimentRunner:
                 if self._should_stop():
                     return
                 self._begun_runs += 1
-                yield Trial(
-                    run_id=next(self._run_ids),
-                    experiment_id=self.experiment.experiment_id,
-                    key=key,
-                    tool_access=config.tool_access,
-                    case=case,
-                    deadline_s=case.timeout_s or deadline_s,
-                    suite_file=self.suite.file,
-                )
+                trial = trial_of(self.suite, self.experiment.experiment_id, next(self._run_ids), key, case)
+                if (lost := self._unfinished.get(key)) is not None:
+                    now_ms = self._clock.now_ms()
+                    trial.interrupted = [interrupted_attempt(self._store, lost, case, trial.tool_access, now_ms=now_ms)]
+                yield trial
             self._damaged = self._damaged or (damaged[0].message if damaged else None)
 
     def _should_stop(self) -> bool:
@@ -226,83 +227,75 @@ class ExperimentRunner:
             self._observer.stopping(str(self.stop.reason))
         self._left_out = True
 
-    def _start_workers(
+    def _start(
         self,
         group: asyncio.TaskGroup,
         name: str,
-        agent: Agent,
+        workers: Workers,
         trials: Iterator[Trial],
         places: asyncio.Semaphore | None,
     ) -> None:
-        config = self.suite.agents[name]
-        concurrency = min(config.concurrency or self.suite.concurrency, self.suite.concurrency)
-        runner = TrialRunner(
-            agent,
-            AdaptiveLimit(concurrency),
-            config.retry or self.suite.retry,
-            self._driver,
-            self._store,
-            self._chance,
-            faults=self.suite.fault_rules(name),
-            places=places,
-            stop=self.stop,
-        )
+        concurrency = min(self.suite.agents[name].concurrency or self.suite.concurrency, self.suite.concurrency)
+        gate = AgentGate(AdaptiveLimit(concurrency), self.stop, places)
         for _ in range(concurrency):
-            group.create_task(self._work(runner, trials))
+            group.create_task(self._work_through(workers, gate, trials))
 
-    async def _work(self, runner: TrialRunner, trials: Iterator[Trial]) -> None:
-        # All workers of an agent draw from one iterator: no case waits for a slow one, and none is held in memory.
+    async def _work_through(self, workers: Workers, gate: AttemptGate, trials: Iterator[Trial]) -> None:
+        # All tasks of an agent draw from one iterator: no case waits for a slow one, and none is held in memory.
         for trial in trials:
             try:
-                finished = await runner.carry_out(trial)
+                end = await workers.carry_out(trial, gate)
             except StopRequestedError:
                 self._leave_out()
                 return
-            await self._settle(trial.case, finished)
+            self._count(end)
 
-    async def _work_in_batch(self, name: str, agent: BatchAgent, trials: Iterator[Trial]) -> None:
-        retry = self.suite.agents[name].retry or self.suite.retry
-        runner = BatchRunner(
-            agent,
-            retry,
-            self._driver,
-            self._store,
-            self._chance,
-            faults=self.suite.fault_rules(name),
-            stop=self.stop,
-        )
+    async def _work_in_batch(self, name: str, workers: Workers, trials: Iterator[Trial]) -> None:
         # Single runs end by themselves, and the budget is looked at before the next; a batch may say nothing for long.
         time_s = self.suite.budget.wall_time_s
         timer = None if time_s is None else asyncio.get_running_loop().call_later(time_s, self._check_budget)
         try:
-            async with aclosing(runner.carry_out(trials)) as ended:
-                async for case, finished in ended:
-                    await self._settle(case, finished)
-                    self._check_budget()
+            async with aclosing(workers.carry_out_batch(name, trials)) as ended:
+                async for end in ended:
+                    if isinstance(end, RunEnd):
+                        self._count(end)
+                        self._check_budget()
+                    else:
+                        await self._add_notes(end.agent, end.notes)
         except StopRequestedError:
             self._leave_out()
         finally:
             if timer is not None:
                 timer.cancel()
-        if agent.notes:
-            told = [msgspec.structs.replace(note, message=self._redaction.text(note.message)) for note in agent.notes]
-            self._notes[name] = told
-            await self._store.add_notes(self.experiment.experiment_id, name, told)
-            if self._observer is not None:
-                self._observer.noted(name, told)
 
-    async def _settle(self, case: Case, finished: Finished) -> None:
-        """Grade a run and hand it to the store."""
-        run = finished.run
-        given = await grade(run, case, self._plan, self._surroundings, self._redaction)
+    def _count(self, end: RunEnd) -> None:
+        """Count a run that has ended."""
+        if end.before is not None:
+            self._outcomes[end.before] -= 1
+            self._outcomes[end.outcome] += 1
+            self._outcomes = +self._outcomes
+            return
         self._ended_runs += 1
-        news = self._spending.add(run)
-        if news and self._observer is not None:
-            self._observer.noted(run.key.agent, news)
-        self._outcomes[given.judgement] += 1
-        await self._outbox.put(finished)
+        self._outcomes[end.outcome] += 1
+        news = [] if end.spent is None else self._spending.add(end.key.agent, end.spent)
         if self._observer is not None:
-            self._observer.finished(run)
+            if news:
+                self._observer.noted(end.key.agent, news)
+            self._observer.finished(end)
+
+    def _correct(self, replaced: Iterable[tuple[RunEnd, RunEnd | None]]) -> None:
+        """Count runs that were lost after they had ended as they ended in the end. What they used up is used up."""
+        for before, after in replaced:
+            self._outcomes[before.outcome] -= 1
+            self._ended_runs -= 1
+            if after is None:
+                self._leave_out()
+                continue
+            self._outcomes[after.outcome] += 1
+            self._ended_runs += 1
+            if after.spent is not None:
+                self._spending.add(after.key.agent, after.spent)
+        self._outcomes = +self._outcomes
 
 
 def _run_ids() -> Iterator[str]:

@@ -1,12 +1,16 @@
-"""Grading a run that has ended: nothing that graders write has a secret in it, and no run is lost by it."""
+"""Grading a run that has ended: by what the agent really said, with no secret in what graders write or ask a model,
+and without losing a run by it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+import msgspec
 
 from seatrial.driver.redaction import Redaction
-from seatrial.graders import GradingPlan, Subject, Surroundings
+from seatrial.graders import GradingPlan, Subject, Surroundings, conclude
 from seatrial.runs import Case, Grade, Run, Verdict
+from seatrial.runs.removed import is_redacted
 
 
 async def grade(
@@ -16,13 +20,37 @@ async def grade(
     surroundings: Surroundings,
     redaction: Redaction,
     earlier: Mapping[str, Verdict] | None = None,
+    *,
+    kept: Run | None = None,
 ) -> Grade:
-    """Give a run its verdicts and its grade. `earlier` are verdicts by their content key."""
+    """Give a run its verdicts and its grade, and `kept`, which is stored of it, the same ones. `earlier` are verdicts
+    by their content key."""
+    if surroundings.model is not None and redaction.active:
+        surroundings = msgspec.structs.replace(surroundings, model=redaction.model(surroundings.model))
     try:
-        graded = plan.grade(Subject(run, case), surroundings, earlier)
+        graded = plan.grade(Subject(run, case, kept), surroundings, earlier)
         verdicts, given = graded if isinstance(graded, tuple) else await graded
         run.verdicts, run.grade = redaction.graded(verdicts, given)
     except Exception as error:  # noqa: BLE001 (a fault of ours in grading must not lose the run)
         told = redaction.text(f"{type(error).__name__}: {error}")
-        run.verdicts, run.grade = [], Grade(judgement="errored", reasons=[f"could not be graded: {told}"])
+        run.verdicts, run.grade = [], Grade(outcome="errored", reasons=[f"could not be graded: {told}"])
+    if kept is not None:
+        kept.verdicts, kept.grade = run.verdicts, run.grade
+    return run.grade
+
+
+def hold_to(run: Run, before: Sequence[Verdict]) -> Grade:
+    """The grade of a stored run that was graded again because less is known of it than `before`: nothing passes that
+    did not, and where the stored run is not what was graded then, what failed stays failed."""
+    if run.grade is None:
+        raise ValueError("the run is not graded")
+    if [verdict.grader for verdict in before] != [verdict.grader for verdict in run.verdicts]:
+        return run.grade  # one of the two gradings could not be done, and is errored
+    redacted = is_redacted(run)
+    verdicts = []
+    for was, now in zip(before, run.verdicts, strict=True):
+        stands = (redacted and was.outcome == "failed") or (now.outcome == "passed" and was.outcome != "passed")
+        verdicts.append(msgspec.structs.replace(was, key=now.key) if stands else now)
+    if verdicts != run.verdicts:
+        run.verdicts, run.grade = verdicts, conclude(verdicts, run.grade.threshold)
     return run.grade

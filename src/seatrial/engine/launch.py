@@ -1,36 +1,30 @@
-"""Setting an experiment up: its record in the store, its agents, its judge, its tool proxy."""
+"""Setting an experiment up: its record in the store, and who may run it."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from itertools import chain
 from secrets import token_hex
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from seatrial._version import __version__
-from seatrial.agents import AgentStart, build_agent
-from seatrial.agents.agent import Agent, BatchAgent
 from seatrial.agents.replay.config import ReplayConfig
 from seatrial.driver.clock import Clock, SystemClock
+from seatrial.engine.executor import EXECUTORS, Executor
 from seatrial.engine.experiment import ExperimentRunner, ExperimentTally, Observer
 from seatrial.engine.stop import Stop
 from seatrial.errors import SeatrialError
 from seatrial.garbage import rare_collections
-from seatrial.graders import GradingPlan, Surroundings
-from seatrial.runs import Case, Experiment, Run, RunKey
+from seatrial.runs import Case, Experiment, RunKey
 from seatrial.store import RunFilter, Store, StoredOutcome
-from seatrial.suites import CaseSource, Secrets, Suite, read_cases, resolve, stored_form, stored_suite, suite_hash
+from seatrial.suites import CaseSource, Secrets, Suite, read_cases, stored_form, stored_suite, suite_hash
 from seatrial.threads import Threads
-
-if TYPE_CHECKING:
-    from seatrial.world.proxy import ToolProxy
 
 CHECK_HOLD_S = 15.0
 """How often it is looked whether the experiment is still ours to run: a connection to the database may break."""
@@ -158,8 +152,12 @@ async def launch(
     observer: Observer | None = None,
     stop: Stop | None = None,
     clock: Clock | None = None,
+    executor: Executor | None = None,
 ) -> ExperimentTally:
-    """Carry an experiment out, or what is missing of it; `secrets` are those of the suite unless given."""
+    """Carry an experiment out, or what is missing of it; `secrets` are those of the suite unless given.
+
+    It is carried out in this process, unless there is another `executor`.
+    """
     if experiment.status == "finished":
         done = len(store.done_keys(experiment.experiment_id))
         if done == total_runs(store, experiment):
@@ -171,17 +169,14 @@ async def launch(
     async with AsyncExitStack() as stack:
         stack.enter_context(rare_collections())
         await stack.enter_async_context(_held(store, experiment.experiment_id, stop))
-        agents = built_agents(suite, store, variables)
         runner = ExperimentRunner(
             experiment,
             suite,
-            agents,
-            grading_plan(suite),
-            await surroundings(suite, variables, stack),
+            EXECUTORS["local"]() if executor is None else executor,
             store,
+            variables=variables,
+            secrets=secrets,
             selected=experiment.selected,
-            secrets=suite.secrets(variables) if secrets is None else secrets,
-            world=await opened_world(agents.values(), stack),
             observer=observer,
             stop=stop,
             clock=clock,
@@ -213,74 +208,3 @@ async def _held(store: Store, experiment_id: str, stop: Stop) -> AsyncIterator[N
         await asyncio.wait({watching})
         await threads.call(hold.close)
         threads.close()
-
-
-def built_agents(suite: Suite, store: Store, variables: Mapping[str, str]) -> dict[str, Agent | BatchAgent]:
-    """The agents of a suite by name, not entered yet."""
-    return {
-        name: build_agent(
-            config.resolved(variables),
-            AgentStart(
-                name=name,
-                directory=suite.directory,
-                connect_s=suite.timeouts.connect_s,
-                read_s=suite.timeouts.read_s,
-                stored_runs=StoredRuns(store),
-            ),
-        )
-        for name, config in suite.agents.items()
-    }
-
-
-async def opened_world(agents: Iterable[Agent | BatchAgent], stack: AsyncExitStack) -> ToolProxy | None:
-    """The tool proxy, open for as long as the stack is; None when no agent uses it."""
-    if not any(not isinstance(agent, BatchAgent) and agent.uses_world for agent in agents):
-        return None
-    from seatrial.world.proxy import ToolProxy  # brings an HTTP server with it
-
-    return await stack.enter_async_context(ToolProxy())
-
-
-def grading_plan(suite: Suite) -> GradingPlan:
-    """The graders of a suite, compiled; those of its cases when they are met."""
-    return GradingPlan(
-        suite.graders, threshold=suite.threshold, directory=suite.directory, grades=suite.grading != "none"
-    )
-
-
-async def surroundings(suite: Suite, variables: Mapping[str, str], stack: AsyncExitStack) -> Surroundings:
-    """What graders may use: the suite's directory and its judge, open for as long as the stack is."""
-    model = None
-    if suite.judge is not None and suite.grading == "all":
-        from seatrial.models import open_model
-
-        model = await stack.enter_async_context(open_model(resolve(suite.judge, variables), suite.directory))
-    return Surroundings(directory=suite.directory, model=model, skips_judges=suite.grading != "all")
-
-
-class StoredRuns:
-    """Finds runs of earlier experiments, for replays."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._ids: dict[tuple[str, str | None], dict[tuple[str, int], str]] = {}
-
-    def __call__(self, experiment: str, agent: str | None, case_id: str, trial: int) -> Run | None:
-        known = self._ids.get((experiment, agent))
-        if known is None:
-            known = self._ids[experiment, agent] = dict(self._runs_of(experiment, agent))
-        run_id = known.get((case_id, trial))
-        return None if run_id is None else self._store.run(run_id)
-
-    def _runs_of(self, reference: str, agent: str | None) -> Iterator[tuple[tuple[str, int], str]]:
-        experiment = self._store.resolve_experiment(reference)
-        where = RunFilter(agents=frozenset() if agent is None else frozenset({agent}))
-        after: RunKey | None = None
-        while page := self._store.runs(experiment.experiment_id, where, after=after):
-            for row in page:
-                if agent is None and row.key.agent != page[0].key.agent:
-                    raise SeatrialError(
-                        "invalid_config", f"experiment {reference!r} has several agents", hint="name one with `agent`"
-                    )
-                yield (row.key.case_id, row.key.trial), row.run_id
-            after = page[-1].key

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from typing import Protocol
+
+from seatrial.engine.stop import Stop
 
 RECOVER_AFTER = 8
 """Answers without a complaint after which one more run is let in."""
@@ -66,3 +69,51 @@ class AdaptiveLimit:
             if not place.done():
                 self.active += 1
                 place.set_result(self._cuts)
+
+
+class AttemptGate(Protocol):
+    """Lets the attempts of an agent's runs begin, wherever they are carried out."""
+
+    async def enter(self) -> int:
+        """Wait until the agent may be called; gives a ticket to leave with. `StopRequestedError` after a stop."""
+
+    def leave(self, ticket: int, *, refused: bool = False, retry_after_s: float | None = None) -> None:
+        """Say that the attempt is over; `refused` when the agent said that it is too much."""
+
+    def pause_s(self) -> float:
+        """How long the agent asked not to be called."""
+
+
+class AgentGate:
+    """The gate of one agent: its own limit, and the places that all agents share."""
+
+    def __init__(self, limit: AdaptiveLimit, stop: Stop, places: asyncio.Semaphore | None = None) -> None:
+        self.limit = limit
+        self._stop = stop
+        self._places = places
+
+    async def enter(self) -> int:
+        ticket = await self.limit.acquire()
+        entered = False
+        try:
+            while (pause_s := self.limit.pause_s()) > 0:
+                await self._stop.sleep(pause_s)
+            self._stop.check()
+            if self._places is not None:
+                await self._places.acquire()
+                if self._stop.reason is not None:
+                    self._places.release()
+                    self._stop.check()
+            entered = True
+        finally:
+            if not entered:
+                self.limit.release(ticket)
+        return ticket
+
+    def leave(self, ticket: int, *, refused: bool = False, retry_after_s: float | None = None) -> None:
+        if self._places is not None:
+            self._places.release()
+        self.limit.release(ticket, refused=refused, retry_after_s=retry_after_s)
+
+    def pause_s(self) -> float:
+        return self.limit.pause_s()

@@ -50,6 +50,10 @@ class Outbox:
         while len(waiting) > MAX_UNCONFIRMED or (waiting and waiting[0][0].done):
             await self._confirm()
 
+    async def put_through(self, finished: Finished) -> None:
+        """Hand a run over, and wait until it is with the store. Raises what the store fails with."""
+        await self._settled(self._sent(finished), finished)
+
     async def empty(self) -> None:
         """Wait until all runs are with the store."""
         self.send()
@@ -72,7 +76,7 @@ class Outbox:
             raise self._failure
 
     def _sent(self, finished: Finished) -> Receipt[bool]:
-        run = finished.run
+        run = finished.kept
         try:
             return self._store.record_run(
                 run, events=finished.events, first=finished.first_event, bodies=finished.earlier_bodies
@@ -83,13 +87,15 @@ class Outbox:
             return self._store.record_run(_without_content(run, error))
 
     async def _confirm(self) -> None:
-        receipt, finished = self._waiting.popleft()
+        await self._settled(*self._waiting.popleft())
+
+    async def _settled(self, receipt: Receipt[bool], finished: Finished) -> None:
         try:
             stored = await receipt
         except SeatrialError as error:
             if error.code not in _UNSTORABLE:
                 raise
-            stored = await self._store.record_run(_without_content(finished.run, error))
+            stored = await self._store.record_run(_without_content(finished.kept, error))
         if not stored:
             self.elsewhere += 1
 
@@ -97,5 +103,5 @@ class Outbox:
 def _without_content(run: Run, error: SeatrialError) -> Run:
     kept = without_content(run, error)
     reasons = [] if kept.fault is None else [f"{kept.fault.error_class}: {kept.fault.message}"]
-    kept.grade = Grade(judgement="errored", reasons=reasons)
+    kept.grade = Grade(outcome="errored", reasons=reasons)
     return kept

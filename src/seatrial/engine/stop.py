@@ -32,6 +32,11 @@ class Stop:
             for wait in self._waits:
                 wait.reschedule(asyncio.get_running_loop().time())
 
+    async def requested(self) -> str:
+        """Wait until a stop is asked for; gives the reason."""
+        await self._requested.wait()
+        return str(self.reason)
+
     def check(self) -> None:
         """Raise `StopRequestedError` once a stop was asked for."""
         if self.reason is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -11,15 +12,17 @@ import msgspec
 
 from seatrial.agents.agent import Agent, Reply, RunRequest
 from seatrial.agents.off_loop import off_loop
-from seatrial.driver import Driver, Recorder, RunSpec, concluded
-from seatrial.driver.conclusion import attempt_of, record_end, set_fault
-from seatrial.engine.limit import AdaptiveLimit
+from seatrial.agents.output import read_remains
+from seatrial.agents.streamed import reported_failure
+from seatrial.driver import Driver, Recorder, Redaction, RunSpec, concluded
+from seatrial.driver.conclusion import attempt_of, earlier_body, kept_of, record_end, set_fault
+from seatrial.engine.limit import AttemptGate
 from seatrial.engine.stop import Stop
 from seatrial.events.types import RunError
-from seatrial.runs import Attempt, Case, Fault, FaultRules, Run
+from seatrial.runs import Attempt, Case, Exchange, Fault, FaultRules, Run, RunKey
 from seatrial.runs.conclusion import UNKNOWN_CALL, called_tools, given_messages, says_nothing
 from seatrial.store import Store
-from seatrial.suites import Retry
+from seatrial.suites import Retry, Suite
 from seatrial.trajectory.completeness import ToolAccess
 from seatrial.trajectory.observed import ObservedCalls
 
@@ -31,24 +34,55 @@ _TAKEN = frozenset({"conflict", "sequence_conflict", "run_ended", "not_found"})
 """What the store says to events of a run whose place another process has taken."""
 
 
-class Trial(RunSpec, kw_only=True):
+class TrialSpec(RunSpec, kw_only=True):
+    """Which run of an experiment it is."""
+
+    experiment_id: str
+    key: RunKey
+
+
+class Trial(TrialSpec, kw_only=True):
     """One run to carry out."""
 
     case: Case
     deadline_s: float | None
     """For all attempts together."""
     suite_file: Path | None = None
+    interrupted: list[Attempt] = msgspec.field(default_factory=list)
+    """Attempts of runs that were begun under this key, and did not end."""
+
+
+def trial_of(
+    suite: Suite, experiment_id: str, run_id: str, key: RunKey, case: Case, interrupted: Sequence[Attempt] = ()
+) -> Trial:
+    """The run of a case by an agent of a suite."""
+    config = suite.agents[key.agent]
+    return Trial(
+        run_id=run_id,
+        experiment_id=experiment_id,
+        key=key,
+        tool_access=config.tool_access,
+        case=case,
+        deadline_s=case.timeout_s or config.run_timeout_s or suite.timeouts.run_s,
+        suite_file=suite.file,
+        interrupted=list(interrupted),
+    )
 
 
 class Finished(msgspec.Struct):
     """A run that has ended, and what of it is not with the store yet."""
 
     run: Run
+    """As the agent said it, to be graded."""
+    kept: Run
+    """The same, without secrets: to be stored and shown."""
     events: list[bytes]
     first_event: int
     """The sequence of the first of them."""
     earlier_bodies: list[bytes]
     """What the attempts before the last one brought."""
+    redaction: Redaction
+    """For what is written about it."""
 
 
 class TrialRunner:
@@ -57,102 +91,87 @@ class TrialRunner:
     def __init__(
         self,
         agent: Agent,
-        limit: AdaptiveLimit,
         retry: Retry,
         driver: Driver,
         store: Store,
         chance: random.Random,
         *,
         faults: FaultRules | None = None,
-        places: asyncio.Semaphore | None = None,
         stop: Stop | None = None,
     ) -> None:
-        """`faults` are the suite's; `places` are those of all agents together, beside the agent's own `limit`."""
+        """`faults` are the suite's."""
         self.agent = agent
-        self.limit = limit
         self.retry = retry
         self._driver = driver
         self._store = store
         self._chance = chance
         self._faults = FaultRules() if faults is None else faults
-        self._places = places
         self._stop = Stop() if stop is None else stop
 
-    async def carry_out(self, trial: Trial) -> Finished:
-        """Run a trial to its end. Raises `StopRequestedError` when a stop comes while no attempt is running, and
-        `SeatrialError` when the store fails."""
+    async def carry_out(self, trial: Trial, gate: AttemptGate) -> Finished:
+        """Run a trial to its end; `gate` lets its attempts begin.
+
+        Raises `StopRequestedError` when a stop comes while no attempt is running, and `SeatrialError` when the store
+        fails.
+        """
         recorder = recorder_of(trial, self._driver, self._store)
         try:
-            return await self._carry_out(trial, recorder)
+            return await self._carry_out(trial, gate, recorder)
         except BaseException:
             await recorder.abandon()
             raise
 
-    async def _carry_out(self, trial: Trial, recorder: Recorder) -> Finished:
+    async def _carry_out(self, trial: Trial, gate: AttemptGate, recorder: Recorder) -> Finished:
         clock = self._driver.clock
-        attempts: list[Attempt] = []
+        exchange = Exchange(number=1, attempts=list(trial.interrupted))
+        for lost in trial.interrupted:
+            if lost.fault is not None:
+                recorder.begin_with_interrupted(lost.fault, lost.called)
         bodies: list[bytes] = []
-        ticket = await self._enter()
+        ticket = await gate.enter()
         # The deadline is the agent's: waiting for a place is none of its doing.
         started_at, begun = clock.now_ms(), clock.monotonic_s()
         end = None if trial.deadline_s is None else begun + trial.deadline_s
         while True:
-            number = len(attempts) + 1
-            reply, attempt, observed = await self._attempt(trial, ticket, number, end, recorder)
-            attempts.append(attempt)
+            # Those that were interrupted took none of the deadline, nor of the attempts.
+            number = len(exchange.attempts) + 1 - len(trial.interrupted)
+            reply, attempt, observed = await self._attempt(trial, gate, ticket, number, end, recorder)
+            attempt.number += len(trial.interrupted)
+            exchange.attempts.append(attempt)
             fault = reply.fault
             if fault is None or not fault.retryable or number >= self.retry.attempts:
                 break
             wait_s = retry_wait_s(self.retry, number, fault.retry_after_s, self._chance)
             # What the agent asked of another run keeps this one waiting too.
-            wait_s = max(wait_s, self.limit.pause_s())
+            wait_s = max(wait_s, gate.pause_s())
             if end is not None and clock.monotonic_s() + wait_s >= end:
                 break
-            if reply.body is not None:
-                bodies.append(reply.body)
-            attempt.called = await off_loop(
-                len(reply.body or b""), partial(tools_called, trial.case, reply, trial.tool_access)
-            )
+            size = len(reply.body or b"")
+            body = await off_loop(size, partial(earlier_body, attempt, reply, recorder.redaction))
+            if body is not None:
+                bodies.append(body)
+            attempt.called = await off_loop(size, partial(tools_called, trial.case, reply, trial.tool_access))
             recorder.fail(fault)
             await self._stop.sleep(wait_s)
             try:
                 async with asyncio.timeout(None if end is None else end - clock.monotonic_s()):
-                    ticket = await self._enter()
+                    ticket = await gate.enter()
             except TimeoutError:
                 reply = Reply(fault=self._out_of_time(trial, number + 1))
                 break
-        await recorder.close()
+        await recorder.close(broken_off=reply.fault is not None or reply.reading is None)
         if recorder.failure is not None and recorder.failure.code not in _TAKEN:
             raise recorder.failure
-        run = await off_loop(
+        run, kept = await off_loop(
             len(reply.body or b"") + observed.size,
-            lambda: ended_run(trial, trial.case, reply, attempts, recorder, self._driver, self._faults, observed),
+            lambda: ended_run(trial, trial.case, reply, [exchange], recorder, self._faults, observed),
         )
-        run.started_at = started_at
-        run.duration_ms = None if reply.replayed else (clock.monotonic_s() - begun) * 1000
-        return Finished(run, recorder.pending, recorder.stored, bodies)
-
-    async def _enter(self) -> int:
-        """Wait until the agent may be called."""
-        ticket = await self.limit.acquire()
-        entered = False
-        try:
-            while (pause_s := self.limit.pause_s()) > 0:
-                await self._stop.sleep(pause_s)
-            self._stop.check()
-            if self._places is not None:
-                await self._places.acquire()
-                if self._stop.reason is not None:
-                    self._places.release()
-                    self._stop.check()
-            entered = True
-        finally:
-            if not entered:
-                self.limit.release(ticket)
-        return ticket
+        run.started_at = kept.started_at = started_at
+        run.duration_ms = kept.duration_ms = None if reply.replayed else (clock.monotonic_s() - begun) * 1000
+        return Finished(run, kept, recorder.pending, recorder.stored, bodies, recorder.redaction)
 
     async def _attempt(
-        self, trial: Trial, ticket: int, number: int, end: float | None, recorder: Recorder
+        self, trial: Trial, gate: AttemptGate, ticket: int, number: int, end: float | None, recorder: Recorder
     ) -> tuple[Reply, Attempt, ObservedCalls]:
         clock = self._driver.clock
         started_at, begun = clock.now_ms(), clock.monotonic_s()
@@ -171,9 +190,7 @@ class TrialRunner:
             fault = reply.fault
             self._faults.apply(fault)
         finally:
-            if self._places is not None:
-                self._places.release()
-            self.limit.release(
+            gate.leave(
                 ticket,
                 refused=fault is not None and fault.http_status in TOO_MUCH,
                 retry_after_s=None if fault is None else fault.retry_after_s,
@@ -211,7 +228,7 @@ class TrialRunner:
 class RunEvents:
     """Takes the events of a run of an experiment to the store while it is running."""
 
-    def __init__(self, store: Store, spec: RunSpec) -> None:
+    def __init__(self, store: Store, spec: TrialSpec) -> None:
         self._store = store
         self._spec = spec
 
@@ -223,7 +240,7 @@ class RunEvents:
         await self._store.append_events(spec.run_id, events, first=first)
 
 
-def recorder_of(spec: RunSpec, driver: Driver, store: Store) -> Recorder:
+def recorder_of(spec: TrialSpec, driver: Driver, store: Store) -> Recorder:
     """The recorder of a run of an experiment, which is the thread of all its runs."""
     return Recorder(
         spec.run_id,
@@ -236,26 +253,25 @@ def recorder_of(spec: RunSpec, driver: Driver, store: Store) -> Recorder:
 
 
 def ended_run(
-    spec: RunSpec,
+    spec: TrialSpec,
     case: Case,
     reply: Reply,
-    attempts: list[Attempt],
+    exchanges: list[Exchange],
     recorder: Recorder,
-    driver: Driver,
     faults: FaultRules,
     observed: ObservedCalls | None = None,
-) -> Run:
-    """The record of a run that has ended, ungraded; its last event is recorded."""
+) -> tuple[Run, Run]:
+    """The record of a run that has ended, ungraded, and what is stored of it; its last event is recorded."""
     if reply.fault is None:
         reply.fault = unsaid_fault(recorder, reply)
         faults.apply(reply.fault)
-        attempts[-1].fault = reply.fault
+        exchanges[-1].attempts[-1].fault = reply.fault
     given = given_messages(case) if reply.reading is not None else []
     run = concluded(
         spec,
         reply,
-        attempts,
-        driver.redaction,
+        exchanges,
+        recorder.redaction,
         given=given,
         observed=observed,
         notes=recorder.notes,
@@ -266,7 +282,7 @@ def ended_run(
         faults.apply(fault)
         set_fault(run, fault)
     record_end(recorder, run, reply)
-    return run
+    return run, kept_of(run, recorder.redaction, streamed=reply.streamed)
 
 
 def unsaid_fault(recorder: Recorder, reply: Reply) -> Fault | None:
@@ -275,7 +291,7 @@ def unsaid_fault(recorder: Recorder, reply: Reply) -> Fault | None:
         return Fault("agent_reported_error", recorder.terminal.message or "the agent gave no reason")
     if reply.reading is None:
         return Fault("agent_output_missing", "the agent ended without an answer to read")
-    return None
+    return reported_failure(reply.reading)
 
 
 def retry_wait_s(retry: Retry, number: int, retry_after_s: float | None, chance: random.Random) -> float:
@@ -286,10 +302,14 @@ def retry_wait_s(retry: Retry, number: int, retry_after_s: float | None, chance:
 
 def tools_called(case: Case, reply: Reply, tool_access: ToolAccess = "own") -> list[str]:
     """The tools that an attempt called whose reply is not the run's."""
-    if reply.reading is None:
-        return []
     try:
         given = given_messages(case)
-        return called_tools(reply.reading, given, trace_file=reply.trace_file, tool_access=tool_access)
+        if reply.reading is not None:
+            return called_tools(reply.reading, given, trace_file=reply.trace_file, tool_access=tool_access)
+        if reply.body is None:
+            return [UNKNOWN_CALL] if reply.cut else []
+        reading, in_doubt = read_remains(reply.body)
+        called = [] if reading is None else called_tools(reading, given, tool_access=tool_access)
+        return [*called, UNKNOWN_CALL] if in_doubt and UNKNOWN_CALL not in called else called
     except Exception:  # noqa: BLE001 (what an agent sent must not end the experiment, whatever it is)
         return [UNKNOWN_CALL]

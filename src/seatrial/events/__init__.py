@@ -30,13 +30,20 @@ if TYPE_CHECKING:
     from seatrial.events.event_reader import EventReader, decode_event, read_event
     from seatrial.events.expand import Expander, expand
     from seatrial.events.fold import Folded, Folding, fold
+    from seatrial.events.framing import (
+        MAX_FRAME_BYTES,
+        NdjsonParser,
+        SseFrame,
+        SseParser,
+        encode_ndjson,
+        encode_sse,
+        encode_sse_comment,
+    )
     from seatrial.events.log import EventLog, LogReader, read_log
-    from seatrial.events.ndjson import NdjsonParser, encode_ndjson
     from seatrial.events.patch import Patcher
     from seatrial.events.projection import to_transcript
     from seatrial.events.replay import Replay, replay
     from seatrial.events.run_input import RunAgentInput, read_run_input, resume_problem, start_messages
-    from seatrial.events.sse import MAX_FRAME_BYTES, SseFrame, SseParser, encode_sse, encode_sse_comment
     from seatrial.events.types import TERMINAL_STATUSES, Event, TaskStatus
     from seatrial.events.unfold import unfold
     from seatrial.events.verify import Verifier, verify
@@ -126,14 +133,19 @@ __getattr__ = attach(
             "Folding",
             "fold",
         ),
+        "framing": (
+            "MAX_FRAME_BYTES",
+            "NdjsonParser",
+            "SseFrame",
+            "SseParser",
+            "encode_ndjson",
+            "encode_sse",
+            "encode_sse_comment",
+        ),
         "log": (
             "EventLog",
             "LogReader",
             "read_log",
-        ),
-        "ndjson": (
-            "NdjsonParser",
-            "encode_ndjson",
         ),
         "patch": ("Patcher",),
         "projection": ("to_transcript",),
@@ -146,13 +158,6 @@ __getattr__ = attach(
             "read_run_input",
             "resume_problem",
             "start_messages",
-        ),
-        "sse": (
-            "MAX_FRAME_BYTES",
-            "SseFrame",
-            "SseParser",
-            "encode_sse",
-            "encode_sse_comment",
         ),
         "types": (
             "TERMINAL_STATUSES",

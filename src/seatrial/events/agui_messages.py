@@ -6,6 +6,7 @@ drop or repair; 0.x `binary` content parts become media parts.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -13,10 +14,10 @@ from msgspec import UNSET, UnsetType
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
-from seatrial.events.remainder import KEY
+from seatrial.events.layout import KEY
 from seatrial.events.violation import quoted
 from seatrial.transcript import Note, note_code, pointer
-from seatrial.transcript.failure import Failure, find_failure
+from seatrial.transcript.failure import Failure, find_failure, find_failure_inside
 
 AGUI_MESSAGE_DROPPED = note_code(
     "agui_message_dropped",
@@ -24,12 +25,15 @@ AGUI_MESSAGE_DROPPED = note_code(
     "serious",
 )
 AGUI_MESSAGE_REPAIRED = note_code(
-    "agui_message_repaired", "A message of a snapshot or an input lacked something, or had it in another shape.", "look"
+    "agui_message_repaired",
+    "A message of a snapshot or an input lacked something, or had it in another shape. Serious where a call without a "
+    "name was dropped.",
+    "look",
 )
 AGUI_PROPERTY_UNKNOWN = note_code(
     "agui_property_unknown",
     "A message of a snapshot or an input has a property that AG-UI does not know; it was left out. Serious where it is "
-    "an object or a list of an assistant's message, which may hold a call.",
+    "an object or a list of an assistant's message, which may hold a call, or is named like calls.",
     "harmless",
 )
 BINARY_PART_UPGRADED = note_code(
@@ -148,7 +152,7 @@ def is_marked_failed(metadata: dict[str, Any]) -> bool:
     ours = metadata.get(KEY)
     if type(ours) is dict and ours.get("is_error") is True:
         return True
-    return metadata.get("is_error") is True or metadata.get("isError") is True
+    return find_failure_inside(metadata) is not None
 
 
 def upgraded_parts(parts: list[Part], at: tuple[str | int, ...], notes: list[Note]) -> list[Part]:
@@ -208,8 +212,8 @@ def _note_unknown(message: Message, value: dict[str, Any], at: tuple[str | int, 
     for key, item, here in unknown:
         if key == "role":
             continue
-        # An assistant's message may hold calls of another protocol there.
-        heavy = kind is AssistantMessage and type(item) in (dict, list) and item
+        # An assistant's message may hold calls of another protocol there; any other one, where the name says so.
+        heavy = type(item) in (dict, list) and item and (kind is AssistantMessage or _OF_CALLS.search(key) is not None)
         text = f"a property {quoted(key)} that such messages do not have was left out"
         notes.append(Note(AGUI_PROPERTY_UNKNOWN, pointer(*here, key), text, "serious" if heavy else None))
 
@@ -249,6 +253,9 @@ def _repaired(value: Any, at: tuple[str | int, ...], notes: list[Note]) -> Messa
     message = _typed(mended)
     if message is None:
         notes.append(Note(AGUI_MESSAGE_DROPPED, pointer(*at), f"role {quoted(role)} with what came is no message"))
+    elif type(calls) is list and (nameless := len(calls) - len(mended["toolCalls"])):
+        text = f"dropped {nameless} tool call(s) without a name"
+        notes.append(Note(AGUI_MESSAGE_REPAIRED, pointer(*at), text, "serious"))
     else:
         notes.append(Note(AGUI_MESSAGE_REPAIRED, pointer(*at), "some of its fields were null, missing or misshapen"))
     return message
@@ -268,6 +275,7 @@ def _mended_call(call: Any) -> dict[str, Any] | None:
     }
 
 
+_OF_CALLS = re.compile("call|tool|function|invocation|action|step", re.IGNORECASE)
 _CALL_FIELDS = {"encryptedValue": str, "metadata": dict}
 
 

@@ -1,24 +1,38 @@
-"""Secrets that an agent streams piece by piece: no piece is one, and all of them together are."""
+"""Texts that arrive in many pieces: secrets that no piece shows alone, and long streams kept small.
+
+`CompactEvents` keeps a place for every event, so that notes point where they would: the first piece has all of the
+text, and those behind it are empty. What the events add up to is the same.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from io import StringIO
+from typing import TypeAlias, cast
 
 import msgspec
 from msgspec import UNSET
 
+from seatrial.events import types as t
 from seatrial.events.codec import amended
 from seatrial.events.expand import CHUNKS, ENDS_ALL, ENDS_NONE
 from seatrial.events.types import Event, SubagentError, SubagentFinished
 
 Split: TypeAlias = Callable[[str], tuple[str, str]]
 """Gives a text without secrets, and its end in so far as it may be the beginning of one."""
-
 _Key: TypeAlias = tuple[type, object]
 
 # After these a text may not go on. Others that are about the run (its state, a custom event) may come in its midst.
 _LAST_CALL = (*ENDS_ALL, SubagentFinished, SubagentError)
+
+_PIECES = (
+    t.TextMessageContent,
+    t.TextMessageChunk,
+    t.ToolCallArgs,
+    t.ToolCallChunk,
+    t.ReasoningMessageContent,
+    t.ReasoningMessageChunk,
+)
 
 
 class Deltas:
@@ -59,6 +73,13 @@ class Deltas:
         """What is still held back, when nothing more comes."""
         return [_with(*self._held.pop(key)) for key in list(self._held)]
 
+    def drop(self, length: int) -> int:
+        """Forget the texts of which so many characters are held back; gives how many they are."""
+        long = [key for key, (_, held) in self._held.items() if len(held) >= length]
+        for key in long:
+            del self._held[key]
+        return len(long)
+
     def _due(self, event: Event) -> list[Event]:
         """What must not be held back any longer when this event comes."""
         if isinstance(event, _LAST_CALL):
@@ -90,3 +111,53 @@ def _with(event: Event, delta: str) -> Event:
         copy: Event = msgspec.structs.replace(event, delta=delta)
         return copy
     return amended(event, delta=delta)
+
+
+class CompactEvents:
+    """A list of events that grows."""
+
+    def __init__(self) -> None:
+        self._events: list[Event] = []
+        self._empty: Event | None = None
+        """What the pieces of the text that is coming are alike in."""
+        self._first = 0
+        """The index of its first piece."""
+        self._text = StringIO()
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def append(self, event: Event) -> None:
+        """Add an event."""
+        empty, shared = _without_text(event), self._empty
+        if empty is None or shared is None or empty != shared:
+            self._close_text()
+            self._empty, self._first = empty, len(self._events)
+            self._events.append(event)
+            if empty is not None:
+                self._text.write(_text(event))
+            return
+        self._text.write(_text(event))
+        self._events.append(shared)
+
+    def all(self) -> list[Event]:
+        """The events so far."""
+        self._close_text()
+        return self._events
+
+    def _close_text(self) -> None:
+        if self._empty is not None and len(self._events) - self._first > 1:
+            first = self._events[self._first]
+            self._events[self._first] = msgspec.structs.replace(first, delta=self._text.getvalue())
+        self._empty, self._text = None, StringIO()
+
+
+def _without_text(event: Event) -> Event | None:
+    """A piece of a text without the text, to be compared with others; None for any other event."""
+    if not isinstance(event, _PIECES) or event.sent is not None or event.delta is UNSET:
+        return None
+    return msgspec.structs.replace(event, delta="", timestamp=UNSET)
+
+
+def _text(event: Event) -> str:
+    return str(cast("t.TextMessageContent", event).delta)

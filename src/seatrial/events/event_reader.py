@@ -34,7 +34,7 @@ from seatrial.events.codec import (
 from seatrial.events.violation import quoted
 from seatrial.nesting import MAX_DEPTH, is_too_deep
 from seatrial.transcript import Note, Notes, Weight, note_code, pointer, repair_notes
-from seatrial.transcript.failure import FAILURE_KEYS, find_failure
+from seatrial.transcript.failure import FAILURE_KEYS, find_failure, read_status
 
 LEGACY_EVENT = note_code(
     "legacy_event", "An event of a THINKING_* type, which AG-UI 1.0 no longer has, became REASONING_*.", "harmless"
@@ -235,6 +235,12 @@ class EventReader:
         fields = dict(value)
         self._used = {"type"}
         self._translate_legacy(fields)
+        if (error := _failed_end(fields)) is not None:
+            # A run that says of itself that it failed has an event for it.
+            value = {**value, "type": "RUN_ERROR", "message": error}
+            self._used.update(["outcome", "result", "runId"])
+            fields = {**value}
+            self._note(EVENT_FIELD_MAPPED, "outcome", "the outcome is a failure: read as RUN_ERROR")
         name: str = fields["type"]
         kind = EVENT_TYPES.get(name)
         if kind is None:
@@ -354,7 +360,9 @@ class EventReader:
                 return
         if field.text and type(value) is not str:
             value = _as_text(value)
-            self._note(EVENT_FIELD_MAPPED, name, "a value that is no text became JSON text")
+            # What is not a name may hold one: nobody knows which tool was called.
+            weight: Weight | None = "serious" if name == "toolCallName" else None
+            self._note(EVENT_FIELD_MAPPED, name, "a value that is no text became JSON text", weight)
         fields[name] = value
 
     def _fill_id(self, fields: dict[str, Any], field: str, what: str, opens: bool) -> None:
@@ -513,6 +521,21 @@ class SeedEvent(msgspec.Struct, rename="camel"):
     error: str | UnsetType = UNSET
     metadata: dict[str, Any] | UnsetType = UNSET
     created_at: str | UnsetType = UNSET
+
+
+def _failed_end(fields: dict[str, Any]) -> str | None:
+    """What a RUN_FINISHED whose outcome says that the run failed says of it; None for any other event."""
+    outcome = fields.get("outcome")
+    if fields["type"] != "RUN_FINISHED":
+        return None
+    said = outcome if type(outcome) is dict else {"type": outcome}
+    name = said.get("type", said.get("status"))
+    if read_status(name) not in ("error", "timeout"):
+        return None
+    texts = [said.get("error"), said.get("message"), said.get("reason")]
+    texts += [text.get("message") for text in texts if type(text) is dict]
+    reason = next((text for text in texts if type(text) is str and text.strip()), None)
+    return reason or f"the agent says of its run: {name}"
 
 
 def _says_less(event: t.Event) -> bool:

@@ -11,13 +11,14 @@ from msgspec import UNSET, UnsetType
 
 from seatrial.events import agui_messages as agui
 from seatrial.events import types as t
-from seatrial.events.drafts import CallDraft, Draft, Drafts, Origin, drafted
-from seatrial.events.ending import is_worse
+from seatrial.events.drafts import CallDraft, Draft, Origin
+from seatrial.events.order import is_worse
 from seatrial.events.patch import Patcher, copy_json
 from seatrial.events.run_input import version_note
+from seatrial.events.snapshots import CALL_REWRITTEN, MAX_REARRANGED, SnapshotMerger
 from seatrial.events.violation import quoted
 from seatrial.transcript import Note, Notes, note_code, pointer
-from seatrial.transcript.arguments import parse_arguments
+from seatrial.transcript.arguments import read_arguments
 from seatrial.transcript.failure import Failure
 
 UNKNOWN_MESSAGE = note_code(
@@ -32,6 +33,11 @@ TEXT_INTO_ACTIVITY = note_code(
     "serious",
 )
 TOOL_CALL_RENAMED = note_code("tool_call_renamed", "A tool call is started again under another tool name.", "serious")
+TOOL_CALL_RESTARTED = note_code(
+    "tool_call_restarted",
+    "A tool call is started again under its id. Clients take it for the same call; it may have been another one.",
+    "serious",
+)
 PARENT_NOT_ASSISTANT = note_code(
     "parent_not_assistant",
     "The parent of a tool call is not an assistant message; the call got a message of its own.",
@@ -41,32 +47,19 @@ PATCH_FAILED = note_code("patch_failed", "A patch does not apply; the state or a
 NOT_AN_ACTIVITY = note_code(
     "not_an_activity", "ACTIVITY_DELTA names a message of another kind; it changes nothing.", "look"
 )
-REARRANGED_TOO_OFTEN = note_code(
-    "rearranged_too_often",
-    "Events have put all messages in another order so often that this one changes nothing.",
-    "serious",
-)
 GIVEN_CALL_RESTARTED = note_code(
     "given_call_restarted",
     "An event starts a tool call under the id of one that the run started from; it is not known whether it was made.",
     "serious",
 )
-CALL_REWRITTEN = note_code(
-    "call_rewritten",
-    "A MESSAGES_SNAPSHOT has another name or other arguments for a tool call than came before.",
+CALL_NOT_ENDED = note_code(
+    "call_not_ended",
+    "A tool call was started and not ended, and its arguments are not a whole JSON object: they were cut.",
     "serious",
-)
-CALL_LEFT_OUT = note_code(
-    "call_left_out", "A MESSAGES_SNAPSHOT leaves out a tool call that was made; the transcript keeps it.", "look"
 )
 CHUNK_NOT_EXPANDED = note_code(
     "chunk_not_expanded", "A chunk reached the fold; chunks have to be expanded first.", "serious"
 )
-
-_AUTHORITY = "@ag-ui/client"
-
-MAX_REARRANGED = 5_000_000
-"""How many messages may be arranged anew by events that do not bring them: each such event costs what all do."""
 
 
 class Folded(msgspec.Struct):
@@ -89,8 +82,8 @@ class Folded(msgspec.Struct):
     """Message of a RUN_ERROR that came before any message."""
     usage: list[t.TokenUsage]
     """Of all runs in the stream."""
-    given_calls: set[str]
-    """Ids of the tool calls that the run started from."""
+    given_calls: dict[str, list[agui.ToolCall]]
+    """By id: the tool calls that the run started from."""
     failed: set[str]
     """Ids of the tool calls of which anything said that they failed."""
     ranks: dict[str, int]
@@ -108,7 +101,7 @@ def fold(events: Iterable[t.Event], *, messages: Iterable[agui.Message] = (), st
     return folding.result()
 
 
-class Folding:
+class Folding(SnapshotMerger):
     """The messages and the state on the way."""
 
     def __init__(
@@ -118,7 +111,7 @@ class Folding:
         state: Any = UNSET,
         rearrange_limit: int = MAX_REARRANGED,
     ) -> None:
-        self.notes: list[Note] = Notes()
+        super().__init__(messages, rearrange_limit)
         self.applies: dict[type, Callable[[Any, int], None]] = {
             t.RunStarted: self._run_started,
             t.RunFinished: self._run_finished,
@@ -154,7 +147,6 @@ class Folding:
         }
         """By type: what an event with this index does. `feed` is the safe way to it."""
         self._fed = 0
-        self._left_to_rearrange = rearrange_limit
         self._patcher = Patcher()
         self._state: Any = {} if state is UNSET else state
         self._owns_state = False
@@ -166,16 +158,8 @@ class Folding:
         self._run_index = -1
         self._run_calls: dict[str, None] = {}
         self._answered: set[str] = set()
-        self._given: dict[str, Origin] = {}
-        """By id: the messages that the run started from."""
-        self._given_calls: set[str] = set()
-        self._given_results: set[str] = set()
-        """Calls whose results were given."""
-        self._failed: set[str] = set()
-        self._left_out: list[tuple[agui.Message, Origin]] = []
-        self._calls_left_out: dict[str, agui.ToolCall] = {}
-        self._ranks: dict[str, int] = {}
-        self.drafts = Drafts([self._give(message) for message in messages])
+        self._open_calls: dict[str, int] = {}
+        """By id: the event that started a call which has not ended."""
 
     def feed(self, event: t.Event, index: int | None = None) -> None:
         """Apply one event. Without an index, events are counted."""
@@ -199,7 +183,7 @@ class Folding:
             state=self._state,
             pending=list(named) if named else [call for call in self._run_calls if call not in answered],
             pending_interrupts=self._interrupts,
-            notes=self.notes,
+            notes=[*self.notes, *self._cut_calls()],
             origins=[draft.origin for draft in drafts],
             started=self._started,
             terminal=self._terminal,
@@ -210,6 +194,19 @@ class Folding:
             ranks=self._ranks,
             left_out=self._left_out,
         )
+
+    def _cut_calls(self) -> list[Note]:
+        """Notes on the calls that have not ended, and whose arguments are not all there."""
+        notes = Notes()
+        for call_id, index in self._open_calls.items():
+            known = self.drafts.calls.get(call_id)
+            text = "" if known is None else "".join(known.parts)
+            # Nothing can follow a whole object. Nothing at all means no arguments only where the call has ended.
+            arguments, not_json, _ = read_arguments(text)
+            if not text.strip() or not_json or type(arguments) is not dict:
+                message = f"tool call {quoted(call_id)} has no end, so its arguments are not known"
+                notes.append(Note(CALL_NOT_ENDED, pointer(index), message))
+        return notes
 
     # The run
 
@@ -232,20 +229,6 @@ class Folding:
             for message in agui.read_messages(event.input["messages"], place, self.notes):
                 if message.id not in self.drafts.by_id:
                     self.drafts.append(self._give(message))
-
-    def _give(self, message: agui.Message) -> Draft:
-        """A message that the run starts from."""
-        origin = self._given[message.id] = Origin(-1, given=True)
-        if isinstance(message, agui.AssistantMessage) and message.tool_calls is not UNSET:
-            self._given_calls.update([call.id for call in message.tool_calls])
-        elif isinstance(message, agui.ToolMessage):
-            self._given_results.add(message.tool_call_id)
-            self._note_failure(message)
-        return drafted(message, origin)
-
-    def _note_failure(self, message: agui.ToolMessage) -> None:
-        if message.error or (message.metadata is not UNSET and agui.is_marked_failed(message.metadata)):
-            self._failed.add(message.tool_call_id)
 
     def _run_finished(self, event: t.RunFinished, index: int) -> None:
         self._ended(event)
@@ -329,6 +312,7 @@ class Folding:
 
     def _tool_start(self, event: t.ToolCallStart, index: int) -> None:
         self._run_calls[event.tool_call_id] = None
+        self._open_calls[event.tool_call_id] = index
         known = self.drafts.calls.get(event.tool_call_id)
         if event.tool_call_id in self._given_calls:
             self._note(GIVEN_CALL_RESTARTED, index, f"tool call {quoted(event.tool_call_id)} was there before the run")
@@ -338,6 +322,8 @@ class Folding:
             former, name = known.call.function.name, event.tool_call_name
             self._note(TOOL_CALL_RENAMED, index, f"the tool {quoted(former)} is now {quoted(name)}")
             known.call.function.name = name
+        elif event.tool_call_id not in self._given_calls:
+            self._note(TOOL_CALL_RESTARTED, index, f"tool call {quoted(event.tool_call_id)} is started again")
         if event.metadata is not UNSET:
             _merge(known.call, event.metadata)
 
@@ -378,6 +364,7 @@ class Folding:
             _merge(self.drafts.calls[call_id].call, event.metadata)
 
     def _tool_end(self, event: t.ToolCallEnd, index: int) -> None:
+        self._open_calls.pop(event.tool_call_id, None)
         known = self._known_call(event.tool_call_id, index)
         if known is not None and event.metadata is not UNSET:
             _merge(known.call, event.metadata)
@@ -432,94 +419,7 @@ class Folding:
         if problem is not None:
             self._note(PATCH_FAILED, index, problem)
 
-    # Snapshots and activities
-
-    def _messages_snapshot(self, event: t.MessagesSnapshot, index: int) -> None:
-        if event.messages is UNSET:
-            return
-        read = agui.read_messages(event.messages, (index, "messages"), self.notes)
-        if not self._may_rearrange(self.drafts.size - len(read), index):
-            return
-        # The last one counts where an id stands twice, and stands in for every local message with that id.
-        snapshot = {message.id: message for message in read}
-        self._ranks = {message_id: rank for rank, message_id in enumerate(snapshot)}
-        calls = self._compared_calls(read, index)
-        answered = {message.tool_call_id for message in read if isinstance(message, agui.ToolMessage)}
-        survives = _survival(read, event)
-        merged: list[Draft] = []
-        known: dict[str, Draft] = {}
-        for local in self.drafts.in_order():
-            message_id = local.message.id
-            message = snapshot.get(message_id)
-            if message is None:
-                if survives(local.message):
-                    merged.append(local)
-                else:
-                    self._keep_done(local, calls, answered, index)
-                continue
-            if isinstance(local.message, agui.AssistantMessage):
-                self._keep_done(local, calls, answered, index)
-            if message_id in known:
-                # The same message in a second place: what grows is the first one.
-                first = known[message_id]
-                if first.calls is None:
-                    first.calls = []
-                merged.append(Draft(message, local.origin, calls=first.calls))
-            else:
-                known[message_id] = drafted(message, local.origin)
-                merged.append(known[message_id])
-        merged += [drafted(message, self._origin(message, index)) for message in read if message.id not in known]
-        self.drafts.arrange(merged)
-
-    def _compared_calls(self, snapshot: list[agui.Message], index: int) -> set[str]:
-        """The ids of the calls in a snapshot; what it says of them must be what was said before."""
-        calls: set[str] = set()
-        for message in snapshot:
-            if isinstance(message, agui.ToolMessage):
-                self._note_failure(message)
-            if not isinstance(message, agui.AssistantMessage) or message.tool_calls is UNSET:
-                continue
-            for call in message.tool_calls:
-                calls.add(call.id)
-                known = self.drafts.calls.get(call.id)
-                before = (known.call.function.name, "".join(known.parts)) if known is not None else None
-                if (left_out := self._calls_left_out.get(call.id)) is not None:
-                    before = (left_out.function.name, left_out.function.arguments)
-                if before is not None and not _same_call(*before, call):
-                    self._note(CALL_REWRITTEN, index, f"tool call {quoted(call.id)} is another one in the snapshot")
-        return calls
-
-    def _keep_done(self, local: Draft, calls: set[str], answered: set[str], index: int) -> None:
-        """Keep what a snapshot leaves out of a message, if it was done: calls, and the results of such calls."""
-        message = local.message
-        if isinstance(message, agui.ToolMessage):
-            known = message.tool_call_id in self.drafts.calls or message.tool_call_id in self._calls_left_out
-            if known and not local.origin.given and message.tool_call_id not in answered:
-                self._left_out.append((message, local.origin))
-            return
-        done = [
-            call for call in local.calls or () if call.call.id not in calls and call.call.id not in self._given_calls
-        ]
-        if done:
-            for call in done:
-                call.finish()
-            self._note(CALL_LEFT_OUT, index, f"{len(done)} call(s) of message {quoted(message.id)}")
-            self._calls_left_out.update({call.call.id: call.call for call in done})
-            made = agui.AssistantMessage(id=message.id, tool_calls=[call.call for call in done])
-            made.subagent_run_id = message.subagent_run_id
-            self._left_out.append((made, Origin(max(local.origin.index, 0), local.origin.timestamp)))
-
-    def _origin(self, message: agui.Message, index: int) -> Origin:
-        """Where a message of a snapshot comes from that is not among those at hand."""
-        if message.id in self._given:
-            return self._given[message.id]
-        if isinstance(message, agui.AssistantMessage) and message.tool_calls is not UNSET:
-            # Some agents give the messages new ids; the calls keep theirs.
-            if message.tool_calls and all(call.id in self._given_calls for call in message.tool_calls):
-                return Origin(index, given=True)
-        elif isinstance(message, agui.ToolMessage) and message.tool_call_id in self._given_results:
-            return Origin(index, given=True)
-        return Origin(index)
+    # Activities
 
     def _activity_snapshot(self, event: t.ActivitySnapshot, index: int) -> None:
         draft = self.drafts.by_id.get(event.message_id)
@@ -568,55 +468,6 @@ class Folding:
             message.activity_type = event.activity_type
         else:
             self._note(PATCH_FAILED, index, problem)
-
-    def _may_rearrange(self, count: int, index: int) -> bool:
-        """Whether so many messages may be arranged anew that the event with this index does not bring."""
-        self._left_to_rearrange -= max(count, 0)
-        if self._left_to_rearrange < 0:
-            self._note(REARRANGED_TOO_OFTEN, index, f"there are {self.drafts.size} messages")
-        return self._left_to_rearrange >= 0
-
-    def _note(self, code: str, index: int, message: str) -> None:
-        self.notes.append(Note(code, pointer(index), message))
-
-
-def _same_call(name: str, before: str, call: agui.ToolCall) -> bool:
-    if name != call.function.name:
-        return False
-    return before == call.function.arguments or parse_arguments(before) == parse_arguments(call.function.arguments)
-
-
-def _survival(snapshot: list[agui.Message], event: t.MessagesSnapshot) -> Callable[[agui.Message], bool]:
-    """Whether a local message stays that a snapshot leaves out: some kinds exist only on the client's side."""
-    has_reasoning = any(isinstance(message, agui.ReasoningMessage) for message in snapshot)
-    has_activity = any(isinstance(message, agui.ActivityMessage) for message in snapshot)
-    owned = _owned_activity_types(event)
-
-    def survives(message: agui.Message) -> bool:
-        if isinstance(message, agui.ReasoningMessage):
-            return not has_reasoning
-        if not isinstance(message, agui.ActivityMessage):
-            return False
-        if owned is UNSET:
-            return not has_activity
-        return owned is not None and message.activity_type not in owned
-
-    return survives
-
-
-def _owned_activity_types(event: t.MessagesSnapshot) -> frozenset[str] | UnsetType | None:
-    """The activity types that a snapshot speaks for: None is all, UNSET is not told."""
-    if event.metadata is UNSET or _AUTHORITY not in event.metadata:
-        return UNSET
-    declared = event.metadata[_AUTHORITY]
-    if type(declared) is not dict:
-        return frozenset()
-    if "authoritativeActivityTypes" not in declared:
-        return UNSET
-    types = declared["authoritativeActivityTypes"]
-    if types is None:
-        return None
-    return frozenset(types if type(types) is list and all(type(name) is str for name in types) else [])
 
 
 def _activity(event: t.ActivitySnapshot) -> agui.ActivityMessage:

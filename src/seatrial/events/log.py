@@ -20,8 +20,7 @@ from seatrial.events.codec import event_decoder
 from seatrial.events.conformance import refusal
 from seatrial.events.envelope import RunStreamTerminal, SequencedOutputEnvelope, StreamKeepalive, parse_cursor
 from seatrial.events.event_reader import EventReader
-from seatrial.events.ndjson import NdjsonParser
-from seatrial.events.sse import SseFrame, SseParser
+from seatrial.events.framing import NdjsonParser, SseFrame, SseParser
 from seatrial.events.verify import STREAM_TRUNCATED
 from seatrial.events.violation import quoted
 from seatrial.nesting import MAX_DEPTH, is_too_deep

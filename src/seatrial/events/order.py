@@ -1,20 +1,25 @@
-"""The order of a log that grows: whether an event may come now, and what has to come before the end.
+"""The order of a log that grows: whether an event may come now, what has to come before the end, and how runs ended.
 
 Chunks are expanded and what they stand for is verified, together: an event that is refused leaves no trace, and from
 wherever the log stands there is a legal way to end it. That is more than clients ask for. They let one agent end an
 item that the chunks of another are still building, and refuse whatever ends those chunks, the end of the run too.
+
+Of the ends of one run the worst counts, whatever is sent after it.
 """
 
 from __future__ import annotations
 
-from typing import cast
+from typing import TypeAlias, cast
 
 from msgspec import UNSET
 
 from seatrial.events import types as t
 from seatrial.events.expand import CHUNKS, Expander, StreamKind
+from seatrial.events.types import CancelledOutcome, Event, InterruptOutcome, RunError, RunFinished, RunStarted
 from seatrial.events.verify import Verifier
 from seatrial.events.violation import OrderFault, OrderViolation, agent, name_of, quoted
+
+Terminal: TypeAlias = RunFinished | RunError
 
 
 class Order:
@@ -86,3 +91,40 @@ def _item(event: t.Event) -> tuple[StreamKind, str] | None:
     if isinstance(event, t.ToolCallEnd):
         return "tool", event.tool_call_id
     return ("reasoning", event.message_id) if isinstance(event, t.ReasoningMessageEnd) else None
+
+
+def is_worse(end: Terminal, other: Terminal) -> bool:
+    """Whether a run that has both ends ended this way: a server may report an error, and finish all the same."""
+    return _badness(end) > _badness(other)
+
+
+def _badness(end: Terminal) -> int:
+    if isinstance(end, RunError):
+        return 3
+    if isinstance(end.outcome, CancelledOutcome):
+        return 2
+    return 1 if isinstance(end.outcome, InterruptOutcome) else 0
+
+
+class StreamEnding:
+    """What the events of a stream, taken one by one, say of how it ended."""
+
+    def __init__(self) -> None:
+        self.last: Terminal | None = None
+        """How the last run ended; None when it has not, or there was none."""
+        self.index: int | None = None
+        """Which event that is."""
+        self.error: RunError | None = None
+        """The first error of any run: a run that comes after it does not undo it."""
+        self._taken = 0
+
+    def take(self, event: Event) -> None:
+        """Take the next event."""
+        if isinstance(event, RunStarted):
+            self.last = self.index = None
+        elif isinstance(event, RunFinished | RunError):
+            if isinstance(event, RunError) and self.error is None:
+                self.error = event
+            if self.last is None or is_worse(event, self.last):
+                self.last, self.index = event, self._taken
+        self._taken += 1

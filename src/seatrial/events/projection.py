@@ -17,7 +17,7 @@ Where `metadata.seatrial` says more (see `remainder`), that counts.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any, TypeAlias, TypeVar
@@ -31,8 +31,7 @@ from seatrial.events import agui_messages as agui
 from seatrial.events import types as t
 from seatrial.events.drafts import Origin
 from seatrial.events.fold import Folded
-from seatrial.events.layout import assistant_blocks, spoken, user_blocks
-from seatrial.events.remainder import (
+from seatrial.events.layout import (
     KEY,
     AssistantRemainder,
     CallRemainder,
@@ -43,10 +42,14 @@ from seatrial.events.remainder import (
     RunRemainder,
     ToolRemainder,
     UserRemainder,
+    assistant_blocks,
     ignored,
     nothing,
     remainder,
+    spoken,
+    user_blocks,
 )
+from seatrial.events.snapshots import is_one_of
 from seatrial.events.violation import quoted
 from seatrial.transcript import (
     AssistantBlock,
@@ -73,7 +76,7 @@ from seatrial.transcript import (
     note_code,
     pointer,
 )
-from seatrial.transcript.arguments import arguments_note, parse_arguments
+from seatrial.transcript.arguments import arguments_note, encoded_twice_note, read_arguments
 from seatrial.transcript.thinking import UNCLOSED_THINKING_TAG
 
 DEVELOPER_AS_SYSTEM = note_code("developer_as_system", "A developer message is read as a system message.", "harmless")
@@ -154,16 +157,27 @@ def total_usage(usages: Sequence[t.TokenUsage]) -> Usage | None:
 
 
 def _split(
-    message: agui.Message, origin: Origin, given_calls: set[str]
+    message: agui.Message, origin: Origin, given_calls: dict[str, list[agui.ToolCall]], counts: Counter[str]
 ) -> tuple[agui.Message | None, agui.Message | None]:
-    """What was given of a message, and what came of the run: one of both, but for an assistant that was added to."""
+    """What was given of a message, and what came of the run: one of both, but for an assistant that was added to.
+
+    `counts` are how many of the given calls of each id may be in it: a further one, or another one, came of the run.
+    """
     calls = _calls_of(message)
-    made = [call for call in calls if call.id not in given_calls]
+    known: list[agui.ToolCall] = []
+    made: list[agui.ToolCall] = []
+    used: Counter[str] = Counter()
+    for call in calls:
+        same = origin.given or call.id not in counts or is_one_of(call, given_calls[call.id])
+        if same and used[call.id] < counts[call.id]:
+            used[call.id] += 1
+            known.append(call)
+        else:
+            made.append(call)
     if not isinstance(message, agui.AssistantMessage) or not (made or origin.continued is not None or not origin.given):
         return (message, None) if origin.given else (None, message)
     if len(made) == len(calls) and not origin.given:
         return None, message
-    known = [call for call in calls if call.id in given_calls]
     if origin.given:
         text = _plain(message.content)
         said = UNSET if origin.continued is None else text[origin.continued :]
@@ -275,6 +289,12 @@ class _Projection:
         self.given: set[int] = set()
         """Which of the messages were given, by identity."""
         self._given_calls = folded.given_calls
+        self._counts = Counter({call_id: len(calls) for call_id, calls in self._given_calls.items()})
+        pairs = zip(folded.messages, folded.origins, strict=True) if self._given_calls else ()
+        self._not_covered = self._counts - Counter(
+            [call.id for message, origin in pairs if origin.given for call in _calls_of(message)]
+        )
+        """Given calls that are in no given message: some other message may have them."""
         self._failed_calls = folded.failed
         self._ranks = folded.ranks
         self._reasoning_given = False
@@ -293,7 +313,8 @@ class _Projection:
     def take(self, message: agui.Message, origin: Origin) -> None:
         """Take the next message, of which a part may have been given and another done."""
         if self._given_calls or origin.given:
-            given, done = _split(message, origin, self._given_calls)
+            counts = self._counts if origin.given else self._not_covered
+            given, done = _split(message, origin, self._given_calls, counts)
             if given is not None:
                 self._take_part(given, Origin(origin.index, origin.timestamp, given=True))
             if done is not None:
@@ -405,9 +426,10 @@ class _Projection:
     def _call(self, call: agui.ToolCall, origin: Origin) -> list[AssistantBlock]:
         """The call, behind the encrypted reasoning that belongs to it."""
         rest = remainder(call.metadata, CallRemainder, origin.index, self.notes)
-        arguments, not_json = parse_arguments(call.function.arguments)
-        if not_json:
-            note = arguments_note(arguments, "", call.function.name)
+        arguments, not_json, encoded_twice = read_arguments(call.function.arguments, as_text=rest.text)
+        if not_json or encoded_twice:
+            name = call.function.name
+            note = arguments_note(arguments, "", name) if not_json else encoded_twice_note("", name)
             self._note(note.code, origin, note.message, note.weight)
         if call.metadata is not UNSET and call.metadata.keys() - {KEY}:
             self._note(MESSAGE_METADATA_DROPPED, origin, f"metadata of tool call {quoted(call.id)}")
@@ -459,7 +481,7 @@ class _Projection:
             call_id,
             name,
             content,
-            is_error=rest.is_error,
+            is_error=rest.is_error or (message.metadata is not UNSET and agui.is_marked_failed(message.metadata)),
             narration=rest.narration,
             details=rest.details,
             timestamp=_timestamp(rest, origin),

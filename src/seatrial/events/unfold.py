@@ -28,15 +28,8 @@ from seatrial.errors import SeatrialError
 from seatrial.events import agui_messages as agui
 from seatrial.events import types as t
 from seatrial.events.fold import fold
-from seatrial.events.layout import AssistantParts, assistant_layout, user_text
-from seatrial.events.projection import (
-    default_stop_reason,
-    encrypted_details,
-    identity_of,
-    image_block,
-    total_usage,
-)
-from seatrial.events.remainder import (
+from seatrial.events.layout import (
+    AssistantParts,
     AssistantRemainder,
     CallRemainder,
     CustomRemainder,
@@ -47,7 +40,10 @@ from seatrial.events.remainder import (
     ToolRemainder,
     UserRemainder,
     as_metadata,
+    assistant_layout,
+    user_text,
 )
+from seatrial.events.projection import default_stop_reason, encrypted_details, identity_of, image_block, total_usage
 from seatrial.events.run_input import PROTOCOL_VERSION
 from seatrial.transcript import (
     AssistantMessage,
@@ -66,7 +62,7 @@ from seatrial.transcript import (
     Usage,
     UserMessage,
 )
-from seatrial.transcript.arguments import detect_unparsed, parse_arguments
+from seatrial.transcript.arguments import detect_unparsed, inside_text, parse_arguments
 
 MAX_ID = 256
 _MAX_SAFE = 2**53 - 1
@@ -210,7 +206,8 @@ class _Unfolding:
             wire_id = self._new_id()
         self._used.add(wire_id)
         self._calls.setdefault(call.id, deque()).append(_Call(wire_id, call.name, message_id))
-        metadata = UNSET if wire_id == call.id else as_metadata(CallRemainder(call.id))
+        rest = CallRemainder(None if wire_id == call.id else call.id, _looks_encoded(call.arguments))
+        metadata = as_metadata(rest)
         text = _argument_text(call.arguments)
         now = self._now
         self.events += [
@@ -366,6 +363,11 @@ def _argument_text(arguments: Any) -> str:
     if unparsed is not None and parse_arguments(unparsed[1])[0] == arguments:
         return unparsed[1]
     return wire.encode(arguments).decode()
+
+
+def _looks_encoded(arguments: Any) -> bool:
+    """Whether arguments that are a text would be read as an object that was encoded twice."""
+    return type(arguments) is str and type(inside_text(arguments)) is not str
 
 
 def _encrypted(block: ReasoningDetailsBlock) -> tuple[str, bool]:

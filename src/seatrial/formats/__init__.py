@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 from seatrial.lazy import attach
 
 if TYPE_CHECKING:
-    from seatrial.formats.detection import Detection, detect
     from seatrial.formats.reading import Reading, Written
     from seatrial.formats.registry import (
         FORMATS,
         WRITABLE,
+        Detection,
         Format,
+        detect,
         find_format,
         read,
         read_many,
@@ -46,10 +47,6 @@ __all__ = [
 __getattr__ = attach(
     __name__,
     {
-        "detection": (
-            "Detection",
-            "detect",
-        ),
         "reading": (
             "Reading",
             "Written",
@@ -57,7 +54,9 @@ __getattr__ = attach(
         "registry": (
             "FORMATS",
             "WRITABLE",
+            "Detection",
             "Format",
+            "detect",
             "find_format",
             "read",
             "read_many",

@@ -1,7 +1,7 @@
 """The body that a customer-hosted agent returns: `{final_response, messages?, metadata?, trace?, trace_ref?}`.
 
-Sound bodies are decoded straight into the structs below and turned into a transcript in one pass. What those structs
-do not fit goes the careful way, through `seatrial.formats.chat`, with the same result where both can read it.
+Well-formed bodies take a fast path (`seatrial.formats.agent_response_fast`). All others are read carefully here, key by
+key and message by message, with the same result where both can read a body.
 """
 
 from __future__ import annotations
@@ -14,45 +14,33 @@ from msgspec import UNSET, UnsetType
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
-from seatrial.formats.call_facts import CallFacts
-from seatrial.formats.calls import encoded_twice_note, generated_id, generated_id_note, inside_text, nameless_note
-from seatrial.formats.chat import MESSAGES_INVALID, MESSAGES_MISSING, Chat, add_block
-from seatrial.formats.chat_writing import written_arguments, written_message
-from seatrial.formats.decoding import decoded, decoded_messages
-from seatrial.formats.keys import KEY_DROPPED, calls_in_metadata, may_hold_call
-from seatrial.formats.limits import excess, most_pieces, note_answer_only
-from seatrial.formats.loss import losses
-from seatrial.formats.parts import json_kind, read_raw_thought
+from seatrial.formats.agent_response_fast import read_well_formed
+from seatrial.formats.chat.calls import CallFacts
+from seatrial.formats.chat.decoding import decoded, decoded_messages, members, take_first
+from seatrial.formats.chat.hidden_calls import KEY_DROPPED, calls_in_metadata, may_hold_call
+from seatrial.formats.chat.limits import excess, note_answer_only
+from seatrial.formats.chat.notes import NoteTally, json_kind, note_failure
+from seatrial.formats.chat.parts import has_visible_text, note_unclosed, visible
+from seatrial.formats.chat.reader import MESSAGES_INVALID, MESSAGES_MISSING, Chat
+from seatrial.formats.chat.turn import read_usage
+from seatrial.formats.chat.writing import losses, written_arguments, written_message
 from seatrial.formats.reading import Reading, Written
-from seatrial.formats.reported_failure import note_failure
-from seatrial.formats.shape import members, take_first
 from seatrial.formats.sniffing import SURE, Members, Sample, Sniff, first_byte
-from seatrial.formats.tally import NoteTally
 from seatrial.formats.trace import TRACE_REF_KEYS, read_trace, read_trace_ref
-from seatrial.formats.usage import read_usage
-from seatrial.formats.weaving import note_unclosed, visible
-from seatrial.nesting import MAX_DEPTH, is_too_deep
 from seatrial.transcript import (
-    AssistantBlock,
     AssistantMessage,
     CustomMessage,
     Message,
     Note,
-    ReasoningDetailsBlock,
     StopReason,
-    SystemMessage,
     TextBlock,
-    ToolCall,
-    ToolResultBlock,
     ToolResultMessage,
     Transcript,
     Usage,
-    UserMessage,
     Weight,
     note_code,
     pointer,
 )
-from seatrial.transcript.arguments import arguments_note, may_have_key_twice, parse_arguments
 from seatrial.transcript.salvage import VALUE_DROPPED
 
 FINAL_RESPONSE_MISSING = note_code("final_response_missing", "There is no final_response, or it is empty.", "look")
@@ -71,7 +59,6 @@ METADATA_NOT_UNDERSTOOD = note_code(
 FORMAT: Final = "agent-response"
 LONG_FINAL_RESPONSE = 50_000
 """Code points. A longer answer is noted, and kept: a check of a part of it would say what is not true of the whole."""
-
 _KEYS = ("final_response", "message", "session_done", "metadata")
 _USAGE = ("usage", "token_usage", "tokenUsage")
 _READ = frozenset({*_KEYS, *_USAGE, "messages"})
@@ -80,67 +67,6 @@ _INPUT_TOKENS = "total_input_tokens"
 _OUTPUT_TOKENS = "total_output_tokens"
 _RUNTIME = "agent_runtime_ms"
 _COST = "cost_usd"
-
-
-# Nothing but the keys that are read: with any other, the careful way decides whether it may hold a call.
-
-
-class _Function(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    name: str = ""
-    arguments: Any = UNSET
-
-
-class _Call(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """A tool call, flat or nested; the same keys as `read_call` takes, but for `tool`."""
-
-    id: str | None = None
-    name: str | None = None
-    arguments: Any = UNSET
-    input: Any = UNSET
-    function: _Function | None = None
-    type: str | None = None
-
-
-class _SignedThought(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """The usual entry of `thinking`: nothing but texts, so that no call can be in it."""
-
-    type: str
-    text: str
-    signature: str
-
-
-class _Text(msgspec.Struct, tag_field="type", tag="text", gc=False, forbid_unknown_fields=True):
-    text: str
-
-
-class _System(msgspec.Struct, tag_field="role", tag="system", gc=False, forbid_unknown_fields=True):
-    content: str
-    id: str | None = None
-
-
-class _User(msgspec.Struct, tag_field="role", tag="user", gc=False, forbid_unknown_fields=True):
-    content: str | list[_Text]
-    id: str | None = None
-
-
-class _Assistant(msgspec.Struct, tag_field="role", tag="assistant", gc=False, forbid_unknown_fields=True):
-    content: str | list[_Text] | None = None
-    tool_calls: list[_Call] | None = None
-    thinking: list[msgspec.Raw] | None = None
-    id: str | None = None
-
-
-class _Tool(msgspec.Struct, tag_field="role", tag="tool", gc=False, forbid_unknown_fields=True):
-    tool_call_id: str
-    content: str | list[_Text]
-    id: str | None = None
-    name: str | None = None
-
-
-class _Body(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    final_response: str
-    messages: list[_System | _User | _Assistant | _Tool]
-    metadata: dict[str, Any] | None = None
 
 
 class _Marks(msgspec.Struct):
@@ -181,9 +107,10 @@ def read(data: bytes) -> Reading:
     """
     if (much := excess(data)) is not None:
         return _read_answer(data, much)
-    body = wire.decode_sound(data, _BODY)
-    reading = None if body is None else _converted(body, most_pieces(len(data)))
-    return _read_carefully(data) if reading is None else reading
+    found = read_well_formed(data)
+    return (
+        _read_carefully(data) if found is None else _reading(found.answer, found.messages, found.metadata, found.notes)
+    )
 
 
 def write(transcript: Transcript) -> Written:
@@ -212,116 +139,6 @@ def write(transcript: Transcript) -> Written:
         body["metadata"] = metadata
     data = wire.encode(body)
     return Written(data, losses(transcript, read(data).transcript, dropped))
-
-
-def _converted(body: _Body, most: int) -> Reading | None:
-    """The reading of a sound body; None when something in it needs the careful way."""
-    if not _is_visible(body.final_response) or len(body.messages) > most // 4:
-        return None
-    left = most
-    notes: list[Note] = []
-    messages: list[Message] = []
-    names: dict[str, str] = {}
-    for message in body.messages:
-        if type(message) is _Tool:
-            name = names.get(message.tool_call_id)
-            if name is None:
-                return None
-            content = message.content
-            blocks_of: list[ToolResultBlock] = (
-                [TextBlock(content)] if isinstance(content, str) else [TextBlock(part.text) for part in content]
-            )
-            messages.append(ToolResultMessage(message.tool_call_id, name, blocks_of, False))
-        elif type(message) is _Assistant:
-            blocks: list[AssistantBlock] = []
-            left -= len(message.tool_calls or ()) + len(message.thinking or ())
-            if left < 0 or (message.thinking and not _add_thinking(blocks, message.thinking)):
-                return None
-            said = message.content
-            if isinstance(said, str):
-                if "<" in said:
-                    return None  # a hidden tag, perhaps
-                if said:
-                    blocks.append(TextBlock(said))
-            elif said is not None:
-                if any("<" in part.text for part in said):
-                    return None
-                blocks += [TextBlock(part.text) for part in said]
-            if message.tool_calls and _add_calls(blocks, message.tool_calls, len(messages), names, notes):
-                messages.append(AssistantMessage(blocks, _TOOL_USE))
-            else:
-                messages.append(AssistantMessage(blocks, _END_TURN))
-        elif type(message) is _User:
-            asked = message.content
-            messages.append(UserMessage(asked if isinstance(asked, str) else [TextBlock(part.text) for part in asked]))
-        elif type(message) is _System:
-            messages.append(SystemMessage(message.content))
-    return _reading(body.final_response, messages, body.metadata or {}, notes)
-
-
-def _add_thinking(blocks: list[AssistantBlock], thinking: list[msgspec.Raw]) -> bool:
-    for raw in thinking:
-        try:
-            _SIGNED_THOUGHT.decode(raw)
-        except (msgspec.DecodeError, UnicodeError):
-            block = read_raw_thought(raw)
-        else:
-            # A copy, because a raw value keeps the whole input that it was cut from.
-            add_block(blocks, ReasoningDetailsBlock([raw.copy()]))
-            continue
-        if block is None:
-            return False
-        if type(block) is ReasoningDetailsBlock:
-            try:
-                if may_hold_call("", [*map(_decode, block.details)]):
-                    return False
-            except (msgspec.DecodeError, UnicodeError):
-                pass  # a number that nothing can hold: kept as it was sent
-        add_block(blocks, block)
-    return True
-
-
-def _add_calls(
-    blocks: list[AssistantBlock], calls: list[_Call], message: int, names: dict[str, str], notes: list[Note]
-) -> bool:
-    """Append the calls that have a name; whether there is one."""
-    before = len(blocks)
-    for index, call in enumerate(calls):
-        name, arguments = call.name, call.arguments
-        if arguments is UNSET:
-            arguments = call.input
-        if call.function is not None and (call.function.name or not name):
-            name = call.function.name
-            if call.function.arguments is not UNSET:
-                arguments = call.function.arguments
-        if not name:
-            notes.append(nameless_note(f"/messages/{message}/tool_calls/{index}"))
-            continue
-        if type(arguments) is str:
-            try:
-                if len(arguments) > MAX_DEPTH and is_too_deep(arguments):
-                    raise msgspec.DecodeError  # kept as text
-                decoded = _decode(arguments)
-                if type(decoded) is dict and may_have_key_twice(arguments, decoded):
-                    raise msgspec.DecodeError  # looked at with care
-                arguments = decoded
-                if type(arguments) is str:
-                    arguments = inside_text(arguments)
-                    if type(arguments) is dict:
-                        notes.append(encoded_twice_note(f"/messages/{message}/tool_calls/{index}", name, arguments))
-            except (msgspec.DecodeError, UnicodeError):
-                arguments, not_json = parse_arguments(arguments)
-                if not_json:
-                    notes.append(arguments_note(arguments, f"/messages/{message}/tool_calls/{index}", name))
-        elif arguments is UNSET:
-            arguments = {}
-        call_id = call.id
-        if not call_id:
-            call_id = generated_id((message, index))
-            notes.append(generated_id_note(f"/messages/{message}/tool_calls/{index}", name, call_id))
-        names[call_id] = name
-        blocks.append(ToolCall(call_id, name, arguments))
-    return len(blocks) > before
 
 
 def _reading(answer: str, messages: list[Message], metadata: dict[str, Any], notes: list[Note]) -> Reading:
@@ -394,7 +211,7 @@ def _read_carefully(data: bytes) -> Reading:
             tally.add(MESSAGES_MISSING, ("messages",), "there are no messages; the answer is used instead")
         else:
             tally.add(MESSAGES_INVALID, ("messages",), f"expected an array, got {json_kind(entries)}")
-        messages = [AssistantMessage([TextBlock(answer)], _END_TURN)] if answer else []
+        messages = [AssistantMessage([TextBlock(answer)], StopReason.END_TURN)] if answer else []
         answer_only = True
     metadata = body.get("metadata")
     if metadata is not None and type(metadata) is not dict:
@@ -407,7 +224,7 @@ def _read_carefully(data: bytes) -> Reading:
     trace_ref = read_trace_ref(trace_ref, tally.notes, at=(ref_key,))
     for key, what in beside.items():
         _note_unread(key, what, tally)
-    note_failure(beside, tally)
+    note_failure(beside, tally, of_run=True)
     usage = _usage(given, tally)
     reading = _reading(answer, messages, metadata or {}, tally.total())
     reading.transcript.usage = reading.transcript.usage or usage
@@ -431,7 +248,7 @@ def _answer(body: dict[str, Any], notes: list[Note]) -> str:
     # A turn of a conversation may be answered with {message, session_done} instead.
     key = "message" if "session_done" in body and "final_response" not in body else "final_response"
     answer = body.get(key)
-    if type(answer) is str and _is_visible(answer):
+    if type(answer) is str and has_visible_text(answer):
         return answer
     got = "no visible text" if type(answer) is str else json_kind(answer) if key in body else "nothing"
     notes.append(Note(FINAL_RESPONSE_MISSING, pointer(key), f"expected a text that is not empty, got {got}"))
@@ -450,7 +267,7 @@ def _read_answer(data: bytes, much: str) -> Reading:
     found = wire.decode(data, _ANSWER, []).final_response
     text = decoded(found, tally, ("final_response",)) if first_byte(found) == b'"' else None
     answer = _answer({"final_response": text}, tally.notes)
-    messages: list[Message] = [AssistantMessage([TextBlock(answer)], _END_TURN)] if answer else []
+    messages: list[Message] = [AssistantMessage([TextBlock(answer)], StopReason.END_TURN)] if answer else []
     reading = _reading(answer, messages, {}, tally.total())
     reading.answer_only = True
     return reading
@@ -462,11 +279,6 @@ def _note_unread(key: str, value: Any, tally: NoteTally) -> None:
         return
     weight: Weight = "serious" if may_hold_call(key, value) else "harmless"
     tally.add(KEY_DROPPED, (key,), f"dropped the key {key[:100]!r}", weight=weight)
-
-
-def _is_visible(text: str) -> bool:
-    """Whether there is anything to see in a text: not only white space, and not only what thinking tags hide."""
-    return bool(visible(text).strip())
 
 
 def _written_metadata(transcript: Transcript) -> dict[str, Any]:
@@ -481,11 +293,5 @@ def _written_metadata(transcript: Transcript) -> dict[str, Any]:
     return metadata
 
 
-_BODY = msgspec.json.Decoder(_Body)
 _MARKS = msgspec.json.Decoder(_Marks)
-_SIGNED_THOUGHT = msgspec.json.Decoder(_SignedThought)
 _ANSWER = msgspec.json.Decoder(_Answer)
-_decode = msgspec.json.Decoder().decode
-# Looking a member up in its enumeration takes as long as making the message that it is for.
-_TOOL_USE = StopReason.TOOL_USE
-_END_TURN = StopReason.END_TURN

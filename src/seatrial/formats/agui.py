@@ -6,22 +6,41 @@ ignore, is its cursor.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
 from msgspec import UNSET
 
 from seatrial.events import Event, cursor_text, encode_event, encode_sse, read_log, replay, to_transcript, unfold
-from seatrial.events.ending import StreamEnding
+from seatrial.events.codec import stands_in
 from seatrial.events.expand import Expander
-from seatrial.events.types import InterruptOutcome, MessagesSnapshot, RunFinished, ToolCallChunk, ToolCallStart
+from seatrial.events.layout import KEY
+from seatrial.events.order import StreamEnding
+from seatrial.events.types import (
+    ActivityDelta,
+    ActivitySnapshot,
+    CustomEvent,
+    InterruptOutcome,
+    MessagesSnapshot,
+    RawEvent,
+    RunFinished,
+    StateDelta,
+    StateSnapshot,
+    SuccessOutcome,
+    ToolCallChunk,
+    ToolCallStart,
+)
 from seatrial.events.unfold import MAX_ID
 from seatrial.events.violation import OrderViolation
-from seatrial.formats.calls import TOOL_CALL_DROPPED_NO_NAME
+from seatrial.formats.chat.calls import TOOL_CALL_DROPPED_NO_NAME
+from seatrial.formats.chat.hidden_calls import KnownCalls, may_hold_call, note_calls_in_metadata
+from seatrial.formats.chat.notes import NoteTally, note_failure
 from seatrial.formats.reading import WAITS, WAITS_FOR_INPUT, Reading, Written
 from seatrial.formats.sniffing import SURE, Members, Sample, Sniff, text_of
-from seatrial.formats.tally import NoteTally
-from seatrial.formats.unseen import calls_in_events, note_calls_in_metadata
 from seatrial.transcript import CustomMessage, ImageBlock, Note, Notes, Transcript, UserMessage, note_code, pointer
+from seatrial.transcript.messages import AssistantMessage, Message, ToolCall
 
-NAME = "agui"
+FORMAT = "agui"
 
 EVENT_ORDER_VIOLATION = note_code(
     "event_order_violation",
@@ -33,6 +52,16 @@ ONLY_SEATRIAL_READS = note_code(
     "The format has no field for it: it travels in metadata that other clients ignore.",
     "harmless",
 )
+
+CALLS_IN_EVENT = note_code(
+    "calls_in_event",
+    "An event that is not for calls (RAW, CUSTOM, a state, an activity, RUN_FINISHED) describes one that no other "
+    "event has.",
+    "serious",
+)
+
+_FORECAST: Final = frozenset({"state_key", "stateKey", "tool", "tool_argument", "toolArgument"})
+_OPEN: Final = (RawEvent, CustomEvent, StateSnapshot, StateDelta, ActivitySnapshot, ActivityDelta)
 
 
 def sniff(sample: Sample) -> Sniff | None:
@@ -49,7 +78,7 @@ def _sniff_event(entry: Members) -> Sniff | None:
 
 def read(data: bytes) -> Reading:
     """The transcript that the events add up to."""
-    return read_events(data, NAME)
+    return read_events(data, FORMAT)
 
 
 def write(transcript: Transcript) -> Written:
@@ -82,6 +111,10 @@ def reading_of(events: list[Event], read_notes: list[Note], format: str, run_id:
     end, index = ending.last, ending.index
     if index is not None and isinstance(end, RunFinished) and isinstance(end.outcome, InterruptOutcome):
         notes.append(Note(WAITS_FOR_INPUT, pointer(index), WAITS))
+    ended = NoteTally()
+    if index is not None and isinstance(end, RunFinished) and type(end.result) is dict:
+        note_failure(end.result, ended, (index, "result"), of_run=True)
+    notes += ended.total()
     unfit = Notes()
     transcript = to_transcript(result.folded, unfit)
     unseen = calls_in_events(events, transcript)
@@ -90,7 +123,7 @@ def reading_of(events: list[Event], read_notes: list[Note], format: str, run_id:
 
 
 def _lost_calls(events: list[Event]) -> list[Note]:
-    """Notes on the calls of which nobody knows what was called, and on pieces of calls that belong to none."""
+    """Notes on calls without a name, and on pieces of calls that belong to no call."""
     tally = NoteTally()
     expander = Expander()
     for index, event in enumerate(events):
@@ -142,3 +175,68 @@ def hidden(transcript: Transcript) -> list[Note]:
         elif isinstance(message, CustomMessage):
             notes.append(Note(ONLY_SEATRIAL_READS, at, "a custom message is an activity, which few clients know"))
     return notes
+
+
+def calls_in_events(events: Iterable[Event], transcript: Transcript) -> list[Note]:
+    """Notes on events that describe calls other than those of the transcript, which the events add up to.
+
+    Many integrations send what their framework says beside what AG-UI has events for. To repeat a call, by its id or by
+    its name and arguments, is to add nothing.
+    """
+    names = {call.id: call.name for call in _calls(transcript.messages)}
+    known = KnownCalls(names, _calls(transcript.done()))
+    tally = NoteTally()
+    for index, event in enumerate(events):
+        if isinstance(event, RunFinished) and isinstance(event.outcome, SuccessOutcome):
+            pending = event.outcome.pending_tool_call_ids
+            for call_id in () if pending is UNSET else pending:
+                if call_id not in names:
+                    text = f"the call {call_id[:40]!r} is said to wait for a result, and no event has it"
+                    tally.add(CALLS_IN_EVENT, (index, "outcome"), text, each="pending")
+        for field, key, value in _payloads(event):
+            if may_hold_call(key, value, known):
+                kind = str(type(event).__struct_config__.tag)
+                text = f"what {kind} has under {field!r} looks like a call that no other event has"
+                tally.add(CALLS_IN_EVENT, (index, field), text, each=f"{kind} {field}")
+    return tally.total()
+
+
+def _payloads(event: Event) -> Iterator[tuple[str, str, Any]]:
+    """What an event has in which anything may stand: the field, the key that names it, and the value."""
+    if event.raw_event is not UNSET:
+        yield "rawEvent", "", event.raw_event
+    if event.metadata is not UNSET:
+        yield "metadata", "", {key: value for key, value in event.metadata.items() if key != KEY}
+    if type(event) not in _OPEN:  # as almost always
+        return
+    if isinstance(event, RawEvent):
+        if not stands_in(event):  # which is noted as what it is
+            yield "event", "", event.event
+    elif isinstance(event, CustomEvent):
+        if not _is_forecast(event):
+            yield "value", event.name, event.value
+    elif isinstance(event, StateSnapshot):
+        yield "snapshot", "", event.snapshot
+    elif isinstance(event, StateDelta):
+        yield from (("delta", _last(operation), operation.get("value")) for operation in event.delta)
+    elif isinstance(event, ActivitySnapshot):
+        yield "content", event.activity_type, event.content
+    elif isinstance(event, ActivityDelta):
+        yield from (("patch", _last(operation), operation.get("value")) for operation in event.patch)
+
+
+def _is_forecast(event: CustomEvent) -> bool:
+    """Whether this says which argument of which tool will become which part of the state, as integrations send it."""
+    value = event.value if event.name == "PredictState" else None
+    return type(value) is list and all(type(item) is dict and _FORECAST.issuperset(item) for item in value)
+
+
+def _last(operation: dict[str, Any]) -> str:
+    """The key that an operation writes to; that of the list, where it adds to one."""
+    path = operation.get("path")
+    parts = [part for part in (path.split("/") if type(path) is str else []) if not part.isdecimal() and part != "-"]
+    return parts[-1] if parts else ""
+
+
+def _calls(messages: Iterable[Message]) -> list[ToolCall]:
+    return [call for message in messages if type(message) is AssistantMessage for call in message.tool_calls()]

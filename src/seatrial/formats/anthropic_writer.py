@@ -13,10 +13,9 @@ from typing import Any
 
 from seatrial import wire
 from seatrial.events.layout import Spoken
-from seatrial.formats.parts import At
-from seatrial.formats.reading import Written
-from seatrial.formats.tally import NoteTally
-from seatrial.formats.uncarried import (
+from seatrial.formats.chat.notes import At, NoteTally
+from seatrial.formats.chat.parts import reads_back, texts_with_tags
+from seatrial.formats.chat.writing import (
     change,
     lose_block,
     lose_field,
@@ -24,7 +23,7 @@ from seatrial.formats.uncarried import (
     lose_message_fields,
     lose_run_fields,
 )
-from seatrial.formats.weaving import reads_back, weave
+from seatrial.formats.reading import Written
 from seatrial.transcript import (
     AssistantMessage,
     ImageBlock,
@@ -131,7 +130,7 @@ class _Writer:
         return blocks
 
     def _spoken(self, block: Spoken, at: At) -> TextBlock:
-        texts = weave([block])
+        texts = texts_with_tags([block])
         if not reads_back(texts, [block]):
             change(self._tally, at, "the text holds a thinking tag and is read back as something else")
         return TextBlock(texts[0])

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from seatrial.formats.chat import Chat
-from seatrial.formats.chat_document import keep_rest, read_chat_document, read_entries, read_list, sniff_messages
+from seatrial.formats.chat.documents import keep_rest, read_chat_document, read_entries, read_list, sniff_messages
+from seatrial.formats.chat.notes import At
+from seatrial.formats.chat.reader import Chat
+from seatrial.formats.chat.turn import STREAM_TRUNCATED, TurnEnding, end_turn
 from seatrial.formats.dialects.anthropic import STOP_REASONS
 from seatrial.formats.dialects.bedrock import MEMBERS, read_system
-from seatrial.formats.parts import At
 from seatrial.formats.reading import Reading
-from seatrial.formats.sniffing import SURE, Members, Sample, Sniff, members, objects
-from seatrial.formats.turn import STREAM_TRUNCATED, TurnEnding, end_turn
+from seatrial.formats.sniffing import SURE, Members, Sample, Sniff, members_of, objects_of
 from seatrial.transcript import StopReason, Transcript
 
 FORMAT: Final = "bedrock"
@@ -37,14 +37,14 @@ _REASONS: Final = {
 def sniff(sample: Sample) -> Sniff | None:
     """Content blocks that are named by their key, or a response with an output message."""
     document = sample.document
-    if document is not None and "stopReason" in document and "message" in (members(document.get("output")) or {}):
+    if document is not None and "stopReason" in document and "message" in (members_of(document.get("output")) or {}):
         return Sniff(SURE + 5, "a response with output and stopReason")
     return sample.surest(_sniff_event) or sniff_messages(sample, _sniff_message)
 
 
 def _sniff_event(entry: Members) -> Sniff | None:
     kind = next(iter(entry), None) if len(entry) == 1 else None
-    if kind in _EVENTS and members(entry[kind]) is not None:
+    if kind in _EVENTS and members_of(entry[kind]) is not None:
         return Sniff(SURE + 5, f"an event {kind} of ConverseStream")
     return None
 
@@ -52,7 +52,7 @@ def _sniff_event(entry: Members) -> Sniff | None:
 def _sniff_message(entry: Members) -> Sniff | None:
     if "role" not in entry:
         return None
-    for part in objects(entry.get("content")):
+    for part in objects_of(entry.get("content")):
         key = next((key for key in part if key in MEMBERS and key not in ("image", "document")), None)
         if key is not None and "type" not in part:
             return Sniff(SURE + 5, f"a content block {key}")
@@ -70,6 +70,9 @@ def _read_entries(found: list[Any], chat: Chat, run: Transcript) -> None:
         read_entries(found, _container, chat, run)
         return
     turn: _StreamedTurn | None = None
+    # The stream of one response says nothing of other turns.
+    starts = [_event(entry) for entry in found].count("messageStart")
+    chat.is_single_turn = starts <= 1 and all(_event(entry) for entry in found)
     for index, entry in enumerate(found):
         kind = _event(entry)
         if kind is None:
@@ -92,32 +95,52 @@ def _event(entry: Any) -> str | None:
     return kind if kind in _EVENTS and type(entry[kind]) is dict else None
 
 
+class _StreamedBlock:
+    """A content block that arrives in events."""
+
+    def __init__(self, block: dict[str, Any]) -> None:
+        self.block = block
+        self.fragments: list[str] = []
+        """Its text, or its arguments."""
+
+    def whole(self) -> dict[str, Any]:
+        """The block as it would have come whole."""
+        text = "".join(self.fragments)
+        if type(use := self.block.get("toolUse")) is dict:
+            use["input"] = text
+        elif "text" in self.block:
+            self.block["text"] = text
+        return self.block
+
+
 class _StreamedTurn:
     """A message that arrives in events."""
 
     def __init__(self, index: int) -> None:
         self._index = index
         self._role: Any = "assistant"
-        self._blocks: dict[Any, dict[str, Any]] = {}
-        self._fragments: dict[Any, list[str]] = {}
-        """The text, or the arguments, of each block."""
+        self._blocks: list[_StreamedBlock] = []
+        self._open: dict[int | None, _StreamedBlock] = {}
+        """By their number those that grow. Some models give none, or the same one again: a start begins a block."""
         self._stop_reason: Any = None
         self._usage: Any = None
         self._error: Any = None
 
     def take(self, kind: str, said: dict[str, Any], chat: Chat, at: At) -> None:
-        """Take one event; a delta that nobody knows is noted."""
+        """Take one event; an unknown delta is noted."""
         place = said.get("contentBlockIndex")
         place = place if type(place) is int else None
         if kind == "messageStart":
             self._role = said.get("role")
         elif kind == "contentBlockStart":
             start = said.get("start")
-            self._blocks[place] = dict(start) if type(start) is dict else {}
+            self._begin(place, dict(start) if type(start) is dict else {})
         elif kind == "contentBlockDelta":
             delta = said.get("delta")
             for key, more in delta.items() if type(delta) is dict else ():
                 self._add(place, key, more, chat, (*at, "delta"))
+        elif kind == "contentBlockStop":
+            self._open.pop(place, None)
         elif kind == "messageStop":
             self._stop_reason = said.get("stopReason")
         elif kind == "metadata":
@@ -125,20 +148,34 @@ class _StreamedTurn:
         elif kind in _EXCEPTIONS:
             self._error = said
 
-    def _add(self, place: Any, key: str, more: Any, chat: Chat, at: At) -> None:
-        block = self._blocks.setdefault(place, {})
+    def _begin(self, place: int | None, block: dict[str, Any]) -> _StreamedBlock:
+        begun = self._open[place] = _StreamedBlock(block)
+        self._blocks.append(begun)
+        return begun
+
+    def _growing(self, place: int | None, key: str) -> _StreamedBlock:
+        """The block that a delta of this kind belongs to; one without a beginning begins with its first delta."""
+        known = self._open.get(place)
+        if known is None or (known.block and key not in known.block):
+            return self._begin(place, {})
+        return known
+
+    def _add(self, place: int | None, key: str, more: Any, chat: Chat, at: At) -> None:
         if key == "text" and type(more) is str:
-            block.setdefault("text", "")
-            self._fragments.setdefault(place, []).append(more)
+            grown = self._growing(place, key)
+            grown.block.setdefault("text", "")
+            grown.fragments.append(more)
         elif key == "toolUse" and type(more) is dict and type(more.get("input")) is str:
-            block.setdefault("toolUse", {})
-            self._fragments.setdefault(place, []).append(more["input"])
+            grown = self._growing(place, key)
+            grown.block.setdefault("toolUse", {})
+            grown.fragments.append(more["input"])
         elif key == "reasoningContent" and type(more) is dict:
+            block = self._growing(place, key).block
             thought = block.setdefault("reasoningContent", {"reasoningText": {"text": ""}})
             if type(text := more.get("text")) is str:
-                thought["reasoningText"]["text"] += text
+                thought.setdefault("reasoningText", {"text": ""})["text"] += text
             elif "signature" in more:
-                thought["reasoningText"]["signature"] = more["signature"]
+                thought.setdefault("reasoningText", {"text": ""})["signature"] = more["signature"]
             elif "redactedContent" in more:
                 block["reasoningContent"] = {"redactedContent": more["redactedContent"]}
         else:
@@ -147,13 +184,7 @@ class _StreamedTurn:
     def end(self, chat: Chat, run: Transcript) -> None:
         """Read the message."""
         at = (self._index,)
-        for place, block in self._blocks.items():
-            text = "".join(self._fragments.get(place, ()))
-            if type(use := block.get("toolUse")) is dict:
-                use["input"] = text
-            elif "text" in block:
-                block["text"] = text
-        blocks = [*self._blocks.values()]
+        blocks = [block.whole() for block in self._blocks]
         if self._role == "user":
             chat.add_user(blocks, at)
             return

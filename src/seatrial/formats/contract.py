@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 
 from seatrial.errors import SeatrialError
-from seatrial.formats.chat import MESSAGES_MISSING
+from seatrial.formats.chat.reader import MESSAGES_MISSING
 from seatrial.formats.reading import Reading
 from seatrial.transcript import AssistantMessage, Note, note_code
 

@@ -12,7 +12,7 @@ from seatrial.formats.reading import Reading, Written
 from seatrial.formats.sniffing import LIKELY, SURE, Members, Sample, Sniff, text_of
 from seatrial.transcript import Transcript
 
-NAME = "events"
+FORMAT = "events"
 
 
 def sniff(sample: Sample) -> Sniff | None:
@@ -29,7 +29,7 @@ def _sniff_envelope(entry: Members) -> Sniff | None:
 
 def read(data: bytes) -> Reading:
     """The transcript that the events add up to."""
-    return read_events(data, NAME)
+    return read_events(data, FORMAT)
 
 
 def write(transcript: Transcript) -> Written:

@@ -6,15 +6,14 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from seatrial.errors import SeatrialError
-from seatrial.formats.chat import Chat
-from seatrial.formats.chat_document import keep_rest, read_chat_document, sniff_messages
-from seatrial.formats.completion_turn import CHOICE_DROPPED
+from seatrial.formats.chat.documents import keep_rest, read_chat_document, sniff_messages
+from seatrial.formats.chat.notes import At
+from seatrial.formats.chat.parts import read_text
+from seatrial.formats.chat.reader import Chat
+from seatrial.formats.chat.turn import CHOICE_DROPPED, TurnEnding, end_turn, split_cached
 from seatrial.formats.dialects.gemini import MEMBERS, either, prompt_text
-from seatrial.formats.parts import At, read_text
 from seatrial.formats.reading import Reading
-from seatrial.formats.sniffing import LIKELY, SURE, Members, Sample, Sniff, objects
-from seatrial.formats.turn import TurnEnding, end_turn
-from seatrial.formats.usage import split_cached
+from seatrial.formats.sniffing import LIKELY, SURE, Members, Sample, Sniff, objects_of
 from seatrial.transcript import AssistantMessage, StopReason, Transcript, pointer
 from seatrial.transcript.salvage import MESSAGE_DROPPED
 
@@ -47,8 +46,8 @@ def sniff(sample: Sample) -> Sniff | None:
 
 def _sniff_content(entry: Members) -> Sniff | None:
     if "finishReason" in entry or "finish_reason" in entry:
-        entry = (objects(b"[" + bytes(entry["content"]) + b"]") or [{}])[0] if "content" in entry else {}
-    parts = objects(entry.get("parts"))
+        entry = (objects_of(b"[" + bytes(entry["content"]) + b"]") or [{}])[0] if "content" in entry else {}
+    parts = objects_of(entry.get("parts"))
     if "kind" in entry or any("type" in part or "part_kind" in part for part in parts):
         return None
     key = next((key for part in parts for key in part if key in MEMBERS), None)
@@ -156,6 +155,8 @@ def _read_responses(
 def _note_rest(response: dict[str, Any], chat: Chat, run: Transcript, at: At) -> None:
     keep_rest(response, _RESPONSE, chat, run, at)
     candidates = response.get("candidates")
+    if candidates is not None and type(candidates) is not list:
+        chat.tally.add(MESSAGE_DROPPED, (*at, "candidates"), "expected an array of candidates", each="candidates")
     for index, candidate in enumerate(candidates if type(candidates) is list else []):
         within = (*at, "candidates", index)
         if type(candidate) is not dict:
@@ -167,6 +168,7 @@ def _note_rest(response: dict[str, Any], chat: Chat, run: Transcript, at: At) ->
             content = candidate.get("content")
             if type(content) is dict:
                 chat.note_keys(content, frozenset({"role", "parts"}), (*within, "content"), agent=True)
+                chat.note_calls_in("role", content.get("role"), (*within, "content"))
             elif content is not None:
                 chat.tally.add(MESSAGE_DROPPED, (*within, "content"), "expected a content", each="content")
 

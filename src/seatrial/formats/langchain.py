@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from seatrial.formats.chat import Chat
-from seatrial.formats.chat_document import keep_rest, read_chat_document, read_list, sniff_messages
-from seatrial.formats.dialects.langchain import KINDS, merged_chunks
-from seatrial.formats.parts import At
+from seatrial.formats.chat.documents import keep_rest, read_chat_document, read_list, sniff_messages
+from seatrial.formats.chat.notes import At
+from seatrial.formats.chat.reader import Chat
+from seatrial.formats.dialects.langchain import KINDS, is_chunk, merged_chunks
 from seatrial.formats.reading import Reading
-from seatrial.formats.sniffing import SURE, Members, Sample, Sniff, members, objects, surest, text_of
+from seatrial.formats.sniffing import SURE, Members, Sample, Sniff, members_of, objects_of, surest, text_of
 from seatrial.transcript import Transcript
 
 FORMAT: Final = "langchain"
@@ -18,9 +18,9 @@ FORMAT: Final = "langchain"
 def sniff(sample: Sample) -> Sniff | None:
     """Messages with a type for a role, as they are or wrapped; also those of a state and of a graph's updates."""
     for entry in sample.entries[:1]:
-        inside = [found for raw in entry.values() if (found := members(raw)) is not None and "messages" in found]
+        inside = [found for raw in entry.values() if (found := members_of(raw)) is not None and "messages" in found]
         for update in inside if "type" not in entry and "role" not in entry else []:
-            if (update_of := surest("an update: ", objects(update["messages"]), _sniff_message)) is not None:
+            if (update_of := surest("an update: ", objects_of(update["messages"]), _sniff_message)) is not None:
                 return update_of
     return sniff_messages(sample, _sniff_message)
 
@@ -66,7 +66,10 @@ def _read_entries(found: list[Any], chat: Chat, run: Transcript) -> None:
     items: list[tuple[Any, At]] = []
     places: dict[str, int] = {}
     before: list[Any] = []
-    for index, entry in enumerate(merged_chunks(found)):
+    merged = merged_chunks(found)
+    # One turn that a model streamed says nothing of others.
+    chat.is_single_turn = len(merged) == 1 and is_chunk(merged[0])
+    for index, entry in enumerate(merged):
         messages = _messages(entry, (index,), chat, run)
         if type(entry) is dict and type(state := entry.get("messages")) is list and "type" not in entry:
             if before and state[: len(before)] == before:

@@ -16,23 +16,18 @@ from msgspec import UNSET
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
-from seatrial.formats.call_facts import CallFacts
-from seatrial.formats.chat import MESSAGES_INVALID, MESSAGES_MISSING, messages_from_objects
-from seatrial.formats.chat_writing import written_arguments, written_message
-from seatrial.formats.decoding import decoded, decoded_messages
-from seatrial.formats.keys import calls_in_metadata
-from seatrial.formats.limits import excess, note_answer_only
-from seatrial.formats.loss import losses
-from seatrial.formats.parts import json_kind, read_text
+from seatrial.formats.chat.calls import CallFacts
+from seatrial.formats.chat.decoding import KEY_REPEATED, decoded, decoded_messages, members, take_first
+from seatrial.formats.chat.hidden_calls import calls_in_metadata, note_calls_in_metadata
+from seatrial.formats.chat.limits import excess, note_answer_only
+from seatrial.formats.chat.notes import NoteTally, json_kind, note_failure
+from seatrial.formats.chat.parts import note_unclosed, read_text, split_thoughts_of_part, visible
+from seatrial.formats.chat.reader import MESSAGES_INVALID, MESSAGES_MISSING, messages_from_objects
+from seatrial.formats.chat.turn import read_usage
+from seatrial.formats.chat.writing import losses, written_arguments, written_message
 from seatrial.formats.reading import Reading, Written, earlier_turns
-from seatrial.formats.reported_failure import note_failure
-from seatrial.formats.shape import KEY_REPEATED, members, take_first
 from seatrial.formats.sniffing import HINT, SURE, Members, Sample, Sniff, first_byte
-from seatrial.formats.tally import NoteTally
 from seatrial.formats.trace import TRACE_REF_KEYS, read_trace, read_trace_ref
-from seatrial.formats.unseen import note_calls_in_metadata
-from seatrial.formats.usage import read_usage
-from seatrial.formats.weaving import note_unclosed, unweave_part, visible
 from seatrial.transcript import (
     AssistantBlock,
     AssistantMessage,
@@ -61,7 +56,6 @@ KEY_MISSPELLED = note_code(
 )
 
 FORMAT: Final = "output-messages"
-
 _MESSAGES = ("output_messages", "outputMessages", "output")
 _USAGE = ("token_usage", "tokenUsage", "usage")
 _COST = ("cost_usd", "costUsd")
@@ -214,7 +208,7 @@ def read_text_output(data: bytes) -> Reading:
 
 def _text_alone(text: str, tally: NoteTally) -> Reading:
     """The reading of an answer beside which nothing is known."""
-    blocks = unweave_part(text, tally, ())
+    blocks = split_thoughts_of_part(text, tally, ())
     transcript = Transcript([AssistantMessage([*blocks], StopReason.END_TURN)], visible(text))
     return Reading(FORMAT, transcript, tally.total(), answer_only=True)
 
@@ -362,7 +356,7 @@ def _metadata(rest: dict[str, Any], messages: list[Message], notes: list[Note]) 
     """Everything that has no field of its own, with the `metadata` object opened up."""
     given = rest.pop("metadata", None)
     failed = NoteTally()
-    note_failure(rest, failed)
+    note_failure(rest, failed, of_run=True)
     notes += failed.total()
     notes += filter(None, [calls_in_metadata(key, value, messages=messages) for key, value in rest.items()])
     notes += [Note(KEY_MISSPELLED, pointer(key), f"is {meant} meant?") for key, meant in _misspelled(rest)]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from seatrial.formats.chat import Chat
-from seatrial.formats.chat_document import keep_rest, read_chat_document, read_list, sniff_messages
-from seatrial.formats.parts import At
+from seatrial.formats.chat.documents import keep_rest, read_chat_document, read_list, sniff_messages
+from seatrial.formats.chat.notes import At
+from seatrial.formats.chat.reader import Chat
 from seatrial.formats.reading import Reading
 from seatrial.formats.sniffing import SURE, Members, Sample, Sniff, text_of
 from seatrial.transcript import Transcript

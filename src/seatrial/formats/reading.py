@@ -8,8 +8,8 @@ from typing import Any, Literal
 import msgspec
 
 from seatrial.events.types import Event
-from seatrial.formats.call_facts import CallFacts
-from seatrial.formats.parts import At
+from seatrial.formats.chat.calls import CallFacts
+from seatrial.formats.chat.notes import At
 from seatrial.transcript import AssistantMessage, Note, Transcript, note_code, pointer
 
 EARLIER_TURNS_MISSING = note_code(
@@ -19,12 +19,13 @@ EARLIER_TURNS_MISSING = note_code(
 )
 WAITS_FOR_INPUT = note_code(
     "waits_for_input",
-    "The run ended with an interrupt: the agent waits for input, and what it would do with it is unknown.",
+    "The run ended with an interrupt, a request for an approval, or a call without a result: the agent waits for "
+    "input, and what it would do with it is unknown.",
     "serious",
 )
+
 WAITS = "the agent waits for input, so its task is not finished: what it would do next is unknown"
 _EARLIER = ("previous_response_id", "conversation")
-
 TraceType = Literal["model_step", "tool_call", "tool_result", "message", "error"]
 
 

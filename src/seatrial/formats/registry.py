@@ -1,24 +1,29 @@
-"""The formats by name, open to others.
+"""The formats by name, open to others; which of them bytes are in; reading and writing by name.
 
-One of Seatrial's is a module with `sniff`, `read` and perhaps `write`, and a line here. Others are registered with
-`register_format`, or offered by an entry point in the group `seatrial.formats`.
+One of Seatrial's formats is a module with `sniff`, `read` and perhaps `write`, and a line here. Others are registered
+with `register_format`, or offered by an entry point in the group `seatrial.formats`.
+
+To detect a format, every format says how sure it is, and the surest wins. Messages that have nothing but a `role` and
+`content` are common to all chat APIs: they are called `openai`, whoever wrote them, and every reader of chat messages
+reads them alike. Formats that Seatrial recognises and does not read are asked as well, so that they are refused by name
+and never half understood.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
 
 import msgspec
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
-from seatrial.formats.batch import BatchRecord
-from seatrial.formats.limits import excess
+from seatrial.formats.chat.hidden_calls import note_unseen
+from seatrial.formats.chat.limits import excess
 from seatrial.formats.reading import Reading, Written
-from seatrial.formats.sniffing import CERTAIN, Sample, Sniff
-from seatrial.formats.unseen import note_unseen
+from seatrial.formats.sniffing import CERTAIN, Sample, Sniff, open_sample
+from seatrial.formats.unsupported import find_unsupported
 from seatrial.registry import Registry, where
 from seatrial.target import is_target, load_target
 from seatrial.transcript import Transcript
@@ -50,32 +55,41 @@ def _accept(name: str, value: object) -> Format:
     return found if FORMATS.is_built_in(name) else _Guarded(name, found)
 
 
+_BUILT_IN: Final[dict[str, tuple[str, bool]]] = {
+    "agent-response": ("agent_response", True),
+    "output-messages": ("output_messages", True),
+    "openai": ("completions.openai", True),
+    "openrouter": ("completions.openrouter", True),
+    "anthropic": ("anthropic", True),
+    "responses": ("responses", False),
+    "bedrock": ("bedrock", False),
+    "gemini": ("gemini", False),
+    "vercel": ("vercel", False),
+    "langchain": ("langchain", False),
+    "pydantic-ai": ("pydantic_ai", False),
+    "transcript": ("transcript", True),
+    "agui": ("agui", True),
+    "events": ("events", True),
+}
+"""The module of each format, and whether it can be written; in the order in which they are listed to people."""
+
 FORMATS: Registry[Format] = Registry(
     "format",
     "seatrial.formats",
-    {
-        "agent-response": "seatrial.formats.agent_response",
-        "output-messages": "seatrial.formats.output_messages",
-        "openai": "seatrial.formats.openai",
-        "openrouter": "seatrial.formats.openrouter",
-        "anthropic": "seatrial.formats.anthropic",
-        "responses": "seatrial.formats.responses",
-        "bedrock": "seatrial.formats.bedrock",
-        "gemini": "seatrial.formats.gemini",
-        "vercel": "seatrial.formats.vercel",
-        "langchain": "seatrial.formats.langchain",
-        "pydantic-ai": "seatrial.formats.pydantic_ai",
-        "transcript": "seatrial.formats.transcript",
-        "agui": "seatrial.formats.agui",
-        "events": "seatrial.formats.events",
-    },
+    {name: f"seatrial.formats.{module}" for name, (module, _) in _BUILT_IN.items()},
     _accept,
     fault="format_failed",
 )
-"""Every format, in the order in which they are listed to people; its module is loaded when it is used."""
-
-WRITABLE = ("agent-response", "output-messages", "openai", "openrouter", "anthropic", "transcript", "agui", "events")
+"""Every format; its module is loaded when it is used."""
+WRITABLE = tuple(name for name, (_, can_write) in _BUILT_IN.items() if can_write)
 """Those of Seatrial's that can be written, too."""
+
+_IN_LINES = frozenset({"agent-response", "output-messages"})
+"""Formats of which a file may hold many, one in each line."""
+_LINES = 100
+"""How many lines are looked at to find out whether they are records."""
+_STREAMS = frozenset({"agui", "events"})
+"""Formats that are read event by event, so that their length does not matter."""
 
 
 def register_format(name: str) -> Callable[[V], V]:
@@ -83,14 +97,83 @@ def register_format(name: str) -> Callable[[V], V]:
     return FORMATS.register(name)
 
 
-_IN_LINES = frozenset({"agent-response", "output-messages"})
-"""Formats of which a file may hold many, one in each line."""
-_LINES = 100
-"""How many lines are looked at to find out whether they are records."""
+def find_format(name: str, directory: Path | None = None) -> Format:
+    """The format of that name, or `package.module:Class`, which is looked for in `directory` first.
+
+    Raises `SeatrialError`: `unknown_format`, or `invalid_config` for a class that cannot be imported or used.
+    """
+    if not is_target(name):
+        return FORMATS.find(name, code="unknown_format")
+    if name not in _classes or directory is not None:
+        try:
+            _classes[name] = _accept(name, load_target(name, directory))
+        except TypeError as error:
+            raise SeatrialError("invalid_config", f"the format {name!r} cannot be used: {error}") from error
+    return _classes[name]
 
 
-_STREAMS = frozenset({"agui", "events"})
-"""Formats that are read event by event, so that their length is no matter."""
+_classes: dict[str, Format] = {}
+"""Formats that are called by where they are."""
+
+
+class Detection(msgspec.Struct, frozen=True):
+    """What the bytes look like."""
+
+    format: str
+    reason: str
+    """What gave it away, for people."""
+
+
+def detect(data: bytes) -> Detection:
+    """The format of these bytes.
+
+    Raises `SeatrialError`: `undetected_format` when they look like none, `unread_format` when they are of one that is
+    known and not read, `ambiguous_format` when two formats are equally sure, `not_json` when they are JSON that is cut
+    off, `format_failed` when one of others fails.
+    """
+    sample = open_sample(data)
+    FORMATS.check_names()
+    found = [(sniff, name) for name in FORMATS if (sniff := find_format(name).sniff(sample)) is not None]
+    most = max([sniff.confidence for sniff, _ in found], default=0)
+    unsupported = find_unsupported(sample)
+    if unsupported is not None and unsupported.sniff.confidence >= most:
+        raise SeatrialError(
+            "unread_format",
+            f"this is {unsupported.name} ({unsupported.sniff.reason}), which Seatrial does not read yet",
+            hint=f"it reads {', '.join(FORMATS)}",
+        )
+    best = [(sniff, name) for sniff, name in found if sniff.confidence == most]
+    if not best:
+        _refuse_cut_off(data)
+        raise SeatrialError(
+            "undetected_format",
+            "the input looks like none of the known formats",
+            hint="name its format, on the command line with --from",
+        )
+    if len(best) > 1:
+        claims = " and ".join([f"{name} ({sniff.reason})" for sniff, name in best])
+        raise SeatrialError(
+            "ambiguous_format",
+            f"the input may be {claims}, which is equally likely",
+            hint="name its format, on the command line with --from",
+        )
+    sniff, name = best[0]
+    return Detection(name, sniff.reason)
+
+
+def _refuse_cut_off(data: bytes) -> None:
+    """Raise `SeatrialError` for a document that ends too early: what it is cannot be known, but why."""
+    if not data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
+        return
+    try:
+        wire.decode(data, _SKIPPED, [])
+    except SeatrialError as error:
+        if error.code == "not_json" and wire.ends_early(error.message, data):
+            error.hint = "the file or answer may not have been written or copied whole"
+            raise
+
+
+_SKIPPED = msgspec.json.Decoder(msgspec.Raw)
 
 
 def read(data: bytes, format: str | None = None) -> Reading:
@@ -107,7 +190,7 @@ def read(data: bytes, format: str | None = None) -> Reading:
 
 
 def write(transcript: Transcript, format: str) -> Written:
-    """Write a transcript in that format, and tell what it cannot carry."""
+    """Write a transcript in that format, and say what it cannot carry."""
     found = find_format(format)
     if not hasattr(found, "write"):
         raise SeatrialError(
@@ -122,8 +205,19 @@ def writable() -> list[str]:
     return [*WRITABLE, *others]
 
 
+class BatchRecord(msgspec.Struct):
+    """What was read from one line, or why it could not be read."""
+
+    line: int | None
+    """From 1; blank lines count. None when the file is one record."""
+    id: str | None
+    reading: Reading | None = None
+    """None when there is an error."""
+    error: SeatrialError | None = None
+
+
 def read_many(data: bytes, format: str | None = None) -> Iterator[BatchRecord]:
-    """Read a file that may hold one record in each line; a bad line spoils nothing but itself.
+    """Read a file that may hold one record in each line; a bad line affects nothing but itself.
 
     A file that holds one record, of whatever format, is one record without a line.
     """
@@ -145,9 +239,6 @@ def read_many(data: bytes, format: str | None = None) -> Iterator[BatchRecord]:
 
 def _detected(data: bytes) -> str:
     """The format of a file; a batch whose first line is bad is known by the first that is not."""
-    # Here, because detection asks every format of this registry.
-    from seatrial.formats.detection import detect
-
     try:
         return detect(data).format
     except SeatrialError:
@@ -178,27 +269,8 @@ def _is_json(data: bytes) -> bool:
     return True
 
 
-def find_format(name: str, directory: Path | None = None) -> Format:
-    """The format of that name, or `package.module:Class`, which is looked for in `directory` first.
-
-    Raises `SeatrialError`: `unknown_format`, or `invalid_config` for a class that cannot be imported or used.
-    """
-    if not is_target(name):
-        return FORMATS.find(name, code="unknown_format")
-    if name not in _classes or directory is not None:
-        try:
-            _classes[name] = _accept(name, load_target(name, directory))
-        except TypeError as error:
-            raise SeatrialError("invalid_config", f"the format {name!r} cannot be used: {error}") from error
-    return _classes[name]
-
-
-_classes: dict[str, Format] = {}
-"""Formats that are called by where they are."""
-
-
 class _Guarded:
-    """A format of others, whose faults are told as its own: what it raises is not the fault of what it reads."""
+    """A format of others, whose faults are reported as its own: what it raises is not the fault of what it reads."""
 
     def __init__(self, name: str, format: Format) -> None:
         self._name = name

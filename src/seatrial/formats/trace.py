@@ -7,9 +7,9 @@ from typing import Any, get_args
 
 import msgspec
 
-from seatrial.formats.call_facts import FACT_KEYS
-from seatrial.formats.keys import KEYS_WITHOUT_CALLS, may_hold_call
-from seatrial.formats.parts import At, json_kind
+from seatrial.formats.chat.calls import FACT_KEYS
+from seatrial.formats.chat.hidden_calls import KEYS_WITHOUT_CALLS, may_hold_call
+from seatrial.formats.chat.notes import FAILURE_REPORTED, At, json_kind
 from seatrial.formats.reading import TraceEvent, TraceType
 from seatrial.transcript import Note, Weight, note_code, pointer
 from seatrial.transcript.salvage import VALUE_DROPPED
@@ -40,7 +40,7 @@ TRACE_REF_KEYS = ("trace_ref", "traceRef")
 
 
 def read_trace(value: Any, notes: list[Note], *, at: At = ()) -> list[TraceEvent] | None:
-    """The valid events of a decoded trace; None when it is no trace, so that the next source counts.
+    """The valid events of a decoded trace; None when it is not a trace, so that the next source counts.
 
     An empty trace is one: it says that no tool was called.
     """
@@ -59,17 +59,21 @@ def read_trace(value: Any, notes: list[Note], *, at: At = ()) -> list[TraceEvent
         events.append(event)
         if not _FIELDS.issuperset(entry):
             _keep_others(event, entry, notes, (*at, index))
-        if _may_tell_of_others(event):
+        if _may_name_other_calls(event):
             known = _calls_of(value) if known is None else known
             _note_calls_inside(event, known, notes, (*at, index))
     if value and not events:
         notes.append(Note(TRACE_INVALID, pointer(*at), "none of the events is valid"))
         return None
+    if events and _ends_with_error(value):
+        # Not the end of a call, so that of the run: what it did before that may be missing.
+        said = f": {events[-1].text[:200]}" if events[-1].text else ""
+        notes.append(Note(FAILURE_REPORTED, pointer(*at, len(value) - 1), f"the trace ends with an error{said}"))
     return events
 
 
 def read_trace_ref(value: Any, notes: list[Note], *, at: At = ()) -> str | None:
-    """The name of the file that holds the trace. One that is no text is a serious note: there is a trace somewhere."""
+    """The name of the file that holds the trace. One that is not text is a serious note: there is a trace somewhere."""
     if value is None or type(value) is str:
         return value
     notes.append(Note(VALUE_DROPPED, pointer(*at), f"expected a file name, got {json_kind(value)}", "serious"))
@@ -111,14 +115,14 @@ def _keep_others(event: TraceEvent, entry: dict[str, Any], notes: list[Note], at
     event.metadata = {**(event.metadata or {}), **others}
     for key in others:
         if key not in FACT_KEYS and key not in _PEOPLE:
-            # The arguments under two names: nobody knows which of them the tool was given.
+            # The arguments under two names: it is unknown which of them the tool was given.
             twice = event.type == "tool_call" and key in _ARGUMENTS
             nested = type(others[key]) in (dict, list) and others[key] and key not in KEYS_WITHOUT_CALLS
             weight: Weight = "serious" if twice or nested else "harmless"
             notes.append(Note(TRACE_KEY_KEPT, pointer(*at, key), f"kept the key {key[:100]!r} as metadata", weight))
 
 
-def _may_tell_of_others(event: TraceEvent) -> bool:
+def _may_name_other_calls(event: TraceEvent) -> bool:
     return bool(event.metadata) or (event.output is not None and event.type in _SPEAKING)
 
 
@@ -132,6 +136,12 @@ def _note_calls_inside(event: TraceEvent, known: Mapping[str, str], notes: list[
         if may_hold_call(key, value, known):
             text = f"what stands under {key[:100]!r} looks like a call that has no event of its own"
             notes.append(Note(CALLS_INSIDE_TRACE_EVENT, pointer(*at), text))
+
+
+def _ends_with_error(entries: list[Any]) -> bool:
+    """Whether the last event is an error, and not one of a call."""
+    last = entries[-1]
+    return type(last) is dict and last.get("type") == "error" and last.get("id") not in _calls_of(entries)
 
 
 def _calls_of(entries: list[Any]) -> dict[str, str]:

@@ -12,17 +12,15 @@ import msgspec
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
-from seatrial.formats.chat import Chat
-from seatrial.formats.chat_sniffing import CALL_KEYS, sniff_chat
-from seatrial.formats.keys import calls_in_metadata, may_hold_call
-from seatrial.formats.loss import losses
-from seatrial.formats.parts import At
+from seatrial.formats.chat.hidden_calls import calls_in_metadata, may_hold_call
+from seatrial.formats.chat.notes import At, NoteTally
+from seatrial.formats.chat.reader import Chat
+from seatrial.formats.chat.writing import losses
 from seatrial.formats.reading import Reading, Written, single_turn
-from seatrial.formats.sniffing import Sample, Sniff
-from seatrial.formats.tally import NoteTally
+from seatrial.formats.sniffing import CALL_KEYS, Sample, Sniff, sniff_chat
 from seatrial.nesting import is_too_deep
 from seatrial.transcript import AssistantMessage, Message, Note, RunIdentity, Transcript, Usage
-from seatrial.transcript.document import encode_lines, encode_messages, read_messages
+from seatrial.transcript.document import encode_messages, read_messages
 from seatrial.transcript.messages import AssistantBlock, UserBlock
 from seatrial.transcript.salvage import VALUE_DROPPED
 
@@ -61,11 +59,6 @@ def read(data: bytes) -> Reading:
 def write(transcript: Transcript) -> Written:
     """Write the messages as an array."""
     return Written(encode_messages(transcript.messages) + b"\n", _losses(transcript))
-
-
-def write_lines(transcript: Transcript) -> Written:
-    """Write the messages as lines, for files that grow."""
-    return Written(encode_lines(transcript.messages), _losses(transcript))
 
 
 def _read_run(data: bytes, notes: list[Note]) -> _Run:

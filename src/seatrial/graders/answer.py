@@ -5,7 +5,6 @@ A run that completed without an answer has the empty text. Where case is ignored
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from typing import Annotated, Any, ClassVar
 
@@ -14,9 +13,10 @@ from msgspec import Meta
 from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Check, Find, Finding, Grader, Subject, Surroundings, errored, passed_if
+from seatrial.graders.probes import cannot_fail
 from seatrial.graders.quote import listed, quoted
 from seatrial.patterns import Pattern
-from seatrial.trajectory.keys import key
+from seatrial.trajectory.values import key
 
 Text = Annotated[str, Meta(min_length=1)]
 _EVIDENCE = ["/answer"]
@@ -26,6 +26,7 @@ class Equals(Grader):
     """Whether the answer is just this. A value that is not text is compared with the answer read as JSON."""
 
     kind: ClassVar[str] = "equals"
+    version: ClassVar[int] = 2
 
     value: Any = None
     """What the answer must be; the case's `expected` when absent."""
@@ -178,10 +179,11 @@ class ContainsAll(Grader):
 
 class Regex(Grader):
     """Whether a pattern of Python's `re` is found in the answer. Flags are written into it: `(?i)`. Where the pattern
-    takes too long, or the answer is longer than 100,000 characters, the grader is errored."""
+    takes too long, or the answer is longer than 100,000 characters, the grader is errored. A pattern that is found in
+    every text, as `.*$` and the unanchored `(?!.*password)` are, is refused: write `\\A(?!.*password)`."""
 
     kind: ClassVar[str] = "regex"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     pattern: Text
     """The pattern."""
@@ -194,9 +196,9 @@ class Regex(Grader):
         except SeatrialError as error:
             error.pointer = "/pattern"
             raise
-        # What matches nothing at all, and looks at no place, is found in every text.
-        if not self.whole and _PLACES.search(self.pattern) is None and pattern.search("") is not None:
-            message = f"the pattern {quoted(self.pattern)} is found in every answer, also in an empty one"
+        if cannot_fail(pattern, whole=self.whole):
+            how = "covers" if self.whole else "is found in"
+            message = f"the pattern {quoted(self.pattern)} {how} every answer, also an empty one: it cannot fail"
             raise SeatrialError("invalid_config", message, pointer="/pattern")
 
         def find(subject: Subject, surroundings: Surroundings) -> Finding:
@@ -213,8 +215,6 @@ class Regex(Grader):
         return _answer_check(find)
 
 
-_PLACES = re.compile(r"[\^$]|\\[A-Za-z]|\(\?[=!<(]")
-"""Anchors, boundaries and assertions, by which a pattern can match nothing in one text and fail in another."""
 _VERBS = {
     "contains": ("contains", "does not contain"),
     "icontains": ("contains", "does not contain"),

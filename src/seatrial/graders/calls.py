@@ -5,8 +5,15 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from seatrial.graders.grader import Finding, Subject
-from seatrial.trajectory.claims import CALLS_UNKNOWN, known_calls, what_is_missing, what_to_do
-from seatrial.trajectory.completeness import CALLS_NOT_LISTED, Basis, Completeness
+from seatrial.trajectory.completeness import (
+    CALLS_NOT_LISTED,
+    CALLS_UNKNOWN,
+    Basis,
+    Completeness,
+    known_calls,
+    what_is_missing,
+    what_to_do,
+)
 from seatrial.trajectory.step import Step
 from seatrial.transcript import Note
 
@@ -60,7 +67,7 @@ def based(reason: str, basis: Basis) -> str:
 def calls_unknown(reason: str, known: Completeness) -> Finding:
     """The finding of a grader that knows too little of the calls to say either way."""
     reasons = [based(f"{reason}: {what_is_missing(known)}.", known.basis), to_do(what_to_do(known))]
-    return Finding(judgement="errored", reasons=reasons, code=CALLS_UNKNOWN, basis=known.basis)
+    return Finding(outcome="errored", reasons=reasons, code=CALLS_UNKNOWN, basis=known.basis)
 
 
 def not_observed(subject: Subject, wanted: BasisWanted) -> Finding | None:
@@ -70,16 +77,16 @@ def not_observed(subject: Subject, wanted: BasisWanted) -> Finding | None:
         return None
     reason = based("the grader asks for observed calls, and only the agent reports calls of this run.", known.basis)
     reasons = [reason, to_do(_OBSERVE)]
-    return Finding(judgement="errored", reasons=reasons, code=NOT_OBSERVED, basis=known.basis)
+    return Finding(outcome="errored", reasons=reasons, code=NOT_OBSERVED, basis=known.basis)
 
 
 def passed_by_report(found: Finding, wanted: BasisWanted) -> Finding:
     """A finding, unless it passed by what only the agent reports and the grader asks for observed calls."""
-    if wanted == "any" or found.basis == "observed" or found.judgement != "passed":
+    if wanted == "any" or found.basis == "observed" or found.outcome != "passed":
         return found
     reason = "the grader asks for observed calls, and it passes only by what the agent reports."
     return Finding(
-        judgement="errored",
+        outcome="errored",
         reasons=[*found.reasons, reason, to_do(_ONLY_OBSERVED)],
         code=NOT_OBSERVED,
         details=found.details,

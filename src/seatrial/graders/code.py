@@ -94,8 +94,8 @@ def subject_json(subject: Subject) -> dict[str, Any]:
         "case": subject.case,
         "run": {
             "run_id": run.run_id,
-            "agent": run.key.agent,
-            "trial": run.key.trial,
+            "agent": run.agent,
+            "trial": run.trial,
             "status": run.status,
             "duration_ms": run.duration_ms,
             "steps_source": run.steps_source,

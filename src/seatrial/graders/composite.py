@@ -15,7 +15,7 @@ from seatrial.graders.prepared import prepare_all
 from seatrial.graders.registry import build_graders
 from seatrial.graders.together import all_verdicts, weighted_score
 from seatrial.nesting import is_value_too_deep
-from seatrial.runs import Judgement, Verdict
+from seatrial.runs import Outcome, Verdict
 
 
 class Composite(Grader):
@@ -89,10 +89,10 @@ class Composite(Grader):
         return finding
 
     def _conclude(self, verdicts: list[Verdict]) -> Finding:
-        if all(verdict.judgement == "skipped" for verdict in verdicts):
+        if all(verdict.outcome == "skipped" for verdict in verdicts):
             return skipped("every grader in it was skipped", *_reasons(verdicts, "skipped"), code=verdicts[0].code)
-        absent = [verdict for verdict in verdicts if verdict.judgement in ("errored", "skipped")]
-        count = sum(verdict.judgement == "passed" for verdict in verdicts)
+        absent = [verdict for verdict in verdicts if verdict.outcome in ("errored", "skipped")]
+        count = sum(verdict.outcome == "passed" for verdict in verdicts)
         arithmetic = f"{count} of {len(verdicts)} graders passed"
         passed: bool | None
         if self.rule == "all":
@@ -109,11 +109,11 @@ class Composite(Grader):
             arithmetic += f"; {weighted.against(threshold)}"
         if absent and self.min_score is not None:
             passed = None  # the score that `min_score` is held against is not known
-        judgement: Judgement = "errored" if passed is None else "passed" if passed else "failed"
+        outcome: Outcome = "errored" if passed is None else "passed" if passed else "failed"
         told = [reason for word in ("failed", "errored", "skipped") for reason in _reasons(verdicts, word)]
-        code = absent[0].code if judgement == "errored" and absent else ""
+        code = absent[0].code if outcome == "errored" and absent else ""
         reasons = [f"{arithmetic} (rule {self.rule})", *told]
-        return Finding(judgement=judgement, score=score, reasons=reasons, code=code)
+        return Finding(outcome=outcome, score=score, reasons=reasons, code=code)
 
 
 def _whole(verdict: Verdict) -> Verdict:
@@ -121,15 +121,13 @@ def _whole(verdict: Verdict) -> Verdict:
     return Verdict(
         grader=verdict.grader,
         kind=verdict.kind,
-        judgement=verdict.judgement,
-        score=None if verdict.score is None else 1.0 if verdict.judgement == "passed" else 0.0,
+        outcome=verdict.outcome,
+        score=None if verdict.score is None else 1.0 if verdict.outcome == "passed" else 0.0,
         weight=verdict.weight,
     )
 
 
-def _reasons(verdicts: list[Verdict], judgement: str) -> list[str]:
+def _reasons(verdicts: list[Verdict], outcome: str) -> list[str]:
     return [
-        f"{verdict.grader} {judgement}: {' '.join(verdict.reasons)}"
-        for verdict in verdicts
-        if verdict.judgement == judgement
+        f"{verdict.grader} {outcome}: {' '.join(verdict.reasons)}" for verdict in verdicts if verdict.outcome == outcome
     ]

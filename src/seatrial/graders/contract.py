@@ -27,7 +27,7 @@ class Contract(Grader):
             told = [f"{note.code}: {note.message}" for note in report.notes]
             reasons = [f"response_mode {self.response_mode}, strictness {self.strictness}: {report.message}"]
             return Finding(
-                judgement="passed" if report.ok else "failed",
+                outcome="passed" if report.ok else "failed",
                 reasons=[*reasons, f"notes: {listed(told)}"] if told else reasons,
                 evidence=["/answer"] if report.violation == "agent_bad_response" else [],
                 details=report,

@@ -14,9 +14,8 @@ from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Check, Finding, Grader, GraderWeight, Subject, Surroundings, errored
 from seatrial.graders.json_answer import json_of, not_json
 from seatrial.graders.quote import listed, quoted
-from seatrial.trajectory.arguments import value_at
 from seatrial.trajectory.config import as_written, is_number
-from seatrial.trajectory.keys import key
+from seatrial.trajectory.values import key, value_at
 
 MAX_FIELDS = 1000
 MAX_DATE = 200
@@ -117,7 +116,7 @@ def _finding(fields: list[Field], results: list[FieldResult]) -> Finding:
     weights = f", weights {gained:g} / {total:g}" if total != len(fields) else ""
     reason = f"{right} of {len(results)} fields are right{weights}: {score:.3g}"
     return Finding(
-        judgement="failed" if wrong else "passed",
+        outcome="failed" if wrong else "passed",
         score=score,
         reasons=[f"{reason}; {listed(wrong)}" if wrong else reason],
         evidence=["/answer"],

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from seatrial.graders.chat_model import ChatModel
 from seatrial.registry import where
-from seatrial.runs import Case, Judgement, Run
+from seatrial.runs import Case, Outcome, Run
 from seatrial.trajectory.completeness import Basis
 
 FOR_GRADERS = frozenset({"expected", "expected_outcome", "expected_outcome_detail"})
@@ -28,7 +28,15 @@ class Subject(msgspec.Struct):
     """What is graded: a finished run and the case it ran."""
 
     run: Run
+    """As the agent said it, secrets of the suite included; of a run that is graded again, as it was stored."""
     case: Case
+    kept: Run | None = None
+    """What is stored of the run, where that is another object: the same without secrets."""
+
+    @property
+    def stored(self) -> Subject:
+        """What is graded as it is stored, so that it can be shown to others: a model, for example."""
+        return self if self.kept is None else Subject(self.kept, self.case)
 
     @property
     def answer(self) -> str | None:
@@ -39,7 +47,7 @@ class Subject(msgspec.Struct):
 class Finding(msgspec.Struct, kw_only=True):
     """What one grader found, before the common keys (`min_score`, `negate`) are applied."""
 
-    judgement: Judgement
+    outcome: Outcome
     score: float | None = None
     """0 to 1. When absent, 1 for passed and 0 for failed."""
     reasons: list[str] = []
@@ -79,6 +87,8 @@ class Check(msgspec.Struct, frozen=True):
     """Whether the finding is also the model's."""
     of_answer: bool = False
     """Whether it looks at the answer's text. Negated, it says nothing of a run without an answer: it is errored."""
+    of_calls: bool = False
+    """Whether it looks at the names, arguments or results of calls."""
     reads: frozenset[str] = frozenset()
     """The keys of a case that it goes by, of those that are there for graders: `expected` and its like."""
     needs: frozenset[str] = frozenset()
@@ -138,15 +148,15 @@ class Grader(msgspec.Struct, metaclass=_GraderMeta, kw_only=True, forbid_unknown
 def passed_if(condition: bool, *reasons: str, score: float | None = None, evidence: list[str] | None = None) -> Finding:
     """The finding of a plain yes or no."""
     return Finding(
-        judgement="passed" if condition else "failed", score=score, reasons=list(reasons), evidence=evidence or []
+        outcome="passed" if condition else "failed", score=score, reasons=list(reasons), evidence=evidence or []
     )
 
 
 def errored(*reasons: str, code: str = "grader_errored") -> Finding:
     """The finding of a grader that could not run."""
-    return Finding(judgement="errored", reasons=list(reasons), code=code)
+    return Finding(outcome="errored", reasons=list(reasons), code=code)
 
 
 def skipped(*reasons: str, code: str = "grader_skipped") -> Finding:
     """The finding of a grader that has nothing to say."""
-    return Finding(judgement="skipped", reasons=list(reasons), code=code)
+    return Finding(outcome="skipped", reasons=list(reasons), code=code)

@@ -19,7 +19,7 @@ from seatrial.graders.key import content_digest
 from seatrial.graders.prepared import Prepared, prepare_all
 from seatrial.graders.registry import build_graders
 from seatrial.graders.together import all_verdicts, weighted_score
-from seatrial.runs import Grade, Judgement, Verdict
+from seatrial.runs import Grade, Outcome, Verdict
 
 Graded: TypeAlias = tuple[list[Verdict], Grade]
 
@@ -91,7 +91,7 @@ def grade_run(
         keys.append(key)
         known = earlier.get(key) if earlier and key else None
         # What could not run may run now.
-        if known is not None and known.judgement in ("passed", "failed"):
+        if known is not None and known.outcome in ("passed", "failed"):
             found.append(grader.adopt(known))
         else:
             found.append(grader.judge(subject, surroundings))
@@ -103,37 +103,37 @@ def conclude(verdicts: Sequence[Verdict], threshold: float | None = None) -> Gra
     """What the verdicts on a run come to."""
     weighted = weighted_score(verdicts)
     score = None if weighted is None else weighted.value
-    grade = Grade(judgement="passed", score=score, threshold=threshold, verdicts=len(verdicts))
+    grade = Grade(outcome="passed", score=score, threshold=threshold, verdicts=len(verdicts))
     if threshold is None and _all_pass(verdicts):
         return grade
     required = [verdict for verdict in verdicts if verdict.required]
-    absent = [verdict for verdict in verdicts if verdict.judgement in ("errored", "skipped")]
+    absent = [verdict for verdict in verdicts if verdict.outcome in ("errored", "skipped")]
     failed = _names(required, "failed")
     if failed:
-        count = sum([verdict.judgement == "failed" for verdict in required])
-        grade.judgement = "failed"
+        count = sum([verdict.outcome == "failed" for verdict in required])
+        grade.outcome = "failed"
         grade.reasons.append(f"{count} of {len(required)} required graders failed: {failed}")
     if missing := [verdict for verdict in absent if verdict.required]:
         # verdicts.md 4: whatever the others say. What failed is named first, and is not forgotten.
-        grade.judgement = "errored"
+        grade.outcome = "errored"
         grade.code = missing[0].code
         named = [f"{verdict.grader} {_absence(verdict)}" for verdict in missing]
         grade.reasons.append(f"could not be graded: {', '.join(named)}")
     elif not verdicts:
-        grade.judgement = "skipped"
+        grade.outcome = "skipped"
         grade.reasons.append("nothing was checked: no graders")
     elif threshold is None and not required:
-        grade.judgement = "skipped"
+        grade.outcome = "skipped"
         grade.reasons.append("nothing decides: no grader is required, and there is no threshold")
     elif threshold is not None and weighted is None:
-        grade.judgement = "errored"
+        grade.outcome = "errored"
         grade.code = GRADER_ERRORED
         grade.reasons.append(f"there is no score to hold against threshold {threshold:g}: no grader weighs anything")
     elif threshold is not None and weighted is not None:
         reached = weighted.reaches(threshold)
         grade.reasons.append(weighted.against(threshold))
         if not failed and not reached:
-            grade.judgement = "errored" if reached is None else "failed"
+            grade.outcome = "errored" if reached is None else "failed"
             if reached is None:
                 grade.code = next((verdict.code for verdict in absent), GRADER_ERRORED)
     if left_out := [f"{verdict.grader} {_absence(verdict)}" for verdict in absent if not verdict.required]:
@@ -145,18 +145,18 @@ def _all_pass(verdicts: Sequence[Verdict]) -> bool:
     """Whether every verdict is a pass, and one of them had to be."""
     required = False
     for verdict in verdicts:
-        if verdict.judgement != "passed":
+        if verdict.outcome != "passed":
             return False
         required = required or verdict.required
     return required
 
 
 def _absence(verdict: Verdict) -> str:
-    return "was skipped" if verdict.judgement == "skipped" else "errored"
+    return "was skipped" if verdict.outcome == "skipped" else "errored"
 
 
-def _names(verdicts: Sequence[Verdict], judgement: Judgement) -> str:
-    return ", ".join([verdict.grader for verdict in verdicts if verdict.judgement == judgement])
+def _names(verdicts: Sequence[Verdict], outcome: Outcome) -> str:
+    return ", ".join([verdict.grader for verdict in verdicts if verdict.outcome == outcome])
 
 
 def _graded(verdicts: list[Verdict], keys: list[str], threshold: float | None) -> Graded:
@@ -174,16 +174,16 @@ async def _graded_later(
 def _ungraded(subject: Subject) -> Graded:
     if subject.run.status != "completed":
         return _without_answer(subject, (), None)
-    return [], Grade(judgement="skipped", reasons=["not graded, as it was asked for"], verdicts=0)
+    return [], Grade(outcome="skipped", reasons=["not graded, as it was asked for"], verdicts=0)
 
 
 def _without_answer(subject: Subject, graders: Sequence[Prepared], threshold: float | None) -> Graded:
     run = subject.run
     fault = run.fault
     why = f"the run is {run.status}" if fault is None else f"{fault.error_class}: {fault.message}"
-    grade = Grade(judgement="errored", threshold=threshold, verdicts=len(graders))
+    grade = Grade(outcome="errored", threshold=threshold, verdicts=len(graders))
     if run.status == "failed":
-        grade.judgement, grade.score, reason = "failed", 0.0, f"the run failed, {why}"
+        grade.outcome, grade.score, reason = "failed", 0.0, f"the run failed, {why}"
         verdicts = [grader.unjudged("failed", reason) for grader in graders]
     else:
         reason = f"there is no answer to grade, {why}"

@@ -73,10 +73,14 @@ class JsonSchema(Grader):
 
 def json_of(answer: str | None, fenced: bool) -> Any:
     """The answer as JSON; `fenced` takes it out of a Markdown fence around the whole of it."""
+    return wire.decode_input(json_text(answer, fenced).encode("utf-8", "replace"))
+
+
+def json_text(answer: str | None, fenced: bool) -> str:
+    """What of the answer is to be JSON."""
     text = answer or ""
-    if fenced and (match := _FENCE.match(text)):
-        text = match.group(1)
-    return wire.decode_input(text.encode("utf-8", "replace"))
+    match = _FENCE.match(text) if fenced else None
+    return text if match is None else match.group(1)
 
 
 def not_json(answer: str | None, error: SeatrialError) -> Finding:

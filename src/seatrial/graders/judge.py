@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import Meta
@@ -12,8 +12,10 @@ from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.graders.chat_model import ChatModel, Completion
 from seatrial.graders.grader import FOR_GRADERS, Check, Finding, Grader, Subject, Surroundings, skipped
-from seatrial.graders.json_answer import json_of
+from seatrial.graders.json_answer import json_of, json_text
 from seatrial.graders.judge_prompt import Criterion, Prompt, prompt_for
+from seatrial.runs import JudgedBy, JudgeDetails
+from seatrial.transcript.arguments import key_twice
 
 PASS_SCORE = 0.5
 """The weighted score of the criteria from which a vote is for the run; `min_score` sets another."""
@@ -51,11 +53,11 @@ class Vote(msgspec.Struct):
 class Judge(Grader):
     """What a chat model says of the run: whether the expected outcome was reached, and how far a rubric is met. A vote
     is for the run when the outcome is right and the score of the criteria at least 0.5, or `min_score`; the majority
-    decides, a tie fails, and the score is the mean of the votes."""
+    decides, a tie fails (with `negate`, it is errored), and the score is the mean of the votes."""
 
     kind: ClassVar[str] = "judge"
     default_timeout_s: ClassVar[float] = 600.0
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
 
     criteria: list[Criterion] = msgspec.field(default_factory=list)
     """The rubric; each criterion has a `name`, a `description` and a `weight`. Without one, only the outcome counts."""
@@ -86,25 +88,23 @@ class Judge(Grader):
                 "no model is configured: name one under `judge` in the suite (`model`, `base_url`, `api_key`)",
                 code="judge_skipped",
             )
-        prompt = prompt_for(subject, self.criteria, self.instructions, self.last_messages)
+        prompt = prompt_for(subject.stored, self.criteria, self.instructions, self.last_messages)
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._vote(model, prompt)) for _ in range(self.votes)]
         votes = [task.result() for task in tasks]
         asked = [completion for vote in votes for completion in vote.asked]
         costs = [completion.cost_usd for completion in asked if completion.cost_usd is not None]
         cost_usd = sum(costs) if costs else None
-        judge = {
-            "kind": "model",
-            # As its endpoint calls it, which may be more exact than how it was asked for.
-            "model": next((completion.model for completion in asked if completion.model), model.name),
-            "votes": len(votes),
-            "agreement": None,
-            "cost_usd": cost_usd,
-            "prompt_hash": prompt.digest,
-        }
+        judge = JudgedBy(
+            model=next((completion.model for completion in asked if completion.model), model.name),
+            votes=len(votes),
+            cost_usd=cost_usd,
+            prompt_hash=prompt.digest,
+        )
         problems = [vote.problem for vote in votes if vote.problem is not None]
         if problems:
-            finding = Finding(judgement="errored", reasons=list(dict.fromkeys(problems)), details={"judge": judge})
+            details = JudgeDetails(judge=judge)
+            finding = Finding(outcome="errored", reasons=list(dict.fromkeys(problems)), details=details)
         else:
             finding = self._count(votes, _pointers(subject), judge)
         finding.cost_usd = cost_usd
@@ -148,6 +148,14 @@ class Judge(Grader):
         ]
         if unanswered:
             raise SeatrialError("invalid_document", f"not every criterion is answered: {', '.join(unanswered)} missing")
+        if (key := key_twice(json_text(text, fenced=True).removeprefix("\ufeff"))) is not None:
+            raise SeatrialError(
+                "invalid_document", f"the key {key[:40]!r} occurs twice, and which one counts is not known"
+            )
+        named = (ballot.failure_mode or "").strip().casefold()
+        if named not in _NO_FAILURE and self._score(ballot) > 1 - 1e-9:
+            problem = f"nothing is wrong by `outcome_met` and the scores, and `failure_mode` names {named[:60]!r}"
+            raise SeatrialError("invalid_document", f"the answer contradicts itself: {problem}")
         return ballot
 
     def _score(self, ballot: Ballot) -> float:
@@ -161,33 +169,38 @@ class Judge(Grader):
         )
         return min(gained / total, 1.0)
 
-    def _count(self, votes: list[Vote], known: set[str], judge: dict[str, Any]) -> Finding:
+    def _count(self, votes: list[Vote], known: set[str], judge: JudgedBy) -> Finding:
         """What the votes come to, when each has a ballot."""
         bar = PASS_SCORE if self.min_score is None else self.min_score
         ballots = [vote.ballot for vote in votes if vote.ballot is not None]
         in_favour = [vote.score >= bar for vote in votes]
         count = sum(in_favour)
         passed = 2 * count > len(votes)
+        if self.negate and 2 * count == len(votes):
+            # A tie is no majority for the opposite either.
+            reason = f"a tie: {count} of {len(votes)} votes for the run (a vote needs {bar:g}), so neither side has it"
+            judge.agreement = 0.5
+            return Finding(outcome="errored", reasons=[reason], details=JudgeDetails(judge=judge))
         score = sum(vote.score for vote in votes) / len(votes)
         # The first ballot of the majority speaks for it; after a tie, which fails, the first one against.
         speaker = ballots[in_favour.index(passed)]
-        judge["agreement"] = max(count, len(votes) - count) / len(votes)
+        judge.agreement = max(count, len(votes) - count) / len(votes)
         said = list(dict.fromkeys(pointer for ballot in ballots for pointer in ballot.evidence))
         evidence = [pointer for pointer in said if pointer in known]
         subscores = {
             criterion.name: sum(ballot.criteria[f"c{number}"].score for ballot in ballots) / len(ballots)
             for number, criterion in enumerate(self.criteria, 1)
         }
-        details = {
-            "passed": passed,
-            "failure_mode": None if passed else speaker.failure_mode,
-            "subscores": subscores,
-            "reasoning": speaker.reasoning,
-            "evidence": evidence,
-            "judge": judge,
-        }
+        details = JudgeDetails(
+            passed=passed,
+            failure_mode=None if passed else speaker.failure_mode,
+            subscores=subscores,
+            reasoning=speaker.reasoning,
+            evidence=evidence,
+            judge=judge,
+        )
         if len(evidence) < len(said):
-            details["unknown_evidence"] = [pointer[:200] for pointer in said if pointer not in known][:20]
+            details.unknown_evidence = [pointer[:200] for pointer in said if pointer not in known][:20]
         reasons = [f"{count} of {len(votes)} votes for the run (a vote needs {bar:g}); mean score {score:.3g}"]
         if self.criteria:
             met = sum(ballot.outcome_met for ballot in ballots)
@@ -197,8 +210,12 @@ class Judge(Grader):
             reasons.append(f"failure mode: {speaker.failure_mode[:200]}")
         reasons.append(speaker.reasoning[:MAX_RAW])
         return Finding(
-            judgement="passed" if passed else "failed", score=score, reasons=reasons, evidence=evidence, details=details
+            outcome="passed" if passed else "failed", score=score, reasons=reasons, evidence=evidence, details=details
         )
+
+
+_NO_FAILURE = frozenset({"", "none", "null", "n/a", "na", "no_failure", "-"})
+"""How models write that there is no failure mode, where they do not write null."""
 
 
 def _pointers(subject: Subject) -> set[str]:

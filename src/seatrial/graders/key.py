@@ -20,6 +20,7 @@ from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Check, Grader, Subject
 from seatrial.hashing import feed
+from seatrial.runs import Exchange
 
 _NEGATION = 2
 """Raised when negating may judge otherwise than before."""
@@ -33,12 +34,15 @@ _what_the_case_says = attrgetter(
 
 def content_digest(subject: Subject) -> bytes | None:
     """The content of a run and its case; None when a part of it is not JSON, and no two are known to be equal."""
-    run, reading = subject.run, subject.run.reading
+    # As it is stored, by which a verdict is found again.
+    run = subject.stored.run
+    reading = run.reading
     body = run.attempts[-1].body_hash if run.attempts else None
     content = [
         [run.status, run.fault, run.steps, run.steps_source, run.completeness, run.duration_ms, run.metadata, body],
         [attempt.duration_ms for attempt in run.attempts],
-        # Only where there is one: the keys of verdicts that are stored stay what they are.
+        # Only where there are several, or there is one: the keys of verdicts that are stored stay what they are.
+        *([] if len(run.exchanges) < 2 else [[_bodies(exchange) for exchange in run.exchanges]]),
         *([] if run.reported is None else [run.reported]),
         None if reading is None else [reading.format, reading.notes, reading.trace],
         reading.transcript if reading is not None and body is None else None,
@@ -51,6 +55,10 @@ def content_digest(subject: Subject) -> bytes | None:
     except (TypeError, ValueError, OverflowError, SeatrialError):
         return None
     return hash_.digest()[:16]
+
+
+def _bodies(exchange: Exchange) -> list[str | None]:
+    return [attempt.body_hash for attempt in exchange.attempts]
 
 
 def configuration_digest(grader: Grader) -> bytes:

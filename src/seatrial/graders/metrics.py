@@ -25,8 +25,7 @@ from seatrial.graders.calls import (
     report_is_complete,
 )
 from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings, errored, passed_if
-from seatrial.trajectory.claims import all_of, at_least, at_most
-from seatrial.trajectory.completeness import Basis
+from seatrial.trajectory.completeness import Basis, all_of, at_least, at_most
 from seatrial.transcript.messages import AssistantMessage
 
 Amount = Annotated[float, Meta(ge=0)]
@@ -66,8 +65,8 @@ class MetricGrader(Grader):
             if (refused := self._refused(subject)) is not None:
                 return refused
             found = self._finding(subject, least, most)
-            if found.judgement == "errored" and self.when_unknown == "skip":
-                found.judgement = "skipped"
+            if found.outcome == "errored" and self.when_unknown == "skip":
+                found.outcome = "skipped"
             return self._accepted(found)
 
         return Check(find)
@@ -131,7 +130,9 @@ class Latency(MetricGrader):
             return _exactly(None if run.reading is None else run.reading.transcript.duration_ms)
         if run.duration_ms is None:
             return None  # a replayed run, or one of a batch: what was measured is not the time that the agent took
-        return _exactly(run.attempts[-1].duration_ms if run.attempts else run.duration_ms)
+        # Of each exchange, the attempt that brought the reply.
+        replied = [exchange.attempts[-1].duration_ms for exchange in run.exchanges if exchange.attempts]
+        return _exactly(sum(replied) if replied else run.duration_ms)
 
 
 class Cost(MetricGrader):
@@ -194,8 +195,8 @@ class CallCountGrader(CountGrader):
 
     def _finding(self, subject: Subject, least: float | None, most: float | None) -> Finding:
         found = super()._finding(subject, least, most)
-        if found.judgement != "errored":
-            found.basis = self._basis(subject, found.judgement == "passed", least, most)
+        if found.outcome != "errored":
+            found.basis = self._basis(subject, found.outcome == "passed", least, most)
             found.reasons = [based(reason, found.basis) for reason in found.reasons]
         return found
 

@@ -17,7 +17,8 @@ from seatrial.graders.grader import Check, Finding, Grader, Subject, Surrounding
 from seatrial.graders.key import configuration_digest, verdict_key
 from seatrial.graders.registry import GRADERS
 from seatrial.graders.user_code import found_by, own_copy, seen_elsewhere
-from seatrial.runs import Judgement, Verdict
+from seatrial.runs import Outcome, Verdict
+from seatrial.runs.removed import RUN_AGAIN, SECRET_REMOVED, are_calls_redacted, is_answer_redacted, is_redacted
 from seatrial.threads import Threads
 from seatrial.time_limit import TimeLimit
 
@@ -48,6 +49,8 @@ class Prepared(msgspec.Struct, frozen=True):
         Most checks take microseconds and are done here and now. One that turns out to take longer is begun again in a
         thread, so that other runs go on meanwhile. What is not Seatrial's own always runs in a thread.
         """
+        if (lacking := self._lacks(subject)) is not None:
+            return self.verdict(lacking, subject)
         if not self.built_in:
             beside = seen_elsewhere(surroundings)
 
@@ -70,6 +73,29 @@ class Prepared(msgspec.Struct, frozen=True):
         if limit.expired:
             return self._wait(self._find_in_thread(subject, surroundings), subject)
         return self.verdict(found, subject)
+
+    def _lacks(self, subject: Subject) -> Finding | None:
+        """Why a run that is not as the agent said it any more cannot be graded by this; None where it can."""
+        check, run = self.check, subject.run
+        if check.parts or run.reading is None:
+            return None  # each grader of several says it for itself
+        if check.of_answer:
+            if is_answer_redacted(run):
+                return errored(
+                    "the answer had a secret of the suite in it, which is not stored", RUN_AGAIN, code=SECRET_REMOVED
+                )
+        elif check.of_calls and self.built_in:
+            # A mark in the place of a secret must not fulfil an expectation, nor be the reason why one is not.
+            if are_calls_redacted(run):
+                return errored(
+                    "a call had a secret of the suite in it, which is not stored", RUN_AGAIN, code=SECRET_REMOVED
+                )
+        elif (not self.built_in or not check.repeatable) and is_redacted(run):
+            # Nobody knows what such code looks at.
+            return errored(
+                "the run had a secret of the suite in it, which is not stored", RUN_AGAIN, code=SECRET_REMOVED
+            )
+        return None
 
     def _waits_s(self) -> float | None:
         """How long a check that waits for something is waited for."""
@@ -126,30 +152,31 @@ class Prepared(msgspec.Struct, frozen=True):
         grader = self.grader
         if (problem := _unusable(found)) is not None:
             found = errored(problem)
-        elif grader.negate and found.judgement == "failed" and self.check.of_answer and not _has_answer(subject):
-            # That an answer lacks something must not be shown by a run that has none.
-            found = errored("there is no answer, so nothing is known of what it does not say", *found.reasons)
-        judgement, score, reasons = found.judgement, found.score, found.reasons
-        if judgement == "passed" or judgement == "failed":
+        elif self.check.of_answer and self._would_pass(found) and not _has_answer(subject):
+            # That an answer is, has or lacks something must not be shown by a run that has none: an answer that is
+            # absent is not an empty text.
+            found = errored("there is no answer, so nothing is known of what it says", *found.reasons, code="no_answer")
+        outcome, score, reasons = found.outcome, found.score, found.reasons
+        if outcome == "passed" or outcome == "failed":
             if score is None:
-                score = 1.0 if judgement == "passed" else 0.0
+                score = 1.0 if outcome == "passed" else 0.0
             if grader.min_score is not None and not self.check.uses_min_score:
-                judgement = "passed" if score >= grader.min_score else "failed"
-                sign = ">=" if judgement == "passed" else "<"
-                reasons = [*reasons, f"{judgement}: score {score:.4g} {sign} min_score {grader.min_score:g}"]
+                outcome = "passed" if score >= grader.min_score else "failed"
+                sign = ">=" if outcome == "passed" else "<"
+                reasons = [*reasons, f"{outcome}: score {score:.4g} {sign} min_score {grader.min_score:g}"]
             if grader.negate:
-                reasons = [*reasons, f"negated: the check {judgement}"]
-                judgement = "failed" if judgement == "passed" else "passed"
-                score = 1.0 if judgement == "passed" else 0.0
+                reasons = [*reasons, f"negated: the check {outcome}"]
+                outcome = "failed" if outcome == "passed" else "passed"
+                score = 1.0 if outcome == "passed" else 0.0
         else:
             score = None
         return Verdict(
             grader=self.name,
             kind=grader.kind,
-            judgement=judgement,
+            outcome=outcome,
             score=score,
             reasons=reasons,
-            code=_code(judgement, found.code),
+            code=_code(outcome, found.code),
             evidence=found.evidence,
             details=found.details,
             basis=found.basis,
@@ -159,15 +186,25 @@ class Prepared(msgspec.Struct, frozen=True):
             tokens=found.tokens,
         )
 
-    def unjudged(self, judgement: Judgement, reason: str) -> Verdict:
+    def _would_pass(self, found: Finding) -> bool:
+        """Whether a finding passes once the common keys are applied."""
+        if found.outcome not in ("passed", "failed"):
+            return False
+        passed = found.outcome == "passed"
+        least = self.grader.min_score
+        if least is not None and not self.check.uses_min_score:
+            passed = (float(passed) if found.score is None else found.score) >= least
+        return passed != self.grader.negate
+
+    def unjudged(self, outcome: Outcome, reason: str) -> Verdict:
         """The verdict on a run that there is nothing to check in."""
         return Verdict(
             grader=self.name,
             kind=self.grader.kind,
-            judgement=judgement,
-            score=0.0 if judgement == "failed" else None,
+            outcome=outcome,
+            score=0.0 if outcome == "failed" else None,
             reasons=[reason],
-            code="no_answer" if judgement == "skipped" else "",
+            code="no_answer" if outcome == "skipped" else "",
             weight=self.grader.weight,
             required=self.grader.required,
         )
@@ -241,17 +278,17 @@ def _too_long(limit_s: float) -> Finding:
     return errored(f"the grader took longer than {limit_s:g} s, its time limit (`timeout_s`)", code="grader_timeout")
 
 
-def _code(judgement: Judgement, code: str) -> str:
+def _code(outcome: Outcome, code: str) -> str:
     """Why a grader did not judge; of code that is not ours, only what can be a code."""
-    if judgement not in ("errored", "skipped"):
+    if outcome not in ("errored", "skipped"):
         return ""
-    return code if _CODE.fullmatch(code) else f"grader_{judgement}"
+    return code if _CODE.fullmatch(code) else f"grader_{outcome}"
 
 
 def _unusable(found: Finding) -> str | None:
     """What is wrong with a finding, which may be made by code that is not ours; None when nothing is."""
-    if found.judgement not in get_args(Judgement):
-        return f"the grader gave {str(found.judgement)[:60]!r}, which is not a judgement"
+    if found.outcome not in get_args(Outcome):
+        return f"the grader gave {str(found.outcome)[:60]!r}, which is not an outcome"
     # Written so that NaN is refused too.
     if found.score is not None and not (isinstance(found.score, int | float) and 0 <= found.score <= 1):
         return f"the grader gave a score of {found.score}, which is not from 0 to 1"

@@ -10,7 +10,7 @@ from msgspec import Meta
 from seatrial import wire
 from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Finding
-from seatrial.runs import Judgement
+from seatrial.runs import Outcome
 
 
 class ReportedVerdict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -19,7 +19,7 @@ class ReportedVerdict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     passed: bool | None = None
     score: Annotated[float, Meta(ge=0, le=1)] | None = None
     """Alone, it passes when it is 1; `min_score` of the grader sets another bar."""
-    judgement: Judgement | None = None
+    outcome: Outcome | None = None
     """Instead of `passed`, for `errored` and `skipped`."""
     reason: str | None = None
     reasons: list[str] = []
@@ -38,13 +38,15 @@ def finding_of(value: Any) -> Finding:
         value = {"score": value}
     if not isinstance(value, dict):
         raise SeatrialError("invalid_document", f"a verdict is true, false, a score or a mapping, not {_kind(value)}")
+    if "judgement" in value:
+        raise SeatrialError("invalid_document", "a verdict has no `judgement`: its key is `outcome`")
     try:
         report = msgspec.convert(value, ReportedVerdict)
     except msgspec.ValidationError as error:
         raise wire.invalid_document(error) from None
     return _checked(
         Finding(
-            judgement=_judgement(report),
+            outcome=_outcome(report),
             score=report.score,
             reasons=report.reasons if report.reason is None else [report.reason, *report.reasons],
             evidence=report.evidence,
@@ -55,7 +57,7 @@ def finding_of(value: Any) -> Finding:
 
 
 def _checked(finding: Finding) -> Finding:
-    """The finding, if it is one that can be stored: a struct takes whatever it is made of, and `judgement="fail"` must
+    """The finding, if it is one that can be stored: a struct takes whatever it is made of, and `outcome="fail"` must
     not pass for a pass, nor may details that are no JSON cost the whole run."""
     try:
         checked = wire.decode_input(wire.encode(finding), _FINDING)
@@ -64,18 +66,22 @@ def _checked(finding: Finding) -> Finding:
     # As it was given: JSON has no NaN, which is null there.
     if finding.score is not None and not 0 <= finding.score <= 1:
         raise SeatrialError("invalid_document", f"a score is from 0 to 1, not {finding.score}")
+    if (finding.outcome, finding.score) in (("passed", 0), ("failed", 1)):
+        # One of the two is a mistake, and which one nobody knows.
+        message = f"a verdict that {finding.outcome} with the score {finding.score:g} contradicts itself"
+        raise SeatrialError("invalid_document", message)
     return checked
 
 
-def _judgement(report: ReportedVerdict) -> Judgement:
-    if report.judgement is not None:
+def _outcome(report: ReportedVerdict) -> Outcome:
+    if report.outcome is not None:
         if report.passed is not None:
-            raise SeatrialError("invalid_document", "a verdict has `judgement` or `passed`, not both")
-        return report.judgement
+            raise SeatrialError("invalid_document", "a verdict has `outcome` or `passed`, not both")
+        return report.outcome
     if report.passed is not None:
         return "passed" if report.passed else "failed"
     if report.score is None:
-        raise SeatrialError("invalid_document", "a verdict needs `passed`, `score` or `judgement`")
+        raise SeatrialError("invalid_document", "a verdict needs `passed`, `score` or `outcome`")
     return "passed" if report.score == 1 else "failed"
 
 

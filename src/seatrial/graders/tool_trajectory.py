@@ -30,7 +30,7 @@ class ToolTrajectory(Grader):
     depends on calls that are not known."""
 
     kind: ClassVar[str] = "tool_trajectory"
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
 
     mode: Mode
     """How calls and expectation are compared."""
@@ -55,7 +55,7 @@ class ToolTrajectory(Grader):
     no_errors: bool | UnsetType = UNSET
     """Whether no call may fail."""
     failed_calls: Literal["count", "ignore"] | UnsetType = UNSET
-    """Whether failed calls count as calls."""
+    """Whether failed calls count as calls. `forbidden`, `allowed` and a maximum of 0 see them in any case."""
     retries: Literal["count", "collapse"] | UnsetType = UNSET
     """Whether a failed call is one with the equal call that follows it."""
     basis: BasisWanted = "any"
@@ -73,13 +73,13 @@ class ToolTrajectory(Grader):
             known = known_of(subject)
             result = match(expectation, subject.run.steps, known)
             basis = known.basis
-            observed = observed_alone(subject) if result.judgement != "errored" else None
+            observed = observed_alone(subject) if result.outcome != "errored" else None
             # What the observed calls decide by themselves does not rest on the agent's word.
-            if observed and match(expectation, observed, OBSERVED_ALONE).judgement == result.judgement:
+            if observed and match(expectation, observed, OBSERVED_ALONE).outcome == result.outcome:
                 basis = "observed"
             return passed_by_report(finding_of(result, basis), self.basis)
 
-        return Check(find)
+        return Check(find, of_calls=True)
 
 
 def finding_of(result: MatchResult, basis: Basis = "reported") -> Finding:
@@ -92,7 +92,7 @@ def finding_of(result: MatchResult, basis: Basis = "reported") -> Finding:
         doubtful = [undecided.actual for undecided in result.undecided if undecided.actual is not None]
         evidence = [f"/steps/{index}" for index in sorted({*doubtful})[:MAX_EVIDENCE]]
         return Finding(
-            judgement="errored",
+            outcome="errored",
             reasons=reasons,
             code=result.error_code or "grader_errored",
             evidence=evidence,
@@ -100,7 +100,7 @@ def finding_of(result: MatchResult, basis: Basis = "reported") -> Finding:
             basis=basis,
         )
     return Finding(
-        judgement="passed" if result.passed else "failed",
+        outcome="passed" if result.passed else "failed",
         score=result.score,
         reasons=reasons,
         evidence=[f"/steps/{index}" for index in _telling(result)],

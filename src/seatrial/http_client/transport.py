@@ -71,11 +71,14 @@ class HttpResponse:
             decompressor.feed(received)
         return part
 
-    async def read_all(self, limit: int) -> bytes | None:
-        """The whole body; None when it is longer than so many bytes, decompressed. Raises `TransportError`."""
+    async def read_all(self, limit: int, parts: list[bytes] | None = None) -> bytes | None:
+        """The whole body; None when it is longer than so many bytes, decompressed. Raises `TransportError`.
+
+        `parts` gets what comes, so that the caller has it also when the rest does not come.
+        """
         if self._length.isdecimal() and int(self._length) > limit:
             return None
-        parts: list[bytes] = []
+        parts = [] if parts is None else parts
         size = 0
         while part := await self.read():
             parts.append(part)

@@ -31,6 +31,8 @@ class _Message(msgspec.Struct):
 class _Choice(msgspec.Struct):
     message: _Message
     finish_reason: str | None = None
+    error: Any = None
+    """What went wrong, where the endpoint answers with 200 all the same."""
 
 
 class _Usage(msgspec.Struct):
@@ -44,6 +46,7 @@ class _Response(msgspec.Struct):
     choices: list[_Choice]
     model: str = ""
     usage: _Usage | None = None
+    error: Any = None
 
 
 class _FaultError(Exception):
@@ -55,6 +58,8 @@ class _FaultError(Exception):
         self.wait_s = wait_s
 
 
+_ENDED_WELL = frozenset({"", "stop", "end_turn", "stop_sequence", "eos", "eos_token", "complete", "completed"})
+"""By what an endpoint says that a model was done with its answer, or says nothing."""
 _DECODER = msgspec.json.Decoder(_Response)
 
 
@@ -172,12 +177,23 @@ class ModelClient:
         except SeatrialError as error:
             raise _FaultError(f"the endpoint's answer is no chat completion: {error}", retryable=False) from None
         choice = response.choices[0] if response.choices else None
+        failure = response.error or next((each.error for each in response.choices if each.error), None)
+        if failure:
+            shown = self._redacted(wire.encode(failure).decode())[:_MAX_SHOWN]
+            raise _FaultError(f"the endpoint says that the model failed: {shown}", retryable=True)
+        if choice is not None and choice.message.refusal:
+            refusal = self._redacted(choice.message.refusal)[:_MAX_SHOWN]
+            raise _FaultError(f"the model gave no answer: it refused: {refusal}", retryable=False)
         if choice is None or not choice.message.content:
-            refusal = choice.message.refusal if choice is not None else None
-            why = f": it refused: {self._redacted(refusal)[:_MAX_SHOWN]}" if refusal else ""
-            raise _FaultError(f"the model gave no text{why}", retryable=False)
-        if choice.finish_reason == "length":
+            raise _FaultError("the model gave no text", retryable=False)
+        reason = (choice.finish_reason or "").casefold()
+        if reason in ("length", "max_tokens"):
             raise _FaultError("the model's answer was cut off at its length limit", retryable=False)
+        if reason not in _ENDED_WELL:
+            told = f"the model did not end its answer itself (finish_reason {reason[:40]!r})"
+            raise _FaultError(self._redacted(told), retryable=reason == "error")
+        if any(each.message.content != choice.message.content for each in response.choices):
+            raise _FaultError("the model gave several answers that are not the same", retryable=False)
         usage = response.usage or _Usage()
         return Completion(
             text=self._redacted(choice.message.content),

@@ -1,7 +1,7 @@
 """What came of an experiment, and how two compare: statistics, and reports for people, CI and programs."""
 
 from seatrial.reports.compare import Comparison, agent_pairs, compare
-from seatrial.reports.compare_text import comparison_markdown, comparison_terminal
+from seatrial.reports.compare_text import comparison_markdown, comparison_terminal, unselected_sentence
 from seatrial.reports.gate import Gate, gate_of, objections
 from seatrial.reports.notes import closing_line
 from seatrial.reports.report import Report, report_on
@@ -35,6 +35,7 @@ __all__ = [
     "stored_report",
     "summarise",
     "terminal_summary",
+    "unselected_sentence",
     "write_pieces",
     "write_reports",
 ]

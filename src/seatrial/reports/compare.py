@@ -36,6 +36,10 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     agent: str
     suite_hash: str
     summary: AgentSummary
+    planned: int | None = None
+    """How many runs of the agent there were to be, where that is known."""
+    unfinished: str | None = None
+    """Why runs of it are missing, in a sentence; None when all are there."""
 
 
 class CaseChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,8 +86,10 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     unpaired: int
     """Cases that only one side has, or that errored on one."""
     lost: int
-    """Cases that a could judge and b could not, or not in every trial: what became of them is not known. All that b has
-    no run of are among them when b was stopped."""
+    """Cases that a could judge and b could not, or not in every trial that was planned: what became of them is not
+    known. All that b was to run and has no run of are among them."""
+    unselected: list[str] = []
+    """Cases that a could judge and b was not asked to run, by its selection."""
     rate_a: float
     rate_b: float
     """Mean over the paired cases."""
@@ -131,6 +137,17 @@ def compare(a: ReportSource, b: ReportSource, agent_a: str, agent_b: str, run_of
             f"there is nothing to compare: no case has a graded run of {which}",
             hint="runs that errored cannot be compared; cases are paired by their ids",
         )
+    chosen = b.experiment.selected
+    selected = None if chosen is None else frozenset(chosen.get(agent_b, ()))
+    unseen = [case_id for case_id, cell in cells_a.items() if cell.graded and case_id not in cells_b]
+    unselected = [] if selected is None else [case_id for case_id in unseen if case_id not in selected]
+    # An experiment that is finished and has all its runs was not to run them: its suite has no such case.
+    lost = len(unseen) - len(unselected) if selected is not None or side_b.unfinished is not None else 0
+    trials = _trials(b.experiment)
+    lost += sum(
+        cell.graded > 0 and case_id in cells_b and cells_b[case_id].graded < max(cells_b[case_id].runs, trials)
+        for case_id, cell in cells_a.items()
+    )
     changes = [_change(case_id, cells_a[case_id], cells_b[case_id]) for case_id in changed]
     # Stable, so that equals stay in the order of the suite.
     worse = sorted([change for change in changes if change.difference < 0], key=_badness)
@@ -147,7 +164,8 @@ def compare(a: ReportSource, b: ReportSource, agent_a: str, agent_b: str, run_of
         b=side_b,
         paired=paired,
         unpaired=len(unpaired),
-        lost=sum(_is_lost(cell, cells_b.get(case_id), b.experiment) for case_id, cell in cells_a.items()),
+        lost=lost,
+        unselected=unselected,
         rate_a=sum_a / paired,
         rate_b=sum_b / paired,
         difference=sum(differences) / paired,
@@ -191,14 +209,37 @@ def _side(source: ReportSource, agent: str) -> tuple[Side, dict[str, Cell]]:
         agent=agent,
         suite_hash=experiment.suite_hash,
         summary=summary,
+        planned=(planned := _planned(source, agent)),
+        unfinished=_unfinished(experiment, planned, summary),
     )
     return side, {cell.case_id: cell for cell in source.counts.cells(agent)}
 
 
-def _is_lost(a: Cell, b: Cell | None, experiment: Experiment) -> bool:
-    if not a.graded:
-        return False
-    return experiment.status != "finished" if b is None else b.graded < b.runs
+def _trials(experiment: Experiment) -> int:
+    trials: int = experiment.suite.get("trials", 1)
+    return trials
+
+
+def _planned(source: ReportSource, agent: str) -> int | None:
+    """How many runs of an agent there were to be."""
+    experiment = source.experiment
+    if experiment.selected is not None:
+        return _trials(experiment) * len(experiment.selected.get(agent, ()))
+    agents = len(experiment.suite.get("agents", ()))
+    return source.planned // agents if source.planned is not None and agents else None
+
+
+def _unfinished(experiment: Experiment, planned: int | None, summary: AgentSummary) -> str | None:
+    """Why runs of an agent are missing: `stopped after 1 of 6 runs: the budget is used up`."""
+    ended = summary.runs - summary.left_out.get("unfinished", 0)
+    if experiment.status == "finished":
+        missing = planned is not None and ended < planned
+        return f"has {ended:,} of its {planned:,} runs: the others are not in the store" if missing else None
+    if planned is not None and ended >= planned:
+        return None  # what is missing are runs of others
+    progress = f"{ended:,} runs" if planned is None else f"{ended:,} of {planned:,} runs"
+    word = "was not finished: it has" if experiment.status == "running" else "stopped after"
+    return f"{word} {progress}" + (f": {experiment.stop_reason}" if experiment.stop_reason else "")
 
 
 def _change(case_id: str, a: Cell, b: Cell) -> CaseChange:

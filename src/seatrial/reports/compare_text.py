@@ -16,6 +16,7 @@ from seatrial.trajectory.comparison import Aligned
 
 MAX_LISTED = 20
 MAX_DIFF_LINES = 60
+MAX_NAMED = 5
 
 _CHANGES = ["case", "passed in a", "passed in b", "score a", "score b"]
 
@@ -151,15 +152,20 @@ def _remarks(comparison: Comparison) -> Iterator[str]:
         f"{comparison.better:,} became better, {comparison.worse:,} worse. Averaged over them, "
         f"{figures.percent(comparison.rate_a)} became {figures.percent(comparison.rate_b)}."
     )
+    for letter, side in (("a", comparison.a), ("b", comparison.b)):
+        if side.unfinished is not None:
+            yield f"{letter} {printable(side.unfinished)}."
     if comparison.unpaired:
         yield (
-            f"{figures.plural(comparison.unpaired, 'case')} left out: only one side has a graded run. Errored runs "
-            "are not counted."
+            f"{figures.plural(comparison.unpaired, 'case')} left out: only one side has a graded run "
+            f"({_named(comparison.unpaired_cases, comparison.unpaired)}). Errored runs are not counted."
         )
+    if comparison.unselected:
+        yield f"{unselected_sentence(comparison)}."
     if comparison.lost:
         yield (
-            f"{figures.plural(comparison.lost, 'case')} of these could be judged in a, and not in b: whether b became "
-            "worse there is not known."
+            f"{figures.plural(comparison.lost, 'case')} could be judged in a, and not in b, or not in every trial that "
+            "was planned: whether b became worse there is not known."
         )
     for letter, side in (("a", comparison.a), ("b", comparison.b)):
         if (sentence := left_out_sentence(side.summary)) is not None:
@@ -175,6 +181,18 @@ def _remarks(comparison: Comparison) -> Iterator[str]:
                 f"{letter}: pass@{last.k} {figures.percent(last.pass_at_k)}, pass^{last.k} "
                 f"{figures.percent(last.pass_hat_k)}, {figures.plural(side.summary.flaky, 'flaky case')}."
             )
+
+
+def unselected_sentence(comparison: Comparison) -> str:
+    """Which cases nobody compared, because b was told to run others."""
+    cases = comparison.unselected
+    were = "was" if len(cases) == 1 else "were"
+    return f"{figures.plural(len(cases), 'case')} of a {were} not selected in b: {_named(cases, len(cases))}"
+
+
+def _named(cases: Sequence[str], count: int) -> str:
+    shown = ", ".join(one_line(case_id, 80) for case_id in cases[:MAX_NAMED])
+    return f"{shown}, and {count - MAX_NAMED:,} more" if count > MAX_NAMED else shown
 
 
 def _cautions(found: TrajectoryDiff) -> Iterator[str]:

@@ -15,9 +15,9 @@ from seatrial.formats.reading import Reading
 from seatrial.graders import Finding, Subject, Surroundings, build_graders
 from seatrial.reports.rows import CallLine, NoteLine, RunDetail, SpeechLine, VerdictLine, grader_name
 from seatrial.runs import Case, Run, Verdict
-from seatrial.trajectory.arguments import Difference
 from seatrial.trajectory.result import MatchResult
 from seatrial.trajectory.step import Step
+from seatrial.trajectory.values import Difference
 from seatrial.transcript import (
     AssistantMessage,
     CustomMessage,
@@ -146,20 +146,20 @@ def value_text(value: Any) -> str:
 def _message(run: Run) -> str:
     if run.fault is not None:
         return f"{run.fault.error_class}: {run.fault.message}"
-    judgement = run.grade.judgement if run.grade is not None else None
+    outcome = run.grade.outcome if run.grade is not None else None
     # Where nothing could be said, a grader that was skipped is as much the reason as one that errored.
-    words = ("failed", "skipped") if judgement == "errored" else ("failed",)
+    words = ("failed", "skipped") if outcome == "errored" else ("failed",)
     telling = [
         verdict
         for verdict in run.verdicts
-        if verdict.reasons and (verdict.judgement == judgement or (verdict.required and verdict.judgement in words))
+        if verdict.reasons and (verdict.outcome == outcome or (verdict.required and verdict.outcome in words))
     ]
     # What failed comes first, also where a grader that is missing decided; and required graders before the others.
-    telling.sort(key=lambda verdict: (verdict.judgement != "failed", not verdict.required))
-    if telling and judgement in ("failed", "errored"):
-        mixed = any(verdict.judgement != judgement for verdict in telling)
+    telling.sort(key=lambda verdict: (verdict.outcome != "failed", not verdict.required))
+    if telling and outcome in ("failed", "errored"):
+        mixed = any(verdict.outcome != outcome for verdict in telling)
         told = [_told(verdict, mixed, alone=len(telling) == 1) for verdict in telling]
-        if judgement == "errored" and telling[-1].judgement == "failed" and run.grade is not None:
+        if outcome == "errored" and telling[-1].outcome == "failed" and run.grade is not None:
             told += run.grade.reasons[1:]  # why it is not failed; the first reason names what failed
         return "; ".join(told)
     if run.grade is not None and run.grade.reasons:
@@ -171,7 +171,7 @@ def _told(verdict: Verdict, mixed: bool, *, alone: bool) -> str:
     # All reasons: that it was negated, what a score had to reach, or what a judge thought, comes last.
     reasons = "; ".join(verdict.reasons).replace(".; ", ". ")  # some are whole sentences
     basis = None if "(basis: " in reasons else verdict.basis
-    word = f" {verdict.judgement}" if mixed else ""
+    word = f" {verdict.outcome}" if mixed else ""
     code = f"{verdict.code}: " if verdict.code else ""
     return f"{code}{grader_name(verdict.grader, basis)}{word}: {reasons if alone else cut(reasons, MAX_SHARED_REASON)}"
 
@@ -188,7 +188,7 @@ def _verdicts(run: Run, case: Case, suite: dict[str, Any]) -> list[VerdictLine]:
         VerdictLine(
             grader=verdict.grader,
             kind=verdict.kind,
-            judgement=verdict.judgement,
+            outcome=verdict.outcome,
             score=verdict.score,
             required=verdict.required,
             reasons=[cut(reason) for reason in verdict.reasons[:MAX_REASONS]],

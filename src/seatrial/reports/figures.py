@@ -79,5 +79,5 @@ def plural(count: int, noun: str) -> str:
 
 
 def run_name(row: RunRow, trials: int) -> str:
-    """The case, and which trial of it where there are several; trials are counted from 1 for people."""
-    return row.case_id if trials <= 1 else f"{row.case_id} (trial {row.trial + 1})"
+    """The case, and which trial of it where there are several."""
+    return row.case_id if trials <= 1 else f"{row.case_id} (trial {row.trial})"

@@ -110,6 +110,7 @@ def _start(report: Report, page: Any) -> Iterator[str]:
     yield page.header(
         experiment,
         report.stopped.capitalize(),
+        "" if report.lost is None else report.lost.capitalize(),
         f"{when} · {experiment.status}{took}",
         # A count of nothing bad needs no alarming colour.
         [(kind if number else "", label, f"{number:,}") for kind, label, number in tiles],

@@ -34,6 +34,8 @@ def markdown_report(report: Report) -> Iterator[str]:
     )
     if report.experiment.stop_reason:
         yield f"**{report.stopped.capitalize()}:** {code(one_line(report.experiment.stop_reason, MAX_REASON))}\n\n"
+    elif report.lost is not None:
+        yield f"**{report.lost.capitalize()}.**\n\n"
     if not summary.agents:
         yield "There are no runs.\n"
         return

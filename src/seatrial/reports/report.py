@@ -10,6 +10,8 @@ from seatrial.reports.summary import Summary, summary_of
 from seatrial.runs import Experiment
 from seatrial.store import GraderCounts, NoteTotals, StoredOutcome
 
+RECORD_DAMAGED = "record_damaged"
+
 ERRORED_NOTE = (
     "Errored runs are excluded from rates and scores: the fault was not the agent's, or there was no verdict."
 )
@@ -33,8 +35,20 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     def unfinished(self) -> str | None:
         """Why runs of the experiment are missing, in a sentence; None when all were run."""
         if self.experiment.status == "finished":
-            return None
+            return self.lost
         return f"{self.stopped}: {self.experiment.stop_reason or 'the process ended'}"
+
+    @property
+    def lost(self) -> str | None:
+        """That runs of an experiment which was finished are not in the store, in a sentence; None when all are."""
+        if self.experiment.status != "finished" or self.progress is None:
+            return None
+        return f"the store has {self.progress}: the others were lost after the experiment was finished"
+
+    @property
+    def damaged(self) -> int:
+        """Runs that cannot be read any more."""
+        return sum(agent.left_out.get(RECORD_DAMAGED, 0) for agent in self.summary.agents)
 
     @property
     def stopped(self) -> str:

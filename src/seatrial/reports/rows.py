@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 import msgspec
 from msgspec.structs import asdict
 
-from seatrial.runs import Experiment, Judgement
+from seatrial.runs import Experiment, Outcome
 from seatrial.store import (
     Cell,
     Changes,
@@ -87,7 +87,7 @@ class VerdictLine(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
 
     grader: str
     kind: str
-    judgement: Judgement
+    outcome: Outcome
     score: float | None = None
     required: bool = False
     reasons: list[str] = []
@@ -105,8 +105,8 @@ class VerdictLine(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
 
     @property
     def word(self) -> str:
-        """Its judgement, with why there is none: `errored (calls_unknown)`."""
-        return f"{self.judgement} ({self.code})" if self.code else self.judgement
+        """Its outcome, with why there is none: `errored (calls_unknown)`."""
+        return f"{self.outcome} ({self.code})" if self.code else self.outcome
 
 
 class SpeechLine(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from seatrial.errors import SeatrialError
 from seatrial.reports.detail import detail_of, note_line
-from seatrial.reports.report import Report, report_on
+from seatrial.reports.report import RECORD_DAMAGED, Report, report_on
 from seatrial.reports.rows import (
     MAX_FLAKY,
     CompletenessLine,
@@ -21,13 +21,13 @@ from seatrial.reports.rows import (
 )
 from seatrial.runs import Case, Experiment, Run
 from seatrial.store import Cell, RunFilter, RunNotes, RunSummary, Store, Totals
+from seatrial.store.rows import UNFINISHED
 from seatrial.trajectory.completeness import Completeness
 
 RUNS_AT_ONCE = 500
 CHECKED_RUNS = 10_000
 """Up to this many runs, all are read to find damaged ones, which takes a second; beyond it, only those that did not
 pass."""
-RECORD_DAMAGED = "record_damaged"
 DETAILS_AT_ONCE = 100
 """Runs whose transcripts are in memory together."""
 NOTES_OF_A_RUN = 100
@@ -46,7 +46,8 @@ def stored(store: Store, experiment: Experiment, *, just_run: bool = False) -> R
     just written (`just_run`), and experiments of more than `CHECKED_RUNS` runs, are not looked through for that.
     """
     experiment_id = experiment.experiment_id
-    damaged = frozenset() if just_run else _damaged(store, experiment_id)
+    checked = _Checked() if just_run else _checked(store, experiment_id)
+    damaged = checked.damaged
 
     def rows(*, agent: str | None = None, detailed: bool = False) -> Iterator[RunRow]:
         where = RunFilter(agents=frozenset({agent} if agent is not None else ()))
@@ -59,8 +60,8 @@ def stored(store: Store, experiment: Experiment, *, just_run: bool = False) -> R
                 return
             page = store.runs(experiment.experiment_id, where, after=page[-1].key, limit=limit)
 
-    # The store has counted what was written, and cannot know what was damaged later.
-    counts = CountedRows(rows) if damaged else _StoredCounts(store, experiment_id)
+    # The store has counted what was written, and cannot know what was damaged or removed later.
+    counts = CountedRows(rows) if damaged or checked.miscounted else _StoredCounts(store, experiment_id)
     return ReportSource(
         experiment,
         rows,
@@ -89,16 +90,27 @@ class _StoredCounts:
         self._store.add_examples(self._experiment_id, cells)
 
 
-def _damaged(store: Store, experiment_id: str) -> Collection[str]:
+class _Checked(msgspec.Struct, frozen=True):
+    """What looking through the runs of an experiment has shown."""
+
+    damaged: Collection[str] = frozenset()
     """The runs that cannot be read whole any more."""
-    count = sum(agent.runs for agent in store.totals(experiment_id, flaky=0).agents)
-    if count > CHECKED_RUNS:
-        return frozenset()
-    return frozenset(
-        run.run_id
-        for run in store.whole_runs(experiment_id)
-        if run.fault is not None and run.fault.error_class == RECORD_DAMAGED
-    )
+    miscounted: bool = False
+    """Whether there are not as many that have ended as the store has counted."""
+
+
+def _checked(store: Store, experiment_id: str) -> _Checked:
+    agents = store.totals(experiment_id, flaky=0).agents
+    counted = sum(agent.runs - agent.outcomes.get("unfinished", 0) for agent in agents)
+    if counted > CHECKED_RUNS:
+        return _Checked()
+    damaged: set[str] = set()
+    ended = 0
+    for run in store.whole_runs(experiment_id):
+        ended += run.status not in UNFINISHED
+        if run.fault is not None and run.fault.error_class == RECORD_DAMAGED:
+            damaged.add(run.run_id)
+    return _Checked(damaged, ended != counted)
 
 
 def _errored(summary: RunSummary) -> RunSummary:
@@ -116,7 +128,9 @@ def _detailed(store: Store, experiment: Experiment, page: list[RunSummary]) -> I
     if wanted:
         cases = {case_id: _case(store, experiment, case_id) for case_id in set(wanted.values())}
         for run in store.whole_runs(experiment.experiment_id, RunFilter(run_ids=frozenset(wanted))):
-            details[run.run_id] = detail_of(run, cases[run.key.case_id], experiment.suite, _messages_sent(store, run))
+            details[run.run_id] = detail_of(
+                run, cases[wanted[run.run_id]], experiment.suite, _messages_sent(store, run)
+            )
     noted = store.run_notes([summary.run_id for summary in page], limit=NOTES_OF_A_RUN)
     for summary in page:
         yield _row(summary, details.get(summary.run_id), noted.get(summary.run_id, _NOTHING_NOTED))
@@ -126,7 +140,7 @@ def _case(store: Store, experiment: Experiment, case_id: str) -> Case:
     try:
         return store.case(experiment.experiment_id, case_id)
     except SeatrialError as error:
-        if error.code != "damaged":
+        if error.code not in ("damaged", "not_found"):
             raise
         return Case(id=case_id, instruction=f"({error.message})")
 

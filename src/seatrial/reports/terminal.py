@@ -44,6 +44,8 @@ def _lines(report: Report, colour: bool, listed: int, harmless: bool) -> Iterato
     )
     if experiment.stop_reason:
         yield _paint(f"{report.stopped}: {one_line(experiment.stop_reason, MAX_REASON)}", "yellow", colour)
+    elif report.lost is not None:
+        yield _paint(report.lost, "red", colour)
     yield ""
     if not summary.agents:
         yield "There are no runs."
@@ -120,8 +122,8 @@ def graders_table(report: Report) -> tuple[list[str], list[list[str]]]:
             counts.agent,
             counts.grader,
             *(
-                f"{counts.judgements.get(judgement, 0):,}"
-                for judgement in ("passed", "failed", "errored", "skipped")  # in the order of the head
+                f"{counts.outcomes.get(outcome, 0):,}"
+                for outcome in ("passed", "failed", "errored", "skipped")  # in the order of the head
             ),
             figures.decimal(counts.score),
         ]

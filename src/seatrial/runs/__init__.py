@@ -1,10 +1,10 @@
-"""The record of a run: cases, attempts, faults, verdicts, experiments. Pure data."""
+"""The record of a run: cases, exchanges, attempts, faults, verdicts, experiments. Pure data."""
 
 from seatrial.runs.case import Case, ExpectedOutcome
 from seatrial.runs.fault import FAULT_CLASSES, MOVABLE, Blame, Fault, FaultClass, FaultRules, class_of_status
-from seatrial.runs.run import Attempt, Experiment, Run, RunKey, RunStatus
+from seatrial.runs.run import Attempt, Exchange, Experiment, Run, RunKey, RunStatus, ServedKey
 from seatrial.runs.served import ApiKey, RunHead, Scope, ServedRun
-from seatrial.runs.verdict import Grade, Judgement, Verdict
+from seatrial.runs.verdict import Grade, JudgedBy, JudgeDetails, Outcome, Verdict
 
 __all__ = [
     "FAULT_CLASSES",
@@ -13,18 +13,22 @@ __all__ = [
     "Attempt",
     "Blame",
     "Case",
+    "Exchange",
     "ExpectedOutcome",
     "Experiment",
     "Fault",
     "FaultClass",
     "FaultRules",
     "Grade",
-    "Judgement",
+    "JudgeDetails",
+    "JudgedBy",
+    "Outcome",
     "Run",
     "RunHead",
     "RunKey",
     "RunStatus",
     "Scope",
+    "ServedKey",
     "ServedRun",
     "Verdict",
     "class_of_status",

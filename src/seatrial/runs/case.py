@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
+from seatrial.transcript import Message, Note
+
 ExpectedOutcome = Literal["completion", "refusal"]
 
 
-class Case(msgspec.Struct, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
+class Case(msgspec.Struct, omit_defaults=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """One task: instruction, input, world seed, expectations."""
 
     id: Annotated[str, Meta(min_length=1, max_length=256)]
@@ -20,7 +23,7 @@ class Case(msgspec.Struct, omit_defaults=True, kw_only=True, forbid_unknown_fiel
     input: dict[str, Any] = {}
     """What the agent sees besides the prompt."""
     messages: list[dict[str, Any]] = []
-    """Conversation before the instruction, OpenAI style."""
+    """Conversation before the instruction, OpenAI style. Agents get it as it is written."""
     files: list[str] = []
     """Paths for the agent: a program, or a function with the parameter `files`."""
     expected: Any = None
@@ -41,3 +44,23 @@ class Case(msgspec.Struct, omit_defaults=True, kw_only=True, forbid_unknown_fiel
     """World seed by axis name (`initial_state`, ...). Not supported yet: a suite that has it is refused."""
     timeout_s: Annotated[float, Meta(gt=0)] | None = None
     """The deadline of its runs; the agent's or the suite's when absent."""
+
+    @property
+    def conversation(self) -> list[Message]:
+        """The messages as a transcript has them: read once, and not to be changed."""
+        return self._read[0]
+
+    @property
+    def conversation_notes(self) -> list[Note]:
+        """What could not be read of the messages, with pointers into their list."""
+        return self._read[1]
+
+    @cached_property
+    def _read(self) -> tuple[list[Message], list[Note]]:
+        if not self.messages:
+            return [], []
+        # Here, because most cases have no messages, and reading them needs all dialects.
+        from seatrial.formats.chat.reader import messages_from_objects
+
+        notes: list[Note] = []
+        return messages_from_objects(self.messages, notes), notes

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import UNSET
+
 from seatrial.events.verify import STREAM_TRUNCATED as EVENT_STREAM_TRUNCATED
-from seatrial.formats.chat import messages_from_objects
-from seatrial.formats.pairing import TOOL_RESULT_UNPAIRED
-from seatrial.formats.parts import CONTENT_DROPPED
-from seatrial.formats.reading import Reading
-from seatrial.formats.turn import STREAM_TRUNCATED
+from seatrial.formats.chat.calls import TOOL_RESULT_UNPAIRED
+from seatrial.formats.chat.parts import CONTENT_DROPPED
+from seatrial.formats.chat.turn import STREAM_TRUNCATED
+from seatrial.formats.reading import WAITS_FOR_INPUT, Reading
 from seatrial.runs.case import Case
 from seatrial.runs.run import Attempt, Run
-from seatrial.trajectory.claims import NO_ANSWER_TO_READ
-from seatrial.trajectory.completeness import CALL_WITHOUT_TOOLS, Completeness, ToolAccess, assess
+from seatrial.trajectory.completeness import CALL_WITHOUT_TOOLS, NO_ANSWER_TO_READ, Completeness, ToolAccess, assess
 from seatrial.trajectory.extraction import OBSERVED_CALL_NOT_REPORTED, REPORTED_CALL_DIFFERS, find_steps
 from seatrial.trajectory.observed import CALLS_IN_EARLIER_ATTEMPT, REPORTED_CALL_NOT_OBSERVED, ObservedCalls
 from seatrial.trajectory.step import Step
@@ -34,10 +34,7 @@ UNKNOWN_CALL = "?"
 
 def given_messages(case: Case) -> list[Message]:
     """What every run of a case starts from: its earlier conversation, then the instruction."""
-    messages = messages_from_objects(case.messages, []) if case.messages else []
-    if case.instruction:
-        messages.append(UserMessage(case.instruction))
-    return messages
+    return [*case.conversation, UserMessage(case.instruction)] if case.instruction else list(case.conversation)
 
 
 def says_nothing(run: Run) -> bool:
@@ -65,7 +62,7 @@ def called_tools(
     notes = list(reading.notes)
     mark_given(reading.transcript, given, notes)
     notes = _without_results_of_given(reading.transcript, given, notes)
-    found = find_steps(reading, trace_file=trace_file, tool_access=tool_access)
+    found = find_steps(reading, trace_file=trace_file, tool_access=tool_access, given=given)
     names = dict.fromkeys([step.name for step in found.steps if step.executed_by != "user"])
     called = [*names][:MAX_CALLED]
     notes = [note for note in (*notes, *found.notes) if note.code not in _CUT_OFF]
@@ -97,11 +94,14 @@ def conclude(
     # A copy: an agent that was given up may still be calling.
     calls = None if seen.steps is None else list(seen.steps)
     unrecorded = [] if seen.note is None else [seen.note]
-    if earlier := sum(attempt.observed_calls for attempt in run.attempts[:-1]):
+    if earlier := sum(attempt.observed_calls for attempt in run.earlier_attempts):
         text = f"{earlier:,} calls through the tool proxy were made in attempts before the last one"
         unrecorded.append(Note(CALLS_IN_EARLIER_ATTEMPT, "", text))
-    elif tool_access != "world":
-        guilty = [attempt for attempt in run.attempts[:-1] if attempt.called]
+    else:
+        guilty = [attempt for attempt in run.earlier_attempts if attempt.called]
+        if tool_access == "world":
+            # What the proxy of a process saw that is gone, nobody knows any more.
+            guilty = [each for each in guilty if each.fault is not None and each.fault.error_class == "interrupted"]
         unrecorded += [Note(CALLS_IN_EARLIER_ATTEMPT, "", _what_it_called(attempt)) for attempt in guilty]
     if reading is None:
         _conclude_unanswered(run, calls, unrecorded, tool_access)
@@ -110,7 +110,11 @@ def conclude(
     notes = [note for note in reading.notes if note.code not in _FOUND_HERE]
     mark_given(reading.transcript, given, notes)
     notes = _without_results_of_given(reading.transcript, given, notes)
-    found = find_steps(reading, observed=calls, trace_file=trace_file, tool_access=tool_access)
+    found = find_steps(reading, observed=calls, trace_file=trace_file, tool_access=tool_access, given=given)
+    known_to_wait = any(note.code == WAITS_FOR_INPUT for note in notes)
+    if not known_to_wait and (name := _open_call(reading, found.steps)) is not None:
+        text = f"the record ends with a call of {name[:60]!r} that has no result: the agent waits for it"
+        notes.append(Note(WAITS_FOR_INPUT, "", text))
     before = frozenset(notes)  # of a run that is concluded again
     notes += [note for note in found.notes if note not in before]
     notes += unrecorded
@@ -125,6 +129,39 @@ def conclude(
     run.reported = found.reported
     run.completeness = assess(reading, found, notes, tool_access)
     run.steps_source = found.source
+
+
+def _open_call(reading: Reading, steps: Sequence[Step]) -> str | None:
+    """The tool whose result an agent waits for: it was called last, and has none.
+
+    Some agents never record results. Where no call has one, an agent that said something in its last turn has answered.
+    """
+    transcript = reading.transcript
+    if transcript.answer or "result" in transcript.metadata:
+        return None
+    last: set[str] = set()
+    for message in reversed(transcript.done()):
+        if isinstance(message, AssistantMessage):
+            last = {call.id for call in message.tool_calls()}
+            break
+    open_calls = [step for step in steps if step.id in last and step.executed_by == "agent" and _is_open(step)]
+    if not open_calls or (all(map(_is_open, steps)) and _said_last(transcript)):
+        return None
+    return open_calls[0].name
+
+
+def _is_open(step: Step) -> bool:
+    return step.result is UNSET and step.status == "unknown"
+
+
+def _said_last(transcript: Transcript) -> bool:
+    """Whether the agent said something in its last turn."""
+    for message in reversed(transcript.done()):
+        if not isinstance(message, AssistantMessage):
+            return False
+        if message.plain_text().strip():
+            return True
+    return False
 
 
 def _without_results_of_given(run: Transcript, given: Sequence[Message], notes: list[Note]) -> list[Note]:

@@ -69,7 +69,11 @@ FAULT_CLASSES: dict[str, FaultClass] = {
     "response_too_large": _agent("The answer is larger than the limit.", transient=False),
     "answer_cut_off": _agent("The connection broke, or was closed, in the middle of the answer.", transient=True),
     "stream_truncated": _agent("The stream ended without a terminal event.", transient=True),
-    "agent_reported_error": _agent("The agent's own stream ended with RUN_ERROR.", transient=True),
+    "agent_reported_error": _agent(
+        "The agent said that its run failed: its stream ended with RUN_ERROR or a failed outcome, or its record has a "
+        "`status` that says so, with an `error`.",
+        transient=True,
+    ),
     "agent_timeout": _agent(
         "The agent did not answer, or sent nothing more, within its timeout (`timeout_s`, `timeouts.read_s`).",
         transient=True,
@@ -114,6 +118,10 @@ FAULT_CLASSES: dict[str, FaultClass] = {
     "proxy_misconfigured": _ours("The tool proxy's address is missing or malformed."),
     "recording_failed": _ours("The run could not be recorded (disk full, store gone)."),
     "record_damaged": _ours("The stored data of the run cannot be read; the rest of the store can."),
+    "interrupted": _ours(
+        "The process that ran it ended before the run did. Only earlier attempts have it, of runs that were run again.",
+        transient=True,
+    ),
     "server_restarted": _ours("The server that ran it is gone."),
     "server_stopped": _ours("The server was stopped before the run had ended."),
     "internal_error": _ours("A fault of Seatrial itself."),

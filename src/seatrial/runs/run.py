@@ -17,20 +17,27 @@ RunStatus = Literal["pending", "running", "completed", "failed", "errored", "can
 """`failed`: no answer, and that is the agent's doing. `errored`: no answer, and that is not its doing."""
 
 
-class RunKey(msgspec.Struct, frozen=True, order=True):
+class RunKey(msgspec.Struct, frozen=True, order=True, tag_field="kind", tag="case"):
     """Which run of an experiment this is; unique in it."""
 
     agent: str
     case_id: str
     trial: int
-    """Counts repeats of the same case, from 0."""
+    """Counts repeats of the same case, from 1."""
+
+
+class ServedKey(msgspec.Struct, frozen=True, tag_field="kind", tag="served"):
+    """Which agent a run of the run service asked, and in which conversation. Such a run has no case and no trial."""
+
+    agent: str
+    thread_id: str
 
 
 class Attempt(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """One try at a run. Every one is kept."""
+    """One try at an exchange. Every one is kept."""
 
     number: int
-    """From 1; a later one exists only after an infrastructure fault."""
+    """From 1 in its exchange; a later one exists only after an infrastructure fault."""
     started_at: int
     """Milliseconds since the epoch."""
     duration_ms: float
@@ -47,12 +54,23 @@ class Attempt(msgspec.Struct, omit_defaults=True, kw_only=True):
     be a call and could not be read; only where another attempt followed, and the run has the calls of its last one."""
 
 
+class Exchange(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """One request to the agent, and its reply, within a run."""
+
+    number: int
+    """From 1."""
+    attempts: list[Attempt] = []
+    """In order. The last one brought the reply, if there was any."""
+
+
 class Run(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """One execution of one case by one agent, once: what graders, stores and reports work on."""
+    """One execution by one agent, of a case of an experiment or for the run service: what graders, stores and reports
+    work on."""
 
     run_id: str
-    experiment_id: str
-    key: RunKey
+    experiment_id: str | None = None
+    """None for a run of the run service, which belongs to no experiment."""
+    key: RunKey | ServedKey
     status: RunStatus
     reading: Reading | None = None
     """The transcript with its notes; None when there was no answer to read."""
@@ -66,13 +84,39 @@ class Run(msgspec.Struct, omit_defaults=True, kw_only=True):
     """The calls as the agent reports them, where our tool proxy observed calls too; None where it did not."""
     completeness: Completeness | None = None
     """What is known of the agent's calls; None when there was no answer to read, or nobody had worked it out yet."""
-    attempts: list[Attempt] = []
+    exchanges: list[Exchange] = []
+    """In order; a run has one, as long as there are no conversations. None when nobody knows of its attempts."""
     fault: Fault | None = None
     verdicts: list[Verdict] = []
     grade: Grade | None = None
     started_at: int | None = None
     duration_ms: float | None = None
     metadata: dict[str, Any] = {}
+
+    @property
+    def agent(self) -> str:
+        """The name of its agent."""
+        return self.key.agent
+
+    @property
+    def case_id(self) -> str | None:
+        """The case that it is a run of; None for a run of the run service."""
+        return self.key.case_id if isinstance(self.key, RunKey) else None
+
+    @property
+    def trial(self) -> int | None:
+        """Which repeat of its case it is; None for a run of the run service."""
+        return self.key.trial if isinstance(self.key, RunKey) else None
+
+    @property
+    def attempts(self) -> list[Attempt]:
+        """Those of all exchanges, in order."""
+        return [attempt for exchange in self.exchanges for attempt in exchange.attempts]
+
+    @property
+    def earlier_attempts(self) -> list[Attempt]:
+        """Those that another attempt at the same exchange followed: a fault ended them."""
+        return [attempt for exchange in self.exchanges for attempt in exchange.attempts[:-1]]
 
     @property
     def observed(self) -> list[Step]:

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from seatrial.runs.fault import Fault
-from seatrial.runs.verdict import Judgement, Verdict
+from seatrial.runs.verdict import JudgeDetails, Verdict
 from seatrial.trajectory.result import MatchResult
 
 MAX_SIGNATURE = 200
@@ -39,11 +39,10 @@ def signature_of(outcome: str, fault: Fault | None, verdicts: Sequence[Verdict],
         return None
     if fault is not None:
         return _joined("fault", fault.error_class)
-    judgement: Judgement = "failed" if outcome == "failed" else "errored"
     # A required grader decides alone; otherwise the first one that agrees with the outcome speaks for it.
-    speaking = sorted([verdict for verdict in verdicts if verdict.judgement == judgement], key=_not_required)
+    speaking = sorted([verdict for verdict in verdicts if verdict.outcome == outcome], key=_not_required)
     if not speaking and outcome == "errored":
-        speaking = [verdict for verdict in verdicts if verdict.judgement == "skipped"]
+        speaking = [verdict for verdict in verdicts if verdict.outcome == "skipped"]
     if not speaking:
         return _joined("grade", outcome)
     return _joined(*_parts(speaking[0], name_of))
@@ -54,8 +53,8 @@ def _not_required(verdict: Verdict) -> bool:
 
 
 def _parts(verdict: Verdict, name_of: NameOfStep) -> list[str | None]:
-    if verdict.judgement != "failed":
-        return [verdict.kind, verdict.grader, verdict.judgement]
+    if verdict.outcome != "failed":
+        return [verdict.kind, verdict.grader, verdict.outcome]
     find = _FINDERS.get(verdict.kind)
     # Details of a grader's own are foreign data, and may be from an earlier version.
     found = find(verdict, _plain(verdict.details), name_of) if find is not None else None
@@ -109,8 +108,11 @@ def _honesty(verdict: Verdict, details: Any, name_of: NameOfStep) -> list[str | 
 
 
 def _judge(verdict: Verdict, details: Any, name_of: NameOfStep) -> list[str | None] | None:
-    mode = details.get("failure_mode") if isinstance(details, dict) else None
-    return [verdict.kind, mode.lower()] if isinstance(mode, str) and mode.strip() else None
+    try:
+        mode = msgspec.convert(details, JudgeDetails).failure_mode
+    except (msgspec.ValidationError, RecursionError):
+        return None
+    return [verdict.kind, mode.lower()] if mode and mode.strip() else None
 
 
 def _fields(verdict: Verdict, details: Any, name_of: NameOfStep) -> list[str | None] | None:
@@ -127,7 +129,7 @@ def _contract(verdict: Verdict, details: Any, name_of: NameOfStep) -> list[str |
 
 def _composite(verdict: Verdict, details: Any, name_of: NameOfStep) -> list[str | None] | None:
     for inner in details if isinstance(details, list) else ():
-        if isinstance(inner, dict) and inner.get("judgement") == "failed":
+        if isinstance(inner, dict) and inner.get("outcome") == "failed":
             try:
                 return _parts(msgspec.convert(inner, Verdict), name_of)
             except (msgspec.ValidationError, RecursionError):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from seatrial.trajectory.completeness import Basis
 
-Judgement = Literal["passed", "failed", "errored", "skipped"]
+Outcome = Literal["passed", "failed", "errored", "skipped"]
+"""What a verdict, a grade and a graded run came to; `status` is about the life of a run."""
 
 
 class Verdict(msgspec.Struct, omit_defaults=True, kw_only=True):
@@ -18,7 +20,7 @@ class Verdict(msgspec.Struct, omit_defaults=True, kw_only=True):
     """The grader's name in the suite."""
     kind: str
     """The grader's kind: `tool_trajectory`, `equals`, `judge`, ..."""
-    judgement: Judgement
+    outcome: Outcome
     """`errored`: the grader could not run. `skipped`: it had nothing to say, and says why."""
     score: float | None = None
     """0 to 1; None when errored or skipped."""
@@ -26,11 +28,11 @@ class Verdict(msgspec.Struct, omit_defaults=True, kw_only=True):
     """Sentences that show the arithmetic."""
     code: str = ""
     """Why it errored or was skipped, for programs: `calls_unknown`, `calls_not_observed`, `judge_skipped`,
-    `no_answer`, `grader_timeout`, else `grader_errored` or `grader_skipped`."""
+    `no_answer`, `secret_removed`, `grader_timeout`, else `grader_errored` or `grader_skipped`."""
     evidence: list[str] = []
     """JSON pointers into the run (`/messages/3`, `/steps/0`, `/answer`)."""
     details: Any = None
-    """The grader's own result as data (a trajectory match, a judge's votes)."""
+    """The grader's own result as data (a `MatchResult`, a `JudgeDetails`); from a store, as plain JSON."""
     basis: Basis | None = None
     """Of a verdict on calls: whether they were `observed`, or only `reported` by the agent."""
     weight: float = 1.0
@@ -43,10 +45,41 @@ class Verdict(msgspec.Struct, omit_defaults=True, kw_only=True):
     duration_ms: float | None = None
 
 
+class JudgedBy(msgspec.Struct, kw_only=True):
+    """Who judged: the model, how often it was asked, and what that cost."""
+
+    kind: str = "model"
+    model: str
+    """As its endpoint calls it, which may be more exact than how it was asked for."""
+    votes: int
+    agreement: float | None = None
+    """The share of the votes that the majority has; None when there was a vote without an answer."""
+    cost_usd: float | None = None
+    prompt_hash: str
+    """Of the prompt, and of the schema that the answer must have."""
+
+
+class JudgeDetails(msgspec.Struct, kw_only=True):
+    """The details of a judge's verdict. Of a judge that errored there is only `judge`."""
+
+    passed: bool | UnsetType = UNSET
+    failure_mode: str | UnsetType | None = UNSET
+    """What went wrong, in a word or two, by the vote that speaks for the majority; None for a run that passed."""
+    subscores: dict[str, float] | UnsetType = UNSET
+    """The mean score of each criterion, by its name."""
+    reasoning: str | UnsetType = UNSET
+    """Of the vote that speaks for the majority."""
+    evidence: list[str] | UnsetType = UNSET
+    """What the votes point to that is in the run."""
+    judge: JudgedBy
+    unknown_evidence: list[str] | UnsetType = UNSET
+    """What they point to that is not, if anything; the first of it."""
+
+
 class Grade(msgspec.Struct, omit_defaults=True, kw_only=True):
     """What all graders together say of one run."""
 
-    judgement: Judgement
+    outcome: Outcome
     score: float | None = None
     """Weighted mean of the graders that gave one."""
     threshold: float | None = None
@@ -60,4 +93,4 @@ class Grade(msgspec.Struct, omit_defaults=True, kw_only=True):
     def has_all(self, verdicts: int) -> bool:
         """Whether it was made from exactly this many verdicts."""
         # Earlier versions did not count them, but nothing passes without one.
-        return verdicts == self.verdicts if self.verdicts is not None else self.judgement != "passed" or verdicts > 0
+        return verdicts == self.verdicts if self.verdicts is not None else self.outcome != "passed" or verdicts > 0

@@ -66,7 +66,7 @@ class Keys:
 
     @contextmanager
     def holding(self, key: ApiKey | None, abort: Callable[[], None]) -> Iterator[None]:
-        """While this lasts, the end of the key ends the connection."""
+        """Inside this block, the connection is closed when its key becomes invalid."""
         key_id = None if key is None else key.key_id
         handle = object()
         self._streams.setdefault(key_id, {})[handle] = abort
@@ -79,7 +79,7 @@ class Keys:
                 del self._streams[key_id]
 
     async def watch(self) -> NoReturn:
-        """Cut the connections off whose keys are no longer valid; without end."""
+        """Keep closing the connections whose keys are no longer valid, until cancelled."""
         while True:
             await asyncio.sleep(self._ttl_s)
             try:
@@ -89,7 +89,7 @@ class Keys:
                 continue
 
     async def sweep(self) -> None:
-        """Look at the keys of the open connections once."""
+        """Check the keys of the open connections once."""
         if not self._streams or await self._is_open():
             return
         valid: set[str | None] = {key.key_id for key in await asyncio.to_thread(self._store.keys) if _valid(key)}
@@ -114,7 +114,7 @@ class Keys:
 
 
 def check_scope(key: ApiKey | None, needed: Scope) -> None:
-    """Raises `forbidden` when a key does not reach as far as an operation needs."""
+    """Raises `forbidden` when a key lacks the scope that an operation needs."""
     if key is not None and max(map(_RANKS.__getitem__, key.scopes), default=-1) < _RANKS[needed]:
         raise SeatrialError(
             "forbidden",
@@ -143,7 +143,7 @@ def check_host(host: str | None, settings: ServerSettings) -> None:
 
 
 def check_origin(origin: str | None, host: str | None, settings: ServerSettings) -> str | None:
-    """Raises `forbidden` for a web page of another origin; gives the origin that a browser is to be told is allowed."""
+    """Raises `forbidden` for a web page of another origin; gives the origin that the CORS headers allow, if any."""
     if origin is None:
         return None
     if "*" in settings.allow_origins or origin in settings.allow_origins:

@@ -6,9 +6,9 @@ those before it can be taken twice without harm. What precedes the tail of a log
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
 
 from litestar.types import ASGIApp, Receive, Scope, Send
 from msgspec import UNSET
@@ -27,13 +27,12 @@ from seatrial.events import (
 from seatrial.events import types as t
 from seatrial.events.event_reader import EventReader
 from seatrial.runs import RunHead, ServedRun
-from seatrial.server.agui_events import conformant, is_void
-from seatrial.server.agui_resume import Standing
+from seatrial.server.agui_view import Standing, conformant, is_void
 from seatrial.server.conversation import Histories
-from seatrial.server.delivery import deliver
-from seatrial.server.feed import Feeds
+from seatrial.server.feed import Feeds, Subscription
+from seatrial.server.native_stream import deliver, followed
+from seatrial.server.run_feed import Block
 from seatrial.server.service import RunService
-from seatrial.server.subscription import Subscription
 from seatrial.store import Store
 
 EVENTS_AT_ONCE = 2000
@@ -93,12 +92,12 @@ def _prelude(store: Store, head: RunHead, count: int, *, joining: bool) -> tuple
     if not joining and not standing.sees_through():
         standing, joining = _standing(store, head, count, whole=True), True
     view = View(head.run_id, legal=_is_served(store, head.run_id), standing=standing)
-    tell = standing.joining if joining else standing.resuming
-    return view, view.prelude(tell(head.run_id, head.thread_id))
+    events_of = standing.joining if joining else standing.resuming
+    return view, view.prelude(events_of(head.run_id, head.thread_id))
 
 
 def _standing(store: Store, head: RunHead, count: int, *, whole: bool) -> Standing:
-    """How things stand behind so many events; with what the thread and the messages say, only when whole."""
+    """The state of a client after so many events; with the thread's messages and state only when `whole`."""
     standing = _after_earlier_runs(store, head) if whole else Standing()
     following = head.first
     while following < count:
@@ -142,23 +141,15 @@ def _streaming(view: View, subscription: Subscription, keepalive_s: float, prelu
 async def _frames(
     view: View, subscription: Subscription, keepalive_s: float, prelude: bytes
 ) -> AsyncGenerator[bytes, None]:
-    now = asyncio.get_running_loop().time
     if prelude:
         yield prelude
-    quiet_until = now() + keepalive_s
-    while True:
-        try:
-            block = await subscription.take(quiet_until)
-            if block is None:
-                break
-            frames = b"".join([view.frames(*event) for event in enumerate(block.events, block.first)])
-            if not frames and now() >= quiet_until:
-                frames = _KEEPALIVE
-        except TimeoutError:
-            frames = _KEEPALIVE
-        if frames:
+
+    def framed(block: Block) -> bytes:
+        return b"".join([view.frames(*event) for event in enumerate(block.events, block.first)])
+
+    async with aclosing(followed(subscription, keepalive_s, framed, lambda: _KEEPALIVE)) as following:
+        async for frames in following:
             yield frames
-            quiet_until = now() + keepalive_s
     if subscription.status is not None:
         yield view.ending()
     elif subscription.interrupted:
@@ -175,7 +166,7 @@ _PLAIN = re.compile(
 
 
 class View:
-    """What a client has been given, as far as it decides on what comes next."""
+    """What a client has received, as far as later events depend on it."""
 
     def __init__(self, run_id: str, *, legal: bool, standing: Standing | None = None) -> None:
         self._cursor = cursor_text(run_id, 0)[:-1].encode()
@@ -198,7 +189,7 @@ class View:
         return b"".join([b"data: %b\n\n" % encode_event(event) for event in taken if event is not None])
 
     def frames(self, sequence: int, data: bytes) -> bytes:
-        """Frames of the stored event with this sequence; none, when it has nothing to say to the client."""
+        """Frames of the stored event with this sequence; none for an event that the client cannot use."""
         if self._stays(data):
             return b"id: %b%d\ndata: %b\n\n" % (self._cursor, sequence, data)
         event = self._reader.read(data)
@@ -213,7 +204,7 @@ class View:
         return b"".join([*[b"data: %b\n\n" % part for part in taken], last])
 
     def ending(self) -> bytes:
-        """What the end of the run has to say: a log without a terminal event must not be read as a success."""
+        """Frames for the end of the run: a log without a terminal event must not be read as a success."""
         if self._ended:
             return b""
         return self.prelude([t.RunError(message="the run ended without a terminal event", code="run_truncated")])

@@ -1,8 +1,11 @@
-"""The application: the operations, the probes, the figures and the document, behind the middleware."""
+"""A server: the application with its operations, probes and figures, and how it runs until a stop is requested."""
 
 from __future__ import annotations
 
+import asyncio
 import functools
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
 from difflib import get_close_matches
 
 from litestar import Litestar, Request, Response, get
@@ -12,10 +15,14 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
 
 from seatrial import wire
+from seatrial.agents.agent import Agent
 from seatrial.errors import SeatrialError
 from seatrial.server.access import Keys
+from seatrial.server.driving import Limits
 from seatrial.server.feed import Feeds
-from seatrial.server.maintenance import Readiness
+from seatrial.server.listener import alongside, http_server, listening_at, url_of
+from seatrial.server.logs import log
+from seatrial.server.maintenance import Readiness, keep_for
 from seatrial.server.metrics import CONTENT_TYPE, Metrics
 from seatrial.server.middleware import DOCUMENT, Middleware
 from seatrial.server.openapi import OpenApiDocument, openapi_document, query_names
@@ -24,6 +31,7 @@ from seatrial.server.routes import OPERATIONS
 from seatrial.server.service import RunService
 from seatrial.server.settings import ServerSettings
 from seatrial.store import Store, identifier
+from seatrial.suites.secrets import Secrets
 
 PROVIDED = ("service", "feeds", "store")
 """Parameters of operations that no client gives."""
@@ -85,7 +93,7 @@ def build_app(
 
 
 def _check_query(request: Request[object, object, State], known: frozenset[str]) -> None:
-    """Refuse what would be overlooked: a parameter that there is not, or that is given twice."""
+    """Refuse an unknown parameter, or one that is given twice, instead of ignoring it."""
     names = [name for name, _ in request.query_params.multi_items()]
     for name in names:
         if name not in known:
@@ -99,7 +107,7 @@ def _check_query(request: Request[object, object, State], known: frozenset[str])
 
 
 def _check_path(request: Request[object, object, State]) -> None:
-    """Nothing has an id that no store can keep."""
+    """Answer `not_found` for an id that no store can hold."""
     for name, value in request.path_params.items():
         try:
             identifier(name, str(value))
@@ -109,3 +117,77 @@ def _check_path(request: Request[object, object, State]) -> None:
 
 def _text(text: str) -> Response[bytes]:
     return Response(text.encode(), media_type="text/plain; charset=utf-8")
+
+
+class Stopping:
+    """A request to stop a server."""
+
+    def __init__(self) -> None:
+        self._asked = asyncio.Event()
+
+    async def wait(self) -> None:
+        """Wait until a stop is requested."""
+        await self._asked.wait()
+
+    def ask(self) -> None:
+        """Request a graceful stop."""
+        self._asked.set()
+
+
+async def serve(
+    store: Store,
+    agents: Mapping[str, Agent],
+    settings: ServerSettings,
+    *,
+    limits: Mapping[str, Limits] | None = None,
+    secrets: Secrets | None = None,
+    stopping: Stopping,
+    announce: Callable[[str], None],
+) -> None:
+    """Serve until a stop is requested, then shut down gracefully.
+
+    Running runs get time to finish, and their subscribers see it. Then the remaining streams end with a hint to
+    reconnect, and the connections are closed.
+    """
+    settings.check()
+    await _check_exposure(store, settings)
+    keys = Keys(store, may_be_open=settings.loopback)
+    async with AsyncExitStack() as stack:
+        listening = stack.enter_context(listening_at(settings.host, settings.port))
+        feeds = Feeds(store, keepalive_s=settings.keepalive_s, send_timeout_s=settings.send_timeout_s)
+        service = RunService(
+            store,
+            feeds,
+            agents,
+            limits=limits,
+            secrets=secrets,
+            drain_s=settings.drain_s,
+            push_idle_s=settings.push_idle_s,
+        )
+        metrics = Metrics(
+            {
+                "seatrial_runs_active": ("Runs that this server drives, waiting ones included", lambda: service.active),
+                "seatrial_subscribers": ("Streams that are being followed", lambda: feeds.subscribers),
+            }
+        )
+        app = build_app(store, feeds, service, settings, keys, metrics)
+        background: list[Coroutine[object, object, object]] = [keys.watch()]
+        if settings.retention_days is not None:
+            background.append(keep_for(store, settings.retention_days))
+        await stack.enter_async_context(alongside(*background))
+        async with http_server(app, listening):
+            async with service:
+                announce(url_of(listening))
+                await stopping.wait()
+                log("stopping")
+            await feeds.close()
+    log("stopped")
+
+
+async def _check_exposure(store: Store, settings: ServerSettings) -> None:
+    if not settings.loopback and not await asyncio.to_thread(store.has_keys):
+        raise SeatrialError(
+            "usage",
+            f"a server at {settings.host} can be reached by others, and the store has no keys",
+            hint="make one with `seatrial keys add NAME --scope run`, or serve at 127.0.0.1",
+        )

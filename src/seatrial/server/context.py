@@ -1,4 +1,4 @@
-"""What the runs of one server share: the store, those who follow, and the driver."""
+"""What the runs of one server share: the store, the feeds of subscribers, and the driver."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from seatrial.driver import Driver
 from seatrial.driver.clock import Clock
 from seatrial.driver.redaction import Redaction
 from seatrial.server.conversation import Histories
-from seatrial.server.counters import COUNTERS
+from seatrial.server.metrics import COUNTERS
 from seatrial.store import Store
 
 
@@ -49,7 +49,7 @@ class ServiceContext(msgspec.Struct, kw_only=True):
         return self.driver.redaction
 
     async def append(self, run_id: str, events: Sequence[bytes], first: int) -> None:
-        """Commit events of a run, and give them to those who follow it; `first` is the sequence of the first."""
+        """Commit events of a run, and publish them to its subscribers; `first` is the sequence of the first."""
         begun = perf_counter()
         await self.store.append_events(run_id, events, first=first)
         COUNTERS.committed(perf_counter() - begun)

@@ -1,4 +1,4 @@
-"""The conversation of a thread: what its runs said so far, and the shape in which an agent is asked to go on with it.
+"""The conversation of a thread: what its runs said so far, and the request that continues it with an agent.
 
 A run's log is folded once. The result is kept for the next run, so that a conversation costs its length, not the square
 of it. Events that retention has removed are not part of it any more.
@@ -74,21 +74,21 @@ def case_of(run_id: str, messages: list[agui.Message], state: Any = UNSET) -> Ca
         instruction = _text(last.content)
         messages = messages[:-1]
     plain = {} if state is UNSET or state is None else state if isinstance(state, dict) else {"state": state}
-    told = [told for message in messages if (told := _openai_message(message)) is not None]
-    return Case(id=run_id, instruction=instruction, input=plain, messages=told)
+    earlier = [shown for message in messages if (shown := _openai_message(message)) is not None]
+    return Case(id=run_id, instruction=instruction, input=plain, messages=earlier)
 
 
 def _openai_message(message: agui.Message) -> dict[str, Any] | None:
     """A message in OpenAI's shape; None for what has no place there."""
     if isinstance(message, agui.ActivityMessage | agui.ReasoningMessage):
         return None
-    told: dict[str, Any] = {"role": type(message).__struct_config__.tag}
+    shown: dict[str, Any] = {"role": type(message).__struct_config__.tag}
     if message.name is not UNSET:
-        told["name"] = message.name
+        shown["name"] = message.name
     if isinstance(message, agui.AssistantMessage):
-        told["content"] = None if message.content is UNSET else message.content
+        shown["content"] = None if message.content is UNSET else message.content
         if message.tool_calls is not UNSET and message.tool_calls:
-            told["tool_calls"] = [
+            shown["tool_calls"] = [
                 {
                     "id": call.id,
                     "type": "function",
@@ -96,12 +96,12 @@ def _openai_message(message: agui.Message) -> dict[str, Any] | None:
                 }
                 for call in message.tool_calls
             ]
-        return told
+        return shown
     if isinstance(message, agui.ToolMessage):
-        told["tool_call_id"] = message.tool_call_id
+        shown["tool_call_id"] = message.tool_call_id
     content = message.content
-    told["content"] = content if isinstance(content, str) else [_openai_part(part) for part in content]
-    return told
+    shown["content"] = content if isinstance(content, str) else [_openai_part(part) for part in content]
+    return shown
 
 
 def _openai_part(part: agui.Part) -> agui.Part:

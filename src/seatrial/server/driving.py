@@ -1,26 +1,25 @@
 """One run of an agent, from its admission to its end.
 
 Whatever happens, one terminal event is stored: the agent's own, or one that says what kept the agent from sending it.
-No attempt is repeated: whoever follows the log has seen what the first one said, and a second one would say it again.
+No attempt is repeated: subscribers have seen what the first one said, and a second one would say it again.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from seatrial.agents.agent import Agent, Reply, RunRequest
 from seatrial.driver import Recorder, concluded, internal_fault, run_error
-from seatrial.driver.conclusion import attempt_of, record_end, set_fault
+from seatrial.driver.conclusion import attempt_of, kept_of, record_end, set_fault
 from seatrial.errors import SeatrialError
-from seatrial.events import EventReader
-from seatrial.events.ending import Terminal
+from seatrial.events.order import Terminal
 from seatrial.events.run_input import RunAgentInput
 from seatrial.events.types import CancelledOutcome, RunError, RunStarted
-from seatrial.runs import Fault, FaultRules, Run, ServedRun
+from seatrial.runs import Exchange, Fault, FaultRules, Run, ServedRun
 from seatrial.runs.conclusion import given_messages
 from seatrial.server import conversation
 from seatrial.server.context import ServiceContext
@@ -49,7 +48,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What the runs of one agent may take."""
 
     concurrency: int = 16
-    """How many of them go on at once; the others wait, and are `pending`."""
+    """How many of them run at once; the others wait, and are `pending`."""
     waiting: int = 1000
     """How many may wait; further ones are refused."""
     deadline_s: float | None = 300.0
@@ -61,7 +60,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Drive:
-    """Carries one run out."""
+    """Drives one run from its admission to its end."""
 
     def __init__(
         self,
@@ -106,12 +105,13 @@ class Drive:
         if not self._halted.done() and (why == "over" or self._recorder.terminal is None):
             self._halted.set_result(why)
 
-    async def carry_out(self) -> None:
+    async def execute(self) -> None:
         """Run it to its end."""
         recorder = self._recorder
         try:
             reply = await self._entered_and_asked()
-            await recorder.close()
+            halted = self._halted.done() and recorder.terminal is None
+            await recorder.close(broken_off=halted or reply is None or reply.fault is not None)
         except BaseException:
             await recorder.abandon()
             raise
@@ -136,7 +136,7 @@ class Drive:
         return True
 
     async def _entered_and_asked(self) -> Reply | None:
-        """What the agent brings, once it has a place for the run."""
+        """The agent's reply, once it has a free place for the run."""
         if not await self._enter():
             return None
         try:
@@ -145,7 +145,7 @@ class Drive:
             self._places.release()
 
     async def _asked(self) -> Reply | None:
-        """What the agent brings; None when it was not waited for, or could not be asked."""
+        """The agent's reply; None when it was stopped, or could not be asked."""
         context = self._context
         self._started_at, self._begun = context.clock.now_ms(), context.clock.monotonic_s()
         try:
@@ -173,9 +173,8 @@ class Drive:
         self._said_before = given_messages(case)
         return RunRequest(
             run_id=run.run_id,
-            experiment_id=context.server_id,
             case=case,
-            trial=0,
+            trial=1,
             attempt=1,
             timeout_s=self._limits.deadline_s,
             run_input=given,
@@ -183,7 +182,7 @@ class Drive:
         )
 
     def _expect_return(self) -> None:
-        """The agent's run is over: it has so long to return, and then is not waited for."""
+        """The agent has ended its run: it has a grace period to return, and is stopped after it."""
         asyncio.get_running_loop().call_later(self._context.driver.grace_s, self.halt, "over")
 
     def _give_up(self, error: SeatrialError) -> None:
@@ -201,17 +200,8 @@ class Drive:
             reply.body, reply.http_status = brought.body, brought.http_status
         reply.fault = fault
         ending = await asyncio.to_thread(self._ending, reply, terminal)
-        patience = StoreWait(self.run)
-        while True:
-            try:
-                if not await store_end(self._context, self.run, ending):
-                    self._lost("run_ended")
-                return
-            except SeatrialError as error:
-                if error.code in LOST:
-                    self._lost(error.code)
-                    return
-                await patience.bear(error)
+        if not await self._stored(lambda: store_end(self._context, self.run, ending)):
+            self._lost("run_ended")
 
     def _terminal(self, reply: Reply | None) -> tuple[Terminal | None, Fault | None]:
         """The terminal event, or None for the one of the answer; and the fault that the run has with it."""
@@ -231,23 +221,24 @@ class Drive:
         return (None if fault is None else run_error(fault)), fault
 
     def _ending(self, reply: Reply, terminal: Terminal | None) -> Ending:
-        """The end of the run, with its record. Takes its time where the agent said much."""
+        """The end of the run, with its record. Slow for a long run."""
         context, recorder = self._context, self._recorder
         run = self._concluded(reply)
         terminal = record_end(recorder, run, reply, terminal)
         if isinstance(terminal, RunError) and run.fault is None:
             set_fault(run, Fault("agent_reported_error", terminal.message))
+        run = kept_of(run, recorder.redaction, streamed=reply.streamed)
         return ending_of(run, terminal, recorder.pending, recorder.stored, context.clock.now_ms())
 
     def _concluded(self, reply: Reply) -> Run:
         context = self._context
         duration_ms = (context.clock.monotonic_s() - self._begun) * 1000
-        attempts = [attempt_of(1, self._started_at, duration_ms, reply, self._observed)]
+        attempt = attempt_of(1, self._started_at, duration_ms, reply, self._observed)
         run = concluded(
             spec_of(self.run, self._limits.tool_access),
             reply,
-            attempts,
-            context.redaction,
+            [Exchange(number=1, attempts=[attempt])],
+            self._recorder.redaction,
             given=self._said_before,
             observed=self._observed,
             notes=self._recorder.notes,
@@ -257,14 +248,12 @@ class Drive:
         return run
 
     async def _read_back(self, pending: list[bytes]) -> Reply:
-        """What the agent said, out of the log, when it did not come back to bring it."""
+        """What the agent said, read from the log, when it did not return it."""
         try:
-            stored = await asyncio.to_thread(read_log, self._context.store, self.run.run_id)
+            log = await asyncio.to_thread(read_log, self._context.store, self.run.run_id, pending)
         except SeatrialError:
             return Reply(streamed=True)  # the events stay there, to be read when the store can be
-        reader = EventReader()
-        events = [*stored.events, *[reader.read(data, stored.following + at) for at, data in enumerate(pending)]]
-        return await asyncio.to_thread(reply_of_log, events, [*stored.notes, *reader.notes])
+        return await asyncio.to_thread(reply_of_log, log)
 
     async def _recover(self, failure: SeatrialError) -> None:
         """End a run of which the store did not take everything, where its log stands once that can be read."""
@@ -272,25 +261,28 @@ class Drive:
             self._lost(failure.code)
             return
         fault = Fault("recording_failed", f"the run's events could not be stored: {failure.message}")
-        patience = StoreWait(self.run)
+        await self._stored(lambda: end_by_log(self._context, self.run, run_error(fault), fault))
+
+    async def _stored(self, end: Callable[[], Awaitable[bool]]) -> bool:
+        """Store the end of the run, waiting for a store that is away. False: it had ended already."""
+        wait = StoreWait(self.run)
         while True:
             try:
-                await end_by_log(self._context, self.run, run_error(fault), fault)
-                return
+                return await end()
             except SeatrialError as error:
                 if error.code in LOST:
                     self._lost(error.code)
-                    return
-                await patience.bear(error)
+                    return True
+                await wait.after(error)
 
     def _lost(self, code: str) -> None:
-        """Another server has ended the run, because it took this one for dead."""
+        """Another server has ended the run, because it considered this one dead."""
         log("run_lost", run_id=self.run.run_id, agent=self.run.agent, code=code)
         self._context.feeds.wake(self.run.run_id)
 
 
 class _ServedEvents:
-    """Takes the events of a run to the store, and to those who follow it."""
+    """Stores the events of a run, and publishes them to its subscribers."""
 
     def __init__(self, context: ServiceContext, run_id: str) -> None:
         self._context = context

@@ -6,18 +6,17 @@ import asyncio
 from collections.abc import Sequence
 
 from seatrial.agents.agent import Reply
-from seatrial.driver import RunSpec, concluded
-from seatrial.driver.conclusion import attempt_of, without_content
-from seatrial.driver.recorder import OUR_CODES, closing_events
+from seatrial.driver import Recording, RunSpec, concluded
+from seatrial.driver.conclusion import attempt_of, kept_of, record_end, without_content
+from seatrial.driver.recording import OUR_CODES
 from seatrial.errors import SeatrialError
-from seatrial.events import Event
-from seatrial.events.ending import Terminal
+from seatrial.events.order import Terminal
 from seatrial.events.types import CancelledOutcome, InterruptOutcome, RunError, RunFinished
-from seatrial.formats.agui import NAME, reading_of
-from seatrial.runs import Fault, Run, RunKey, ServedRun
+from seatrial.formats.agui import FORMAT, reading_of
+from seatrial.runs import Exchange, Fault, Run, ServedKey, ServedRun
 from seatrial.server.context import ServiceContext
 from seatrial.server.logs import log
-from seatrial.server.stored_log import read_log
+from seatrial.server.stored_log import StoredLog, read_log
 from seatrial.store import Store
 from seatrial.store.served import Ending
 from seatrial.trajectory.completeness import ToolAccess
@@ -41,15 +40,15 @@ def cancelled(run: ServedRun) -> RunFinished:
 
 
 def spec_of(run: ServedRun, tool_access: ToolAccess = "own") -> RunSpec:
-    """A run of the service, which belongs to no experiment."""
-    key = RunKey(run.agent, run.run_id, 0)
-    return RunSpec(run_id=run.run_id, experiment_id="", key=key, tool_access=tool_access)
+    """What is to be concluded of a run of the service, which belongs to no experiment."""
+    return RunSpec(run_id=run.run_id, key=ServedKey(run.agent, run.thread_id), tool_access=tool_access)
 
 
-def reply_of_log(events: list[Event], notes: list[Note]) -> Reply:
+def reply_of_log(log: StoredLog) -> Reply:
     """What the events of a run, without the terminal one, add up to; where no agent brought it."""
-    said = len(events) > 1  # RUN_STARTED is ours
-    return Reply(reading=reading_of(events, notes, NAME, None) if said else None, streamed=True)
+    said = len(log.events) > 1  # RUN_STARTED is ours
+    reading = reading_of(log.events, log.notes, FORMAT, None) if said else None
+    return Reply(reading=reading, streamed=True, replayed=True)
 
 
 def ending_of(run: Run, terminal: Terminal, events: list[bytes], first: int, ended_at: int) -> Ending:
@@ -70,27 +69,21 @@ def ending_of(run: Run, terminal: Terminal, events: list[bytes], first: int, end
 
 
 def run_of_log(
-    context: ServiceContext,
-    served: ServedRun,
-    fault: Fault | None,
-    events: list[Event],
-    notes: list[Note],
-    further_notes: Sequence[Note] = (),
+    context: ServiceContext, served: ServedRun, reply: Reply, fault: Fault | None, notes: Sequence[Note] = ()
 ) -> Run:
-    """The record of a run of which there is only the log: its events without the terminal one, and their notes."""
+    """The record of a run of which there is only the log; `notes` are on what is not in it."""
     created_at = round(served.created_at.timestamp() * 1000)
     # The run may have begun in another process: there is only this clock, and it may have been set back.
     duration_ms = max(0.0, context.clock.now_ms() - created_at)
-    reply = reply_of_log(events, notes)
     reply.fault = fault
-    attempts = [attempt_of(1, created_at, duration_ms, reply, ObservedCalls())]
-    run = concluded(spec_of(served), reply, attempts, context.redaction, notes=further_notes)
+    exchange = Exchange(number=1, attempts=[attempt_of(1, created_at, duration_ms, reply, ObservedCalls())])
+    run = concluded(spec_of(served), reply, [exchange], context.redaction, notes=notes)
     run.started_at, run.duration_ms = created_at, duration_ms
-    return run
+    return kept_of(run, context.redaction, streamed=True)
 
 
 async def store_end(context: ServiceContext, run: ServedRun, ending: Ending) -> bool:
-    """Store the end of a run, and tell those who follow it. False: it had ended already."""
+    """Store the end of a run, and publish it to its subscribers. False: it had ended already."""
     try:
         ended = await _submitted(context.store, ending)
     except SeatrialError as error:
@@ -116,20 +109,25 @@ async def end_by_log(context: ServiceContext, run: ServedRun, terminal: Terminal
 
 
 def _ending_by_log(context: ServiceContext, served: ServedRun, terminal: Terminal, fault: Fault | None) -> Ending:
-    stored = read_log(context.store, served.run_id)
-    run = run_of_log(context, served, fault, stored.events, stored.notes)
-    now = context.clock.now_ms()
-    return ending_of(run, terminal, closing_events(stored.order, terminal, now), stored.following, now)
+    log = read_log(context.store, served.run_id)
+    recording = Recording(served.run_id, served.thread_id, context.clock, context.redaction)
+    for sequence, event in enumerate(log.events, log.first):
+        recording.resume(event, sequence)
+    reply = reply_of_log(log)
+    run = run_of_log(context, served, reply, fault)
+    terminal = record_end(recording, run, reply, terminal)
+    return ending_of(run, terminal, recording.pending, recording.stored, context.clock.now_ms())
 
 
 class StoreWait:
-    """Waits longer and longer for a store that is away or full; anything else that it says is raised."""
+    """Waits longer and longer for a store that is away or full; other errors are raised."""
 
     def __init__(self, run: ServedRun) -> None:
         self._run = run
         self._wait_s = FIRST_WAIT_S
 
-    async def bear(self, error: SeatrialError) -> None:
+    async def after(self, error: SeatrialError) -> None:
+        """Wait before the next try, when the store failed with this error and may take it later."""
         if error.code not in PASSING:
             raise error
         if self._wait_s == FIRST_WAIT_S:

@@ -1,4 +1,4 @@
-"""The runs that somebody follows: one feed for each, and one clock for all who wait."""
+"""The runs that are followed, and who follows them: one feed for each run, and one clock for all subscriptions."""
 
 from __future__ import annotations
 
@@ -7,17 +7,135 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from seatrial.errors import SeatrialError
+from seatrial.events.types import TaskStatus
 from seatrial.runs import RunHead
-from seatrial.server.counters import COUNTERS
-from seatrial.server.run_feed import Reader, RunFeed
-from seatrial.server.subscription import Subscription
+from seatrial.server.logs import log
+from seatrial.server.metrics import COUNTERS
+from seatrial.server.run_feed import Block, Reader, RunFeed
 from seatrial.store import Store
+
+
+class Subscription:
+    """A position in the log of a run, which moves with what is read. Made by `Feeds.open`; close it when done.
+
+    It holds nothing but its position: events are in the feed, for all, or in the store.
+    """
+
+    def __init__(self, run_id: str, position: int, join: Callable[[str], RunFeed]) -> None:
+        self.run_id = run_id
+        self.position = position
+        """The sequence of the last event that was given; -1 before the first."""
+        self.status: TaskStatus | None = None
+        """How the run has ended, once `next` or `take` have given None for that reason."""
+        self.interrupted = False
+        """Whether it ended before the run did, because the server stops or the log cannot be read."""
+        self.closed = False
+        self.abort: Callable[[], object] | None = None
+        """Closes the connection at once; set by the code that sends the stream."""
+        self.sending_since: float | None = None
+        """Since when the client has not taken the last piece."""
+        self._loop = asyncio.get_running_loop()
+        self._now = self._loop.time
+        self._join = join
+        self._feed: RunFeed | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._deadline = 0.0
+
+    def join(self) -> RunFeed:
+        """Begin to follow; `next` and `take` do so, too. One that never begins need not be closed."""
+        feed = self._feed = self._join(self.run_id)
+        feed.readers.add(self)
+        return feed
+
+    async def next(self, timeout_s: float) -> list[tuple[int, bytes]] | None:
+        """Some of the events behind the position, as soon as there are any.
+
+        None at the end, when there will be no more; an empty list when there were none for about so many seconds.
+        """
+        try:
+            block = await self.take(self._now() + timeout_s)
+        except TimeoutError:
+            return []
+        return None if block is None else list(enumerate(block.events, block.first))
+
+    async def take(self, deadline: float) -> Block | None:
+        """The same events as one block that all readers share; `TimeoutError` soon after the deadline."""
+        self._deadline = deadline
+        try:
+            feed = self._feed or self.join()
+            while not (self.closed or self.interrupted or self.status or feed.failed):
+                window = feed.window
+                if window is None:
+                    await feed.refresh()
+                    continue
+                wanted = self.position + 1
+                if wanted < window.following:
+                    at_hand = wanted >= window.base
+                    block = window.since(self.position) if at_hand else await feed.page(self.position)
+                    count = len(block.events)
+                    self.position += count
+                    COUNTERS.delivered += count
+                    return block
+                if wanted > window.following:
+                    feed.fail()  # this position was given by a log that is no more
+                elif feed.head is not None and feed.head.closed:
+                    self.status = feed.head.status
+                elif self._now() >= deadline:
+                    raise TimeoutError
+                else:
+                    await self._wait()
+        except SeatrialError as error:
+            # A client that reconnects with its cursor gets the error.
+            log("stream_interrupted", run_id=self.run_id, code=error.code)
+        self.interrupted = not self.closed and not self.status
+        return None
+
+    def close(self) -> None:
+        """Stop following. What waits in `next` or `take` is given None."""
+        self.closed = True
+        if self._feed is not None:
+            self._feed.readers.discard(self)
+        self.wake()
+
+    def interrupt(self) -> None:
+        """End it, because the server stops."""
+        self.interrupted = True
+        self.wake()
+
+    def wake(self) -> None:
+        """There may be something new."""
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    def tick(self, now: float, send_timeout_s: float) -> None:
+        """Time has passed: wake a waiter whose deadline is over, and close a connection whose client takes nothing."""
+        if self._waiter is not None and now >= self._deadline:
+            self.wake()
+        since = self.sending_since
+        if since is not None and now - since > send_timeout_s:
+            log("slow_subscriber", run_id=self.run_id, position=self.position)
+            self.cut_off()
+
+    def cut_off(self) -> None:
+        """Close the connection at once; the client can reconnect with its cursor."""
+        self.sending_since = None
+        if self.abort is not None:
+            self.abort()
+
+    async def _wait(self) -> None:
+        self._waiter = self._loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 READS_AT_ONCE = 3
-"""Of the store, by all feeds together: a crowd that comes back must not keep others from it."""
+"""Of the store, by all feeds together: many clients that reconnect at once must not keep others from it."""
 TICKS_PER_KEEPALIVE = 20
 LONGEST_TICK_S = 0.25
 UNUSED_S = 10.0
@@ -36,16 +154,16 @@ class Feeds:
         keepalive_s: float = 10.0,
         send_timeout_s: float = 30.0,
         poll_s: float = 0.25,
-        heal_s: float = 5.0,
+        recheck_s: float = 5.0,
     ) -> None:
-        """`poll_s`: how often the store is asked about a run that goes on elsewhere; `heal_s`: about one that is
-        driven here, of which everything is published, in case something was missed.
+        """`poll_s`: how often the store is asked about a run that another process drives; `recheck_s`: about a run that
+        is driven here, of which everything is published, in case something was missed.
         """
         self.keepalive_s = keepalive_s
         """How long a stream may be idle before it says that it is alive."""
         self._send_timeout_s = send_timeout_s
         self._poll_s = poll_s
-        self._heal_s = heal_s
+        self._recheck_s = recheck_s
         self._store = store
         self._feeds: dict[str, RunFeed] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -80,7 +198,7 @@ class Feeds:
     async def open(self, run_id: str, *, after: int | None, tail: bool = False) -> Subscription:
         """Follow a run from behind the sequence `after`, from its beginning, or (`tail`) from what comes now.
 
-        Raises `not_found`; `cursor_ahead` with the `head` for an event that there is not yet; `cursor_expired` with
+        Raises `not_found`; `cursor_ahead` with the `head` for an event that does not exist yet; `cursor_expired` with
         the `first` that is kept when the events that would come next are not; `shutting_down`.
         """
         if after is not None and after < 0:
@@ -98,7 +216,7 @@ class Feeds:
         return Subscription(run_id, _position(feed.head, after, tail), self._feed)
 
     async def close(self) -> None:
-        """End every stream: at its end where the run has ended, elsewhere with a hint to come back.
+        """End every stream: at its end where the run has ended, elsewhere with a hint to reconnect.
 
         Those that do not take it in time are cut off.
         """
@@ -126,7 +244,7 @@ class Feeds:
             return await asyncio.to_thread(function, *args, **kwargs)
 
     def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Do something beside, at the longest until these feeds are closed."""
+        """Do something in the background, until these feeds are closed at the latest."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -139,8 +257,8 @@ class Feeds:
         now = asyncio.get_running_loop().time()
         if feed is None or feed.failed:
             for reader in feed.readers if feed is not None else ():
-                reader.cut_off()  # it was told that the log is no more, and nobody will look after it
-            feed = RunFeed(run_id, self._store, self, poll_s=self._poll_s, heal_s=self._heal_s, now=now)
+                reader.cut_off()  # its log does not exist any more, and no feed serves it
+            feed = RunFeed(run_id, self._store, self, poll_s=self._poll_s, recheck_s=self._recheck_s, now=now)
             self._feeds[run_id] = feed
             if self._ticking is None or self._ticking.done():
                 self._ticking = self.spawn(self._tick())
@@ -152,7 +270,7 @@ class Feeds:
             del self._feeds[feed.run_id]
 
     async def _tick(self) -> None:
-        """One clock for all: ten thousand timers would be dearer."""
+        """One clock for all: ten thousand timers would cost more."""
         loop = asyncio.get_running_loop()
         pause = min(LONGEST_TICK_S, self.keepalive_s / TICKS_PER_KEEPALIVE, self._poll_s)
         while self._feeds:
@@ -179,7 +297,7 @@ class Feeds:
 
 
 def _position(head: RunHead, after: int | None, tail: bool) -> int:
-    """Where to begin, if there one can."""
+    """The position to begin at. Raises when the log does not have it."""
     last = head.following - 1
     if tail:
         return last

@@ -52,8 +52,8 @@ def url_of(listening: socket.socket) -> str:
 
 
 @contextlib.asynccontextmanager
-async def carried(app: Callable[..., Any], listening: socket.socket) -> AsyncIterator[None]:
-    """The application answers while this lasts. Then connections get a moment to end, and are cut off."""
+async def http_server(app: Callable[..., Any], listening: socket.socket) -> AsyncIterator[None]:
+    """Serve the application inside this block. Then connections get a moment to end, and are closed."""
     server = _Server(
         uvicorn.Config(
             app,
@@ -95,15 +95,15 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        # Signals are for whoever runs the server.
+        # The command that runs the server handles signals.
         yield
 
 
 CONNECTION = "seatrial.connection"
 """Extension of the ASGI scope. Its `abort` is a function that cuts the connection off at once, full buffers or not;
-its `send` takes the body of a response past everything that wants to see how the response starts."""
+its `send` sends the body of a response without the middleware, which needs only its start."""
 
-HEAD_PATIENCE_S = 30.0
+HEAD_TIMEOUT_S = 30.0
 """How long the head of a request may take to arrive."""
 
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
@@ -116,7 +116,7 @@ class Protocol(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._head_bytes = 0
         self._in_head = True
-        self._impatience: asyncio.TimerHandle | None = None
+        self._head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
@@ -142,7 +142,7 @@ class Protocol(HttpToolsProtocol):
         super().on_message_begin()
         self._in_head = True
         self._head_bytes = 0
-        if self._impatience is None:
+        if self._head_timer is None:
             self._await_head()
 
     def on_headers_complete(self) -> None:
@@ -152,21 +152,21 @@ class Protocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def _await_head(self) -> None:
-        self._impatience = self.loop.call_later(HEAD_PATIENCE_S, self._give_up)
+        self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self._give_up)
 
     def _give_up(self) -> None:
-        self._impatience = None
+        self._head_timer = None
         self.transport.close()
 
     def _stop_waiting(self) -> None:
-        if self._impatience is not None:
-            self._impatience.cancel()
-            self._impatience = None
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
 
 
 @contextlib.asynccontextmanager
 async def alongside(*work: Coroutine[object, object, object]) -> AsyncIterator[None]:
-    """Do this work while the block lasts. Should it fail, the block is cancelled, and the failure raised."""
+    """Run this work in the background of a block. When it fails, the block is cancelled, and the failure raised."""
     with unwrapped():
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(each) for each in work]
@@ -179,7 +179,7 @@ async def alongside(*work: Coroutine[object, object, object]) -> AsyncIterator[N
 
 @contextlib.contextmanager
 def unwrapped() -> Iterator[None]:
-    """What went wrong first, as itself, where a task group would wrap it."""
+    """Raise the first exception itself, where a task group would wrap it in a group."""
     try:
         yield
     except BaseExceptionGroup as group:

@@ -1,4 +1,4 @@
-"""What a server says of its work: one line a request and a transition of a run, without anything of their content."""
+"""The log of a server: one line for each request and for each transition of a run, without any of their content."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def log_fault(where: str, kind: str, frames: list[FrameSummary]) -> None:
 
 
 def start_logging(form: LogFormat, stream: TextIO | None = None) -> None:
-    """Let the lines of the server, and the warnings of what carries it, go to a stream in this form."""
+    """Write the log of the server, and the warnings of uvicorn and asyncio, to a stream in this form."""
     handler = logging.StreamHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(_JsonLines() if form == "json" else _TextLines())
     logger.handlers = [handler]
@@ -58,7 +58,7 @@ def start_logging(form: LogFormat, stream: TextIO | None = None) -> None:
 
 class _Lines(logging.Formatter):
     def fields(self, record: logging.LogRecord) -> dict[str, object]:
-        """What is said beside the event; of an exception of others only its kind and its place."""
+        """The fields beside the event; of an exception that is not ours only its type and its location."""
         said: dict[str, object] = dict(getattr(record, _FIELDS, {}))
         if record.name != logger.name:
             said["logger"] = record.name

@@ -1,4 +1,4 @@
-"""What a server does beside its requests: end runs that nobody drives any more, forget old events, and probe the store.
+"""Background work of a server: ending runs that no process drives, deleting old events, and probing the store.
 
 The store says which runs there are; notifications only make it quicker. A missed one costs time, and nothing else.
 """
@@ -41,7 +41,7 @@ class Survey(msgspec.Struct):
 
 
 class Reaper:
-    """Ends runs whose server died or whose agent went silent, and passes on requests to cancel, again and again."""
+    """Ends runs whose server died or whose agent went silent, and forwards requests to cancel; sweeps regularly."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Reaper:
         every_s: float,
         push_idle_s: float,
     ) -> None:
-        """`drives` are the runs that this server carries out, `admitting` those that it is about to."""
+        """`drives` are the runs that this server drives, `admitting` those that it is about to."""
         self._context = context
         self._drives = drives
         self._admitting = admitting
@@ -63,11 +63,11 @@ class Reaper:
         self._count_at = 0.0
         self._over = asyncio.Event()
         self._unattended: set[str] = set()
-        """Runs of this server that nobody was carrying out the last time."""
+        """Runs of this server that no task was driving at the last sweep."""
 
     @asynccontextmanager
     async def running(self, presence: Presence) -> AsyncIterator[None]:
-        """Look now, and again and again while this lasts. In the end, it is waited for until nobody looks any more."""
+        """Sweep now, and regularly inside this block. Leaving it waits for a sweep that is running."""
         await self.sweep(presence)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._run(presence))
@@ -90,7 +90,7 @@ class Reaper:
                 log_fault("reaper", type(error).__name__, extract_tb(error.__traceback__))
 
     async def sweep(self, presence: Presence) -> None:
-        """Look once, and do what there is to do."""
+        """Look once, and end or cancel what has to be."""
         survey = await asyncio.to_thread(self._survey, presence)
         self._pass_on_cancels(survey)
         ends = [*self._of_the_dead(survey), *self._unattended_ones(survey), *self._silent_ones(survey)]
@@ -156,7 +156,7 @@ class Reaper:
             try:
                 await end_by_log(self._context, run, run_error(fault), fault)
             except SeatrialError as error:
-                # Somebody else was quicker, or the store is away: the next look tells.
+                # Another server was quicker, or the store is away: the next sweep looks again.
                 if error.code not in LOST | PASSING:
                     log("end_failed", run_id=run.run_id, code=error.code)
 
@@ -168,7 +168,7 @@ _DAY_MS = 24 * 3600 * 1000
 
 
 async def keep_for(store: Store, days: float, every_s: float = EVERY_S) -> NoReturn:
-    """Forget now and then what is older; without end."""
+    """Keep deleting the events of runs that ended earlier, until cancelled."""
     while True:
         try:
             forgotten = await forget_before(store, round(time.time() * 1000 - days * _DAY_MS))
@@ -181,7 +181,7 @@ async def keep_for(store: Store, days: float, every_s: float = EVERY_S) -> NoRet
 
 
 async def forget_before(store: Store, ended_at: int) -> int:
-    """Forget the events of runs that ended before a time (in ms); says of how many."""
+    """Delete the events of runs that ended before a time (in ms); gives how many runs."""
     count = 0
     while run_ids := await asyncio.to_thread(store.ended_before, ended_at, _RUNS_AT_ONCE):
         for run_id in run_ids:
@@ -191,14 +191,14 @@ async def forget_before(store: Store, ended_at: int) -> int:
     return count
 
 
-PATIENCE_S = 2.0
+WRITE_TIMEOUT_S = 2.0
 """How long a write may take before the store counts as not ready."""
 KEPT_S = 1.0
-"""How long an answer counts: whoever asks needs no key, and must not be able to keep the store busy."""
+"""How long an answer is reused: probes need no key, and must not be able to keep the store busy."""
 
 
 class Readiness:
-    """Asks the store to write something, one time after another."""
+    """Checks that the store takes writes, one check at a time."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -215,9 +215,9 @@ class Readiness:
                 self._asked_at = time.monotonic()
             asked = self._asked
         try:
-            async with asyncio.timeout(max(0.0, PATIENCE_S - (time.monotonic() - self._asked_at))):
+            async with asyncio.timeout(max(0.0, WRITE_TIMEOUT_S - (time.monotonic() - self._asked_at))):
                 await asked
         except TimeoutError:
             raise SeatrialError(
-                "store_unavailable", f"the store did not take a write within {PATIENCE_S:g} s"
+                "store_unavailable", f"the store did not take a write within {WRITE_TIMEOUT_S:g} s"
             ) from None

@@ -1,7 +1,8 @@
-"""Figures for Prometheus. Labels are routes, statuses and kinds: never an id, never content."""
+"""Figures of a server: totals of this process, and what Prometheus reads of them."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
 
@@ -11,8 +12,39 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from seatrial.server.counters import COUNTERS, SECONDS
 from seatrial.server.logs import occurrences
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Bounds by which times are counted."""
+
+
+class Counters:
+    """Totals since the process began."""
+
+    __slots__ = ("appended", "bytes_sent", "commit_counts", "commit_s", "delivered", "recovered")
+
+    def __init__(self) -> None:
+        self.appended = 0
+        """Events that were committed here."""
+        self.delivered = 0
+        """Events that subscribers were given, each counted for each of them."""
+        self.bytes_sent = 0
+        """Bytes of streams."""
+        self.recovered = 0
+        """How often a recheck of the store found events of a run driven here of which no wake-up had come."""
+        self.commit_counts = [0] * (len(SECONDS) + 1)
+        """Appends by how long their commit took: up to each of the bounds, and beyond the last."""
+        self.commit_s = 0.0
+        """How long they took in all."""
+
+    def committed(self, seconds: float) -> None:
+        """Count an append that was acknowledged after so long."""
+        self.commit_counts[bisect_left(SECONDS, seconds)] += 1
+        self.commit_s += seconds
+
+
+COUNTERS = Counters()
+
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -23,7 +55,7 @@ class Metrics:
     """The figures of one server, in a registry of their own."""
 
     def __init__(self, gauges: Mapping[str, tuple[str, Callable[[], float]]] | None = None) -> None:
-        """`gauges`: for each name what it means, and what says how much it is now."""
+        """`gauges`: for each name its meaning, and a function that gives its value."""
         self.registry = CollectorRegistry()
         self.in_progress = Gauge(
             "seatrial_http_requests_in_progress",
@@ -69,7 +101,7 @@ class _Standing(Collector):
             ("seatrial_events_appended", "Events that were committed", COUNTERS.appended),
             ("seatrial_events_delivered", "Events that subscribers were given", COUNTERS.delivered),
             ("seatrial_stream_bytes", "Bytes of streams that were sent", COUNTERS.bytes_sent),
-            ("seatrial_feed_heals", "Wake-ups that were missed and made up for", COUNTERS.healed),
+            ("seatrial_feed_heals", "Wake-ups that were missed and made up for", COUNTERS.recovered),
         ):
             yield CounterMetricFamily(name, meaning, total)
         counts = list(accumulate(COUNTERS.commit_counts))

@@ -12,7 +12,9 @@ import time
 from collections.abc import Callable, Iterable
 from typing import cast
 
+from litestar.datastructures import Headers
 from litestar.enums import ScopeType
+from litestar.response.base import ASGIResponse
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, ReceiveMessage, Scope, Send
 
 from seatrial.errors import SeatrialError
@@ -21,11 +23,11 @@ from seatrial.server.access import Keys, check_host, check_origin, check_scope
 from seatrial.server.listener import CONNECTION, MAX_HEAD_BYTES
 from seatrial.server.logs import REQUEST, log
 from seatrial.server.metrics import Metrics
-from seatrial.server.problems import CODE, ProblemResponse, RefusedError, rate_limited
+from seatrial.server.problems import CODE, RefusedError, problem_response, rate_limited
 from seatrial.server.settings import ServerSettings
 
 PUBLIC = frozenset({"/healthz", "/readyz"})
-"""For probes, which know neither a key nor the server's name."""
+"""For probes, which have no key and do not know the server's name."""
 DOCUMENT = "/schema/openapi.json"
 """Needs no key: it says the same of every server."""
 
@@ -60,61 +62,61 @@ class Middleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != ScopeType.HTTP:
-            # There are no web sockets here, and uvicorn is told that we have no lifespan.
+            # There are no web sockets here, and uvicorn runs us without lifespan.
             return
-        passage = _Passage(scope, send)
+        context = _RequestContext(scope, send)
         with self._metrics.in_progress.track_inprogress():
             try:
-                await self._answer(passage, receive)
+                await self._answer(context, receive)
             except SeatrialError as error:
-                passage.code = error.code
-                await ProblemResponse(error)(scope, receive, passage.send)
+                context.code = error.code
+                await problem_response(error)(scope, receive, context.send)
             finally:
-                passage.log(self._metrics)
+                context.log(self._metrics)
 
-    async def _answer(self, passage: _Passage, receive: Receive) -> None:
-        scope = passage.scope
+    async def _answer(self, context: _RequestContext, receive: Receive) -> None:
+        scope = context.scope
         check_head(scope["headers"], len(scope["raw_path"]) + len(scope["query_string"]))
         if scope["path"] in PUBLIC:
-            return await self._app(scope, receive, passage.send)
-        headers = passage.headers
+            return await self._app(scope, receive, context.send)
+        headers = context.headers
         check_host(headers.get("host"), self._settings)
         origin = check_origin(headers.get("origin"), headers.get("host"), self._settings)
         if origin is not None:
-            passage.extra = [(b"access-control-allow-origin", origin.encode()), (b"vary", b"Origin"), _EXPOSED]
+            context.extra = [(b"access-control-allow-origin", origin.encode()), (b"vary", b"Origin"), _EXPOSED]
             if scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
-                passage.extra += _PREFLIGHT
-                return await _no_content(passage.send)
+                context.extra += _PREFLIGHT
+                return await ASGIResponse(status_code=204)(scope, receive, context.send)
         if scope["path"] == DOCUMENT:
-            self._rates.take(passage.address)
-            return await self._app(scope, receive, passage.send)
-        key = await self._admit(passage)
+            self._rates.take(context.address)
+            return await self._app(scope, receive, context.send)
+        key = await self._admit(context)
         if scope["method"] in BODIES:
             receive = _Replayed(
-                await read_body(receive, passage.declared_length(), self._settings.max_body_bytes), receive
+                await read_body(receive, context.declared_length(), self._settings.max_body_bytes), receive
             )
         # What answers a POST may be a stream, too.
-        with self._keys.holding(key, passage.abort):
-            return await self._app(scope, receive, passage.send)
+        with self._keys.holding(key, context.abort):
+            return await self._app(scope, receive, context.send)
 
-    async def _admit(self, passage: _Passage) -> ApiKey | None:
-        authorization = passage.headers.get("authorization")
+    async def _admit(self, context: _RequestContext) -> ApiKey | None:
+        authorization = context.headers.get("authorization")
         key = self._keys.remembered(authorization)
         # Guesses at keys are counted against the address that they come from.
-        self._rates.take(passage.address if key is None else key.key_id)
+        self._rates.take(context.address if key is None else key.key_id)
         if key is None:
             key = await self._keys.key_of(authorization)
-        passage.key = key
-        check_scope(key, "run" if passage.scope["method"] in BODIES else "read")
+        context.key = key
+        check_scope(key, "run" if context.scope["method"] in BODIES else "read")
         return key
 
 
-class _Passage:
-    """One request on its way through the middleware."""
+class _RequestContext:
+    """What the middleware knows of one request."""
 
     def __init__(self, scope: HTTPScope, send: Send) -> None:
         self.scope = scope
-        self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        self.headers = Headers.from_scope(scope)
         client = scope.get("client")
         self.address = "@" if client is None else f"@{client[0]}"
         self.request_id = secrets.token_hex(8)
@@ -141,7 +143,7 @@ class _Passage:
         await self._send(message)
 
     def abort(self) -> None:
-        """Cut the connection off, where the server that carries us lets us."""
+        """Close the connection at once, where the ASGI server allows it."""
         if "abort" in self._connection:
             cast("Callable[[], None]", self._connection["abort"])()
 
@@ -188,13 +190,8 @@ class _Replayed:
         return {"type": "http.request", "body": body, "more_body": False}
 
 
-async def _no_content(send: Send) -> None:
-    await send({"type": "http.response.start", "status": 204, "headers": []})
-    await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
 MAX_HEADERS = 100
-BODY_PATIENCE_S = 60.0
+BODY_TIMEOUT_S = 60.0
 """How long a body may take to arrive."""
 
 _MAX_BUCKETS = 10_000
@@ -244,7 +241,7 @@ async def read_body(receive: Receive, declared: int | None, limit: int) -> bytes
     chunks: list[bytes] = []
     size = 0
     try:
-        async with asyncio.timeout(BODY_PATIENCE_S):
+        async with asyncio.timeout(BODY_TIMEOUT_S):
             while True:
                 message = await receive()
                 if message["type"] != "http.request":
@@ -259,7 +256,7 @@ async def read_body(receive: Receive, declared: int | None, limit: int) -> bytes
     except TimeoutError:
         close = {"connection": "close"}
         raise RefusedError(
-            408, "invalid_request", f"the body did not arrive within {BODY_PATIENCE_S:.0f} s", headers=close
+            408, "invalid_request", f"the body did not arrive within {BODY_TIMEOUT_S:.0f} s", headers=close
         ) from None
 
 

@@ -1,11 +1,14 @@
-"""The native view of a run as a stream: envelopes, KEEPALIVE and TERMINAL, in the form that the client accepts."""
+"""Runs as streams of envelopes, KEEPALIVE and TERMINAL; and how a stream of any view is sent."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import cast
 
+from litestar.response.base import ASGIResponse
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from seatrial import wire
@@ -19,11 +22,87 @@ from seatrial.events import (
     encode_sse_comment,
     terminal_text,
 )
-from seatrial.server.block import FrameForm
-from seatrial.server.delivery import deliver
-from seatrial.server.feed import Feeds
+from seatrial.server.feed import Feeds, Subscription
+from seatrial.server.listener import CONNECTION, alongside
+from seatrial.server.metrics import COUNTERS
 from seatrial.server.problems import RefusedError
-from seatrial.server.subscription import Subscription
+from seatrial.server.run_feed import Block, FrameForm
+
+PIECE_BYTES = 64 * 1024
+"""What is sent at once, at most. The connection of a client that does not take it in time is closed."""
+
+
+async def deliver(
+    subscription: Subscription,
+    chunks: AsyncGenerator[bytes, None],
+    content_type: bytes,
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+) -> None:
+    """Answer a request with the chunks of a subscription, and close the subscription.
+
+    A client that leaves ends the subscription, so that the chunks come to their end.
+    """
+    loop = asyncio.get_running_loop()
+    subscription.abort = _abort(scope)
+    headers = [(b"content-type", content_type), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
+    try:
+        async with alongside(_watch(receive, subscription)), aclosing(chunks):
+            subscription.join()
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            # The middleware needs only the start of a response.
+            send = cast("Send", (scope.get("extensions") or {}).get(CONNECTION, {}).get("send", send))
+            async for chunk in chunks:
+                for start in range(0, len(chunk), PIECE_BYTES):
+                    subscription.sending_since = loop.time()
+                    piece = chunk[start : start + PIECE_BYTES]  # the chunk itself, where it is no larger
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+                    subscription.sending_since = None
+                    COUNTERS.bytes_sent += len(piece)
+                    if subscription.closed:
+                        return
+            subscription.sending_since = loop.time()
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+    finally:
+        subscription.close()
+
+
+async def followed(
+    subscription: Subscription, keepalive_s: float, framed: Callable[[Block], bytes], keepalive: Callable[[], bytes]
+) -> AsyncGenerator[bytes, None]:
+    """The frames of a run until it ends; a keepalive whenever there were none for so long."""
+    now = asyncio.get_running_loop().time
+    quiet_until = now() + keepalive_s
+    while True:
+        try:
+            block = await subscription.take(quiet_until)
+            if block is None:
+                return
+            frames = framed(block)
+            if not frames and now() >= quiet_until:
+                frames = keepalive()  # events that a view leaves out are silence to its client
+        except TimeoutError:
+            frames = keepalive()
+        if frames:
+            yield frames
+            quiet_until = now() + keepalive_s
+
+
+async def _watch(receive: Receive, subscription: Subscription) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    subscription.close()
+
+
+def _abort(scope: Scope) -> Callable[[], object] | None:
+    """What cuts the connection off; under a server that has nothing for it, what ends our own work on it."""
+    abort = (scope.get("extensions") or {}).get(CONNECTION, {}).get("abort")
+    if callable(abort):
+        return abort
+    task = asyncio.current_task()
+    return task.cancel if task is not None else None
+
 
 RETRY_MS = 500
 """How long a client is to wait before it comes back, when its connection breaks."""
@@ -54,30 +133,20 @@ async def native_stream(
 
 async def no_more(scope: Scope, receive: Receive, send: Send) -> None:
     """The answer to a client that has TERMINAL: a browser takes it for the end, and does not come back."""
-    await send({"type": "http.response.start", "status": 204, "headers": [(b"cache-control", b"no-store")]})
-    await send({"type": "http.response.body", "body": b"", "more_body": False})
+    await ASGIResponse(status_code=204, headers={"cache-control": "no-store"})(scope, receive, send)
 
 
 async def _frames(
     subscription: Subscription, form: FrameForm, types: frozenset[str] | None, keepalive_s: float
 ) -> AsyncGenerator[bytes, None]:
-    now = asyncio.get_running_loop().time
     if form == "sse":
         yield _retry(RETRY_MS)
-    quiet_until = now() + keepalive_s
-    while True:
-        try:
-            block = await subscription.take(quiet_until)
-            if block is None:
-                break
-            frames = block.framed(form, types)
-            if not frames and now() >= quiet_until:
-                frames = _keepalive(subscription, form)  # what is left out says nothing to the other side
-        except TimeoutError:
-            frames = _keepalive(subscription, form)
-        if frames:
+    following = followed(
+        subscription, keepalive_s, lambda block: block.framed(form, types), lambda: _keepalive(subscription, form)
+    )
+    async with aclosing(following):
+        async for frames in following:
             yield frames
-            quiet_until = now() + keepalive_s
     if subscription.status is not None:
         yield _terminal(subscription.run_id, subscription.status, form)
     elif subscription.interrupted and form == "sse":
@@ -93,7 +162,7 @@ def _keepalive(subscription: Subscription, form: FrameForm) -> bytes:
 
 
 def _terminal(run_id: str, status: TaskStatus, form: FrameForm) -> bytes:
-    # With an id of its own: a browser comes back whenever a stream ends, and with this id it is told not to.
+    # With an id of its own: a browser comes back whenever a stream ends, and with this id it is answered not to.
     data = wire.encode(RunStreamTerminal(run_id, status))
     return encode_sse(data, id=terminal_text(run_id)) if form == "sse" else encode_ndjson(data)
 

@@ -149,7 +149,7 @@ def _is_struct(kind: object) -> bool:
 
 
 def _nothing() -> Provide:
-    # Litestar wants a provider of its own for each name.
+    # Litestar needs a separate provider for each name.
     return Provide(lambda: None, sync_to_thread=False)
 
 

@@ -11,7 +11,7 @@ import msgspec
 from litestar import Request, Response
 from litestar.datastructures import State
 from litestar.exceptions import HTTPException, ValidationException
-from litestar.types import Receive, Scope, Send
+from litestar.response.base import ASGIResponse
 
 from seatrial import wire
 from seatrial.api import Problem
@@ -69,23 +69,10 @@ class RefusedError(SeatrialError):
         self.headers = {} if headers is None else dict(headers)
 
 
-class ProblemResponse:
-    """An error as an ASGI application that answers with it."""
-
-    def __init__(self, error: SeatrialError) -> None:
-        self.status, self.headers = _start(error)
-        self.body = problem_body(error, self.status)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        fields = {"content-type": MEDIA_TYPE, "content-length": str(len(self.body)), **self.headers}
-        await send(
-            {
-                "type": "http.response.start",
-                "status": self.status,
-                "headers": [(name.encode(), value.encode()) for name, value in fields.items()],
-            }
-        )
-        await send({"type": "http.response.body", "body": self.body, "more_body": False})
+def problem_response(error: SeatrialError) -> ASGIResponse:
+    """An error as a response, for what is not an operation."""
+    status, headers = _start(error)
+    return ASGIResponse(body=problem_body(error, status), status_code=status, media_type=MEDIA_TYPE, headers=headers)
 
 
 def problem_body(error: SeatrialError, status: int) -> bytes:

@@ -1,7 +1,7 @@
 """Runs whose agent posts its events itself: batches that are verified, and stored as a whole or not at all.
 
-Nobody owns such a run: any server takes its events. What a server remembers of one saves reading its log again, and is
-made anew when another server has appended.
+Nobody owns such a run: any server takes its events. The recording that a server keeps of one saves reading its log
+again, and is made again from the log when another server has appended.
 """
 
 from __future__ import annotations
@@ -15,23 +15,22 @@ import msgspec
 from msgspec import UNSET
 
 from seatrial.api import PushEvents, PushResult
-from seatrial.driver import Redaction, recordable
-from seatrial.driver.recorder import SECOND_TERMINAL
+from seatrial.driver import Recording, recordable
+from seatrial.driver.recording import SECOND_TERMINAL
 from seatrial.errors import SeatrialError
 from seatrial.events import Event, EventReader
 from seatrial.events.codec import stands_in
-from seatrial.events.ending import Terminal
 from seatrial.events.event_reader import (
     EVENT_FIELD_DROPPED,
     EVENT_FIELD_MISSING,
     EVENT_UNREADABLE,
 )
-from seatrial.events.order import Order
+from seatrial.events.order import Terminal, is_worse
 from seatrial.events.types import RunError, RunFinished, RunStarted
 from seatrial.events.violation import name_of
 from seatrial.runs import Fault, ServedRun
 from seatrial.server.context import ServiceContext
-from seatrial.server.ending import LOST, cancelled, end_by_log, ending_of, run_of_log, store_end
+from seatrial.server.ending import LOST, cancelled, end_by_log, ending_of, reply_of_log, run_of_log, store_end
 from seatrial.server.stored_log import read_log, stored_events
 from seatrial.store.served import Ending
 from seatrial.transcript import Note, note_code, pointer
@@ -53,74 +52,85 @@ TRIES = 8
 
 _REFUSED = frozenset({EVENT_UNREADABLE, EVENT_FIELD_MISSING})
 """Notes of events that say too little to be taken."""
+_TERMINAL = ("RUN_FINISHED", "RUN_ERROR")
 
 
 class Batch(msgspec.Struct):
-    """Pushed events that may be stored."""
+    """Pushed events that may be stored: where they are, and what the recording of their run does not have."""
 
-    following: int
-    """The sequence that the next event will have."""
     sequences: list[int | None] = []
-    events: list[Event] = []
-    """Those that are new, without the terminal one."""
-    data: list[bytes] = []
-    """All that are new."""
     ids: dict[str, tuple[int, bytes]] = {}
     terminal: Terminal | None = None
     notes: list[Note] = []
+    dropped: list[Note] = []
+    """Those of the notes that are on events which are not in the log."""
+
+    def drop(self, code: str, index: int, message: str) -> None:
+        """Leave an event out, with a note."""
+        self.notes.append(Note(code, pointer("events", index), message))
+        self.dropped.append(Note(code, "", message))
 
 
 class PushedRun:
-    """What is known of one run: where its log stands, and the ids of its events."""
+    """What is known of one run: its recording, and the ids of its events."""
 
-    def __init__(self, run: ServedRun) -> None:
+    def __init__(self, run: ServedRun, context: ServiceContext) -> None:
         self.run = run
+        self._context = context
+        self.recording = self._new_recording()
         self.lock = asyncio.Lock()
         self.stale = True
         """Whether the store may know more."""
-        self.following = 0
         self.ids: dict[str, tuple[int, bytes]] = {}
         """Event id -> its sequence, and a digest of what it was used for."""
-        self._order = Order()
         self._reader = EventReader()
 
     @property
     def ended(self) -> bool:
         """Whether the run takes nothing more."""
-        return self.run.ended_at is not None or self._order.ended
+        return self.run.ended_at is not None or self.recording.ended
 
-    def load(self, context: ServiceContext) -> None:
+    def load(self) -> None:
         """Read the run again. Blocks."""
-        run = self.run = context.store.served_run(self.run.run_id)
-        self._order, self.ids = Order(), {}
+        store = self._context.store
+        run = self.run = store.served_run(self.run.run_id)
+        self.recording, self.ids = self._new_recording(), {}
         self._reader = EventReader(thread_id=run.thread_id, run_id=run.run_id)
-        for sequence, data, event in stored_events(context.store, run.run_id, self._reader):
-            self._order.feed(event)
+        for sequence, data, event in stored_events(store, run.run_id, self._reader):
+            self.recording.resume(event, sequence)
             if isinstance(event.event_id, str):
                 self.ids[event.event_id] = (sequence, _digest(data))
-            self.following = sequence + 1
         self.stale = False
 
-    def fill(self, batch: Batch, pushed: PushEvents, redaction: Redaction) -> None:
-        """Find out what there is to store of pushed events. Raises `SeatrialError` when one is refused.
+    def fill(self, batch: Batch, pushed: PushEvents) -> None:
+        """Record what there is to store of pushed events. Raises `SeatrialError` when one is refused.
 
-        What was put into the batch has then come, as far as the order of the log knows: unless all of it is stored,
-        the run has to be loaded again. (A copy of the order would cost with every push what the whole run holds.)
+        Unless everything that the recording then has is stored, the run has to be loaded again. (A copy of the
+        recording would cost with every push what the whole run holds.)
         """
+        following = self.recording.following
+        ends = {} if self.ended else self._ends(pushed.events)
+        worst = _worst(ends)
         for index, value in enumerate(pushed.events):
             event = self._read(value, index, batch.notes)
-            batch.sequences.append(self._place(event, index, batch, redaction))
-        first = next((sequence for sequence in batch.sequences if sequence is not None), self.following)
+            if worst is not None and index < worst and index in ends:
+                if index + 1 not in ends:
+                    raise refused(index + 1, "an event came after the run had ended", "run_ended")
+                batch.drop(SECOND_TERMINAL, index, f"{name_of(event)} came before {name_of(ends[worst])}, which counts")
+                batch.sequences.append(None)
+            else:
+                batch.sequences.append(self._place(event, index, batch))
+        first = next((sequence for sequence in batch.sequences if sequence is not None), following)
         if pushed.first is not UNSET and pushed.first != first:
             raise SeatrialError(
                 "sequence_conflict",
                 f"the first of these events has the sequence {first}, and not {pushed.first}",
-                details={"head": self.following - 1},
+                details={"head": following - 1},
             )
 
     def take(self, batch: Batch) -> None:
         """A batch was stored."""
-        self.following = batch.following
+        self.recording.commit()
         self.ids.update(batch.ids)
         self.stale = False
 
@@ -130,20 +140,23 @@ class PushedRun:
         event = reader.read_value(value, index)
         for note in reader.notes:
             field = note.pointer.removeprefix(pointer(index)).lstrip("/")
-            if note.code in _REFUSED or (note.code == EVENT_FIELD_DROPPED and _was_malformed(field, value)):
-                raise refused(index, note.message, note.code, field)
-            notes.append(msgspec.structs.replace(note, pointer=f"/events{note.pointer}"))
+            if note.code in _REFUSED or (note.code == EVENT_FIELD_DROPPED and _was_malformed(field, value, event)):
+                raise refused(index, self._quoting(note.message), note.code, field)
+            # A type or a property may be a secret, too.
+            place = [self._context.redaction.text(_unescaped(key)) for key in field.split("/") if key]
+            at = pointer("events", index, *place)
+            notes.append(msgspec.structs.replace(note, pointer=at, message=self._quoting(note.message)))
         if stands_in(event) and _is_id(value.get("eventId")):
             event.event_id = value["eventId"]  # of a type that nobody knows, but it must not be stored twice
         return event
 
-    def _place(self, event: Event, index: int, batch: Batch, redaction: Redaction) -> int | None:
+    def _place(self, event: Event, index: int, batch: Batch) -> int | None:
         """The sequence of one event; None when it is not stored."""
         if isinstance(event, RunStarted):
-            batch.notes.append(_note(RUN_STARTED_DROPPED, index, "the run was started already"))
+            batch.drop(RUN_STARTED_DROPPED, index, "the run was started already")
             return None
         try:
-            event, data = recordable(event, redaction)
+            event, data = recordable(event, self._context.redaction)
         except SeatrialError as error:
             raise refused(index, error.message, error.code) from None
         if isinstance(event.event_id, str):
@@ -159,24 +172,38 @@ class PushedRun:
                 return known[0]
         terminal = event if isinstance(event, RunFinished | RunError) else None
         if terminal is not None and self.ended:
-            batch.notes.append(_note(SECOND_TERMINAL, index, f"{name_of(event)} came after the run had ended"))
+            batch.drop(SECOND_TERMINAL, index, f"{name_of(event)} came after the run had ended")
             return None
         if self.ended and batch.terminal is None:
             raise SeatrialError("run_ended", f"run {self.run.run_id} has ended, and takes no more events")
-        if isinstance(event, RunFinished) and (event.thread_id, event.run_id) != (self.run.thread_id, self.run.run_id):
-            raise refused(index, "RUN_FINISHED names another run or thread", "run_ids_disagree")
-        fault = self._order.feed(event)
+        fault = self.recording.accept(event, data)
         if fault is not None:
             raise refused(index, fault.message, fault.code)
-        sequence = batch.following
-        batch.following += 1
-        batch.data.append(data)
-        if terminal is None:
-            batch.events.append(event)
+        if batch.terminal is not None:
+            # The order of events allows one of a type that nobody knows everywhere.
+            raise refused(index, "an event came after the run had ended", "run_ended")
+        sequence = self.recording.following - 1
         batch.terminal = terminal
         if isinstance(event.event_id, str):
             batch.ids[event.event_id] = (sequence, _digest(data))
         return sequence
+
+    def _ends(self, values: list[dict[str, Any]]) -> dict[int, Terminal]:
+        """The terminal events of a batch, by their index, where there are several."""
+        ends: dict[int, Terminal] = {}
+        places = [index for index, value in enumerate(values) if value.get("type") in _TERMINAL]
+        for index in places if len(places) > 1 else ():
+            event = EventReader(thread_id=self.run.thread_id, run_id=self.run.run_id).read_value(values[index], index)
+            if isinstance(event, RunFinished | RunError):
+                ends[index] = event
+        return ends
+
+    def _quoting(self, message: str) -> str:
+        """A message that quotes what was pushed, without secrets."""
+        return self._context.redaction.quoting(message)
+
+    def _new_recording(self) -> Recording:
+        return Recording(self.run.run_id, self.run.thread_id, self._context.clock, self._context.redaction)
 
 
 class Pushes:
@@ -199,16 +226,16 @@ class Pushes:
                     f"run {run_id} is run by a server, which records what its agent says",
                     hint="ask for a run with `push` to post its events yourself",
                 )
-            known = self._known.setdefault(run_id, PushedRun(run))
+            known = self._known.setdefault(run_id, PushedRun(run, self._context))
         async with known.lock:
             for _ in range(TRIES):
                 if known.stale:
-                    await asyncio.to_thread(known.load, self._context)
+                    await asyncio.to_thread(known.load)
                 batch = await self._filled(known, pushed)
-                if not batch.data or await self._stored(known, batch):
+                if not known.recording.pending or await self._stored(known, batch):
                     known.take(batch)
                     self._remember(known)
-                    return PushResult(sequences=batch.sequences, head=known.following - 1, notes=batch.notes)
+                    return PushResult(sequences=batch.sequences, head=known.recording.following - 1, notes=batch.notes)
         raise SeatrialError("sequence_conflict", "others append to this run all the time", hint="push again")
 
     async def cancel(self, run: ServedRun) -> None:
@@ -223,28 +250,28 @@ class Pushes:
         raise SeatrialError("sequence_conflict", "events are pushed to this run all the time", hint="cancel again")
 
     async def _filled(self, known: PushedRun, pushed: PushEvents) -> Batch:
-        # Should this be interrupted, nobody knows what the order of the log has taken, or what was stored.
+        # Should this be interrupted, nobody knows what the recording has taken, or what was stored.
         known.stale = True
-        batch = Batch(known.following)
+        batch = Batch()
         try:
             if len(pushed.events) > AT_ONCE:
-                await asyncio.to_thread(known.fill, batch, pushed, self._context.redaction)
+                await asyncio.to_thread(known.fill, batch, pushed)
             else:
-                known.fill(batch, pushed, self._context.redaction)
+                known.fill(batch, pushed)
         except SeatrialError:
-            known.stale = bool(batch.data)
+            known.stale = bool(known.recording.pending)
             raise
         return batch
 
     async def _stored(self, known: PushedRun, batch: Batch) -> bool:
         """Store a batch; False when another server was quicker."""
-        context, run = self._context, known.run
+        context, run, recording = self._context, known.run, known.recording
         try:
             if batch.terminal is not None:
-                ending = await asyncio.to_thread(self._ending, run, batch, batch.terminal, known.following)
+                ending = await asyncio.to_thread(self._ending, run, recording, batch, batch.terminal)
                 stored = await store_end(context, run, ending)
             else:
-                await context.append(run.run_id, batch.data, known.following)
+                await context.append(run.run_id, recording.pending, recording.stored)
                 stored = True
         except SeatrialError as error:
             if error.code not in LOST:
@@ -252,16 +279,15 @@ class Pushes:
             return False
         return stored
 
-    def _ending(self, served: ServedRun, batch: Batch, terminal: Terminal, first: int) -> Ending:
+    def _ending(self, served: ServedRun, recording: Recording, batch: Batch, terminal: Terminal) -> Ending:
         context = self._context
         fault = None
         if isinstance(terminal, RunError):
             code = terminal.code if isinstance(terminal.code, str) else None
             fault = Fault("agent_reported_error", terminal.message, detail=code)
-        stored = read_log(context.store, served.run_id)
-        events = [*stored.events, *batch.events]
-        run = run_of_log(context, served, fault, events, stored.notes, batch.notes)
-        return ending_of(run, terminal, batch.data, first, context.clock.now_ms())
+        reply = reply_of_log(read_log(context.store, served.run_id, recording.pending[:-1]))
+        run = run_of_log(context, served, reply, fault, batch.dropped)
+        return ending_of(run, terminal, recording.pending, recording.stored, context.clock.now_ms())
 
     def _remember(self, known: PushedRun) -> None:
         runs = self._known
@@ -283,17 +309,29 @@ def refused(index: int, message: str, code: str, field: str = "") -> SeatrialErr
     )
 
 
-def _was_malformed(field: str, value: dict[str, Any]) -> bool:
+def _worst(ends: dict[int, Terminal]) -> int | None:
+    """Which of these ends is how the run ended; None when there are none."""
+    worst: int | None = None
+    for index, end in ends.items():
+        if worst is None or is_worse(end, ends[worst]):
+            worst = index
+    return worst
+
+
+def _was_malformed(field: str, value: dict[str, Any], event: Event) -> bool:
     """Whether what was dropped is more than a null, a part of something that was kept, or the title of an old type."""
-    return value.get(field) is not None and field not in ("usage", "outcome", "title")
+    if field == "outcome" and getattr(event, "outcome", None) is not UNSET:
+        return False  # how the run ended was kept; without it, a run that failed would look completed
+    return value.get(field) is not None and field not in ("usage", "title")
+
+
+def _unescaped(key: str) -> str:
+    """A key as it was before it became a part of a pointer."""
+    return key.replace("~1", "/").replace("~0", "~")
 
 
 def _is_id(value: Any) -> bool:
     return type(value) is str and 1 <= len(value) <= 256
-
-
-def _note(code: str, index: int, message: str) -> Note:
-    return Note(code, pointer("events", index), message)
 
 
 def _digest(data: bytes) -> bytes:

@@ -86,8 +86,8 @@ async def create_run(
 ) -> Response[ServedRun]:
     """Ask for a run.
 
-    It goes on whether or not anybody follows it. A thread has one active run at a time; a thread with open interrupts
-    goes on with a run whose `resume` answers all of them.
+    It runs whether or not a client follows it. A thread has one active run at a time; a thread with open interrupts
+    continues with a run whose `resume` answers all of them.
     """
     request = wire.decode_input(body, _CREATE_RUN)
     if idempotency_key is not None:
@@ -261,7 +261,7 @@ async def run_agui(
 ) -> ASGIApp:
     """Run an agent for an AG-UI client: RunAgentInput in, bare events out.
 
-    The run goes on when the client leaves; it comes back by `GET /v1/runs/{run_id}/ag-ui`.
+    The run continues when the client disconnects; it comes back by `GET /v1/runs/{run_id}/ag-ui`.
     """
     return await agui_run(service, feeds, store, name, body)
 
@@ -323,5 +323,5 @@ def _each(text: str, known: tuple[Name, ...], what: str) -> list[Name]:
     names = [name for name in text.split(",") if name]
     for name in names or [""]:
         if name not in by_name:
-            raise SeatrialError("invalid_request", f"{name[:80]!r} is no {what}", hint=f"one of {', '.join(known)}")
+            raise SeatrialError("invalid_request", f"{name[:80]!r} is not a {what}", hint=f"one of {', '.join(known)}")
     return [by_name[name] for name in names]

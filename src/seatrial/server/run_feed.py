@@ -1,4 +1,6 @@
-"""What the subscribers of a run share: where its log ends, its last events, and what was read from the store lately."""
+"""What the subscribers of a run share: where its log ends, its last events, framed once for all, and what was read from
+the store lately.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +8,115 @@ import asyncio
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, ParamSpec, Protocol, TypeVar
+from contextlib import suppress
+from typing import Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
+
+import msgspec
 
 from seatrial.errors import SeatrialError
+from seatrial.events import cursor_text, envelope_bytes, envelope_head
+from seatrial.events.codec import CARRIED_TYPES, native_bytes
 from seatrial.runs import RunHead
-from seatrial.server.block import Block, EventFraming
-from seatrial.server.counters import COUNTERS
 from seatrial.server.logs import log
+from seatrial.server.metrics import COUNTERS
 from seatrial.store import Store
+
+FrameForm: TypeAlias = Literal["sse", "ndjson"]
+
+_TYPE = b'{"type":"'
+
+
+class EventFraming:
+    """The envelopes and frames around the events of one run."""
+
+    __slots__ = ("_cursor", "_head")
+
+    def __init__(self, run_id: str, thread_id: str) -> None:
+        self._head = envelope_head(run_id, thread_id)
+        self._cursor = cursor_text(run_id, 0)[:-1].encode()
+
+    def framed(self, form: FrameForm, sequence: int, event: bytes) -> bytes:
+        """One event in its envelope; in a frame of SSE its cursor is the id."""
+        envelope = envelope_bytes(self._head, sequence, native_event(event))
+        if form == "ndjson":
+            return envelope + b"\n"
+        return b"id: %b%d\ndata: %b\n\n" % (self._cursor, sequence, envelope)
+
+
+class Block:
+    """Events that follow each other. It is shared by all who read it, and never changes."""
+
+    __slots__ = ("_filtered", "_framing", "_whole", "events", "first", "size")
+
+    def __init__(self, framing: EventFraming, first: int, events: Sequence[bytes]) -> None:
+        self.first = first
+        """The sequence of the first event."""
+        self.events = events
+        self.size = sum(map(len, events))
+        self._framing = framing
+        self._whole: dict[FrameForm, bytes] = {}
+        self._filtered: tuple[FrameForm, frozenset[str], bytes] | None = None
+
+    @property
+    def following(self) -> int:
+        """The sequence behind the last event."""
+        return self.first + len(self.events)
+
+    def behind(self, position: int) -> Block:
+        """The events behind this sequence, which is one of the block's, or the one before it."""
+        passed = position + 1 - self.first
+        return Block(self._framing, position + 1, self.events[passed:]) if passed else self
+
+    def framed(self, form: FrameForm, types: frozenset[str] | None = None) -> bytes:
+        """The events, or those of these types, as they are sent."""
+        if types is None:
+            data = self._whole.get(form)
+            if data is None:
+                data = self._whole[form] = self._framed(form, None)
+            return data
+        # There are as many sets of types as clients make up, so only the last one is kept.
+        if self._filtered is None or self._filtered[:2] != (form, types):
+            self._filtered = (form, types, self._framed(form, types))
+        return self._filtered[2]
+
+    def _framed(self, form: FrameForm, types: frozenset[str] | None) -> bytes:
+        framed = self._framing.framed
+        return b"".join(
+            [
+                framed(form, sequence, event)
+                for sequence, event in enumerate(self.events, self.first)
+                if types is None or not types.isdisjoint(_types_of(event))
+            ]
+        )
+
+
+def native_event(event: bytes) -> bytes:
+    """A stored event as the native view has it: of a type that the view knows, and in one line."""
+    with suppress(SeatrialError):  # what cannot be read as what it says it is stays as it is
+        event = native_bytes(event)
+    if b"\n" in event or b"\r" in event:
+        event = event.replace(b"\r", b" ").replace(b"\n", b" ")  # in JSON they are white space between its parts
+    return event
+
+
+class _Typed(msgspec.Struct):
+    type: str
+
+
+_TYPED = msgspec.json.Decoder(_Typed)
+
+
+def _types_of(event: bytes) -> tuple[str, ...]:
+    """The type of a stored event, and the one that it has in the native view when that is another."""
+    if event.startswith(_TYPE):
+        name = event[len(_TYPE) : event.find(b'"', len(_TYPE))].decode("utf-8", "replace")
+    else:
+        try:
+            name = _TYPED.decode(event).type
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return ()
+    return (name, "CUSTOM") if name in CARRIED_TYPES else (name,)
+
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -28,7 +131,7 @@ QUIETEST = 4.0
 
 
 class Reader(Protocol):
-    """Somebody who follows the run."""
+    """A subscriber of the run."""
 
     position: int
 
@@ -52,7 +155,7 @@ class Work(Protocol):
         """Call a function that blocks, in a thread."""
 
     def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Do something beside."""
+        """Do something in the background."""
 
 
 class RunFeed:
@@ -60,10 +163,10 @@ class RunFeed:
 
     Events that are committed here are published to it, and it remembers the last of them. Of what others commit it
     learns by asking the store how far the log goes, when it is woken or when it is time; readers then get the events
-    out of the store by pages. Asking is also what heals a wake-up that was missed.
+    out of the store by pages. Asking also makes up for a wake-up that was missed.
     """
 
-    def __init__(self, run_id: str, store: Store, work: Work, *, poll_s: float, heal_s: float, now: float) -> None:
+    def __init__(self, run_id: str, store: Store, work: Work, *, poll_s: float, recheck_s: float, now: float) -> None:
         self.run_id = run_id
         self.readers: set[Reader] = set()
         self.head: RunHead | None = None
@@ -71,7 +174,7 @@ class RunFeed:
         self.window: Window | None = None
         """There is one as soon as there is a head."""
         self.failed = False
-        """Whether the log that it followed is no more: the run was removed, or started anew."""
+        """Whether its log does not exist any more: the run was removed, or started again."""
         self.used_at = now
         self._store = store
         self._work = work
@@ -84,7 +187,7 @@ class RunFeed:
         self._page_events = PAGE_EVENTS
         self._reading: dict[int, asyncio.Task[Block]] = {}
         self._poll_s = poll_s
-        self._heal_s = heal_s
+        self._recheck_s = recheck_s
         self._driven_here = False
         self._changed_at = self._asked_at = now
 
@@ -117,7 +220,7 @@ class RunFeed:
         """Ask the store when that was long ago."""
         if self.closed or self.failed:
             return
-        often = self._heal_s if self._driven_here else self._poll_s
+        often = self._recheck_s if self._driven_here else self._poll_s
         if now - self._asked_at >= min(max(often, (now - self._changed_at) / 8), QUIETEST * often):
             self._asked_at = now
             self.wake()
@@ -154,7 +257,7 @@ class RunFeed:
         return await asyncio.shield(reading)
 
     def fail(self) -> None:
-        """The log is no more what it was: nobody can follow it."""
+        """The log was replaced: its subscribers cannot continue."""
         self.failed = True
         self._wake_readers()
 
@@ -169,7 +272,7 @@ class RunFeed:
             self.window = Window(self._framing, head.following)
         elif head.following > self.window.following:
             self.window.jump(head.following)
-            COUNTERS.healed += self._driven_here
+            COUNTERS.recovered += self._driven_here
             news = True
         if news:
             self._changed_at = asyncio.get_running_loop().time()
@@ -213,7 +316,7 @@ KEPT_BYTES = 64 * 1024
 JOINED_AT_MOST = 16
 """Positions for which it is remembered what comes next. Those who keep up are at the same one."""
 EVENT_OVERHEAD = 64
-"""What an event takes in memory beside its bytes."""
+"""Memory of an event in addition to its bytes."""
 
 
 class Window:
@@ -243,7 +346,7 @@ class Window:
         self._drop(WINDOW_BYTES, self.following)
 
     def jump(self, following: int) -> None:
-        """There is more in the store, up to here; whoever wants it reads it there."""
+        """There is more in the store, up to here; it is read from there when it is needed."""
         self._blocks.clear()
         self._joined.clear()
         self._size = 0

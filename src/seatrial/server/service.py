@@ -1,6 +1,6 @@
-"""The run service: runs that are asked for, and what became of them.
+"""The run service: it admits runs, drives them, and shows them.
 
-A run goes on when whoever asked for it leaves. One that its server did not survive is ended by the next one, and one
+A run continues when its client disconnects. One that its server did not survive is ended by the next one, and one
 that another server on the same database drives is left to that server for as long as it lives.
 """
 
@@ -20,7 +20,7 @@ from seatrial import wire
 from seatrial.agents.agent import Agent, BatchAgent
 from seatrial.api import CreateRun, EventPage, PushEvents, PushResult, RunPage, Thread
 from seatrial.driver import Clock, Driver, Redaction, SystemClock
-from seatrial.engine.launch import opened_world
+from seatrial.engine.local import opened_world
 from seatrial.errors import SeatrialError
 from seatrial.events import agui_messages as agui
 from seatrial.events import encode_event, envelope_bytes, envelope_head
@@ -28,13 +28,13 @@ from seatrial.events.run_input import PROTOCOL_VERSION, RunAgentInput
 from seatrial.events.types import RunStarted, TaskStatus
 from seatrial.runs import Case, Fault, ServedRun
 from seatrial.server import conversation
-from seatrial.server.block import native_event
 from seatrial.server.context import Publishing, ServiceContext
 from seatrial.server.conversation import Histories
 from seatrial.server.driving import Drive, Limits
 from seatrial.server.logs import log, log_fault
 from seatrial.server.maintenance import Reaper
 from seatrial.server.push import Pushes
+from seatrial.server.run_feed import native_event
 from seatrial.store import Store
 from seatrial.store.served import Admission, Admitted
 from seatrial.suites import Secrets
@@ -49,7 +49,7 @@ _CANONICAL = msgspec.json.Encoder(order="sorted")
 
 
 class RunService:
-    """Takes, carries out and shows runs. A context: it serves from its beginning to its end."""
+    """Admits, drives and shows runs. It serves inside its `async with` block."""
 
     def __init__(
         self,
@@ -135,13 +135,13 @@ class RunService:
 
     @property
     def active(self) -> int:
-        """How many runs it is carrying out, those that wait for their agent included."""
+        """How many runs it drives, those that wait for their agent included."""
         return len(self._drives)
 
     # Asking
 
     async def create(self, request: CreateRun) -> Admitted:
-        """Take a run; it is carried out, whoever waits for it or not. The same request again gives the same run."""
+        """Admit a run; it runs whether or not the client waits for it. The same request again gives the same run."""
         if not self._open:
             raise SeatrialError("shutting_down", "the server takes no new runs", hint="ask again when it has restarted")
         if not request.push and request.agent not in self._agents:
@@ -281,7 +281,7 @@ class RunService:
 
     async def _driven(self, drive: Drive) -> None:
         try:
-            await drive.carry_out()
+            await drive.execute()
         except Exception as error:  # noqa: BLE001 (a fault of ours in one run must not be silent, nor end the others)
             log_fault("run", type(error).__name__, extract_tb(error.__traceback__))
         finally:
@@ -324,10 +324,10 @@ class RunService:
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # whoever waited for it was told, and nobody else need be
+            task.exception()  # it was raised where the task is awaited
 
     async def _drain(self, drain_s: float) -> None:
-        """Let the runs that are under way come to their end, and then bring them there."""
+        """Give running runs time to finish, and then end them."""
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(drain_s):
@@ -339,7 +339,7 @@ class RunService:
             if self._tasks:
                 await asyncio.wait(self._tasks, timeout=2 * self._context.driver.grace_s + ENDING_S)
         finally:
-            # What is left waits for a store that is away: whoever serves it next ends these runs.
+            # What is left waits for a store that is away: the next server of the store ends these runs.
             for task in self._tasks:
                 task.cancel()
 

@@ -21,7 +21,7 @@ class ServerSettings(msgspec.Struct, kw_only=True, frozen=True):
     port: int = 8765
     """0: any that is free."""
     drain_s: float = 30.0
-    """How long running runs may go on once the server was asked to stop."""
+    """How long running runs may take to finish once a stop was requested."""
     keepalive_s: float = 10.0
     """After how long without an event a stream says that it is alive."""
     send_timeout_s: float = 30.0

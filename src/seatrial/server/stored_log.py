@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from seatrial.events import Event, EventReader
-from seatrial.events.order import Order
 from seatrial.store import Store
 from seatrial.transcript import Note
 
@@ -25,16 +24,14 @@ class StoredLog(msgspec.Struct):
     """All events of a run, and where its log stands."""
 
     events: list[Event]
-    order: Order
-    following: int
-    """The sequence that the next event will have."""
+    first: int
+    """The sequence of the first of them."""
     notes: list[Note]
-    """What had to be repaired; pointers are indices of events."""
+    """What had to be repaired; pointers are sequences of events."""
 
 
-def stored_events(store: Store, run_id: str, reader: EventReader | None = None) -> Iterator[StoredEvent]:
+def stored_events(store: Store, run_id: str, reader: EventReader) -> Iterator[StoredEvent]:
     """The events of a run in their order, by a reader that is to know what was opened. Blocks."""
-    reader = EventReader() if reader is None else reader
     after = -1
     while page := store.events(run_id, after=after, limit=EVENTS_AT_ONCE):
         for sequence, data in page:
@@ -42,12 +39,11 @@ def stored_events(store: Store, run_id: str, reader: EventReader | None = None) 
         after = page[-1][0]
 
 
-def read_log(store: Store, run_id: str) -> StoredLog:
-    """Read the whole log of a run. Blocks."""
+def read_log(store: Store, run_id: str, pending: Sequence[bytes] = ()) -> StoredLog:
+    """Read the whole log of a run, with events that are about to be stored. Blocks."""
     reader = EventReader()
-    log = StoredLog([], Order(), 0, reader.notes)
-    for sequence, _, event in stored_events(store, run_id, reader):
-        log.order.feed(event)
-        log.events.append(event)
-        log.following = sequence + 1
-    return log
+    stored = list(stored_events(store, run_id, reader))
+    following = stored[-1].sequence + 1 if stored else 0
+    events = [event for _, _, event in stored]
+    events += [reader.read(data, following + index) for index, data in enumerate(pending)]
+    return StoredLog(events, stored[0].sequence if stored else 0, reader.notes)

@@ -111,7 +111,7 @@ def _verdicts(to: Transaction, number: int, grading: int) -> list[Verdict]:
     found = []
     for row in to.execute(query.order_by(verdicts.c.position)):
         try:
-            found.append(wire.decode(row.data, rows.VERDICT))
+            found.append(rows.decode_verdict(row.data))
         except SeatrialError:
             return []  # the run is damaged, which is said where the whole of it is read
     return found

@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
-from seatrial.runs import Judgement, Verdict
+from seatrial.runs import Outcome, Verdict
 from seatrial.runs.signature import signature_of
 from seatrial.store import rows
 from seatrial.store.rollups import (
@@ -118,10 +118,10 @@ def add_examples(connection: sa.Connection, experiment: int, given: Sequence[Cel
 
 def graders(connection: sa.Connection, experiment: int, without: Collection[str] = ()) -> list[GraderCounts]:
     """What each grader said of each agent, in the grading that counts; not counting what it said of these runs."""
-    found: defaultdict[tuple[str, str], dict[Judgement, TallyRow]] = defaultdict(dict)
+    found: defaultdict[tuple[str, str], dict[Outcome, TallyRow]] = defaultdict(dict)
     for (_, agent, name), tally in _Rollup(connection, experiment, without).tallies("grader").items():
-        judgement, _, grader = name.partition("|")
-        found[agent, grader][judgement] = tally  # type: ignore[index]  # we wrote it
+        outcome, _, grader = name.partition("|")
+        found[agent, grader][outcome] = tally  # type: ignore[index]  # we wrote it
     return [
         GraderCounts(agent, grader, _mean(said.values()), {word: tally.runs for word, tally in sorted(said.items())})
         for (agent, grader), said in sorted(found.items())
@@ -133,7 +133,7 @@ def errored_with_failure(connection: sa.Connection, experiment: int) -> dict[str
     query = (
         sa.select(runs.c.agent, sa.func.count(sa.distinct(runs.c.id)).label("runs"))
         .join(verdicts, (verdicts.c.run == runs.c.id) & (verdicts.c.grading == runs.c.grading))
-        .where(runs.c.experiment == experiment, runs.c.outcome == "errored", verdicts.c.judgement == "failed")
+        .where(runs.c.experiment == experiment, runs.c.outcome == "errored", verdicts.c.outcome == "failed")
         .group_by(runs.c.agent)
     )
     return {row.agent: row.runs for row in connection.execute(query)}
@@ -185,11 +185,11 @@ def recount(
 def counted_runs(execute: Execute, found: Sequence[sa.Row[Any]], *, notes: bool = True) -> Iterator[Counted]:
     """What is counted of the runs of these rows, which are of `COUNTED_RUNS`."""
     numbers = [row.id for row in found]
-    graded: defaultdict[int, list[tuple[str, Judgement, float | None]]] = defaultdict(list)
+    graded: defaultdict[int, list[tuple[str, Outcome, float | None]]] = defaultdict(list)
     noted: dict[int, dict[tuple[str, Weight], int]] = {}
     if numbers:
         for said in execute(_VERDICTS.where(verdicts.c.run.in_(numbers))):
-            graded[said.run].append((said.grader, said.judgement, said.score))
+            graded[said.run].append((said.grader, said.outcome, said.score))
         if notes:
             noted = run_note_counts(execute, numbers)
     for row in found:
@@ -200,7 +200,7 @@ def counted_runs(execute: Execute, found: Sequence[sa.Row[Any]], *, notes: bool 
 def _has_all(grade: bytes | None, count: int) -> bool:
     """Whether a stored grade was made from exactly this many verdicts."""
     try:
-        return grade is None or wire.decode(grade, rows.GRADE).has_all(count)
+        return grade is None or rows.decode_grade(grade).has_all(count)
     except (SeatrialError, ValueError):
         return False
 
@@ -299,7 +299,8 @@ class _Rollup:
             some = cases.c.case_id.in_(case_ids[start : start + RUNS_AT_ONCE])
             query = sa.select(cases.c.case_id, cases.c.position).where(cases.c.experiment == self._experiment, some)
             places.update({row.case_id: row.position for row in self._connection.execute(query)})
-        return sorted(found, key=lambda cell: (places[cell.case_id], cell.agent))[:limit]
+        last = len(places)  # of a case that is not in the store any more
+        return sorted(found, key=lambda cell: (places.get(cell.case_id, last), cell.agent))[:limit]
 
     def case_count(self, of_agents: Sequence[int]) -> int:
         """How many cases have a run, when each agent has runs of so many."""
@@ -353,6 +354,6 @@ _DURATIONS = (
     .where(runs.c.outcome.in_(("passed", "failed")), runs.c.error_class.is_(None), runs.c.duration_ms.is_not(None))
     .order_by(runs.c.duration_ms)
 )
-_VERDICTS = sa.select(verdicts.c.run, verdicts.c.grader, verdicts.c.judgement, verdicts.c.score).join(
+_VERDICTS = sa.select(verdicts.c.run, verdicts.c.grader, verdicts.c.outcome, verdicts.c.score).join(
     runs, (runs.c.id == verdicts.c.run) & (runs.c.grading == verdicts.c.grading)
 )

@@ -70,6 +70,8 @@ class Database(Protocol):
 
     name: str
     """What error messages call this store; without the password."""
+    url: sa.URL | None
+    """By which other processes, also on other machines, open it; None when they cannot."""
     errors: tuple[type[Exception], ...]
     """What its driver raises, and `failure` explains."""
     reading: sa.Engine
@@ -148,6 +150,11 @@ def opened_for_reading(name: str) -> SeatrialError:
 def shown(url: sa.URL) -> str:
     """The URL of a database as it may stand in a message or a log: without passwords."""
     return url.difference_update_query(_SECRETS).render_as_string(hide_password=True)
+
+
+def without_passwords(url: sa.URL) -> str:
+    """The URL of a database for whoever has the password from elsewhere: as it is, but without passwords."""
+    return url.difference_update_query(_SECRETS)._replace(password=None).render_as_string(hide_password=False)
 
 
 class Transaction:

@@ -57,6 +57,7 @@ class Postgres:
 
     def __init__(self, url: sa.URL, read_only: bool = False) -> None:
         self.name = shown(url)
+        self.url: sa.URL | None = url
         self._read_only = read_only
         self._engine = sa.create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
         # What is read in several queries is read as of one moment.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import Any, TypeVar, get_args
@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
-from seatrial.runs import Attempt, Fault, Grade, Run, RunKey, Verdict
+from seatrial.runs import Exchange, Fault, Grade, Run, RunKey, ServedKey, Verdict
 from seatrial.store import rows, schema
 from seatrial.store.counts import all_counted, run_note_counts
 from seatrial.store.database import Database
@@ -21,7 +21,7 @@ from seatrial.store.documents import LongText, digest, restored, unpack
 from seatrial.store.items import READING_OF_RUN, Readings, addresses, cut_texts, long_texts
 from seatrial.store.rollups import known_steps, weight_of
 from seatrial.store.rows import RunSummary, StoredOutcome
-from seatrial.store.schema import bodies, cases, experiments, notes, runs, verdicts
+from seatrial.store.schema import bodies, cases, experiments, notes, runs, served_runs, verdicts
 from seatrial.store.search import Hit, phrases, pieces, snippet
 from seatrial.trajectory.completeness import Completeness
 from seatrial.transcript import Note, Usage, Weight, note_code
@@ -44,13 +44,16 @@ class RunFilter(msgspec.Struct, frozen=True):
 class RunRecord(msgspec.Struct, kw_only=True):
     """A run without what it may have any amount of: its messages, its trace, its steps, its notes, its events."""
 
-    experiment_id: str
+    experiment_id: str | None
+    """None for a run of the run service."""
+    key: RunKey | ServedKey
     summary: RunSummary
+    """Of a run of the run service, which has no case and no trial, it says nothing of these."""
     fault: Fault | None = None
     completeness: Completeness | None = None
     grade: Grade | None = None
     verdicts: list[Verdict] = []
-    attempts: list[Attempt] = []
+    exchanges: list[Exchange] = []
     metadata: dict[str, Any] = {}
     format: str | None = None
     """The format of the agent's record; None when there was no answer to read."""
@@ -87,6 +90,16 @@ def done_keys(connection: sa.Connection, experiment: int) -> dict[RunKey, Stored
     return {RunKey(row.agent, row.case_id, row.trial): row.outcome for row in found}
 
 
+def unfinished_runs(connection: sa.Connection, experiment: int) -> dict[RunKey, str]:
+    """The ids of the runs that were begun and have not ended."""
+    found = connection.execute(
+        sa.select(runs.c.agent, runs.c.case_id, runs.c.trial, runs.c.run_id).where(
+            runs.c.experiment == experiment, runs.c.outcome == "unfinished"
+        )
+    )
+    return {RunKey(row.agent, row.case_id, row.trial): row.run_id for row in found}
+
+
 def run_page(
     connection: sa.Connection, experiment: int, where: RunFilter, after: RunKey | None, limit: int
 ) -> list[RunSummary]:
@@ -95,7 +108,8 @@ def run_page(
     if all_counted(connection, experiment):
         found = _merged_page(connection, query, experiment, where, after, limit)
     else:
-        found = connection.execute(_page(query, experiment, where, after, limit)).all()
+        found, orphans = _page_with_orphans(connection, query, experiment, where, after, limit)
+        found = [*found, *orphans]
     return [_summary(row) for row in found]
 
 
@@ -116,7 +130,9 @@ def whole_page(
 ) -> list[Run]:
     """The same with all their parts but the bodies. Those that are to be graded need no verdicts: damaged ones are
     left out."""
-    return _whole(connection, _page(_WHOLE, experiment, where, after, limit), to_grade=to_grade)
+    found, orphans = _page_with_orphans(connection, _WHOLE, experiment, where, after, limit)
+    lost = [_damaged(row, SeatrialError("damaged", "its case is not in the store any more")) for row in orphans]
+    return [*_whole(connection, found, to_grade=to_grade), *lost]
 
 
 def run_notes(connection: sa.Connection, run_ids: list[str], limit: int) -> dict[str, RunNotes]:
@@ -148,7 +164,7 @@ def _completeness(data: bytes) -> Completeness | None:
 
 def run(connection: sa.Connection, run_id: str) -> Run:
     """One run with all its parts."""
-    found = _whole(connection, _WHOLE.where(runs.c.run_id == run_id))
+    found = _whole(connection, connection.execute(_WHOLE.where(runs.c.run_id == run_id)).all())
     if not found:
         raise rows.no_run(run_id)
     held = sa.select(bodies.c.packed, bodies.c.data).join(runs, runs.c.body == bodies.c.hash)
@@ -184,7 +200,7 @@ def known_verdicts(connection: sa.Connection, run_id: str) -> dict[str, Verdict]
     for row in found:
         # One that cannot be read is as good as none: it is found again.
         with suppress(SeatrialError):
-            verdict = wire.decode(row.data, rows.VERDICT)
+            verdict = rows.decode_verdict(row.data)
             if verdict.key:
                 known[verdict.key] = verdict
     return known
@@ -201,11 +217,26 @@ def search(connection: sa.Connection, dialect: Database, text: str, experiment: 
         query = query.where(runs.c.experiment == experiment)
     return [
         Hit(run.run_id, run.experiment_id, run.key, *snippet(wanted, pieces(run.reading, run.steps)))
-        for run in _whole(connection, query)
+        for run in _whole(connection, connection.execute(query).all())
     ]
 
 
-_WHOLE = sa.select(experiments.c.experiment_id, runs).join(experiments, experiments.c.id == runs.c.experiment)
+_WHOLE = (
+    sa.select(experiments.c.experiment_id, served_runs.c.thread_id, runs)
+    .join_from(runs, experiments, experiments.c.id == runs.c.experiment)
+    .outerjoin(served_runs, served_runs.c.run == runs.c.id)
+)
+
+
+def _experiment_of(row: sa.Row[Any]) -> str | None:
+    # The rows of served runs are kept together in an experiment that nobody ran.
+    return row.experiment_id if row.thread_id is None else None
+
+
+def _key(row: sa.Row[Any]) -> RunKey | ServedKey:
+    if row.thread_id is not None:
+        return ServedKey(row.agent, row.thread_id)
+    return RunKey(row.agent, row.case_id, row.trial)
 
 
 def _merged_page(
@@ -224,6 +255,9 @@ def _merged_page(
     if after is not None:
         here = sa.select(cases.c.position).where(cases.c.experiment == experiment, cases.c.case_id == after.case_id)
         place = connection.execute(here).scalar()
+        if place is None:  # the case is gone, and its runs have their places all the same
+            same = (runs.c.experiment == experiment) & (runs.c.case_id == after.case_id)
+            place = connection.execute(sa.select(runs.c.position).where(same).limit(1)).scalar()
         if place is None:
             return []
         behind = sa.tuple_(runs.c.position, runs.c.agent, runs.c.trial) > (place, after.agent, after.trial)
@@ -238,14 +272,7 @@ def _merged_page(
 def _page(query: sa.Select[Any], experiment: int, where: RunFilter, after: RunKey | None, limit: int) -> sa.Select[Any]:
     # From the cases to their runs, by two indexes that have both in this order already.
     query = query.join(cases, (cases.c.experiment == runs.c.experiment) & (cases.c.case_id == runs.c.case_id))
-    query = query.where(runs.c.experiment == experiment)
-    for column, wanted in (
-        (runs.c.outcome, where.outcomes),
-        (runs.c.agent, where.agents),
-        (runs.c.run_id, where.run_ids),
-    ):
-        if wanted:
-            query = query.where(column.in_(sorted(wanted)))
+    query = _filtered(query.where(runs.c.experiment == experiment), where)
     if after is not None:
         position = (
             sa.select(cases.c.position)
@@ -257,8 +284,55 @@ def _page(query: sa.Select[Any], experiment: int, where: RunFilter, after: RunKe
     return query.order_by(cases.c.position, runs.c.agent, runs.c.trial).limit(limit)
 
 
-def _whole(connection: sa.Connection, query: sa.Select[Any], *, to_grade: bool = False) -> list[Run]:
-    found = connection.execute(query).all()
+def _page_with_orphans(
+    connection: sa.Connection,
+    query: sa.Select[Any],
+    experiment: int,
+    where: RunFilter,
+    after: RunKey | None,
+    limit: int,
+) -> tuple[Sequence[sa.Row[Any]], Sequence[sa.Row[Any]]]:
+    """A page of runs; and, behind the last of them, runs whose cases are not in the store any more."""
+    found: Sequence[sa.Row[Any]] = []
+    if after is None or _has_case(connection, experiment, after.case_id):
+        found = connection.execute(_page(query, experiment, where, after, limit)).all()
+        after = None
+    if len(found) == limit or not _lacks_cases(connection, experiment):
+        return found, []
+    same = (cases.c.experiment == runs.c.experiment) & (cases.c.case_id == runs.c.case_id)
+    query = query.where(runs.c.experiment == experiment, ~sa.exists().where(same))
+    query = _filtered(query, where)
+    place = sa.tuple_(runs.c.case_id, runs.c.agent, runs.c.trial)
+    if after is not None:
+        query = query.where(place > (after.case_id, after.agent, after.trial))
+    query = query.order_by(runs.c.case_id, runs.c.agent, runs.c.trial).limit(limit - len(found))
+    return found, connection.execute(query).all()
+
+
+def _has_case(connection: sa.Connection, experiment: int, case_id: str) -> bool:
+    query = sa.select(cases.c.position).where(cases.c.experiment == experiment, cases.c.case_id == case_id)
+    return connection.execute(query).first() is not None
+
+
+def _lacks_cases(connection: sa.Connection, experiment: int) -> bool:
+    """Whether an experiment has fewer cases than it was created with."""
+    planned = sa.select(experiments.c.cases).where(experiments.c.id == experiment)
+    there = sa.select(sa.func.count()).select_from(cases).where(cases.c.experiment == experiment)
+    return (connection.execute(there).scalar() or 0) < (connection.execute(planned).scalar() or 0)
+
+
+def _filtered(query: sa.Select[Any], where: RunFilter) -> sa.Select[Any]:
+    for column, wanted in (
+        (runs.c.outcome, where.outcomes),
+        (runs.c.agent, where.agents),
+        (runs.c.run_id, where.run_ids),
+    ):
+        if wanted:
+            query = query.where(column.in_(sorted(wanted)))
+    return query
+
+
+def _whole(connection: sa.Connection, found: Sequence[sa.Row[Any]], *, to_grade: bool = False) -> list[Run]:
     numbers = [row.id for row in found]
     documents = Readings(connection, numbers)
     parts = {
@@ -295,30 +369,33 @@ def _run(
     try:
         with _part("grade"):
             grade = _grade(row, parts["verdicts"])
-        given = _decoded(parts["verdicts"], rows.VERDICT, "verdict")
+        given = _decoded(parts["verdicts"], rows.decode_verdict, "verdict")
     except SeatrialError:
         if not to_grade:
             raise
         grade = None
-    noted = _decoded(parts["notes"], rows.NOTE, "note")
+    noted = _decoded(parts["notes"], _decoding(rows.NOTE), "note")
     reading = None
     with _part("reading"):
         stored = documents.reading(row.id)
         if stored is not None:
             reading = rows.read(stored, noted)
+    if reading is None and row.status == "completed" and data.completeness is not None:
+        # What was read is gone: without it, a check on the answer or on the calls would look at nothing.
+        raise SeatrialError("damaged", "its reading is missing")
     if reading is not None and data.completeness is not None and data.completeness.level == "none":
         reading.answer_only = True  # earlier versions did not store it
     return Run(
         run_id=row.run_id,
-        experiment_id=row.experiment_id,
-        key=RunKey(row.agent, row.case_id, row.trial),
+        experiment_id=_experiment_of(row),
+        key=_key(row),
         status=row.status,
         reading=reading,
-        steps=_decoded(parts["steps"], rows.STEP, "step", texts),
+        steps=_decoded(parts["steps"], _decoding(rows.STEP), "step", texts),
         steps_source=data.steps_source,
         reported=data.reported,
         completeness=data.completeness,
-        attempts=_decoded(parts["attempts"], rows.ATTEMPT, "attempt"),
+        exchanges=_exchanges(parts["attempts"]),
         fault=data.fault,
         verdicts=given,
         grade=grade,
@@ -330,7 +407,7 @@ def _run(
 
 def _grade(row: sa.Row[Any], verdicts: Sequence[sa.Row[Any]]) -> Grade | None:
     """The grade of a run, which counts only with all the verdicts that it was made of."""
-    grade = None if row.grade is None else wire.decode(row.grade, rows.GRADE)
+    grade = None if row.grade is None else rows.decode_grade(row.grade)
     if grade is not None and not grade.has_all(len(verdicts)):
         raise SeatrialError("damaged", f"it has {len(verdicts)} of {grade.verdicts or 'its'} verdicts")
     return grade
@@ -352,13 +429,14 @@ def _record(connection: sa.Connection, row: sa.Row[Any]) -> RunRecord:
     parts = {table.name: _parts(connection, table, [row.id])[row.id] for table in (schema.attempts, verdicts)}
     data = wire.decode(row.data, rows.RUN_DATA)
     record = RunRecord(
-        experiment_id=row.experiment_id,
+        experiment_id=_experiment_of(row),
+        key=_key(row),
         summary=_summary(row),
         fault=data.fault,
         completeness=data.completeness,
         grade=_grade(row, parts["verdicts"]),
-        verdicts=_decoded(parts["verdicts"], rows.VERDICT, "verdict"),
-        attempts=_decoded(parts["attempts"], rows.ATTEMPT, "attempt"),
+        verdicts=_decoded(parts["verdicts"], rows.decode_verdict, "verdict"),
+        exchanges=_exchanges(parts["attempts"]),
         metadata=data.metadata,
         long_texts=[cut.text for cut in cut_texts(row) if not cut.text.pointer.startswith("/reported/")],
     )
@@ -388,11 +466,11 @@ def _damaged(row: sa.Row[Any], error: Exception) -> Run:
     fault = Fault("record_damaged", f"the stored record of run {row.run_id} is damaged: {error}")
     return Run(
         run_id=row.run_id,
-        experiment_id=row.experiment_id,
-        key=RunKey(row.agent, row.case_id, row.trial),
+        experiment_id=_experiment_of(row),
+        key=_key(row),
         status="errored",
         fault=fault,
-        grade=Grade(judgement="errored", reasons=[f"{fault.error_class}: {fault.message}"]),
+        grade=Grade(outcome="errored", reasons=[f"{fault.error_class}: {fault.message}"]),
         started_at=row.started_at,
         duration_ms=row.duration_ms,
     )
@@ -407,18 +485,30 @@ def _part(name: str) -> Iterator[None]:
         raise SeatrialError("damaged", f"its {name} cannot be read: {error}") from error
 
 
+def _decoding(decoder: msgspec.json.Decoder[T]) -> Callable[[bytes], T]:
+    return lambda data: wire.decode(data, decoder)
+
+
 def _decoded(
-    parts: list[sa.Row[Any]], decoder: msgspec.json.Decoder[T], name: str, texts: Mapping[str, bytes] | None = None
+    parts: list[sa.Row[Any]], decode: Callable[[bytes], T], name: str, texts: Mapping[str, bytes] | None = None
 ) -> list[T]:
     """The values of rows; with these long texts, where their table has such."""
     found: list[T] = []
     for number, row in enumerate(parts, 1):
         try:
             data = row.data if texts is None else restored(row.data, cut_texts(row), texts)
-            found.append(wire.decode(data, decoder))
+            found.append(decode(data))
         except (SeatrialError, TypeError, ValueError) as error:
             raise SeatrialError("damaged", f"its {name} {number} cannot be read: {error}") from error
     return found
+
+
+def _exchanges(attempts: list[sa.Row[Any]]) -> list[Exchange]:
+    """The exchanges of a run, by the rows of its attempts in order."""
+    found: dict[int, Exchange] = {}
+    for row, attempt in zip(attempts, _decoded(attempts, _decoding(rows.ATTEMPT), "attempt"), strict=True):
+        found.setdefault(row.exchange, Exchange(number=row.exchange)).attempts.append(attempt)
+    return list(found.values())
 
 
 def _parts(connection: sa.Connection, table: sa.Table, numbers: list[int]) -> defaultdict[int, list[sa.Row[Any]]]:

@@ -26,6 +26,7 @@ from seatrial.store.items import reading_rows
 from seatrial.store.outline import outline_rows
 from seatrial.store.rollups import Counted, note_counts
 from seatrial.store.search import indexed_text
+from seatrial.transcript import Note
 
 _VERDICTS = msgspec.json.Decoder(list[Verdict])
 
@@ -62,7 +63,7 @@ class BeginRun(Operation[None]):
 
 def begun_row(run_id: str, key: RunKey, started_at: int | None = None, counted: int = rows.COUNTED) -> rows.RunColumns:
     """A run of which nothing is known but that it was begun."""
-    run = Run(run_id=run_id, experiment_id="", key=key, status="running", started_at=started_at)
+    run = Run(run_id=run_id, key=key, status="running", started_at=started_at)
     return rows.run_row(run, {}, counted=counted)
 
 
@@ -73,7 +74,7 @@ class RunRows:
         self, run: Run, events: Sequence[bytes], bodies: Iterable[bytes] = (), *, counted: int = rows.COUNTED
     ) -> None:
         identifier("id", run.run_id)
-        identifier("name of an agent", run.key.agent)
+        identifier("name of an agent", run.agent)
         if run.status in rows.UNFINISHED:
             raise SeatrialError("conflict", f"run {run.run_id} is {run.status}: only a run that has ended is recorded")
         reading, steps = run.reading, run.steps
@@ -85,7 +86,10 @@ class RunRows:
         self._events = divided(joined(events), len(events))
         documents: list[Document] = [*self._events]
         parts: list[tuple[rows.Insert[Any], list[Any]]] = [
-            (rows.INSERT_ATTEMPT, [rows.attempt_row(attempt) for attempt in run.attempts]),
+            (
+                rows.INSERT_ATTEMPT,
+                [rows.attempt_row(one, attempt) for one in run.exchanges for attempt in one.attempts],
+            ),
             (rows.INSERT_STEP, [rows.step_row(position, step, long_texts) for position, step in enumerate(steps)]),
             (rows.INSERT_VERDICT, self._verdicts),
         ]
@@ -114,7 +118,7 @@ class RunRows:
         run.id, run.experiment = number, experiment
         to.add(rows.FINISH_RUN if begun else rows.INSERT_RUN, [run])
         if run.counted == rows.COUNTED:
-            graders = [(row.grader, row.judgement, row.score) for row in self._verdicts]
+            graders = [(row.grader, row.outcome, row.score) for row in self._verdicts]
             notes = note_counts(self._notes) if self._notes else {}
             to.count(experiment, Counted(run, graders, notes))
         for insert, parts in self._parts:
@@ -239,7 +243,7 @@ class RecordVerdicts(Operation[None]):
         self._json = encode(grade)
         self._verdicts = [rows.verdict_row(position, verdict) for position, verdict in enumerate(verdicts)]
         # As they are now: the caller may go on with them.
-        failed = grade.judgement in ("failed", "errored")
+        failed = grade.outcome in ("failed", "errored")
         self._failed = wire.decode(encode(list(verdicts)), _VERDICTS) if failed else []
 
     def run(self, to: Transaction) -> None:
@@ -250,7 +254,7 @@ class RecordVerdicts(Operation[None]):
         # What was noted on it counts as before.
         [before] = counted_runs(to.execute, [found], notes=False)
         grading = found.grading + 1
-        outcome = rows.outcome(found.status, self._grade.judgement)
+        outcome = rows.outcome(found.status, self._grade.outcome)
         score = rows.number(self._grade.score)
         signature = signature_in(to.execute, found.id, outcome, self._failed)
         to.execute(
@@ -263,6 +267,35 @@ class RecordVerdicts(Operation[None]):
         to.add(rows.INSERT_VERDICT, self._verdicts)
         if found.counted == rows.COUNTED:
             to.count(found.experiment, before, -1)
-            graders = [(row.grader, row.judgement, row.score) for row in self._verdicts]
+            graders = [(row.grader, row.outcome, row.score) for row in self._verdicts]
             run = replace(before.run, score=score, outcome=outcome, signature=signature)
             to.count(found.experiment, Counted(run, graders))
+
+
+class DoubtRun(RecordVerdicts):
+    """Store a note on a run that is stored, what is known of its calls now, and the grading that follows from it."""
+
+    def __init__(self, run: Run, note: Note, grade: Grade) -> None:
+        super().__init__(run.run_id, run.verdicts, grade)
+        texts: dict[str, bytes] = {}
+        row = rows.run_row(run, texts)
+        self._known = {"calls": row.calls, "data": row.data, "texts": row.texts}
+        self._note = rows.note_row(0, note)
+        self._texts = rows.text_rows(texts)
+
+    def run(self, to: Transaction) -> None:
+        runs, notes = schema.runs, schema.notes
+        number = to.execute(sa.select(runs.c.id).where(runs.c.run_id == self._run_id)).scalar()
+        if number is None:
+            raise rows.no_run(self._run_id)
+        uncount(to, number)
+        to.execute(sa.update(runs).where(runs.c.id == number).values(self._known))
+        last = to.execute(sa.select(sa.func.max(notes.c.position)).where(notes.c.run == number)).scalar()
+        self._note.run, self._note.position = number, 0 if last is None else last + 1
+        to.add(rows.INSERT_NOTE, [self._note])
+        to.add(rows.INSERT_BODY, self._texts)
+        found = to.execute(COUNTED_RUNS.where(runs.c.id == number)).one()
+        if found.counted == rows.COUNTED:
+            [now] = counted_runs(to.execute, [found])
+            to.count(found.experiment, now)
+        super().run(to)

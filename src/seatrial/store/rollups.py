@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from seatrial.runs import Judgement
+from seatrial.runs import Outcome
 from seatrial.store.rows import (
     COST_UNITS,
     DURATION_UNITS,
@@ -80,7 +80,7 @@ class Counted(msgspec.Struct, gc=False):
     """What of a run is counted."""
 
     run: RunSummary
-    graders: Sequence[tuple[str, Judgement, float | None]] = ()
+    graders: Sequence[tuple[str, Outcome, float | None]] = ()
     """What each grader said, in the grading that counts, and its score."""
     notes: Mapping[tuple[str, Weight], int] = {}
     """Notes by code and weight."""
@@ -191,13 +191,13 @@ class Changes:
                 self._tally("sum", agent, name, count, count, total)
 
     def _add_graders(self, agent: str, runs: Sequence[Counted], sign: Literal[1, -1]) -> None:
-        scores: defaultdict[tuple[str, Judgement], list[float | None]] = defaultdict(list)
+        scores: defaultdict[tuple[str, Outcome], list[float | None]] = defaultdict(list)
         for counted in runs:
-            for grader, judgement, score in counted.graders:
-                scores[grader, judgement].append(score)
-        for (grader, judgement), given in scores.items():
+            for grader, outcome, score in counted.graders:
+                scores[grader, outcome].append(score)
+        for (grader, outcome), given in scores.items():
             units = [sign * _units(score, SCORE_UNITS) for score in given if score is not None]
-            self._tally("grader", agent, f"{judgement}|{grader}", sign * len(given), sign * len(units), sum(units))
+            self._tally("grader", agent, f"{outcome}|{grader}", sign * len(given), sign * len(units), sum(units))
 
     def _add_notes(self, agent: str, runs: Sequence[Counted], sign: Literal[1, -1]) -> None:
         for counted in runs:
@@ -327,7 +327,7 @@ class GraderCounts(msgspec.Struct, frozen=True):
     grader: str
     score: float | None
     """Mean of the verdicts that have one."""
-    judgements: dict[Judgement, int]
+    outcomes: dict[Outcome, int]
 
 
 class NoteCounts(msgspec.Struct, frozen=True):

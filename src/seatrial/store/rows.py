@@ -13,9 +13,9 @@ import sqlalchemy as sa
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
-from seatrial.formats.call_facts import CallFacts
+from seatrial.formats.chat.calls import CallFacts
 from seatrial.formats.reading import Reading, TraceEvent
-from seatrial.runs import Attempt, Case, Fault, Grade, Judgement, Run, RunKey, RunStatus, Verdict
+from seatrial.runs import Attempt, Case, Exchange, Fault, Grade, Outcome, Run, RunKey, RunStatus, Verdict
 from seatrial.runs.signature import signature_of
 from seatrial.store import schema
 from seatrial.store.documents import (
@@ -159,6 +159,7 @@ class AttemptRow(msgspec.Struct, gc=False, kw_only=True):
     """A row of `attempts`."""
 
     run: int = 0
+    exchange: int
     number: int
     error_class: str | None
     data: bytes
@@ -201,7 +202,7 @@ class VerdictRow(msgspec.Struct, gc=False, kw_only=True):
     grading: int = 0
     position: int
     grader: str
-    judgement: Judgement
+    outcome: Outcome
     score: float | None
     data: bytes
 
@@ -368,13 +369,15 @@ class StoredReading(msgspec.Struct, omit_defaults=True):
 
 ATTEMPT = msgspec.json.Decoder(Attempt)
 CASE = msgspec.json.Decoder(Case)
-GRADE = msgspec.json.Decoder(Grade)
 NOTE = msgspec.json.Decoder(Note)
 READING = msgspec.json.Decoder(StoredReading)
 RUN_DATA = msgspec.json.Decoder(RunData)
 STEP = msgspec.json.Decoder(Step)
 SUITE = msgspec.json.Decoder(dict[str, Any])
-VERDICT = msgspec.json.Decoder(Verdict)
+_GRADE = msgspec.json.Decoder(Grade)
+_VERDICT = msgspec.json.Decoder(Verdict)
+_EARLIER_WORD = "judgement"
+"""What earlier versions call the outcome of a verdict and of a grade."""
 
 
 class Insert(Generic[R]):
@@ -455,9 +458,17 @@ INSERTS: tuple[Insert[Any], ...] = (
 """In the order in which they are sent: what is referred to comes first."""
 
 
-def outcome(status: RunStatus, judgement: Judgement | None) -> StoredOutcome:
+def outcome(status: RunStatus, graded: Outcome | None) -> StoredOutcome:
     """A run without an answer is what its status says; of the others the grade has the word."""
-    return _WITHOUT_ANSWER.get(status) or judgement or "ungraded"
+    return _WITHOUT_ANSWER.get(status) or graded or "ungraded"
+
+
+def served_key(run_id: str, agent: str) -> RunKey:
+    """What the columns have for a run of the run service, which has no case: a case of its own, and one trial of it.
+
+    Nothing outside the store sees it: a run that is in `served_runs` is read with a `ServedKey`.
+    """
+    return RunKey(agent, run_id, 1)
 
 
 def run_row(run: Run, texts: dict[str, bytes], body: bytes | None = None, *, counted: int = COUNTED) -> RunColumns:
@@ -465,9 +476,10 @@ def run_row(run: Run, texts: dict[str, bytes], body: bytes | None = None, *, cou
 
     Its long texts are added to `texts`, by their addresses.
     """
+    key = run.key if isinstance(run.key, RunKey) else served_key(run.run_id, run.agent)
     grade, reading, fault, steps = run.grade, run.reading, run.fault, run.steps
     tokens_in, tokens_out = _tokens(reading.transcript) if reading is not None else (None, None)
-    came_of_it = outcome(run.status, grade.judgement if grade is not None else None)
+    came_of_it = outcome(run.status, grade.outcome if grade is not None else None)
     signature = None
     if came_of_it == "failed" or came_of_it == "errored":
         signature = signature_of(
@@ -477,9 +489,9 @@ def run_row(run: Run, texts: dict[str, bytes], body: bytes | None = None, *, cou
     data, cut = without_long_texts(data, 0, texts)
     return RunColumns(
         run_id=run.run_id,
-        agent=run.key.agent,
-        case_id=run.key.case_id,
-        trial=run.key.trial,
+        agent=key.agent,
+        case_id=key.case_id,
+        trial=key.trial,
         status=run.status,
         outcome=came_of_it,
         score=number(grade.score if grade is not None else None),
@@ -501,10 +513,10 @@ def run_row(run: Run, texts: dict[str, bytes], body: bytes | None = None, *, cou
     )
 
 
-def attempt_row(attempt: Attempt) -> AttemptRow:
-    """An attempt of a run."""
+def attempt_row(exchange: Exchange, attempt: Attempt) -> AttemptRow:
+    """An attempt at an exchange of a run."""
     error_class = attempt.fault.error_class if attempt.fault is not None else None
-    return AttemptRow(number=attempt.number, error_class=error_class, data=encode(attempt))
+    return AttemptRow(exchange=exchange.number, number=attempt.number, error_class=error_class, data=encode(attempt))
 
 
 def step_row(position: int, step: Step, texts: dict[str, bytes]) -> StepRow:
@@ -548,10 +560,40 @@ def verdict_row(position: int, verdict: Verdict) -> VerdictRow:
     return VerdictRow(
         position=position,
         grader=column_text(verdict.grader),
-        judgement=verdict.judgement,
+        outcome=verdict.outcome,
         score=number(verdict.score),
         data=encode(verdict),
     )
+
+
+def decode_verdict(data: bytes) -> Verdict:
+    """A stored verdict, also one of an earlier version. Raises `SeatrialError`."""
+    return _decoded(data, _VERDICT, Verdict)
+
+
+def decode_grade(data: bytes) -> Grade:
+    """A stored grade, also one of an earlier version. Raises `SeatrialError`."""
+    return _decoded(data, _GRADE, Grade)
+
+
+def _decoded(data: bytes, decoder: msgspec.json.Decoder[R], kind: type[R]) -> R:
+    if b'"%s":' % _EARLIER_WORD.encode() not in data:
+        return wire.decode(data, decoder)
+    try:
+        return msgspec.convert(_in_todays_words(wire.decode(data)), kind)
+    except msgspec.ValidationError as error:
+        raise wire.invalid_document(error) from None
+
+
+def _in_todays_words(stored: Any) -> Any:
+    """A verdict or a grade with its outcome. Whatever else is in it is a grader's own, but the verdicts in a composite
+    one."""
+    if not isinstance(stored, dict):
+        return stored
+    renamed = {"outcome" if key == _EARLIER_WORD else key: value for key, value in stored.items()}
+    if renamed.get("kind") == "composite" and isinstance(details := renamed.get("details"), list):
+        renamed["details"] = [_in_todays_words(inner) for inner in details]
+    return renamed
 
 
 def reading_of(document: bytes, notes: list[Note]) -> Reading:

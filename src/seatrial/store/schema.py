@@ -15,9 +15,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011", "0012")
 """Every version of the schema, oldest first; the last is what this code reads and writes."""
-READABLE_FROM = "0009"
+READABLE_FROM = "0012"
 """The oldest version of which reports can be made without a migration."""
 VERSION_TABLE = "seatrial_version"
 
@@ -187,6 +187,8 @@ attempts = sa.Table(
     "attempts",
     metadata,
     _of_run(),
+    sa.Column("exchange", sa.Integer, primary_key=True, autoincrement=False),
+    # From 1 in its exchange.
     sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("error_class", TEXT),
     sa.Column("data", sa.LargeBinary, nullable=False),
@@ -235,7 +237,7 @@ verdicts = sa.Table(
     sa.Column("grading", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("position", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("grader", TEXT, nullable=False),
-    sa.Column("judgement", TEXT, nullable=False),
+    sa.Column("outcome", TEXT, nullable=False),
     sa.Column("score", sa.Double),
     sa.Column("data", sa.LargeBinary, nullable=False),
 )

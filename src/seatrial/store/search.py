@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from seatrial.formats.reading import Reading
-from seatrial.runs import RunKey
+from seatrial.runs import RunKey, ServedKey
 from seatrial.trajectory.step import Step
 from seatrial.transcript import (
     AssistantBlock,
@@ -56,8 +56,8 @@ class Hit(msgspec.Struct, frozen=True):
     """A run that contains what was looked for."""
 
     run_id: str
-    experiment_id: str
-    key: RunKey
+    experiment_id: str | None
+    key: RunKey | ServedKey
     pointer: str
     """Where in the run: `/messages/3`, `/steps/0`, `/answer`."""
     snippet: str

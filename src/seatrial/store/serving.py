@@ -19,7 +19,7 @@ from seatrial._version import __version__
 from seatrial.errors import SeatrialError
 from seatrial.events.run_input import ResumeEntry, resume_problem
 from seatrial.events.types import Interrupt
-from seatrial.runs import RunKey, ServedRun
+from seatrial.runs import ServedRun
 from seatrial.store import rows, served
 from seatrial.store.database import SMALL, Operation, Transaction
 from seatrial.store.documents import Packer, address, digest, encode, identifier
@@ -92,9 +92,8 @@ class AdmitRun(Operation[Admitted]):
         self._events = divided(joined([admission.first_event]), 1)
         self._request = digest(address(admission.request))
         self._resume = resume_digest(admission.thread_id, admission.resume) if admission.resume else None
-        self._run = begun_row(
-            run_id, RunKey(admission.agent, run_id, 0), admission.created_at, counted=rows.NEVER_COUNTED
-        )
+        key = rows.served_key(run_id, admission.agent)
+        self._run = begun_row(run_id, key, admission.created_at, counted=rows.NEVER_COUNTED)
         self._input = rows.BodyRow(hash=b"", size=len(admission.input), data=admission.input)
         self._tried = False
         self.size = SMALL + len(self._case.data) + len(admission.input) + len(admission.first_event)

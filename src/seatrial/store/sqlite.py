@@ -65,6 +65,7 @@ class SQLite:
     def __init__(self, path: Path | None, read_only: bool = False) -> None:
         """Of the file at this path; without one, of a database in memory, which is gone when this is closed."""
         self.name = "memory:" if path is None else str(path)
+        self.url: sa.URL | None = None
         self._path = path
         self._read_only = read_only
         self._url = _url(path, read_only)

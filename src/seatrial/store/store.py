@@ -26,7 +26,7 @@ from seatrial.store import (
     serving,
 )
 from seatrial.store.conversion import Conversion
-from seatrial.store.database import Callback, Database, Listener, WriteProbe
+from seatrial.store.database import Callback, Database, Listener, WriteProbe, without_passwords
 from seatrial.store.experiments import ExperimentSummary
 from seatrial.store.items import TranscriptItem
 from seatrial.store.outline import OutlineEntry
@@ -69,6 +69,16 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def address(self, *, with_password: bool = False) -> str | None:
+        """The URL by which processes on other machines open this store; None for a file, or a store in memory.
+
+        Without the password unless it is asked for: that is for the environment of a process, and for nothing else.
+        """
+        url = self._dialect.url
+        if url is None or with_password:
+            return None if url is None else url.render_as_string(hide_password=False)
+        return without_passwords(url)
 
     def close(self) -> None:
         """Write what is still on its way, and let go of the database."""
@@ -186,12 +196,19 @@ class Store:
         another one is there under the same key, and not to be replaced, or has taken the place of this one, whose
         appended events are gone. Recording the same run again changes nothing.
         """
+        if run.experiment_id is None:
+            raise SeatrialError("conflict", f"run {run.run_id} belongs to no experiment")
         number = self._number(run.experiment_id)
         return self._writer.submit(recording.RecordRun(run, number, events, first, bodies, replace))
 
     def record_verdicts(self, run_id: str, verdicts: Sequence[Verdict], grade: Grade) -> Receipt[None]:
         """Store a new grading of a run. It counts from now on; earlier verdicts stay known by their keys."""
         return self._writer.submit(recording.RecordVerdicts(run_id, verdicts, grade))
+
+    def doubt_run(self, run: Run, note: Note, grade: Grade) -> Receipt[None]:
+        """Store that a further note was made on a run that is stored, what is known of its calls now, and its new
+        grading: all at once."""
+        return self._writer.submit(recording.DoubtRun(run, note, grade))
 
     # The run service
 
@@ -376,6 +393,12 @@ class Store:
         with self._reading() as connection:
             return queries.done_keys(connection, number)
 
+    def unfinished_runs(self, experiment_id: str) -> dict[RunKey, str]:
+        """The ids of the runs that were begun and have not ended."""
+        number = self._number(experiment_id)
+        with self._reading() as connection:
+            return queries.unfinished_runs(connection, number)
+
     def runs(
         self, experiment_id: str, where: RunFilter = _ALL, *, after: RunKey | None = None, limit: int = 500
     ) -> list[RunSummary]:
@@ -398,7 +421,10 @@ class Store:
             yield from page
             if len(page) < RUNS_AT_ONCE:
                 return
-            after = page[-1].key
+            last = page[-1].key
+            if not isinstance(last, RunKey):
+                return  # a server's runs are no experiment
+            after = last
 
     def run(self, run_id: str) -> Run:
         """One run with all its parts. Its events are read with `events`."""

@@ -167,8 +167,13 @@ class Writer:
                 self._wake.release()
                 return
             # A daemon: a program that ends without closing its store gives up what was not acknowledged yet.
-            self._thread = threading.Thread(target=self._work, name="seatrial-writer", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._work, name="seatrial-writer", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                self._idle = True  # a machine without memory for a thread: there is none to wait for
+                raise
+            self._thread = thread
 
     def _work(self) -> None:
         group: list[tuple[Operation[Any], Receipt[Any]]] = []

@@ -1,4 +1,5 @@
-"""What is wrong with a case in its suite: keys that nothing acts on, and cases that nothing judges.
+"""What is wrong with a case in its suite: keys that nothing acts on, messages that cannot be read, and cases that
+nothing judges.
 
 A key acts when at least one agent of the suite takes it, or one grader of the case goes by it: so one file of cases
 serves agents of several kinds. Everything under `world` waits for the world to be built.
@@ -11,8 +12,11 @@ from collections.abc import Mapping, Sequence
 
 from seatrial.agents.config import CASE_KEYS, AgentConfig
 from seatrial.agents.registry import kind_of
+from seatrial.formats.chat.calls import TOOL_RESULT_UNPAIRED
+from seatrial.formats.chat.hidden_calls import KEY_DROPPED
+from seatrial.formats.chat.text_calls import CALLS_IN_TEXT
 from seatrial.graders.grader import FOR_GRADERS
-from seatrial.problems import KeyPath, Problems
+from seatrial.problems import KeyPath, Problems, path_of
 from seatrial.runs import Case
 from seatrial.suites.graders import Imports, SoundGrader, check_graders
 from seatrial.suites.shape import fit
@@ -20,6 +24,9 @@ from seatrial.suites.suite import Grading
 from seatrial.suites.world_seed import WorldSeed
 
 _NOT_BUILT = "is not supported yet: there is no simulated world, and nothing would act on it"
+_READABLE = frozenset({TOOL_RESULT_UNPAIRED, KEY_DROPPED, CALLS_IN_TEXT})
+"""What is serious in an agent's record, and fine in a message that its author gives to agents: a conversation may begin
+between a call and its result, and have keys and texts of the author's own."""
 
 
 class CaseCheck:
@@ -64,6 +71,11 @@ class CaseCheck:
         for index, file in enumerate(case.files):
             if not os.path.exists(self._directory / file):
                 problems.add(("files", index), f"there is no file `{file}`")
+        for note in case.conversation_notes:
+            if note.serious and note.code not in _READABLE:
+                message = f"a message of the case `{case.id}` cannot be read: {note.message}"
+                hint = "`messages` are in OpenAI style: `{role: user, content: ...}`"
+                problems.add(("messages", *path_of(note.pointer)), message, hint)
         if case.threshold == 0:
             problems.add(("threshold",), "every score reaches a `threshold` of 0", "leave it out, or set a higher one")
         for key in CASE_KEYS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode, b64encode, urlsafe_b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from html import escape
 from json import dumps
 from urllib.parse import quote, quote_plus, unquote_plus
@@ -20,6 +21,10 @@ MIN_PATH_LENGTH = 8
 """The same for the path of an address that a variable holds whole: `chat` or `agent` alone is a word."""
 MIN_BEGINNING = 12
 """How many of its first characters give a value away: addresses and kinds of keys begin alike."""
+CUT_MARK = "..."
+"""What texts of ours have where a quotation was cut."""
+LONG_TEXT = 500
+"""A text of this length may have been cut out of a longer one."""
 JSON_IN_JSON = 3
 """How deep a value is looked for in JSON that is text in JSON, as the arguments of a tool call in an event are."""
 
@@ -32,34 +37,49 @@ _ESCAPE = re.compile(r"%[0-9A-F]{2}")
 class Secrets:
     """Values that were taken from the environment, and that nothing may be written with."""
 
-    def __init__(self, values: Mapping[str, str], derived: Iterable[tuple[str, str]] = ()) -> None:
-        """`derived` are further secrets, each behind the name of the variable that it was made of."""
+    def __init__(
+        self, values: Mapping[str, str], derived: Iterable[tuple[str, str]] = (), *, mark: str = "${%s}"
+    ) -> None:
+        """`derived` are further secrets, each behind the name of the variable that it was made of. `mark` is what is
+        written in the place of a value, with its name."""
         self._names: dict[str, str] = {}
         for name, value in (*values.items(), *derived):
             for form in _forms(value):
                 self._names.setdefault(form, name)
+        self._mark = mark
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
         longest_first = sorted(self._names, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+        return re.compile("|".join(map(re.escape, longest_first)))
 
     def __repr__(self) -> str:
-        return f"Secrets({sorted(set(self._names.values()))})"
+        return f"Secrets({self.names})"
 
     def __bool__(self) -> bool:
-        return self._pattern is not None
+        return bool(self._names)
+
+    @property
+    def names(self) -> list[str]:
+        """The variables that they are from."""
+        return sorted(set(self._names.values()))
 
     def redact(self, text: str) -> str:
         """The text with `${NAME}` in place of every value."""
         # Most texts have none, which is known sooner this way.
-        if self._pattern is None or not any(form in text for form in self._names):
+        if not any(form in text for form in self._names):
             return text
-        return self._pattern.sub(lambda match: f"${{{self._names[match.group()]}}}", text)
+        return self._pattern.sub(lambda match: self.marked(self._names[match.group()]), text)
+
+    def marked(self, name: str) -> str:
+        """What stands in the place of the value of this name."""
+        return self._mark % name
 
     def redact_cut(self, text: str) -> str:
         """The same for a text that was cut out of a longer one: no part of a value is left at its ends."""
         text = self.redact(text)
-        begun, ended = self.begun(text), self._ended(text)
-        if begun >= MIN_SECRET_LENGTH:
-            text = text[:-begun]
+        ended = self._ended(text)
+        text = text[: len(text) - self.begun_value(text)]
         return text[ended:] if ended >= MIN_SECRET_LENGTH else text
 
     def redact_beginnings(self, text: str) -> str:
@@ -72,16 +92,33 @@ class Secrets:
             parts = text.split(beginning)
             for index, part in enumerate(parts[1:], 1):
                 parts[index] = _without_common_beginning(part, form[MIN_BEGINNING:])
-            text = f"${{{name}}}".join(parts)
+            text = self.marked(name).join(parts)
         return text
 
-    def name_of(self, value: str) -> str | None:
-        """What the secret is called that this is, whole."""
-        return self._names.get(value)
+    def redact_quoting(self, text: str) -> str:
+        """The same for a text of ours that quotes long ones, `...` being where it cuts them."""
+        text = self.redact_beginnings(text)
+        *cut, last = text.split(CUT_MARK)
+        text = CUT_MARK.join([*[part[: len(part) - self.begun_value(part)] for part in cut], last])
+        return self.redact_cut(text) if len(text) >= LONG_TEXT else text
+
+    def may_be_in(self, text: str) -> bool:
+        """Whether a value, or a part at its beginning or end that is long enough to be hidden, may be in a text."""
+        return any(form[:MIN_SECRET_LENGTH] in text or form[-MIN_SECRET_LENGTH:] in text for form in self._names)
+
+    def mark_of(self, value: str) -> str | None:
+        """What stands in the place of the secret that this is, whole."""
+        name = self._names.get(value)
+        return None if name is None else self.marked(name)
 
     def begun(self, text: str) -> int:
         """How many characters at the end of a text may be the beginning of a value."""
         return max((_overlap(text, form) for form in self._names), default=0)
+
+    def begun_value(self, text: str) -> int:
+        """The same, but for less than is worth hiding, with which many texts end."""
+        begun = self.begun(text)
+        return begun if begun >= MIN_SECRET_LENGTH else 0
 
     def _ended(self, text: str) -> int:
         """How many characters at the beginning of a text may be the end of a value."""

@@ -1,18 +1,18 @@
 """For tests in plain Python: what the fixtures of the pytest plugin give, and what to compare its calls with.
 
-`assert outcome.calls == in_order("find_order", {"tool": "refund", "args": {"order": "o-1"}})`
+`assert result.calls == in_order("find_order", {"tool": "refund", "args": {"order": "o-1"}})`
 """
 
 from seatrial.testing.calls import Calls, NoVerdictError
 from seatrial.testing.expected import Expected, exact, in_order, subset, superset, unordered
-from seatrial.testing.outcome import AgentFailedError, Outcome
+from seatrial.testing.run_result import AgentFailedError, RunResult
 
 __all__ = [
     "AgentFailedError",
     "Calls",
     "Expected",
     "NoVerdictError",
-    "Outcome",
+    "RunResult",
     "exact",
     "in_order",
     "subset",

@@ -6,18 +6,18 @@ how many there are, needs all of them; where not all are known it ends with `NoV
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn, TypeVar, overload
 
 from seatrial.printable import printable
-from seatrial.trajectory.claims import CALLS_UNKNOWN, what_is_missing, what_to_do
-from seatrial.trajectory.completeness import Completeness
+from seatrial.trajectory.completeness import CALLS_UNKNOWN, Completeness, what_is_missing, what_to_do
 
 T = TypeVar("T")
 
 
 class NoVerdictError(AssertionError):
-    """A test asserts what cannot be decided: too little is known of the calls, or comparing them reached a limit."""
+    """A test asserts what cannot be decided: there is no answer, too little is known of the calls, or comparing them
+    reached a limit."""
 
 
 class Calls(Sequence[T]):
@@ -29,10 +29,20 @@ class Calls(Sequence[T]):
 
     __hash__ = None  # type: ignore[assignment]  # compared like a list
 
-    def __init__(self, known: list[T], completeness: Completeness) -> None:
+    def __init__(
+        self,
+        known: list[T],
+        completeness: Completeness,
+        shown: list[T] | None = None,
+        redact: Callable[[str], str] = str,
+    ) -> None:
         self.known = known
         """Those that are known, as a plain list."""
         self.completeness = completeness
+        self.shown = known if shown is None else shown
+        """The same without secrets of the suite, for what is printed."""
+        self.redact = redact
+        """Gives a text about them without secrets."""
 
     @property
     def complete(self) -> bool:
@@ -77,7 +87,7 @@ class Calls(Sequence[T]):
         return self._raise() if all(call in rest for call in self.known) else False
 
     def __repr__(self) -> str:
-        return repr(self.known) if self.complete else f"<{self.completeness.level} calls: {self.known!r}>"
+        return repr(self.shown) if self.complete else f"<{self.completeness.level} calls: {self.shown!r}>"
 
     def _raise(self) -> NoReturn:
         __tracebackhide__ = True

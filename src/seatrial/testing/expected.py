@@ -15,7 +15,7 @@ CallPattern: TypeAlias = str | Mapping[str, Any]
 
 
 class Expected:
-    """What the calls of a run are compared with: `outcome.calls == in_order("find_order", "refund")`."""
+    """What the calls of a run are compared with: `result.calls == in_order("find_order", "refund")`."""
 
     __hash__ = None  # type: ignore[assignment]  # equal to many lists, so there is no hash
 
@@ -33,7 +33,8 @@ class Expected:
         result = self.match(other if isinstance(other, Calls) else steps)
         if result.errored is not None:
             hint = f" To do: {result.hint}." if result.hint else ""
-            raise NoVerdictError(printable(f"{result.prose} [{result.error_code}]{hint}"))
+            prose = other.redact(result.prose) if isinstance(other, Calls) else result.prose
+            raise NoVerdictError(printable(f"{prose} [{result.error_code}]{hint}"))
         return result.passed
 
     def __repr__(self) -> str:
@@ -48,8 +49,10 @@ class Expected:
     def explain(self, steps: list[Step] | Calls[Step]) -> list[str]:
         """Lines on how the steps fit: the verdict in prose, then expected and made calls side by side."""
         result = self.match(steps)
-        made = steps.known if isinstance(steps, Calls) else steps
-        return [printable(result.prose), *call_lines(self.items, made, result)]
+        prose, made = result.prose, steps
+        if isinstance(steps, Calls):
+            prose, made = steps.redact(prose), steps.shown
+        return [printable(prose), *call_lines(self.items, made, result)]
 
 
 def exact(*items: CallPattern, **options: Any) -> Expected:

@@ -16,11 +16,12 @@ from seatrial.agents.python.config import PythonConfig
 from seatrial.driver import Driver, Redaction, SystemClock
 from seatrial.engine import grading_plan, surroundings
 from seatrial.engine.grading import grade
-from seatrial.engine.launch import StoredRuns
-from seatrial.engine.limit import AdaptiveLimit
-from seatrial.engine.trial import Trial, TrialRunner
+from seatrial.engine.limit import AdaptiveLimit, AgentGate
+from seatrial.engine.local import StoredRuns
+from seatrial.engine.stop import Stop
+from seatrial.engine.trial import Finished, TrialRunner, trial_of
 from seatrial.graders import Surroundings
-from seatrial.runs import Case, Fault, Run, RunKey
+from seatrial.runs import Case, Fault, RunKey
 from seatrial.store import Store
 from seatrial.suites import AgentConfig, Suite
 from seatrial.world.proxy import ToolProxy
@@ -47,12 +48,11 @@ class Rig:
         self._variables = variables
         self._functions = functions or {}
         self._plan = grading_plan(suite)
-        self._redaction = Redaction(suite.secrets(variables))
         self._stack = AsyncExitStack()
         self._entering = asyncio.Lock()
-        self._runners: dict[str, TrialRunner] = {}
+        self._runners: dict[str, tuple[TrialRunner, AgentGate]] = {}
         self._surroundings: Surroundings | None = None
-        self._driver = Driver(SystemClock(), self._redaction)
+        self._driver = Driver(SystemClock(), Redaction(suite.secrets(variables)))
 
     async def __aenter__(self) -> Self:
         self._surroundings = await surroundings(self._suite, self._variables, self._stack)
@@ -61,33 +61,26 @@ class Rig:
     async def __aexit__(self, *exc_info: object) -> None:
         await self._stack.aclose()
 
-    async def run(self, agent: str, case: Case, trial: int) -> Run:
+    async def run(self, agent: str, case: Case, trial: int) -> Finished:
         """Put an agent to a case, once; the run is graded and stored. Raises `SeatrialError` for an unusable agent."""
         if self._surroundings is None:
             raise RuntimeError("the rig was not entered")
         config = self._suite.agents[agent]
         async with self._entering:
-            runner = self._runners.get(agent)
-            if runner is None:
-                runner = self._runners[agent] = await self._runner(agent, config)
-        finished = await runner.carry_out(
-            Trial(
-                run_id=uuid.uuid4().hex,
-                experiment_id=self._experiment_id,
-                key=RunKey(agent, case.id, trial),
-                case=case,
-                deadline_s=case.timeout_s or config.run_timeout_s or self._suite.timeouts.run_s,
-                suite_file=self._suite.file,
-                tool_access=config.tool_access,
-            )
-        )
-        run = finished.run
-        await grade(run, case, self._plan, self._surroundings, self._redaction)
+            entered = self._runners.get(agent)
+            if entered is None:
+                limit = AdaptiveLimit(config.concurrency or self._suite.concurrency)
+                entered = self._runners[agent] = (await self._runner(agent, config), AgentGate(limit, Stop()))
+        runner, gate = entered
+        key = RunKey(agent, case.id, trial)
+        finished = await runner.carry_out(trial_of(self._suite, self._experiment_id, uuid.uuid4().hex, key, case), gate)
+        kept = finished.kept
+        await grade(finished.run, case, self._plan, self._surroundings, finished.redaction, kept=kept)
         # A test that is run again in the same session counts as it came out last.
         await self._store.record_run(
-            run, events=finished.events, first=finished.first_event, bodies=finished.earlier_bodies, replace=True
+            kept, events=finished.events, first=finished.first_event, bodies=finished.earlier_bodies, replace=True
         )
-        return run
+        return finished
 
     async def _runner(self, name: str, config: AgentConfig) -> TrialRunner:
         agent = self._agent(name, config)
@@ -97,7 +90,6 @@ class Rig:
         await self._stack.enter_async_context(single)
         return TrialRunner(
             single,
-            AdaptiveLimit(config.concurrency or self._suite.concurrency),
             config.retry or self._suite.retry,
             self._driver,
             self._store,
@@ -141,6 +133,10 @@ class _BatchOfOne:
 
     async def run(self, request: RunRequest, emit: Emit) -> Reply:
         async with aclosing(self._agent.run_batch([request])) as replies:
-            async for _, reply in replies:
-                return reply
-        return Reply(fault=Fault("agent_output_missing", "the batch ended without an answer"))
+            answer: Reply | None = None
+            async for _, reply in replies:  # to the end: what comes after the answer may leave it in doubt
+                if isinstance(reply, Reply):
+                    answer = reply
+                elif answer is not None and answer.reading is not None:
+                    answer.reading.notes.append(reply.note)
+        return answer or Reply(fault=Fault("agent_output_missing", "the batch ended without an answer"))

@@ -12,14 +12,15 @@ import msgspec
 
 from seatrial.driver.clock import SystemClock
 from seatrial.engine import create_experiment
+from seatrial.engine.trial import Finished
 from seatrial.errors import SeatrialError
 from seatrial.portal import Portal
 from seatrial.runs import Case
 from seatrial.store import Store, open_store
 from seatrial.suites import Suite
 from seatrial.testing.asked import Asked
-from seatrial.testing.outcome import Outcome
 from seatrial.testing.rig import Rig
+from seatrial.testing.run_result import RunResult
 
 PATIENCE_S = 60.0
 """How long a process waits for the experiment that another one is to create."""
@@ -52,11 +53,11 @@ class Session:
         """Let go of agents, loop and store."""
         self._closing.close()
 
-    def run(self, asked: Asked) -> Outcome:
+    def run(self, asked: Asked) -> RunResult:
         """Carry out a run that a test asks for, as an experiment that is called after the test."""
         return self._portal.run(self._carried_out(asked))
 
-    async def run_async(self, asked: Asked) -> Outcome:
+    async def run_async(self, asked: Asked) -> RunResult:
         """The same, for a test that is async itself."""
         return await asyncio.wrap_future(self._portal.submit(self._carried_out(asked)))
 
@@ -66,14 +67,14 @@ class Session:
             self._store, plan.suite, selected=plan.selected, variables=os.environ, experiment_id=plan.experiment_id
         )
 
-    def run_planned(self, plan: Plan, agent: str, case: Case, trial: int) -> Outcome:
+    def run_planned(self, plan: Plan, agent: str, case: Case, trial: int) -> RunResult:
         """Carry out one trial of a suite file."""
         rig = self._rigs.get(plan.experiment_id)
         if rig is None:
             rig = self._rigs[plan.experiment_id] = self._opened(plan)
-        return Outcome(self._portal.run(rig.run(agent, case, trial)), case)
+        return _result(self._portal.run(rig.run(agent, case, trial)), case)
 
-    async def _carried_out(self, asked: Asked) -> Outcome:
+    async def _carried_out(self, asked: Asked) -> RunResult:
         experiment = create_experiment(
             self._store, asked.suite, selected={asked.agent: [asked.case.id]}, variables=os.environ
         )
@@ -81,7 +82,7 @@ class Session:
             async with Rig(
                 asked.suite, experiment.experiment_id, self._store, os.environ, functions=asked.functions
             ) as rig:
-                return Outcome(await rig.run(asked.agent, asked.case, 0), asked.case)
+                return _result(await rig.run(asked.agent, asked.case, 1), asked.case)
         finally:
             self._store.finish_experiment(experiment.experiment_id, finished_at=SystemClock().now_ms())
 
@@ -116,3 +117,7 @@ class Session:
                 finished_at=SystemClock().now_ms(),
                 stop_reason=f"{missing} of {plan.size} tests were not run" if missing > 0 else None,
             ).wait()
+
+
+def _result(finished: Finished, case: Case) -> RunResult:
+    return RunResult(finished.run, case, finished.kept, finished.redaction.quoting)

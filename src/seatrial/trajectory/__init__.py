@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING
 from seatrial.lazy import attach
 
 if TYPE_CHECKING:
-    from seatrial.trajectory.arguments import Difference
-    from seatrial.trajectory.batch import LineResult, match_line, match_lines
     from seatrial.trajectory.comparison import Aligned, Parting, RunDiff, compare
     from seatrial.trajectory.completeness import Completeness, Level
     from seatrial.trajectory.expectation import MODES, Expectation, Mode, compile_expectation, expectation_from_steps
     from seatrial.trajectory.extraction import FoundSteps, Trajectory, extract, find_steps, resolve_trace_ref
-    from seatrial.trajectory.given import steps_given
+    from seatrial.trajectory.match_batch import LineResult, match_line, match_lines
     from seatrial.trajectory.matching import match, match_trajectory
     from seatrial.trajectory.messages import match_messages
     from seatrial.trajectory.result import (
@@ -38,7 +36,8 @@ if TYPE_CHECKING:
         steps_from_trace,
         steps_from_transcript,
     )
-    from seatrial.trajectory.step import Source, Status, Step, StepSummary, duration, summarise
+    from seatrial.trajectory.step import Source, Status, Step, StepSummary, duration, steps_given, summarise
+    from seatrial.trajectory.values import Difference
 
 __all__ = [
     "MODES",
@@ -87,8 +86,7 @@ __all__ = [
 __getattr__ = attach(
     __name__,
     {
-        "arguments": ("Difference",),
-        "batch": (
+        "match_batch": (
             "LineResult",
             "match_line",
             "match_lines",
@@ -117,7 +115,6 @@ __getattr__ = attach(
             "find_steps",
             "resolve_trace_ref",
         ),
-        "given": ("steps_given",),
         "matching": (
             "match",
             "match_trajectory",
@@ -144,7 +141,9 @@ __getattr__ = attach(
             "Step",
             "StepSummary",
             "duration",
+            "steps_given",
             "summarise",
         ),
+        "values": ("Difference",),
     },
 )

@@ -11,11 +11,10 @@ from itertools import pairwise
 import msgspec
 from msgspec import UNSET
 
-from seatrial.trajectory.arguments import Difference, TooDeepError, differences
 from seatrial.trajectory.assign import in_order_by_key
 from seatrial.trajectory.extraction import Trajectory
-from seatrial.trajectory.keys import call_keys
 from seatrial.trajectory.step import Step, duration
+from seatrial.trajectory.values import Difference, TooDeepError, call_keys, differences
 
 
 class Aligned(msgspec.Struct, omit_defaults=True, gc=False):

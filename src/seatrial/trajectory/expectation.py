@@ -20,12 +20,10 @@ from msgspec import UNSET
 from seatrial import wire
 from seatrial.nesting import is_value_too_deep
 from seatrial.trajectory import config
-from seatrial.trajectory.arguments import ArgsMatch, Matcher, Path, value_at
 from seatrial.trajectory.item import ExpectedCall, is_plain, item_of
-from seatrial.trajectory.keys import keys
-from seatrial.trajectory.matchers import compile_value
-from seatrial.trajectory.names import Names
+from seatrial.trajectory.matchers import Names, compile_value
 from seatrial.trajectory.step import Status, Step
+from seatrial.trajectory.values import ArgsMatch, Matcher, Path, keys, value_at
 
 Mode = Literal["any_order", "in_order", "exact", "superset", "subset", "unordered", "partial_order"]
 MODES: tuple[Mode, ...] = get_args(Mode)

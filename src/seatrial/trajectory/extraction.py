@@ -10,15 +10,17 @@ import msgspec
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
+from seatrial.formats.chat.calls import canonical
+from seatrial.formats.chat.text_calls import unlisted_calls
+from seatrial.formats.chat.turn import find_cut_turn
 from seatrial.formats.reading import Reading, TraceEvent
-from seatrial.formats.text_calls import unlisted_calls
 from seatrial.formats.trace import read_trace
-from seatrial.formats.turn import find_cut_turn
 from seatrial.trajectory.completeness import Completeness, ToolAccess, assess, lists_calls
 from seatrial.trajectory.observed import REPORTED_CALL_NOT_OBSERVED, diff_report, interleaved, report_keys
 from seatrial.trajectory.sources import steps_from_events, steps_from_trace, steps_from_transcript
 from seatrial.trajectory.step import Source, Step, StepSummary, summarise
-from seatrial.transcript import AssistantMessage, Note, note_code, pointer
+from seatrial.transcript import AssistantMessage, Message, Note, note_code, pointer
+from seatrial.transcript.given import GIVEN_OR_REPEATED
 from seatrial.transcript.note import Weight
 
 TRACE_AND_MESSAGES_BOTH_GIVEN = note_code(
@@ -101,6 +103,7 @@ def find_steps(
     prefer: Source | None = None,
     trace_file: bytes | Note | None = None,
     tool_access: ToolAccess = "own",
+    given: Iterable[Message] = (),
 ) -> FoundSteps:
     """The steps of a run.
 
@@ -111,8 +114,10 @@ def find_steps(
     `trace_file` is the content of the file that `trace_ref` names, or the note that says why it cannot be had (see
     `resolve_trace_ref`); it is looked at only when there is no trace in the record itself. The notes are those of the
     extraction alone; what the reader had to say is in the reading.
+
+    `given` is what the run started from: a call of that which a trace repeats by its id is not the run's.
     """
-    found = _reported(reading, prefer, trace_file)
+    found = _reported(reading, prefer, trace_file, given)
     if observed is None or (not observed and tool_access != "world"):
         return found
     found.sources.insert(0, "observed")
@@ -169,7 +174,9 @@ def _unobserved_beside(observed: list[Step], said: set[str], others: dict[Source
     return notes
 
 
-def _reported(reading: Reading, prefer: Source | None, trace_file: bytes | Note | None) -> FoundSteps:
+def _reported(
+    reading: Reading, prefer: Source | None, trace_file: bytes | Note | None, given: Iterable[Message]
+) -> FoundSteps:
     """The steps by the agent's own report."""
     notes: list[Note] = []
     trace = reading.trace
@@ -180,11 +187,12 @@ def _reported(reading: Reading, prefer: Source | None, trace_file: bytes | Note 
         found["trace"], trace_notes = steps_from_trace(trace)
         at = pointer("trace_ref" if reading.trace is None else "trace")
         notes += [msgspec.structs.replace(note, pointer=at + note.pointer) for note in trace_notes]
+        found["trace"] = _without_given(found["trace"], given, at, notes)
     sources: list[Source] = [*found]
     if reading.events is not None:
         sources.append("events")
-        given = [reading.transcript.messages[index] for index in reading.transcript.given]
-        if streamed := steps_from_events(reading.events, given):
+        echoed = [reading.transcript.messages[index] for index in reading.transcript.given]
+        if streamed := steps_from_events(reading.events, echoed):
             found["events"] = streamed
     done = reading.transcript.done()
     said = steps_from_transcript(done, reading.calls)
@@ -204,6 +212,30 @@ def _reported(reading: Reading, prefer: Source | None, trace_file: bytes | Note 
             notes.append(Note(PREFERRED_SOURCE_ABSENT, "", f"there are no {prefer} steps; the {counts} count"))
     notes += _contradictions(found, counts)
     return FoundSteps(counts, found.pop(counts), notes, found, trace, sources)
+
+
+def _without_given(steps: list[Step], given: Iterable[Message], at: str, notes: list[Note]) -> list[Step]:
+    """The steps of a trace, less the calls that the run started from, which are known by their ids.
+
+    Some models count their calls anew in each turn, so that a call of the run may have the id of a given one, and
+    nothing tells them apart.
+    """
+    made = [call for message in given if isinstance(message, AssistantMessage) for call in message.tool_calls()]
+    left = Counter([(call.id, call.name, canonical(call.arguments)) for call in made])
+    if not left:
+        return steps
+    kept: list[Step] = []
+    for step in steps:
+        key = (step.id or "", step.name, canonical(step.arguments))
+        if left[key] > 0:
+            left[key] -= 1
+        else:
+            kept.append(step)
+    if len(kept) == len(steps):
+        return steps
+    text = "the trace has calls with the ids of given ones; they may be those, or the agent's own"
+    notes.append(Note(GIVEN_OR_REPEATED, at, text))
+    return [msgspec.structs.replace(step, index=index) for index, step in enumerate(kept)]
 
 
 def resolve_trace_ref(ref: str, directory: str, roots: Iterable[str] = ()) -> str | Note:

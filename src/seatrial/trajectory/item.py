@@ -9,7 +9,9 @@ import msgspec
 from msgspec import UNSET
 
 from seatrial.errors import SeatrialError
-from seatrial.trajectory.arguments import (
+from seatrial.trajectory.matchers import Names, has_matcher
+from seatrial.trajectory.step import Status, Step
+from seatrial.trajectory.values import (
     ArgsMatch,
     Difference,
     Matcher,
@@ -19,9 +21,6 @@ from seatrial.trajectory.arguments import (
     differences,
     differences_at,
 )
-from seatrial.trajectory.matchers import has_matcher
-from seatrial.trajectory.names import Names
-from seatrial.trajectory.step import Status, Step
 
 
 class ExpectedCall(msgspec.Struct, frozen=True):

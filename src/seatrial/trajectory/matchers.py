@@ -1,4 +1,4 @@
-"""Matchers: what a configuration can say of a value beyond the value itself.
+"""Matchers: what a configuration can say of a value, or of a tool's name, beyond the value itself.
 
 | matcher | fits |
 | --- | --- |
@@ -20,20 +20,55 @@ errored. A JSON Schema's patterns are matched without backtracking, so look-arou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
+from fnmatch import translate
 from typing import Any
+
+import msgspec
 
 from seatrial.errors import SeatrialError
 from seatrial.json_schema import Schema
 from seatrial.patterns import Pattern, check_length
 from seatrial.trajectory import config
-from seatrial.trajectory.arguments import Matcher, differences
-from seatrial.trajectory.keys import key
-from seatrial.trajectory.names import Names
+from seatrial.trajectory.values import Matcher, differences, key
 
+_WILDCARDS = frozenset("*?[")
 DEFAULT_TOLERANCE = 1e-6
-
 Test = Callable[[Any], bool]
+
+
+class Names(msgspec.Struct, frozen=True):
+    """One or more names and globs (`*`, `?`, `[...]`, case matters); fits what any of them fits."""
+
+    given: tuple[str, ...]
+    plain: frozenset[str]
+    """Every given name as it is: a name with `[` in it fits itself too."""
+    globs: re.Pattern[str] | None = None
+
+    @classmethod
+    def of(cls, given: Iterable[str]) -> Names:
+        """Compile names and globs."""
+        names = tuple(given)
+        globs = [translate(name) for name in names if is_glob(name)]
+        return cls(names, frozenset(names), re.compile("|".join(globs)) if globs else None)
+
+    @classmethod
+    def literal(cls, name: str) -> Names:
+        """Just this name, whatever characters it has."""
+        return cls((name,), frozenset((name,)))
+
+    def fits(self, name: str) -> bool:
+        """Whether a tool of that name is meant."""
+        return name in self.plain or (self.globs is not None and self.globs.match(name) is not None)
+
+    def __str__(self) -> str:
+        return " or ".join(self.given)
+
+
+def is_glob(name: str) -> bool:
+    """Whether a name has a wildcard in it."""
+    return not _WILDCARDS.isdisjoint(name)
 
 
 def compile_value(value: Any, at: config.Path) -> Any:

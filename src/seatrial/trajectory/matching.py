@@ -9,20 +9,26 @@ import msgspec
 
 from seatrial.errors import SeatrialError
 from seatrial.patterns import MATCH_S
-from seatrial.time_limit import TimeLimit, current_limit
-from seatrial.trajectory.assign import Assignment, any_order_by_key, in_order, in_order_by_key
-from seatrial.trajectory.claims import COMPLETE, Claim, at_least, at_most
-from seatrial.trajectory.compatibility import Compatibility
-from seatrial.trajectory.completeness import Completeness
-from seatrial.trajectory.constraints import check_constraints
+from seatrial.time_limit import TimeLimit, check_time, current_limit
+from seatrial.trajectory.assign import Assignment, any_order_by_key, bits, in_order, in_order_by_key
+from seatrial.trajectory.completeness import COMPLETE, Claim, Completeness, at_least, at_most
 from seatrial.trajectory.expectation import Expectation, compile_expectation
-from seatrial.trajectory.given import steps_given
-from seatrial.trajectory.keys import call_keys, keys
+from seatrial.trajectory.item import ExpectedCall, fits, is_name_only
+from seatrial.trajectory.matchers import Names
 from seatrial.trajectory.prose import calls as so_many_calls
 from seatrial.trajectory.prose import paragraph, shown, times
 from seatrial.trajectory.result import Assertion, MatchResult, Undecided
-from seatrial.trajectory.step import FAILED, Step, duration
-from seatrial.trajectory.verdict import ClaimTally, blank_result, conclude, find_differences, tally_pairs
+from seatrial.trajectory.step import FAILED, Step, duration, steps_given
+from seatrial.trajectory.values import call_keys, keys
+from seatrial.trajectory.verdict import (
+    ClaimTally,
+    agent_steps,
+    blank_result,
+    check_constraints,
+    conclude,
+    find_differences,
+    tally_pairs,
+)
 
 _NOT_DECIDED = frozenset({"search_budget", "time_limit", "text_too_long", "invalid_document"})
 """What a match gives up with that can neither be passed nor failed."""
@@ -70,7 +76,9 @@ def _match(expectation: Expectation, steps: list[Step], known: Completeness) -> 
     if expectation.constrained:
         constraints = check_constraints(expectation, steps, kept, complete, result)
     if expectation.mode == "any_order":
-        tally = _count(expectation, called, kept, complete, result)
+        # As with `forbidden`: what must not be called must not be tried either.
+        tried = agent_steps(steps) if expectation.ignore_failed else kept
+        tally = _count(expectation, called, kept, tried, complete, result)
     else:
         items, places = _assign(expectation, steps, kept)
         tally = tally_pairs(result, expectation, kept, items, places)
@@ -87,9 +95,7 @@ def _match(expectation: Expectation, steps: list[Step], known: Completeness) -> 
 def _kept(expectation: Expectation, steps: list[Step], user_calls: int) -> Sequence[int]:
     """The steps that count: all of the agent's, unless failed calls are ignored or joined with the equal call that
     follows."""
-    agents: Sequence[int] = range(len(steps))
-    if user_calls:
-        agents = [index for index in agents if steps[index].executed_by != "user"]
+    agents: Sequence[int] = agent_steps(steps) if user_calls else range(len(steps))
     if expectation.ignore_failed:
         return [index for index in agents if steps[index].status not in FAILED]
     if not expectation.collapse_retries:
@@ -140,10 +146,10 @@ def _assign_all(expectation: Expectation, steps: list[Step]) -> Assignment:
             return list(range(len(leftmost))), leftmost
         return in_order(table.rows(), len(steps))
     if mode == "partial_order":
-        from seatrial.trajectory.order import in_partial_order
+        from seatrial.trajectory.partial_order import in_partial_order
 
         return in_partial_order(table.rows(), expectation.before)
-    from seatrial.trajectory.bipartite import any_order
+    from seatrial.trajectory.assign import any_order
 
     return any_order(table.rows(), len(steps))
 
@@ -192,17 +198,26 @@ def _time(
 
 
 def _count(
-    expectation: Expectation, called: list[str], kept: Sequence[int], complete: bool, result: MatchResult
+    expectation: Expectation,
+    called: list[str],
+    kept: Sequence[int],
+    tried: Sequence[int],
+    complete: bool,
+    result: MatchResult,
 ) -> ClaimTally:
-    """Mode `any_order`: how often each tool was called."""
+    """Mode `any_order`: how often each tool was called. Of one that must not be, also what was only `tried` counts."""
     by_name: dict[str, list[int]] = {}
     for index in kept:
         by_name.setdefault(called[index], []).append(index)
+    tried_by_name: dict[str, list[int]] = {}
+    for index in tried:
+        tried_by_name.setdefault(called[index], []).append(index)
     met = wanted = made = total = least = most = 0
     counting: set[int] = set()
     open_bounds: list[Undecided] = []
     for bound in expectation.bounds:
-        calls = sorted(index for name, indices in by_name.items() if bound.tool.fits(name) for index in indices)
+        counted_calls = tried_by_name if bound.most == 0 else by_name
+        calls = sorted(index for name, indices in counted_calls.items() if bound.tool.fits(name) for index in indices)
         claims: list[tuple[str, str, Claim]] = []
         if bound.least is not None:
             text = f"must be called at least {times(bound.least)}"
@@ -232,3 +247,64 @@ def _count(
     result.recall = made / wanted if wanted else 1.0
     result.precision = len(counting) / len(kept) if kept else 1.0
     return ClaimTally(met, total, least, most, open_bounds=open_bounds)
+
+
+class Compatibility:
+    """A table of items and steps. Names are looked up first, so that only steps of the right tools are compared."""
+
+    def __init__(self, items: Sequence[ExpectedCall], steps: Sequence[Step]) -> None:
+        self._items = items
+        self._steps = steps
+        self._by_name: dict[str, int] = {}
+        for index, step in enumerate(steps):
+            self._by_name[step.name] = self._by_name.get(step.name, 0) | 1 << index
+        self._open: list[int] = []
+        """For each item, the steps that it has not been compared with."""
+        self._fit: list[int] = []
+        for item in items:
+            candidates = self._named(item.tool)
+            self._open.append(0 if is_name_only(item) else candidates)
+            self._fit.append(candidates if is_name_only(item) else 0)
+
+    def rows(self) -> list[int]:
+        """For each item the steps that fit it, one bit each."""
+        for item, left in enumerate(self._open):
+            for step in bits(left):
+                self._compare(item, step)
+        return self._fit
+
+    def leftmost(self) -> list[int] | None:
+        """For each item the first step that fits it after that of the item before, or None when one has none."""
+        found: list[int] = []
+        after = 0
+        for item in range(len(self._items)):
+            left = (self._open[item] | self._fit[item]) >> after << after
+            while left:
+                step = (left & -left).bit_length() - 1
+                if self._compare(item, step):
+                    break
+                left &= left - 1
+            else:
+                return None
+            found.append(step)
+            after = step + 1
+        return found
+
+    def _compare(self, item: int, step: int) -> bool:
+        bit = 1 << step
+        if self._open[item] & bit:
+            self._open[item] ^= bit
+            check_time()
+            if fits(self._items[item], self._steps[step]):
+                self._fit[item] |= bit
+        return bool(self._fit[item] & bit)
+
+    def _named(self, tool: Names) -> int:
+        if tool.globs is None:
+            names = [name for name in tool.plain if name in self._by_name]
+        else:
+            names = [name for name in self._by_name if tool.fits(name)]
+        union = 0
+        for name in names:
+            union |= self._by_name[name]
+        return union

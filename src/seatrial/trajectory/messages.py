@@ -10,16 +10,15 @@ import msgspec
 from seatrial.errors import SeatrialError
 from seatrial.nesting import MAX_DEPTH, is_too_deep
 from seatrial.trajectory.assign import any_order_by_key, in_order_by_key
-from seatrial.trajectory.claims import COMPLETE
-from seatrial.trajectory.completeness import MAX_REASONS, Completeness
+from seatrial.trajectory.completeness import COMPLETE, MAX_REASONS, Completeness
 from seatrial.trajectory.expectation import Expectation, Mode, check_reference, expectation_from_steps
 from seatrial.trajectory.item import ExpectedCall
-from seatrial.trajectory.keys import decode_normal, keys_of_normal
+from seatrial.trajectory.matchers import Names
 from seatrial.trajectory.matching import match
-from seatrial.trajectory.names import Names
 from seatrial.trajectory.result import MatchResult
 from seatrial.trajectory.sources import steps_from_objects
 from seatrial.trajectory.step import Step
+from seatrial.trajectory.values import decode_normal, keys_of_normal
 from seatrial.trajectory.verdict import blank_result, conclude, find_differences, tally_pairs
 from seatrial.transcript.arguments import ARGUMENTS_NOT_JSON, PARSE_ERROR_KEY
 

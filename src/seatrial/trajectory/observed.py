@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from seatrial.trajectory.keys import keys
 from seatrial.trajectory.step import Step
+from seatrial.trajectory.values import keys
 from seatrial.transcript.note import Note, note_code
 
 MAX_OBSERVED_CALLS = 5_000
@@ -29,7 +29,8 @@ OBSERVED_CALLS_CUT = note_code(
 )
 CALLS_IN_EARLIER_ATTEMPT = note_code(
     "calls_in_earlier_attempt",
-    "Calls were made in an earlier attempt, which a fault ended; they are in the run's events, and not in its steps.",
+    "Calls were made in an earlier attempt, which a fault ended; they are not in the run's steps. Its events have "
+    "them, unless the process of that attempt ended.",
     "serious",
 )
 REPORTED_CALL_NOT_OBSERVED = note_code(

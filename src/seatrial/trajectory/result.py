@@ -6,9 +6,9 @@ from typing import Literal
 
 import msgspec
 
-from seatrial.trajectory.arguments import Difference
 from seatrial.trajectory.completeness import Basis, Level
 from seatrial.trajectory.expectation import Mode
+from seatrial.trajectory.values import Difference
 
 
 class Pair(msgspec.Struct, gc=False):
@@ -102,6 +102,6 @@ class MatchResult(msgspec.Struct, omit_defaults=True):
     """What the calls are known from; None for calls that were given as such."""
 
     @property
-    def judgement(self) -> Literal["passed", "failed", "errored"]:
+    def outcome(self) -> Literal["passed", "failed", "errored"]:
         """The verdict in one word."""
         return "errored" if self.errored is not None else "passed" if self.passed else "failed"

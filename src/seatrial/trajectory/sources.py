@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import repeat
 from typing import Any
 
@@ -12,12 +12,17 @@ from msgspec import UNSET, UnsetType
 
 from seatrial.events import agui_messages as agui
 from seatrial.events import types as t
-from seatrial.formats.call_facts import FACT_KEYS, CallFacts, read_call_facts
-from seatrial.formats.calls import (
+from seatrial.events.layout import has_text_arguments
+from seatrial.events.snapshots import is_one_of
+from seatrial.formats.chat.calls import (
+    FACT_KEYS,
     GENERATED_ID_PREFIX,
     TOOL_CALL_DROPPED_NO_NAME,
+    TOOL_RESULT_PAIRED_BY_ORDER,
+    TOOL_RESULT_UNPAIRED,
+    CallFacts,
+    read_call_facts,
 )
-from seatrial.formats.pairing import TOOL_RESULT_PAIRED_BY_ORDER, TOOL_RESULT_UNPAIRED
 from seatrial.formats.reading import TraceEvent
 from seatrial.nesting import MAX_DEPTH, is_too_deep
 from seatrial.trajectory.step import FAILED, Moment, Source, Status, Step, elapsed
@@ -26,9 +31,10 @@ from seatrial.transcript.arguments import (
     PARSE_ERROR_KEY,
     arguments_note,
     detect_unparsed,
+    encoded_twice_note,
     key_twice,
     may_have_key_twice,
-    parse_arguments,
+    read_arguments,
 )
 from seatrial.transcript.failure import says_failed
 
@@ -81,7 +87,7 @@ def steps_from_objects(messages: list[Any]) -> tuple[list[Step], list[Note]]:
     steps = _steps_from_usual(messages)
     if steps is not None:
         return steps, []
-    from seatrial.formats.chat import messages_from_objects
+    from seatrial.formats.chat.reader import messages_from_objects
 
     notes: list[Note] = []
     facts: dict[str, CallFacts] = {}
@@ -154,7 +160,9 @@ def steps_from_trace(events: Iterable[TraceEvent]) -> tuple[list[Step], list[Not
                 continue
             arguments = {} if event.input is None else event.input
             if type(arguments) is str:
-                arguments, _ = parse_arguments(arguments)
+                arguments, _, encoded_twice = read_arguments(arguments)
+                if encoded_twice:
+                    notes.append(encoded_twice_note(pointer(index), event.name))
             step = _called(len(steps), "trace", event.name, arguments, event.id)
             if step.arguments_text is not None:
                 notes.append(arguments_note(arguments, pointer(index), event.name))
@@ -261,15 +269,19 @@ class _StreamedCalls:
         self._steps: dict[str, Step] = {}
         self._texts: dict[str, list[str]] = {}
         """The arguments of each call, in pieces."""
+        self._text_arguments: set[str] = set()
+        """Calls whose arguments are a text, and not an object that was encoded twice."""
         self._results: dict[str, _StreamedResult] = {}
         self._failed: set[str] = set()
         self._in_doubt: set[str] = set()
         """Calls of which it is said in a word that nobody knows how they ended."""
-        self._given: set[str] = set()
-        self._given_in_snapshots = {
-            call.id for message in given if type(message) is AssistantMessage for call in message.tool_calls()
-        }
-        """Given calls that a snapshot may repeat. One that is streamed was made, whatever its id."""
+        self._given: dict[str, list[agui.ToolCall]] = {}
+        """By id: the calls that the run started from."""
+        self._given_messages: set[str] = set()
+        self._given_in_snapshots = Counter(
+            [call.id for message in given if type(message) is AssistantMessage for call in message.tool_calls()]
+        )
+        """Given calls that a snapshot may repeat, by id. One that is streamed was made, whatever its id."""
         self._last: dict[str, str] = {}
         """By id: the last of the calls that a snapshot has under it, which results belong to."""
         self._left_out: set[str] = set()
@@ -278,10 +290,14 @@ class _StreamedCalls:
     def give(self, messages: Any) -> None:
         """Take what a run starts from."""
         for message in agui.read_messages(messages, (), []):
-            if isinstance(message, agui.AssistantMessage) and message.tool_calls is not UNSET:
-                self._given.update([call.id for call in message.tool_calls if call.id not in self._steps])
+            self._given_messages.add(message.id)
+            for call in _calls_of(message):
+                if call.id not in self._steps:
+                    self._given.setdefault(call.id, []).append(call)
 
     def start(self, event: t.ToolCallStart) -> None:
+        if event.metadata is not UNSET and has_text_arguments(event.metadata):
+            self._text_arguments.add(event.tool_call_id)
         if (known := self._steps.get(event.tool_call_id)) is not None:
             known.name = event.tool_call_name
             if event.tool_call_id in self._left_out:
@@ -308,7 +324,9 @@ class _StreamedCalls:
     def take_snapshot(self, messages: list[dict[str, Any]]) -> None:
         """Take the calls and results that a snapshot has; of a call that is known, it has the last word."""
         seen: Counter[str] = Counter()
-        for message in agui.read_messages(messages, (), []):
+        read = agui.read_messages(messages, (), [])
+        is_given = self._given_calls_of(read)
+        for message in read:
             if isinstance(message, agui.ToolMessage):
                 marked = message.metadata is not UNSET and agui.is_marked_failed(message.metadata)
                 failed = marked or bool(message.error)
@@ -316,9 +334,9 @@ class _StreamedCalls:
                     self._in_doubt.add(message.tool_call_id)
                 content = _content(message.content) or (message.error if message.error else message.content)
                 self._take_result(message.tool_call_id, _StreamedResult(content, failed))
-            elif isinstance(message, agui.AssistantMessage) and message.tool_calls is not UNSET:
-                for call in message.tool_calls:
-                    if call.id in self._given or (call.id in self._given_in_snapshots and call.id not in self._steps):
+            elif isinstance(message, agui.AssistantMessage):
+                for call in _calls_of(message):
+                    if is_given(message, call):
                         continue
                     seen[call.id] += 1
                     # A second call under the same id is another call.
@@ -327,12 +345,36 @@ class _StreamedCalls:
                         self._add(call.id, call.function.name, message.subagent_run_id, key)
                     self._steps[key].name = call.function.name
                     self._texts[key] = [call.function.arguments]
+                    if call.metadata is not UNSET and has_text_arguments(call.metadata):
+                        self._text_arguments.add(key)
                     self._last[call.id] = key
         self._left_out = self._steps.keys() - seen.keys()
 
+    def _given_calls_of(self, snapshot: list[agui.Message]) -> Callable[[agui.Message, agui.ToolCall], bool]:
+        """Whether a call of a snapshot was given. What a snapshot has beyond the given calls of an id was made."""
+        left = Counter({call_id: len(calls) for call_id, calls in self._given.items()})
+        repeated = Counter(
+            [call.id for message in snapshot if message.id in self._given_messages for call in _calls_of(message)]
+        )
+        repeatable = self._given_in_snapshots - Counter(self._steps.keys() & self._given_in_snapshots.keys())
+
+        def is_given(message: agui.Message, call: agui.ToolCall) -> bool:
+            in_given = message.id in self._given_messages
+            repeated[call.id] -= in_given
+            if left[call.id] > (0 if in_given else repeated[call.id]) and is_one_of(call, self._given[call.id]):
+                left[call.id] -= 1
+                return True
+            if repeatable[call.id] > 0 and call.id not in self._given:
+                repeatable[call.id] -= 1
+                return True
+            return False
+
+        return is_given
+
     def steps(self) -> list[Step]:
         for key, step in self._steps.items():
-            arguments, not_json = parse_arguments("".join(self._texts[key]))
+            text = "".join(self._texts[key])
+            arguments, not_json, _ = read_arguments(text, as_text=key in self._text_arguments)
             _set_arguments(step, arguments, not_json)
             result = self._results.get(step.id or "")
             if result is not None and self._last.get(step.id or "", key) == key:
@@ -367,6 +409,12 @@ class _StreamedCalls:
             result.cancelled = result.cancelled or known.cancelled
             result.moment = known.moment if result.moment is None else result.moment
         self._results[call_id] = result
+
+
+def _calls_of(message: agui.Message) -> list[agui.ToolCall]:
+    if not isinstance(message, agui.AssistantMessage) or message.tool_calls is UNSET:
+        return []
+    return message.tool_calls
 
 
 def _called(index: int, source: Source, name: str, arguments: Any, call_id: str | None) -> Step:

@@ -1,20 +1,37 @@
-"""The verdict: what follows from an assignment of items to steps."""
+"""The verdict: what follows from an assignment of items to steps, and from the constraints.
+
+Constraints must hold in every mode. One violation fails the verdict and makes the score 0. All but `min_calls` say that
+something did not happen, so they hold only when all calls are known.
+
+`forbidden`: no step is such a call. `allowed`: every step is a call of one of these tools, any number of times, or of a
+tool that is expected. `max_calls`, `min_calls`: the number of steps. `no_errors`: no step has the status `error`,
+`timeout` or `cancelled`. They look at the steps that count, so a failed call that is ignored violates nothing.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from seatrial.trajectory.claims import CALLS_UNKNOWN, COMPLETE, Claim, what_is_missing, what_to_do
-from seatrial.trajectory.completeness import Completeness
+from seatrial.errors import SeatrialError
+from seatrial.time_limit import check_time
+from seatrial.trajectory.completeness import CALLS_UNKNOWN, COMPLETE, Claim, Completeness, what_is_missing, what_to_do
 from seatrial.trajectory.expectation import Expectation, Mode
-from seatrial.trajectory.item import ExpectedCall, explain, unrecorded
-from seatrial.trajectory.names import Names
-from seatrial.trajectory.prose import paragraph
-from seatrial.trajectory.result import Assertion, Divergence, MatchResult, Mismatch, Pair, Undecided
-from seatrial.trajectory.step import Step
+from seatrial.trajectory.item import ExpectedCall, explain, fits_or_unknown, missing_fact, unrecorded
+from seatrial.trajectory.matchers import Names
+from seatrial.trajectory.prose import calls, paragraph, shown
+from seatrial.trajectory.result import (
+    Assertion,
+    ConstraintViolation,
+    Divergence,
+    MatchResult,
+    Mismatch,
+    Pair,
+    Undecided,
+)
+from seatrial.trajectory.step import FAILED, Step
 
 MAX_QUESTIONS = 5
 _OTHERS_ALLOWED = frozenset({"in_order", "superset", "partial_order"})
@@ -28,6 +45,8 @@ _OPEN_QUESTIONS: dict[Mode, str] = {
     "partial_order": "it is unknown whether every expected call was made after those it waits for",
 }
 """What a mode leaves open when not all calls are known; `any_order` asks for each of its bounds."""
+
+_HOW = {"timeout": "timed out", "cancelled": "was cancelled"}
 
 
 class ClaimTally(msgspec.Struct, frozen=True, gc=False):
@@ -252,3 +271,101 @@ def _divergence(mode: Mode, kept: Sequence[int], result: MatchResult) -> Diverge
         return Divergence(missing, extra)
     near = next((mismatch.actual for mismatch in result.mismatches if mismatch.expected == missing), None)
     return Divergence(missing, near)
+
+
+def check_constraints(
+    expectation: Expectation, steps: list[Step], kept: Sequence[int], complete: bool, result: MatchResult
+) -> list[Assertion]:
+    """Write down what is violated and what cannot be decided; one assertion for each constraint that is set."""
+    for found in _findings(expectation, steps, kept, complete):
+        if isinstance(found, ConstraintViolation):
+            result.violations.append(found)
+        else:
+            result.undecided.append(found)
+    violated = {violation.constraint for violation in result.violations}
+    unknown = {undecided.claim for undecided in result.undecided}
+    assertions = []
+    for key, text, question in _constraints(expectation):
+        met = key == "min_calls" and len(kept) >= (expectation.min_calls or 0)
+        if not (complete or met or key in violated or key in unknown):
+            result.undecided.append(Undecided(key, question))
+            unknown.add(key)
+        skipped = key in unknown and key not in violated
+        assertions.append(Assertion(text, key not in violated and not skipped, skipped))
+    return assertions
+
+
+def _findings(
+    expectation: Expectation, steps: list[Step], kept: Sequence[int], complete: bool
+) -> Iterator[ConstraintViolation | Undecided]:
+    """Every constraint that does not hold, once for each step that violates it or may do so."""
+    # What must not be called must not be tried either: a failed call is one, whether or not it counts as a call.
+    made = agent_steps(steps) if expectation.ignore_failed else kept
+    for item in expectation.forbidden:
+        for index in made:
+            check_time()
+            if (fit := fits_or_unknown(item, steps[index])) is False:
+                continue
+            name = shown(steps[index].name)
+            if fit:
+                yield ConstraintViolation("forbidden", f"{name} is a forbidden call", index)
+            else:
+                lacking = _lacking(item, steps[index])
+                text = f"step {index} ({name}) may be a forbidden call: the record does not have its {lacking}"
+                yield Undecided("forbidden", text, index)
+    if (allowed := expectation.allowed) is not None:
+        for index in made:
+            if not allowed.fits(steps[index].name):
+                yield ConstraintViolation(
+                    "allowed", f"{shown(steps[index].name)} is not among the allowed tools", index
+                )
+    if (most := expectation.max_calls) is not None and len(kept) > most:
+        yield ConstraintViolation("max_calls", f"{calls(len(kept))}, at most {most} allowed")
+    if (least := expectation.min_calls) is not None and len(kept) < least and complete:
+        yield ConstraintViolation("min_calls", f"{calls(len(kept))}, at least {least} needed")
+    if expectation.no_errors:
+        for index in kept:
+            step = steps[index]
+            if step.status in FAILED and expectation.collapse_retries and not complete:
+                # A call that is not known may be the retry that it is joined with.
+                text = f"step {index} ({shown(step.name)}) failed, and may have been made again"
+                yield Undecided("no_errors", text, index)
+            elif step.status in FAILED:
+                status = _HOW.get(step.status, "failed")
+                yield ConstraintViolation("no_errors", f"{shown(step.name)} {status}", index)
+            # A provider runs its tools itself, often gives no result, and says so when one failed.
+            elif step.status == "unknown" and step.executed_by != "provider":
+                text = f"step {index} ({shown(step.name)}) may have failed: the record does not have its result"
+                yield Undecided("no_errors", text, index)
+
+
+def agent_steps(steps: Sequence[Step]) -> list[int]:
+    """The steps that are the agent's own, whatever became of them."""
+    return [index for index, step in enumerate(steps) if step.executed_by != "user"]
+
+
+def _lacking(item: ExpectedCall, step: Step) -> str:
+    try:
+        facts = [fact for found in explain(item, step) if (fact := missing_fact(found, step)) is not None]
+    except SeatrialError:
+        facts = []
+    return " and ".join(facts) or "values in a form that can be compared"
+
+
+def _constraints(expectation: Expectation) -> Iterator[tuple[str, str, str]]:
+    """The key of each constraint that is set, what it says, and what it leaves open when not all calls are known."""
+    if expectation.forbidden:
+        yield "forbidden", "no forbidden call is made", "the agent may have made a forbidden call"
+    if expectation.allowed is not None:
+        question = "the agent may have called tools that are neither allowed nor expected"
+        yield "allowed", "only allowed and expected tools are called", question
+    if (most := expectation.max_calls) is not None:
+        yield (
+            "max_calls",
+            f"at most {calls(most)}",
+            f"the agent may have made more than {calls(most)}" if most else "the agent may have made calls",
+        )
+    if (least := expectation.min_calls) is not None:
+        yield "min_calls", f"at least {calls(least)}", f"it is unknown whether the agent made at least {calls(least)}"
+    if expectation.no_errors:
+        yield "no_errors", "no call fails", "a call may have failed"

@@ -22,6 +22,9 @@ ARGUMENTS_NOT_JSON = note_code(
     "kept as sent. Serious where it was cut, or has a key twice.",
     "look",
 )
+ARGUMENTS_ENCODED_TWICE = note_code(
+    "arguments_encoded_twice", "The arguments of a tool call are JSON inside a JSON text; they were decoded.", "look"
+)
 
 PARSE_ERROR_KEY = "__clark_arg_parse_error"
 RAW_TEXT_KEY = "__clark_arg_raw"
@@ -41,6 +44,30 @@ def detect_unparsed(arguments: Any) -> tuple[str, str] | None:
     if isinstance(error, str) and isinstance(text, str):
         return error, text
     return None
+
+
+def read_arguments(text: str, *, as_text: bool = False) -> tuple[Any, bool, bool]:
+    """The value of argument text; whether it is not JSON, and kept by `unparsed_arguments`; and whether it was encoded
+    twice. Every reader of calls reads them so, whatever the shape of the record.
+
+    `as_text`: a text in it is the arguments themselves, whatever it holds."""
+    arguments, not_json = parse_arguments(text)
+    if as_text or type(arguments) is not str:
+        return arguments, not_json, False
+    arguments = inside_text(arguments)
+    not_json = detect_unparsed(arguments) is not None
+    return arguments, not_json, type(arguments) is dict and not not_json
+
+
+def inside_text(text: str) -> Any:
+    """The object that a text holds as JSON, where arguments were encoded twice; any other text is itself.
+
+    An object that has a key twice is kept by `unparsed_arguments`.
+    """
+    arguments, not_json = parse_arguments(text)
+    if not_json and key_twice(text) is None:
+        return text
+    return arguments if type(arguments) is dict and text.strip() else text
 
 
 def parse_arguments(text: str) -> tuple[Any, bool]:
@@ -87,6 +114,13 @@ def arguments_note(arguments: Any, at: str, name: str) -> Note:
         text = f"the arguments for {name[:40]!r} are kept as text: {unparsed[0]}"
         return Note(ARGUMENTS_NOT_JSON, at, text)
     return Note(ARGUMENTS_NOT_JSON, at, f"the arguments for {name[:40]!r} are text that is not JSON")
+
+
+def encoded_twice_note(at: str, name: str, arguments: Any = None) -> Note:
+    """The note for a call whose arguments were JSON in a JSON text."""
+    if detect_unparsed(arguments) is not None:
+        return arguments_note(arguments, at, name)
+    return Note(ARGUMENTS_ENCODED_TWICE, at, f"the arguments for {name[:40]!r} are JSON in a JSON text")
 
 
 def may_have_key_twice(text: str, value: dict[str, Any]) -> bool:

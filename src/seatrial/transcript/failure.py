@@ -40,8 +40,16 @@ _UNDER_WAY: Final = frozenset(
      "generating", "interpreting", "calling", "call", "partial-call", "input-available", "input-streaming"}
 )  # fmt: skip
 """What is said of a call that has not ended."""
-_BESIDE: Final = ("metadata", "artifact", "additional_kwargs")
+_BESIDE: Final = ("metadata", "additional_kwargs")
 """Where libraries keep what their messages have no field for."""
+_OF_TOOL: Final = "artifact"
+"""What a tool gave for other programs: anything at all, of which only a flag is taken for a failure."""
+_DEFINITE: Final = frozenset(
+    {"error", "errored", "failed", "failure", "fail", "exception", "tool_error", "internal_error", "output-error",
+     "timeout", "timed_out", "timedout"}
+)  # fmt: skip
+"""Words that say of any object that it is a failure. Others may be about what a tool was asked for: an order that was
+cancelled, a door that is blocked."""
 FAILURE_KEYS: Final = frozenset({*_FLAGS, *_WORDS, *_EXIT_CODES, *_ERRORS, "success"})
 """Keys of a result that this module looks at."""
 
@@ -57,20 +65,54 @@ class Failure(msgspec.Struct, frozen=True):
 
 def find_failure(result: Mapping[str, Any]) -> Failure | None:
     """How this result failed, by the keys that it has; None when nothing says that it did."""
-    if FAILURE_KEYS.isdisjoint(result) and not any(key in result for key in _BESIDE):
+    if FAILURE_KEYS.isdisjoint(result) and not any(key in result for key in (*_BESIDE, _OF_TOOL)):
         return None
     said = {status for key in _WORDS if (status := _status(result.get(key))) is not None}
     failed = next((status for status in _BY_WEIGHT if status in said), None)
     errors = [error for key in _ERRORS if _says_error(error := result.get(key))]
     if failed is None or failed == "unknown":
-        exits = any(_says_not_zero(result.get(key)) for key in _EXIT_CODES)
-        beside = [more for key in _BESIDE if type(more := result.get(key)) is dict]
-        flags = any(_says_true(given.get(key)) for given in (result, *beside) for key in _FLAGS)
-        if errors or exits or flags or _says_false(result.get("success")):
+        artifact = result.get(_OF_TOOL)
+        flagged = type(artifact) is dict and any(_says_true(artifact.get(key)) for key in _FLAGS)
+        if errors or flagged or _is_marked(result):
             failed = "error"
-    if failed is None:
+        for key in _BESIDE:
+            if (beside := find_failure_inside(result.get(key))) is not None:
+                return Failure(beside.status, _first_text(errors) or beside.error)
+    return None if failed is None else Failure(failed, _first_text(errors))
+
+
+def find_failure_inside(value: Any) -> Failure | None:
+    """How a call failed, by an object that may say much else: what libraries keep beside a result, or the result of an
+    API that has its errors inside."""
+    if type(value) is not dict:
         return None
-    return Failure(failed, next((text for error in errors if (text := _error_text(error)) is not None), None))
+    errors = [error for key in _ERRORS if _says_error(error := value.get(key))]
+    words = [plain for key in _WORDS if type(word := value.get(key)) is str and (plain := _plain(word)) in _DEFINITE]
+    if not (words or errors or _is_marked(value)):
+        return None
+    return Failure(_STATUS_OF_WORD[words[0]] if words else "error", _first_text(errors))
+
+
+def is_failed_mcp_result(value: Any) -> bool:
+    """Whether a value is what a tool of an MCP server gives when it fails."""
+    return (
+        type(value) is dict
+        and any(_says_true(value.get(key)) for key in _FLAGS)
+        and ("content" in value or "structuredContent" in value)
+    )
+
+
+def _is_marked(result: Mapping[str, Any]) -> bool:
+    """Whether a flag, an exit code or `success` says that something failed."""
+    return (
+        any(_says_true(result.get(key)) for key in _FLAGS)
+        or any(_says_not_zero(result.get(key)) for key in _EXIT_CODES)
+        or _says_false(result.get("success"))
+    )
+
+
+def _first_text(errors: list[Any]) -> str | None:
+    return next((text for error in errors if (text := _error_text(error)) is not None), None)
 
 
 def says_failed(result: Mapping[str, Any]) -> bool:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 
 from seatrial import wire
+from seatrial.errors import SeatrialError
 from seatrial.transcript.messages import (
     AssistantMessage,
     CustomMessage,
@@ -32,10 +34,14 @@ GIVEN_BY_ORDER = note_code(
 )
 GIVEN_OR_REPEATED = note_code(
     "given_or_repeated",
-    "The instruction repeats an earlier request, and nothing tells the calls that were made then from the agent's own; "
-    "they were counted as the earlier ones.",
+    "The instruction repeats an earlier request, or a trace an earlier call, and nothing tells the calls that were "
+    "made then from the agent's own; they were counted as the earlier ones.",
     "serious",
 )
+
+
+_WRAPPINGS = frozenset({"result", "output", "content", "response", "value", "text"})
+"""Keys of the object that Gemini and others want the result of a tool in."""
 
 
 def mark_given(transcript: Transcript, given: Sequence[Message], notes: list[Note]) -> None:
@@ -179,7 +185,32 @@ def _same(message: Message, given: Message) -> bool:
     """Whether both say the same; ids, times and hidden channels may differ."""
     if type(message) is not type(given) or isinstance(message, CustomMessage):
         return message == given
-    return _text(message) == _text(given) and _calls(message) == _calls(given)
+    if _calls(message) != _calls(given):
+        return False
+    if _text(message) == _text(given):
+        return True
+    return type(message) is ToolResultMessage and type(given) is ToolResultMessage and _results_agree(message, given)
+
+
+def _results_agree(message: ToolResultMessage, given: ToolResultMessage) -> bool:
+    """Whether both are the same result, of which one API wants it in an object and another as it is."""
+    return not _bare_results(message).isdisjoint(_bare_results(given))
+
+
+def _bare_results(message: ToolResultMessage) -> set[str]:
+    """A result as text: as it is, and out of the object that it is wrapped in."""
+    text = message.plain_text().strip()
+    value = message.details
+    if value is None and text.startswith("{"):
+        with suppress(SeatrialError):
+            value = wire.decode(text.encode("utf-8", "replace"))
+    if type(value) is not dict or len(value) != 1:
+        return {text}
+    ((key, inside),) = value.items()
+    if key not in _WRAPPINGS:
+        return {text}
+    bare = inside if type(inside) is str else wire.encode(inside).decode()
+    return {text, bare.strip()}
 
 
 def _text(message: Message) -> str | None:

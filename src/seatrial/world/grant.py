@@ -13,17 +13,12 @@ import msgspec
 
 from seatrial.events.types import Event
 from seatrial.trajectory.observed import ObservedCalls
-from seatrial.transcript import Note, note_code
 from seatrial.world.observation import OpenCall
 from seatrial.world.tools import ToolAnswer
 
 Emit: TypeAlias = Callable[[Event], Awaitable[None]]
 """Hands one event of the run to its recorder, which stores it; waits while the store is behind."""
 Refused: TypeAlias = Literal["run_token_invalid", "run_token_expired"]
-
-RUN_TOKEN_REMOVED = note_code(
-    "run_token_removed", "The agent sent its run token back; it was taken out of the record.", "harmless"
-)
 
 MAX_RUN_BYTES = 64 * 1024 * 1024
 """What one run may post in all."""
@@ -33,8 +28,6 @@ _TOKEN_BYTES = 32
 _JTI_BYTES = 8
 _MARK = "~"
 """Begins every token. It is rare in what agents send, and looking for one character costs next to nothing."""
-_MARK_BYTE = ord(_MARK)
-_REDACTED = "[run token]"
 
 
 class RunGrant(msgspec.Struct, frozen=True):
@@ -50,22 +43,6 @@ class RunGrant(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"RunGrant(run_id={self.run_id!r}, url={self.url!r}, jti={self.jti!r})"
-
-    def redact(self, data: bytes) -> bytes:
-        """The data without the secret, where an agent sends it back."""
-        return redact_token(data, self.token)
-
-    def redact_text(self, text: str) -> str:
-        """The text without the secret."""
-        return redact_token_text(text, self.token)
-
-    def split(self, text: str) -> tuple[str, str]:
-        """The text without the secret, and its end in so far as it may be the beginning of the secret."""
-        text = self.redact_text(text)
-        begun = text.rfind(_MARK)
-        if begun >= 0 and self.token.startswith(text[begun:]):
-            return text[:begun], text[begun:]
-        return text, ""
 
 
 class LiveRun(msgspec.Struct):
@@ -148,24 +125,6 @@ class Grants:
         if run is not None:
             return run
         return "run_token_expired" if digest in self._dead else "run_token_invalid"
-
-
-def token_removed() -> Note:
-    """Tells that the token was in what an agent sent."""
-    return Note(RUN_TOKEN_REMOVED, "", "the run token is not kept in the record")
-
-
-def redact_token(data: bytes, token: str) -> bytes:
-    """The data with something harmless in the place of a run token."""
-    if _MARK_BYTE in data:
-        data = data.replace(token.encode(), _REDACTED.encode())
-    # A URL or JSON may have the mark in another form.
-    return data.replace(token[1:].encode(), _REDACTED.encode())
-
-
-def redact_token_text(text: str, token: str) -> str:
-    """The text with something harmless in the place of a run token."""
-    return text.replace(token, _REDACTED).replace(token[1:], _REDACTED)
 
 
 def _digest(token: str) -> bytes:

@@ -13,10 +13,10 @@ from aiohttp import web
 
 from seatrial import wire
 from seatrial.errors import SeatrialError
-from seatrial.formats.limits import LARGE_BYTES, excess
+from seatrial.formats.chat.limits import LARGE_BYTES, excess
 from seatrial.trajectory.observed import ObservedCalls
 from seatrial.world.actor import actor_label
-from seatrial.world.grant import MAX_RUN_BYTES, Emit, Grants, LiveRun, RunGrant, redact_token, redact_token_text
+from seatrial.world.grant import MAX_RUN_BYTES, Emit, Grants, LiveRun, RunGrant
 from seatrial.world.observation import OpenCall
 from seatrial.world.tools import NoTools, ToolAnswer, ToolWorld, refusal
 from seatrial.world.trace import is_self_handoff, trace_event, trace_problem
@@ -96,43 +96,40 @@ class ToolProxy:
             run = self._run_of(request, bearer_only=bearer_only)
             if isinstance(run, ToolAnswer):
                 return _response(run)
-            live, token = run
-            body = await _read(request, live)
-            if not live.live:
+            body = await _read(request, run)
+            if not run.live:
                 return _response(_expired())
             if isinstance(body, ToolAnswer):
                 return _response(body)
-            payload = await _decoded(body, token, not_json)
+            payload = await _decoded(body, not_json)
             if isinstance(payload, ToolAnswer):
                 return _response(payload)
-            return _response(await handler(_name(request, token), request, live, payload.value))
+            return _response(await handler(_name(request), request, run, payload.value))
 
         return handle
 
-    def _run_of(self, request: web.Request, *, bearer_only: bool = False) -> tuple[LiveRun, str] | ToolAnswer:
-        """The run that a request belongs to, with its token; else the refusal."""
+    def _run_of(self, request: web.Request, *, bearer_only: bool = False) -> LiveRun | ToolAnswer:
+        """The run that a request belongs to; else the refusal."""
         token = _presented(request, bearer_only=bearer_only)
         if isinstance(token, ToolAnswer):
             return token
         run = self._grants.find(token)
-        return (run, token) if isinstance(run, LiveRun) else refusal(401, run, _REFUSED[run])
+        return run if isinstance(run, LiveRun) else refusal(401, run, _REFUSED[run])
 
     async def _call_tool(self, request: web.Request) -> web.Response:
         """Every request for a tool is recorded, also one that is refused: the attempt says something of the agent."""
-        found = self._run_of(request)
-        if isinstance(found, ToolAnswer):
-            return _response(found)
-        run, token = found
-        key = request.headers.get(IDEMPOTENCY_HEADER)
-        call = run.begin_call(_name(request, token), None if key is None else redact_token_text(key, token))
+        run = self._run_of(request)
+        if isinstance(run, ToolAnswer):
+            return _response(run)
+        call = run.begin_call(_name(request), request.headers.get(IDEMPOTENCY_HEADER))
         answer: ToolAnswer | None = None
         try:
-            answer = await self._tool_answer(request, run, token, call)
+            answer = await self._tool_answer(request, run, call)
         finally:
             await run.end_call(call, answer)
         return _response(answer)
 
-    async def _tool_answer(self, request: web.Request, run: LiveRun, token: str, call: OpenCall) -> ToolAnswer:
+    async def _tool_answer(self, request: web.Request, run: LiveRun, call: OpenCall) -> ToolAnswer:
         actor = request.headers.get(ACTOR_HEADER)
         call.step.actor = None if actor is None else actor_label(actor)
         body = await _read(request, run)
@@ -140,9 +137,9 @@ class ToolProxy:
             return _expired()
         if isinstance(body, ToolAnswer):
             return body
-        decoded = await _decoded(body, token, "arguments_invalid")
+        decoded = await _decoded(body, "arguments_invalid")
         if isinstance(decoded, ToolAnswer):
-            call.take_text(redact_token(body, token))
+            call.take_text(body)
             return decoded
         arguments = decoded.value
         call.take_arguments(arguments, body)
@@ -198,27 +195,27 @@ class _Payload(NamedTuple):
     value: Any
 
 
-async def _decoded(body: bytes, token: str, not_json: str) -> _Payload | ToolAnswer:
-    """The JSON of a body without the token; an empty one is `{}`. The refusal of what is not JSON, or too much of it.
+async def _decoded(body: bytes, not_json: str) -> _Payload | ToolAnswer:
+    """The JSON of a body; an empty one is `{}`. The refusal of what is not JSON, or too much of it.
 
     Every other run waits for the event loop: a large body is read beside it.
     """
     if len(body) < LARGE_BYTES:
-        return _decode(body, token, not_json)
-    return await asyncio.to_thread(_decode, body, token, not_json)
+        return _decode(body, not_json)
+    return await asyncio.to_thread(_decode, body, not_json)
 
 
-def _decode(body: bytes, token: str, not_json: str) -> _Payload | ToolAnswer:
+def _decode(body: bytes, not_json: str) -> _Payload | ToolAnswer:
     if (much := excess(body)) is not None:
         return refusal(413, "payload_too_large", f"the body has {much}")
     try:
-        return _Payload(wire.decode(redact_token(body, token), repairs=[]) if body else {})
+        return _Payload(wire.decode(body, repairs=[]) if body else {})
     except SeatrialError as error:
         return refusal(400, not_json, error.message)
 
 
-def _name(request: web.Request, token: str) -> str:
-    return redact_token_text(request.match_info.get("name", ""), token)
+def _name(request: web.Request) -> str:
+    return request.match_info.get("name", "")
 
 
 def _expired() -> ToolAnswer:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from strategies import records
 
-from seatrial.runs import Case, Fault, Run, RunKey
+from seatrial.runs import Case, Fault, Run, RunKey, Verdict
 from seatrial.store import Admission, Ending, Store, open_store
 from seatrial.trajectory.step import Step
 from seatrial.transcript import Note, Usage
@@ -25,40 +25,49 @@ def fill(store: Store) -> None:
     fault = Fault("agent_timeout", "no answer in 30 s")
     for agent in ("crew", "other"):
         for case in range(CASES):
-            for trial in range(3):
-                judgement = "failed" if (case + trial) % 3 == 0 else "passed"
+            for number in range(3):
+                outcome = "failed" if (case + number) % 3 == 0 else "passed"
                 store.record_run(
                     records.run(
                         case,
                         agent=agent,
-                        trial=trial,
-                        judgement=judgement,  # type: ignore[arg-type]
+                        trial=number + 1,
+                        run_id=f"run-{agent}-case-{case}-{number}",
+                        outcome=outcome,  # type: ignore[arg-type]
                         reading=records.reading(
                             f"Where is order {case}?",
-                            f"Behind bollard b{case}x{trial}.",
-                            notes=[Note("bom_removed", "", "a mark")] if trial == 1 else [],
-                            usage=Usage(100 + case, 20 + trial),
+                            f"Behind bollard b{case}x{number}.",
+                            notes=[Note("bom_removed", "", "a mark")] if number == 1 else [],
+                            usage=Usage(100 + case, 20 + number),
                             cost=0.001 * (case + 1),
                         ),
-                        duration_ms=100.0 * (case + 1) + trial,
+                        duration_ms=100.0 * (case + 1) + number,
                     ),
                     events=[b'{"type":"RUN_STARTED"}', b'{"type":"RUN_FINISHED"}'],
                 )
     store.record_run(
-        records.run(0, agent="late", status="errored", judgement=None, said=(), steps=[], attempts=[], fault=fault)
+        records.run(0, agent="late", status="errored", outcome=None, said=(), steps=[], attempts=[], fault=fault)
     )
     long = [f"word{index} " * 40 for index in range(250)]
     store.record_run(
         records.run(
             1,
             agent="late",
+            run_id="run-late-case-1-0",
             said=[*long, "x" * 40_000],
             steps=[Step(index, "lookup_order", {"order": index}, f"c{index}", "messages", "ok") for index in range(9)],
         )
     )
-    store.record_run(records.run(2, agent="late", judgement=None))
+    store.record_run(records.run(2, agent="late", outcome=None))
     store.record_verdicts("run-crew-case-1-0", [records.verdict("failed", key="again")], records.grade("failed"))
-    store.begin_run("exp-1", RunKey("late", "case-3", 0), "left-behind", started_at=5).wait()
+    inner = records.verdict("failed", grader="inner")
+    composite = Verdict(
+        grader="both", kind="composite", outcome="failed", score=0.0, details=[records.verdict("passed"), inner]
+    )
+    outer = Verdict(grader="all", kind="composite", outcome="failed", score=0.0, details=[composite])
+    own = Verdict(grader="own", kind="python", outcome="errored", details={"outcome": "mine"})
+    store.record_verdicts("run-late-case-1-0", [outer, own], records.grade("failed"))
+    store.begin_run("exp-1", RunKey("late", "case-3", 1), "left-behind", started_at=5).wait()
     store.add_notes("exp-1", "crew", [Note("invalid_line", "/3", "a line that is no answer")]).wait()
     second = records.experiment("exp-2", name="second")
     second.suite["selected"] = {"crew": ["case-0"]}
@@ -79,7 +88,7 @@ def fill(store: Store) -> None:
                 request=b"{}",
             )
         ).wait()
-    ended: Run = records.run(0, run_id="served-1", experiment_id="server-1", judgement=None)
+    ended: Run = records.run(0, run_id="served-1", experiment_id="server-1", outcome=None)
     store.end_run(
         Ending(run=ended, status="completed", events=[b'{"type":"RUN_FINISHED"}'], first=1, ended_at=2)
     ).wait()

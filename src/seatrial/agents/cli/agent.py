@@ -53,9 +53,6 @@ class CliAgent:
             reply = await self._run(files, request, grant)
         if reply.reading is not None:
             reply.reading.notes += files.notes
-        if grant is not None and reply.fault is not None:
-            reply.fault.message = grant.redact_text(reply.fault.message)
-            reply.fault.detail = reply.fault.detail and grant.redact_text(reply.fault.detail)
         return reply
 
     async def _run(self, files: RunFiles, request: RunRequest, grant: RunGrant | None) -> Reply:
@@ -76,10 +73,18 @@ class CliAgent:
                 reply.fault = limit.fault()
                 reply.fault.detail = process.log_lines() or None
         if reply.fault is None:
-            await self._read(files, reply, grant)
-        elif grant is not None and reply.body is not None:
-            reply.body = grant.redact(reply.body)
+            await self._read(files, reply)
+        else:
+            await self._keep_output(files, reply)
         return reply
+
+    async def _keep_output(self, files: RunFiles, reply: Reply) -> None:
+        """Keep what a program wrote before it failed: it may list calls."""
+        if self.program.has_output_file:
+            try:
+                reply.body = await asyncio.to_thread(read_file, str(files.output), self._max_bytes) or None
+            except SeatrialError as error:
+                reply.cut = error.code == "too_large"
 
     async def _take_output(self, process: Process, reply: Reply) -> None:
         """Collect standard output as it comes, so that what there is of it is kept whatever happens."""
@@ -96,24 +101,18 @@ class CliAgent:
         finally:
             reply.body = bytes(parts) or None
 
-    async def _read(self, files: RunFiles, reply: Reply, grant: RunGrant | None) -> None:
+    async def _read(self, files: RunFiles, reply: Reply) -> None:
         try:
-            written = reply.body or b""
+            body = reply.body or b""
             if self.program.has_output_file:
-                written = await asyncio.to_thread(read_file, str(files.output), self._max_bytes)
-            body = written if grant is None else grant.redact(written)
+                body = await asyncio.to_thread(read_file, str(files.output), self._max_bytes)
             reply.body = body or None
             reply.reading = await off_loop(len(body), lambda: read_output(body))
         except SeatrialError as error:
             reply.fault = _output_fault(error, len(reply.body or b""))
         else:
             reply.fault = reading_fault(reply.reading)
-            trace = await self.program.trace_file(reply.reading, files)
-            reply.trace_file = grant.redact(trace) if grant is not None and isinstance(trace, bytes) else trace
-            if body != written:
-                from seatrial.world.grant import token_removed
-
-                reply.reading.notes.append(token_removed())
+            reply.trace_file = await self.program.trace_file(reply.reading, files)
 
     def _values(self, request: RunRequest) -> dict[str, str]:
         case = request.case

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any, Self
 import msgspec
 
 from seatrial import wire
-from seatrial.agents.agent import Reply, RunRequest
+from seatrial.agents.agent import AnsweredAgain, Reply, RunRequest
 from seatrial.agents.cli.config import CliConfig
 from seatrial.agents.cli.process import READ_BYTES, Process
 from seatrial.agents.cli.program import Program, RunFiles, exit_fault, system_fault
@@ -21,17 +22,26 @@ from seatrial.agents.off_loop import off_loop
 from seatrial.agents.output import read_part, read_record, reading_fault, unreadable
 from seatrial.errors import SeatrialError
 from seatrial.formats import agent_response, output_messages
+from seatrial.formats.chat.hidden_calls import note_repeated_keys
 from seatrial.formats.reading import Reading
-from seatrial.formats.unseen import note_repeated_keys
 from seatrial.runs import Fault
 from seatrial.transcript import Note, note_code, pointer
 
 BATCH_LINE_UNUSABLE = note_code(
-    "batch_line_unusable", "A line of a batch is not JSON, too long, or has no id: it belongs to no run.", "serious"
+    "batch_line_unusable",
+    "A line of a batch is not JSON, too long, or has no id: it belongs to no run. Unless it is plain text, the calls "
+    "of the run whose id it begins with, or else of all runs of the batch, are partly unknown.",
+    "serious",
 )
-BATCH_ID_UNKNOWN = note_code("batch_id_unknown", "A line of a batch has an id that no case was sent under.", "serious")
+BATCH_ID_UNKNOWN = note_code(
+    "batch_id_unknown",
+    "A line of a batch has an id that no case was sent under. The calls of all runs of the batch are partly unknown.",
+    "serious",
+)
 BATCH_ID_REPEATED = note_code(
-    "batch_id_repeated", "A line of a batch has the id of an earlier one; the first counts.", "serious"
+    "batch_id_repeated",
+    "A line of a batch has the id of an earlier one. The first counts, and the calls of its run are partly unknown.",
+    "serious",
 )
 BATCH_ENDED_BADLY = note_code(
     "batch_ended_badly",
@@ -43,6 +53,8 @@ MAX_NOTES = 100
 POLL_S = 0.05
 """How often a file that a program writes is looked at."""
 
+_HEAD_BYTES = 1000
+"""What is kept of a line that is too long: its id may be in it."""
 _BREATHE = 200
 """Requests that are written before others have a turn."""
 
@@ -69,13 +81,16 @@ class CliBatchAgent:
             await batch.process.end()
         await self.program.__aexit__(*exc_info)
 
-    async def run_batch(self, requests: Iterable[RunRequest]) -> AsyncGenerator[tuple[RunRequest, Reply], None]:
+    async def run_batch(
+        self, requests: Iterable[RunRequest]
+    ) -> AsyncGenerator[tuple[RunRequest, Reply | AnsweredAgain], None]:
         """Ask all; replies come as their lines do, and in the end one for every request that got none.
 
         A deadline is counted from one line to the next: the runs of a batch have no beginnings of their own.
         """
         unsent = iter(requests)
         noted_before = len(self.notes)
+        doubts = _Doubts()
         with WaitingRequests() as waiting:
             async with AsyncExitStack() as stack:
                 batch = await self._begin(stack, unsent, waiting)
@@ -87,16 +102,23 @@ class CliBatchAgent:
                         fault = chunk
                         break
                     for number, line in lines.feed(chunk) if chunk else lines.close():
-                        request = self._asked(number, line, waiting, batch.attempt)
-                        if request is not None and line is not None:
-                            yield request, await self._reply(number, line, batch.files)
+                        found = self._asked(number, line, lines.heads.pop(number, b""), waiting, batch.attempt)
+                        if isinstance(found, _Asked) and line is not None:
+                            reply = await self._reply(number, line, batch.files)
+                            reply.doubts = doubts.of(found.request_id)
+                            yield found.request, reply
+                        elif isinstance(found, _Stray) and doubts.add(found):
+                            ids = waiting if found.request_id is None else [found.request_id]
+                            for again in filter(None, map(waiting.take_again, ids)):
+                                yield again, AnsweredAgain(found.note)
                     if not chunk:
                         fault = await batch.end()
                         break
             unanswered = False
             for request_id, request in waiting.take_rest():
                 unanswered = True
-                yield request, Reply(fault=fault or _missing(request_id, self.notes[noted_before:]))
+                lost = fault or _missing(request_id, self.notes[noted_before:])
+                yield request, Reply(fault=lost, doubts=doubts.of(request_id))
             if fault is not None and not unanswered and len(self.notes) < MAX_NOTES:
                 self.notes.append(Note(BATCH_ENDED_BADLY, "", fault.message))
         if isinstance(batch, _RunningBatch):
@@ -124,22 +146,41 @@ class CliBatchAgent:
         stack.callback(self._running.discard, batch)
         return batch
 
-    def _asked(self, number: int, line: bytes | None, waiting: WaitingRequests, attempt: int) -> RunRequest | None:
-        """The request that a line answers; a note when it answers none."""
+    def _asked(
+        self, number: int, line: bytes | None, head: bytes, waiting: WaitingRequests, attempt: int
+    ) -> _Asked | _Stray | None:
+        """The request that a line answers; a note when it answers none, or one that was answered.
+
+        Of a line that is too long there is only its head.
+        """
         if line is not None and (not line or line.isspace()):
             return None
         found = _answered(line, waiting, self._max_bytes)
-        if isinstance(found, RunRequest):
+        if isinstance(found, _Asked):
             return found
-        code, message = found
+        code, message, repeated = found
         where = f", in attempt {attempt}" if attempt > 1 else ""
+        note = Note(code, pointer(number), message + where)
         if len(self.notes) < MAX_NOTES:
-            self.notes.append(Note(code, pointer(number), message + where))
+            self.notes.append(note)
         else:
             self._unnoted += 1
             message = f"{message}{where}; {self._unnoted:,} such lines before it have no note"
             self.notes[-1] = Note(code, pointer(number), message)
-        return None
+        # Of its run, the note says what that means for it: the line itself is in no record.
+        if repeated is not None:
+            text = f"line {number} answers this case again, and is not read: what it did by that line is not known"
+            return _Stray(repeated, Note(code, "", text + where))
+        start = head if line is None else line
+        if not _may_be_record(start):
+            return None
+        begun = _id_at_start(start)
+        if code == BATCH_LINE_UNUSABLE and begun is not None and begun in waiting:
+            text = f"line {number} begins with the id of this case, and cannot be read: what it did by it is not known"
+            return _Stray(begun, Note(code, "", text + where))
+        told = "has an id that no case was sent under" if code == BATCH_ID_UNKNOWN else "cannot be read, or has no id"
+        text = f"line {number} of the batch {told}: whatever it says may have been done by this run"
+        return _Stray(None, Note(code, "", text + where))
 
     async def _reply(self, number: int, line: bytes, files: RunFiles) -> Reply:
         reply = Reply(body=line)
@@ -151,6 +192,41 @@ class CliBatchAgent:
             reply.fault = reading_fault(reply.reading)
             reply.trace_file = await self.program.trace_file(reply.reading, files)
         return reply
+
+
+class _Asked(msgspec.Struct):
+    """The request that a line answers."""
+
+    request_id: str
+    request: RunRequest
+
+
+class _Stray(msgspec.Struct):
+    """A line that is in no record, though it may hold a call."""
+
+    request_id: str | None
+    """The request that it belongs to; None when it may belong to any of the batch."""
+    note: Note
+
+
+class _Doubts:
+    """Which requests of a batch have lines that are in no record."""
+
+    def __init__(self) -> None:
+        self._of_all: Note | None = None
+        self._of_one: dict[str, Note] = {}
+
+    def add(self, stray: _Stray) -> bool:
+        """Keep a line for the answers that come after it; False when it leaves no more unknown than an earlier one."""
+        if stray.request_id is not None:
+            return self._of_one.setdefault(stray.request_id, stray.note) is stray.note
+        known = self._of_all is not None
+        self._of_all = self._of_all or stray.note
+        return not known
+
+    def of(self, request_id: str) -> list[Note]:
+        """What is to be noted on the run of a request."""
+        return [note for note in (self._of_all, self._of_one.get(request_id)) if note is not None]
 
 
 class _RunningBatch:
@@ -250,21 +326,39 @@ def _read(line: bytes) -> Reading:
     return read_record(wire.encode(members))
 
 
-def _answered(line: bytes | None, waiting: WaitingRequests, max_bytes: int) -> RunRequest | tuple[str, str]:
-    """The request that a line answers; else the code of a note, and what it says."""
+def _may_be_record(start: bytes) -> bool:
+    """Whether a line that starts so may hold a call: it is an object, or a list of objects. Plain text is a log."""
+    start = start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    return not start or start.startswith(b"{") or start.removeprefix(b"[").lstrip().startswith(b"{")
+
+
+def _id_at_start(start: bytes) -> str | None:
+    """The id that a line begins with, whatever follows; None when it begins with something else."""
+    found = _ID_AT_START.match(start)
+    if found is None:
+        return None
+    try:
+        return str(_ID.decode(found[1] + b"}").id)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def _answered(line: bytes | None, waiting: WaitingRequests, max_bytes: int) -> _Asked | tuple[str, str, str | None]:
+    """The request that a line answers; else the code of a note, what it says, and the id if it was answered before."""
     if line is None:
-        return BATCH_LINE_UNUSABLE, f"the line is longer than {max_bytes:,} bytes"
+        return BATCH_LINE_UNUSABLE, f"the line is longer than {max_bytes:,} bytes", None
     try:
         given = wire.decode(line, _ID, []).id
     except SeatrialError as error:
-        return BATCH_LINE_UNUSABLE, error.message
+        return BATCH_LINE_UNUSABLE, error.message, None
     if given is None:
-        return BATCH_LINE_UNUSABLE, "the line has no id"
+        return BATCH_LINE_UNUSABLE, "the line has no id", None
     request_id = str(given)
     request = waiting.take(request_id)
     if request is not None:
-        return request
-    return BATCH_ID_REPEATED if request_id in waiting else BATCH_ID_UNKNOWN, f"the id is {request_id[:80]!r}"
+        return _Asked(request_id, request)
+    text = f"the id is {request_id[:80]!r}"
+    return (BATCH_ID_REPEATED, text, request_id) if request_id in waiting else (BATCH_ID_UNKNOWN, text, None)
 
 
 def _missing(request_id: str, notes: list[Note]) -> Fault:
@@ -279,6 +373,7 @@ class _Id(msgspec.Struct):
 
 
 _ID = msgspec.json.Decoder(_Id)
+_ID_AT_START = re.compile(rb'\s*(\{\s*"id"\s*:\s*(?:"(?:[^"\\]|\\.){0,900}"|-?[0-9]{1,20}(?=[\s,}])))')
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -289,6 +384,8 @@ class Lines:
     def __init__(self, limit: int) -> None:
         self.number = 0
         """Of the line that was given last, from 1; blank ones count."""
+        self.heads: dict[int, bytes] = {}
+        """How lines began that were too long, by their numbers; for the reader to take."""
         self._limit = limit
         self._open = bytearray()
         self._skipping = False
@@ -309,6 +406,7 @@ class Lines:
             self._open += part
             if len(self._open) > self._limit:
                 self._skipping = True
+                self.heads[self.number + 1] = bytes(self._open[:_HEAD_BYTES])
                 self._open.clear()
 
     def _end(self, part: bytes) -> tuple[int, bytes | None]:

@@ -19,8 +19,10 @@ class WaitingRequests:
     def __init__(self) -> None:
         self._file = _temporary_file()
         self._end = 0
-        self._places: dict[str, tuple[int, int] | None] = {}
-        """Offset and length in the file; None once it was taken."""
+        self._places: dict[str, tuple[int, int]] = {}
+        """Offset and length in the file."""
+        self._taken: set[str] = set()
+        self._taken_again: set[str] = set()
         self._held: dict[str, RunRequest] = {}
         """Those that could not be written."""
 
@@ -35,6 +37,10 @@ class WaitingRequests:
         """Whether there ever was a request of this id."""
         return request_id in self._places
 
+    def __iter__(self) -> Iterator[str]:
+        """All ids, in the order in which they were added."""
+        return iter(self._places)
+
     def add(self, request_id: str, request: RunRequest) -> None:
         """Keep a request."""
         length = self._write(request)
@@ -45,12 +51,22 @@ class WaitingRequests:
 
     def take(self, request_id: str) -> RunRequest | None:
         """The request of this id; None when there is none, or it was taken."""
-        place = self._places.get(request_id)
-        if place is None:
+        if request_id not in self._places or request_id in self._taken:
             return None
-        self._places[request_id] = None
+        self._taken.add(request_id)
+        return self._read(request_id)
+
+    def take_again(self, request_id: str) -> RunRequest | None:
+        """A request that was taken, for the second time; None for the third time."""
+        if request_id not in self._taken or request_id in self._taken_again:
+            return None
+        self._taken_again.add(request_id)
+        return self._read(request_id)
+
+    def _read(self, request_id: str) -> RunRequest:
+        place = self._places[request_id]
         if self._file is None or request_id in self._held:
-            return self._held.pop(request_id)
+            return self._held[request_id]
         return _DECODER.decode(os.pread(self._file.fileno(), place[1], place[0]))
 
     def take_rest(self) -> Iterator[tuple[str, RunRequest]]:

@@ -18,13 +18,14 @@ from seatrial.agents.limit import time_limit
 from seatrial.agents.off_loop import off_loop
 from seatrial.agents.output import read_record, reading_fault, unreadable
 from seatrial.agents.shared_timer import SharedTimer
+from seatrial.agents.streamed import reported_failure
 from seatrial.errors import SeatrialError
 from seatrial.formats import agent_response, contract
+from seatrial.formats.chat.hidden_calls import note_repeated_keys
 from seatrial.formats.reading import Reading
-from seatrial.formats.unseen import note_repeated_keys
 from seatrial.http_client import HttpTransport
 from seatrial.runs import Fault
-from seatrial.world.grant import RunGrant, token_removed
+from seatrial.world.grant import RunGrant
 
 
 class HttpProbe(msgspec.Struct, omit_defaults=True):
@@ -88,7 +89,7 @@ class HttpAgent:
             with self._timer.timeout(limit.seconds):
                 return await self._dispatch(request, request.grant, reached)
         except TimeoutError:
-            return Reply(fault=limit.fault(connected=reached.connected))
+            return _begun(reached, limit.fault(connected=reached.connected))
 
     @property
     def address(self) -> str:
@@ -109,17 +110,15 @@ class HttpAgent:
         proxy_url = self._proxy_url or grant.url
         body = envelope(request, grant, proxy_url, self._agent_id, self._config.sub_agents)
         headers = run_headers(request, grant, proxy_url)
-        answer = await self._endpoint.post(wire.encode(body), headers, grant, reached)
+        answer = await self._endpoint.post(wire.encode(body), headers, reached)
         if isinstance(answer, Fault):
-            return Reply(fault=answer, http_status=answer.http_status)
-        received = grant.redact(answer.body)
+            return _begun(reached, answer)
+        received = answer.body
         reply = Reply(body=received, fault=answer.fault, http_status=answer.status)
         if reply.fault is not None:
             reply.fault.detail = excerpt(received)
             return reply
         await off_loop(len(received), lambda: self._read(reply, received, answer))
-        if received is not answer.body and reply.reading is not None:
-            reply.reading.notes.append(token_removed())
         return reply
 
     def _read(self, reply: Reply, body: bytes, answer: Answer) -> None:
@@ -140,6 +139,9 @@ class HttpAgent:
         if report.violation is not None:
             message = report.message if reading.transcript.answer else f"{report.message}; {_what_came(body, foreign)}"
             reply.fault = Fault(report.violation, message, excerpt(body), answer.status)
+        elif (failure := reported_failure(reading)) is not None:
+            failure.detail, failure.http_status = excerpt(body), answer.status
+            reply.fault = failure
 
     async def _probe(self, question: dict[str, Any], yes: str, proxy_url: str | None = None) -> HttpProbe:
         headers = {"Content-Type": "application/json"}
@@ -156,6 +158,12 @@ class HttpAgent:
             return HttpProbe(True, yes, latency_ms)
         problem = _unreached(answer.body)
         return HttpProbe(True, yes, latency_ms) if problem is None else HttpProbe(False, problem, latency_ms)
+
+
+def _begun(reached: Reached, fault: Fault) -> Reply:
+    """The reply of an agent whose answer did not come whole: what came of it may list calls."""
+    body = b"".join(reached.received)
+    return Reply(body=body or None, cut=bool(body) or reached.too_large, fault=fault, http_status=fault.http_status)
 
 
 def _not_a_response(error: SeatrialError, answer: Answer) -> str:

@@ -86,49 +86,49 @@ class PythonAgent:
         value: Any = None
         returned: Returned | Reply | None = None
         stream: StreamedRun | None = None
+        pieces = _Pieces(f"{request.run_id}-answer")
         fault: Fault | None = None
         try:
             with self._timer.timeout(limit.seconds) as timeout:
                 value = await self._call(request, grant)
                 if hasattr(value, "__anext__") or hasattr(value, "__next__"):
-                    stream = StreamedRun(
-                        emit, "agui", RunStarted(thread_id=request.run_id, run_id=request.run_id), grant
-                    )
-                    pieces = _Pieces(f"{request.run_id}-answer")
+                    stream = StreamedRun(emit, "agui", RunStarted(thread_id=request.run_id, run_id=request.run_id))
                     fault = await _in_own_task(self._take_events(value, stream, pieces))
-                    if fault is not None and grant is not None:
-                        fault.message = grant.redact_text(fault.message)
                     if pieces.records is not None:
                         stream = None
-                        returned = encode_returned(pieces.records, grant, yielded=True)
+                        returned = encode_returned(pieces.records, yielded=True)
                 else:
-                    returned = await self._encoded(value, grant)
+                    returned = await self._encoded(value)
         except TimeoutError as error:
             # The function may raise one of its own; and one that has said that its run is over cannot be late.
             if not timeout.expired:
-                fault = self._raised(error, grant)
+                fault = self._raised(error)
             elif stream is None or not stream.ended:
                 fault = limit.fault()
         except BaseException as error:  # whatever an agent raises is a finding, sys.exit() too
             if ends_us(error, ran_here=self._is_async):
                 raise
-            fault = self._raised(error, grant)
+            fault = self._raised(error)
+        if pieces.records and returned is None:
+            # What a function yielded before it failed may list calls.
+            kept = encode_returned(list(pieces.records), yielded=True)
+            return Reply(body=None if isinstance(kept, Reply) else kept.body, cut=True, fault=fault)
         if stream is not None:
             return await stream.reply(fault)
         if fault is not None or returned is None:
             return Reply(fault=fault)
         return returned if isinstance(returned, Reply) else await off_loop(len(returned.body), returned.reply)
 
-    async def _encoded(self, value: Any, grant: RunGrant | None) -> Returned | Reply:
+    async def _encoded(self, value: Any) -> Returned | Reply:
         """What a function returned, as bytes; objects of frameworks are converted in a thread."""
         try:
-            return encode_returned(value, grant, convert=False)
+            return encode_returned(value, convert=False)
         except TypeError:
-            encoded: Returned | Reply = await self._in_thread(partial(encode_returned, value, grant))
+            encoded: Returned | Reply = await self._in_thread(partial(encode_returned, value))
             return encoded
 
-    def _raised(self, error: BaseException, grant: RunGrant | None) -> Fault:
-        return exception_fault(error, grant, self._infrastructure_errors)
+    def _raised(self, error: BaseException) -> Fault:
+        return exception_fault(error, self._infrastructure_errors)
 
     async def _call(self, request: RunRequest, grant: RunGrant | None) -> Any:
         positional, named = self._calling.arguments(request, grant)

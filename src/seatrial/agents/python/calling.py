@@ -6,7 +6,7 @@
 | `input` | what the case has for the agent besides |
 | `messages` | the conversation before the prompt, OpenAI style |
 | `files` | the paths of the case's files |
-| `case_id`, `run_id`, `trial`, `attempt` | which run this is |
+| `case_id`, `run_id`, `trial`, `attempt` | which run this is; trials and attempts are counted from 1 |
 | `task_input`, `proxy_url`, `run_token` | the same as an agent behind HTTP is told (dispatch.md 16) |
 | `thread_id` | the conversation that the run belongs to; the run's id when it is a conversation of its own |
 | `resume` | the answers to the interrupts that the run before it ended with, as AG-UI has them; or None |

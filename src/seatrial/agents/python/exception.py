@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import traceback
 from pathlib import Path
 from types import TracebackType
 
 import seatrial
-from seatrial.agents.excerpt import MAX_DETAIL
+from seatrial.agents.excerpt import exception_excerpt
 from seatrial.errors import InfrastructureError, SeatrialError, lacking
 from seatrial.runs import Fault
 from seatrial.target import load_target
-from seatrial.world.grant import RunGrant
 
-MAX_TRACEBACK = 16_000
-"""How much of a traceback is kept, in characters; its end says most."""
 MAX_CAUSES = 20
 """How far the causes of an exception, and groups in groups, are followed: causes may form a circle."""
 
@@ -43,24 +39,16 @@ def exception_class(name: str, directory: Path) -> type[BaseException]:
 
 def exception_fault(
     error: BaseException,
-    grant: RunGrant | None = None,
     infrastructure_errors: tuple[type[BaseException], ...] = (),
 ) -> Fault:
-    """The fault of an exception, with the traceback from the agent's first line on, and without the run's token."""
-    told = traceback.TracebackException(type(error), error, _theirs(error.__traceback__))
-    text = "".join(told.format())
-    head = "".join(told.format_exception_only()).strip()
-    if grant is not None:
-        # Before they are cut: a part of a token must not stay either.
-        text, head = grant.redact_text(text), grant.redact_text(head)
-    if len(text) > MAX_TRACEBACK:
-        text = f"[...]\n{text[-MAX_TRACEBACK:]}"
+    """The fault of an exception, with the traceback from the agent's first line on."""
+    head, text = exception_excerpt(error, _theirs(error.__traceback__))
     if is_infrastructure(error, infrastructure_errors):
         error_class = "infrastructure_error"
     else:
         # Whoever used it up: how an agent behaves on a machine that has nothing left says nothing of it.
         error_class = "agent_exception" if lacking(error) is None else "out_of_resources"
-    return Fault(error_class, head[:MAX_DETAIL], detail=text)
+    return Fault(error_class, head, detail=text)
 
 
 def is_infrastructure(error: BaseException, kinds: tuple[type[BaseException], ...], depth: int = MAX_CAUSES) -> bool:

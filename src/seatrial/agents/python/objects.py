@@ -150,7 +150,7 @@ def _offered(value: Any, name: str, method: Any) -> Any:
     try:
         return method()
     except Exception as error:  # noqa: BLE001 (whatever a framework raises)
-        told = f"`{type(value).__name__}.{name}` raised {type(error).__name__}: {error}"[:300]
+        told = f"`{type(value).__name__}.{name}` raised {type(error).__name__}: {str(error)[:300]}"
         raise SeatrialError(
             "invalid_document", f"the function returned a value that cannot be written as JSON: {told}; {_ADVICE}"
         ) from None

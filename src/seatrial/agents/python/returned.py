@@ -14,29 +14,27 @@ from seatrial.agents.output import read_output, read_record, reading_fault, unre
 from seatrial.agents.python.objects import check_size, is_plain, to_json_values
 from seatrial.errors import SeatrialError
 from seatrial.formats import agent_response, contract, output_messages
+from seatrial.formats.chat.hidden_calls import note_repeated_keys
 from seatrial.formats.dialects import find_dialect
+from seatrial.formats.dialects.langchain import is_chunk
 from seatrial.formats.reading import Reading
-from seatrial.formats.unseen import note_repeated_keys
 from seatrial.runs import Fault
-from seatrial.world.grant import RunGrant, token_removed
 
 _EXPECTED = "text, an object with `final_response` or `output_messages`, a list of messages, or an iterator of events"
 
 
-def read_returned(value: Any, grant: RunGrant | None = None) -> Reply:
+def read_returned(value: Any) -> Reply:
     """The reply that a value is.
 
     Text is the answer. An object with a `final_response` is an agent response, any other a provider response or what a
     framework writes; a list is its `output_messages`. Bytes are read as the output of a program is. Objects of
-    frameworks are converted first, wherever they stand. The token of a grant is not kept.
+    frameworks are converted first, wherever they stand.
     """
-    returned = encode_returned(value, grant)
+    returned = encode_returned(value)
     return returned if isinstance(returned, Reply) else returned.reply()
 
 
-def encode_returned(
-    value: Any, grant: RunGrant | None = None, *, convert: bool = True, yielded: bool = False
-) -> Returned | Reply:
+def encode_returned(value: Any, *, convert: bool = True, yielded: bool = False) -> Returned | Reply:
     """The value as the bytes that are kept, still to be read; a reply with a fault when that cannot be.
 
     Without `convert`, raises `TypeError` when there are objects in it: converting them may take long. `yielded`: it is
@@ -47,13 +45,11 @@ def encode_returned(
     except SeatrialError as error:
         if error.code == "too_large":
             return Reply(fault=Fault("response_too_large", f"the function returned too much: {error.message}"))
-        message = error.message if grant is None else grant.redact_text(error.message)
-        return Reply(fault=Fault(unreadable(error), message))
-    kept = body if grant is None else grant.redact(body)
-    if len(kept) > MAX_RESPONSE_BYTES:
+        return Reply(fault=Fault(unreadable(error), error.message))
+    if len(body) > MAX_RESPONSE_BYTES:
         message = f"what the function returned is larger than {MAX_RESPONSE_BYTES:,} bytes"
         return Reply(fault=Fault("response_too_large", message))
-    return Returned(value, kept, kept is not body, yielded)
+    return Returned(value, body, yielded)
 
 
 class Returned(msgspec.Struct):
@@ -61,8 +57,6 @@ class Returned(msgspec.Struct):
 
     value: Any
     body: bytes
-    redacted: bool
-    """Whether the run token was taken out of it."""
     yielded: bool = False
     """Whether it is the list of all that a function yielded."""
 
@@ -81,8 +75,6 @@ class Returned(msgspec.Struct):
             reply.fault.detail = reply.fault.detail or excerpt(self.body)
         if reading.format == agent_response.FORMAT:
             reading.notes = contract.check(reading).notes
-        if self.redacted:
-            reading.notes.append(token_removed())
         return reply
 
 
@@ -133,7 +125,7 @@ def _document(value: Any) -> Any:
 def _is_other_list(value: Any) -> bool:
     """Whether this is a list, and not one of messages: states and updates of a graph, chunks of a stream."""
     first = value[0] if type(value) is list and value else None
-    return type(first) is dict and find_dialect(first) is None
+    return type(first) is dict and (find_dialect(first) is None or is_chunk(first))
 
 
 def _read(value: Any, body: bytes, yielded: bool) -> Reading:

@@ -105,9 +105,9 @@ class ReplayAgent:
                 return Reply(body=run.body, reading=run.reading, fault=_stored_fault(run))
             return Reply(fault=self._missing(request))
         records = self._records.by_case.get(case_id, [])
-        if trial >= len(records) and len(records) != 1:
+        if trial > len(records) and len(records) != 1:
             return Reply(fault=self._missing(request))
-        return self._read(records[min(trial, len(records) - 1)])
+        return self._read(records[min(trial, len(records)) - 1])
 
     def _read(self, record: RecordPlace) -> Reply:
         try:
@@ -128,8 +128,8 @@ class ReplayAgent:
 
     def _missing(self, request: RunRequest) -> Fault:
         told = f"there is no record of the case {request.case.id[:80]!r}"
-        if request.trial:
-            told += f" for trial {request.trial + 1}"
+        if request.trial > 1:
+            told += f" for trial {request.trial}"
         if self._records.unusable:
             told += f"; {self._records.unusable} lines have no id, or are not JSON"
         return Fault("record_missing", told)

@@ -13,7 +13,6 @@ from typing import Self
 
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.endpoint import Endpoint, Reached, status_fault, transport_fault
-from seatrial.agents.excerpt import MAX_DETAIL
 from seatrial.agents.limit import time_limit
 from seatrial.agents.shared_timer import SharedTimer
 from seatrial.agents.stream.config import StreamConfig
@@ -25,11 +24,15 @@ from seatrial.runs import Fault
 
 LINGER_S = 0.25
 """How long a stream is read on after its run has ended, to see what should not come."""
+REFUSAL_S = 5.0
+"""How long what comes with a status that is not 2xx is read."""
 RESUME_TRIES = 5
 """Connections in a row that may bring nothing new."""
 FIRST_WAIT_S = 0.1
 """Before the first of them; doubled before each further one."""
 
+_SHOWN_PARTS = 16
+"""Parts of such a page that are looked at to show its beginning."""
 _FORMATS = {"agui": "agui", "native": "events"}
 _ACCEPT = {"Accept": "text/event-stream, application/x-ndjson;q=0.9"}
 
@@ -96,8 +99,9 @@ class _Conversation:
         self.reached = Reached()
         self._size = 0
         self._status: int | None = None
-        self._refusal: bytes | None = None
+        self._refusal: list[bytes] | None = None
         """What came with a status that is not 2xx."""
+        self._refusal_cut = False
 
     async def hold(self, body: bytes) -> Fault | None:
         """Read until the run has ended; the fault that kept it from ending, unless the events tell."""
@@ -124,7 +128,8 @@ class _Conversation:
     async def reply(self, fault: Fault | None) -> Reply:
         """What came back."""
         if self._run.count == 0 and self._refusal is not None:
-            return Reply(body=self._refusal, fault=fault, http_status=self._status)
+            body = b"".join(self._refusal)
+            return Reply(body=body or None, cut=self._refusal_cut, fault=fault, http_status=self._status)
         # A run that has ended may break off, but what came after its end counts: all of it must be known.
         counts = not self._run.ended or (fault is not None and fault.error_class == "response_too_large")
         return await self._run.reply(fault if counts else None, self._status)
@@ -142,16 +147,23 @@ class _Conversation:
                 if self._status is None:
                     self._status = response.status
                 if not 200 <= response.status < 300:
-                    # What the status says weighs more than what is wrong with the page that came with it.
-                    head = b""
-                    with suppress(TransportError):
-                        head = await response.read()
-                    if self._run.count == 0:
-                        self._refusal = head[: MAX_DETAIL * 4]
-                    return status_fault(response.status, response.retry_after, head)
+                    parts = await self._read_refusal(response)
+                    return status_fault(response.status, response.retry_after, b"".join(parts[:_SHOWN_PARTS]))
                 return await self._read(response)
         except TransportError as error:
             return transport_fault(error)
+
+    async def _read_refusal(self, response: HttpResponse) -> list[bytes]:
+        """Take what comes with a status that is not 2xx: it may list the calls that were made before."""
+        parts: list[bytes] = []
+        whole: bytes | None = None
+        # What the status says weighs more than what is wrong with the page that came with it.
+        with suppress(TransportError, TimeoutError):
+            async with asyncio.timeout(REFUSAL_S):
+                whole = await response.read_all(self._config.max_response_bytes, parts)
+        if self._run.count == 0:
+            self._refusal, self._refusal_cut = parts, whole is None
+        return parts
 
     async def _read(self, response: HttpResponse) -> Fault | None:
         while not self._run.ended:

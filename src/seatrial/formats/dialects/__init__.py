@@ -2,31 +2,24 @@
 
 A dialect has `fits(item) -> int`, how sure it is that an item of a list is one of its own, and `read(item, chat, at)`,
 which adds what the item says to a `Chat`. `PARTS` are its content parts, by their `type`, which may stand in messages
-of other dialects as well; `MEMBERS` those of parts without a `type`, by the key that tells what they are. Adding a
+of other dialects as well; `MEMBERS` those of parts without a `type`, by the key that says what they are. Adding a
 dialect is a module and a line here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any, Protocol, TypeAlias, cast
 
-from seatrial.formats.chat import Chat, Piece
-from seatrial.formats.dialects import (
-    anthropic,
-    bedrock,
-    gemini,
-    langchain,
-    openai,
-    pydantic_ai,
-    responses,
-    vercel,
-)
-from seatrial.formats.parts import At
+from seatrial.formats.chat.calls import ListedCalls
+from seatrial.formats.chat.content import ContentReader, Piece
+from seatrial.formats.chat.notes import At
+from seatrial.formats.chat.reader import Chat
+from seatrial.formats.dialects import anthropic, bedrock, gemini, langchain, openai, pydantic_ai, responses, vercel
 
-PartReader: TypeAlias = Callable[[dict[str, Any], Chat, At, Container[str]], Iterable[Piece]]
-"""Reads one part of a content. The last argument are ids of calls that the message lists elsewhere, too."""
+PartReader: TypeAlias = Callable[[dict[str, Any], ContentReader, At, ListedCalls], Iterable[Piece]]
+"""Reads one part of a content. The last argument are the calls that the message lists elsewhere, too."""
 
 
 class Dialect(Protocol):
@@ -46,8 +39,10 @@ _MODULES: tuple[ModuleType, ...] = (openai, anthropic, responses, bedrock, gemin
 DIALECTS: tuple[Dialect, ...] = tuple(cast("Dialect", module) for module in _MODULES)
 PARTS: dict[str, PartReader] = {kind: reader for module in _MODULES for kind, reader in module.PARTS.items()}
 """Readers of the parts that are not plain text, an image or a thought."""
-MEMBERS: dict[str, PartReader] = {**bedrock.MEMBERS, **gemini.MEMBERS}
-"""Readers of parts without a `type`, by the key that tells what they are."""
+MEMBERS: dict[str, PartReader] = {
+    key: reader for module in _MODULES for key, reader in getattr(module, "MEMBERS", {}).items()
+}
+"""Readers of parts without a `type`, by the key that says what they are."""
 
 
 def find_dialect(item: dict[str, Any]) -> Dialect | None:
@@ -64,7 +59,7 @@ def find_dialect(item: dict[str, Any]) -> Dialect | None:
 
 
 def find_part_reader(part: dict[str, Any]) -> PartReader | None:
-    """The reader of a part; None when it is plain text, an image or a thought, or when nobody knows it."""
+    """The reader of a part; None when it is plain text, an image or a thought, or unknown."""
     kind = part.get("type")
     if type(kind) is str:
         return PARTS.get(kind)

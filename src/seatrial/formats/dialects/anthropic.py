@@ -13,13 +13,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
 from typing import Any, Final
 
-from seatrial.formats.calls import nameless_note, read_call
-from seatrial.formats.chat import Chat, Piece
-from seatrial.formats.parts import At, dropped_part, json_kind, read_part, read_text
-from seatrial.formats.turn import CALL_MISSING, TurnEnding, end_turn, is_count, other_counts, token_count
+from seatrial.formats.chat.calls import ListedCalls, nameless_note, read_call
+from seatrial.formats.chat.content import ContentReader, Piece
+from seatrial.formats.chat.notes import At, json_kind
+from seatrial.formats.chat.parts import dropped_part, read_part, read_text
+from seatrial.formats.chat.reader import Chat
+from seatrial.formats.chat.turn import CALL_MISSING, TurnEnding, end_turn, is_count, other_counts, token_count
 from seatrial.transcript import (
     AssistantMessage,
     ReasoningBlock,
@@ -76,7 +77,7 @@ def read(item: dict[str, Any], chat: Chat, at: At) -> None:
         read_system(item.get("content"), chat, content)
     elif role == "user":
         chat.add_user(item.get("content"), content)
-        chat.note_keys(item, _KEYS, at, agent=False)
+        chat.note_keys_of_message(item, _KEYS, at, agent=False)
     else:
         message = chat.add_assistant(chat.pieces(item.get("content"), content, agent=True), content)
         chat.note_keys(item, _KEYS, at, agent=True)
@@ -125,7 +126,7 @@ def read_system(content: Any, chat: Chat, at: At) -> None:
         chat.add_system(read_text(content, at, chat.tally.notes))
 
 
-def _thinking(part: dict[str, Any], chat: Chat, at: At, _: Container[str]) -> list[Piece]:
+def _thinking(part: dict[str, Any], chat: ContentReader, at: At, _: ListedCalls) -> list[Piece]:
     chat.note_keys(part, _THINKING_KEYS, at, agent=True)
     chat.note_calls_in_known(part, _THINKING_KEYS, at)
     text, signature = part.get("thinking", part.get("text")), part.get("signature")
@@ -141,7 +142,7 @@ def _thinking(part: dict[str, Any], chat: Chat, at: At, _: Container[str]) -> li
     return [from_items([ReasoningText(format=_FORMAT, text=text, signature=signature)])]
 
 
-def _redacted(part: dict[str, Any], chat: Chat, at: At, _: Container[str]) -> list[Piece]:
+def _redacted(part: dict[str, Any], chat: ContentReader, at: At, _: ListedCalls) -> list[Piece]:
     data = part.get("data")
     if type(data) is not str:
         chat.tally.notes.append(dropped_part(part, at))
@@ -149,12 +150,12 @@ def _redacted(part: dict[str, Any], chat: Chat, at: At, _: Container[str]) -> li
     return [from_items([ReasoningEncrypted(format=_FORMAT, data=data)])]
 
 
-def _tool_use(part: dict[str, Any], chat: Chat, at: At, known_calls: Container[str]) -> list[Piece]:
+def _tool_use(part: dict[str, Any], chat: ContentReader, at: At, listed: ListedCalls) -> list[Piece]:
     call = read_call(part)
     if call is None:
         chat.tally.notes.append(nameless_note(pointer(*at)))
         return []
-    if call.id in known_calls:
+    if listed.repeats(call):
         return []
     chat.note_keys(part, _CALL_KEYS, at, agent=True)
     chat.note_calls_in_known(part, _CALL_KEYS - {"input"}, at)
@@ -162,7 +163,7 @@ def _tool_use(part: dict[str, Any], chat: Chat, at: At, known_calls: Container[s
     return [chat.call(call, at, executed_by="agent" if by_agent else "provider")]
 
 
-def _tool_result(part: dict[str, Any], chat: Chat, at: At, _: Container[str]) -> list[Piece]:
+def _tool_result(part: dict[str, Any], chat: ContentReader, at: At, _: ListedCalls) -> list[Piece]:
     message = chat.result(part.get("tool_use_id", part.get("tool_call_id")), None, at)
     content = part.get("content")
     message.content = chat.result_blocks(content, (*at, "content"))
@@ -171,7 +172,7 @@ def _tool_result(part: dict[str, Any], chat: Chat, at: At, _: Container[str]) ->
     return [message]
 
 
-def _server_result(part: dict[str, Any], chat: Chat, at: At, _: Container[str]) -> list[Piece]:
+def _server_result(part: dict[str, Any], chat: ContentReader, at: At, _: ListedCalls) -> list[Piece]:
     """The result of a tool that the provider ran: whatever it is, kept as the value that it is."""
     message: ToolResultMessage = chat.result(part.get("tool_use_id"), None, at)
     content = part.get("content")

@@ -15,20 +15,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
 from typing import Any, Final
 
 from seatrial import wire
-from seatrial.formats.calls import Call, nameless_note, set_arguments
-from seatrial.formats.chat import Chat, Piece
-from seatrial.formats.parts import At, dropped_part, read_text
-from seatrial.transcript import (
-    ImageBlock,
-    ReasoningBlock,
-    TextBlock,
-    ToolResultBlock,
-    pointer,
-)
+from seatrial.formats.chat.calls import Call, ListedCalls, nameless_note, set_arguments
+from seatrial.formats.chat.content import NOT_LISTED, ContentReader, Piece
+from seatrial.formats.chat.notes import At
+from seatrial.formats.chat.parts import dropped_part, read_text
+from seatrial.formats.chat.reader import Chat
+from seatrial.transcript import ImageBlock, ReasoningBlock, TextBlock, ToolResultBlock, pointer
 from seatrial.transcript.reasoning import ReasoningEncrypted, ReasoningFormat, ReasoningText, from_items
 
 # The only models of Bedrock that sign or encrypt their reasoning are Anthropic's.
@@ -68,7 +63,7 @@ def read(item: dict[str, Any], chat: Chat, at: At) -> None:
             chat.note_keys(metadata, _METADATA_KEYS, (*at, "metadata"), agent=True)
         else:
             chat.note_calls_in("metadata", metadata, at)
-    chat.note_keys(item, _KEYS, at, agent=role == "assistant")
+    chat.note_keys_of_message(item, _KEYS, at, agent=role == "assistant")
 
 
 def read_system(content: Any, chat: Chat, at: At) -> None:
@@ -80,7 +75,7 @@ def read_system(content: Any, chat: Chat, at: At) -> None:
             chat.tally.notes.append(dropped_part({"type": "other"}, (*at, index)))
 
 
-def _block(part: dict[str, Any], chat: Chat, at: At, known_calls: Container[str]) -> list[Piece]:
+def _block(part: dict[str, Any], chat: ContentReader, at: At, listed: ListedCalls) -> list[Piece]:
     """A block has one key, but one that has more hides nothing."""
     pieces: list[Piece] = []
     for key, value in part.items():
@@ -88,26 +83,24 @@ def _block(part: dict[str, Any], chat: Chat, at: At, known_calls: Container[str]
         if reader is None:
             chat.drop_key(key, value, at, agent=True)
         else:
-            pieces += reader(value, chat, (*at, key), known_calls)
+            pieces += reader(value, chat, (*at, key), listed)
     return pieces
 
 
-def _text(text: Any, chat: Chat, at: At, _: Container[str]) -> list[Piece]:
+def _text(text: Any, chat: ContentReader, at: At, _: ListedCalls) -> list[Piece]:
     return [TextBlock(read_text(text, at, chat.tally.notes))]
 
 
-def _tool_use(use: Any, chat: Chat, at: At, known_calls: Container[str]) -> list[Piece]:
+def _tool_use(use: Any, chat: ContentReader, at: At, listed: ListedCalls) -> list[Piece]:
     name = use.get("name") if type(use) is dict else None
     if type(name) is not str or not name:
         chat.tally.notes.append(nameless_note(pointer(*at)))
         return []
     call_id = use.get("toolUseId")
-    if type(call_id) is not str or not call_id:
-        call_id = None
-    elif call_id in known_calls:
-        return []
-    call = Call(name, {}, call_id)
+    call = Call(name, {}, call_id if type(call_id) is str and call_id else None)
     set_arguments(call, use.get("input", {}))
+    if listed.repeats(call):
+        return []
     chat.note_keys(use, _USE_KEYS, at, agent=True)
     by_provider = use.get("type") == "server_tool_use"
     block = chat.call(call, at, executed_by="provider" if by_provider else "agent")
@@ -119,7 +112,7 @@ def _tool_use(use: Any, chat: Chat, at: At, known_calls: Container[str]) -> list
     return [from_items([signed]), block]
 
 
-def _tool_result(result: Any, chat: Chat, at: At, _: Container[str]) -> list[Piece]:
+def _tool_result(result: Any, chat: ContentReader, at: At, _: ListedCalls) -> list[Piece]:
     if type(result) is not dict:
         chat.tally.notes.append(dropped_part(result, at))
         return []
@@ -137,7 +130,7 @@ def _tool_result(result: Any, chat: Chat, at: At, _: Container[str]) -> list[Pie
     return [message]
 
 
-def _result_block(part: Any, chat: Chat, at: At) -> ToolResultBlock:
+def _result_block(part: Any, chat: ContentReader, at: At) -> ToolResultBlock:
     if type(part) is dict:
         if type(text := part.get("text")) is str:
             return TextBlock(text)
@@ -149,7 +142,7 @@ def _result_block(part: Any, chat: Chat, at: At) -> ToolResultBlock:
     return TextBlock(wire.encode(part).decode())
 
 
-def read_reasoning(content: Any, chat: Chat, at: At, _: Container[str] = frozenset()) -> list[Piece]:
+def read_reasoning(content: Any, chat: ContentReader, at: At, _: ListedCalls = NOT_LISTED) -> list[Piece]:
     """Reasoning in words, signed or not, and reasoning that only the provider can read."""
     given = content if type(content) is dict else {}
     said = given.get("reasoningText")
@@ -169,19 +162,19 @@ def read_reasoning(content: Any, chat: Chat, at: At, _: Container[str] = frozens
     return pieces
 
 
-def _citations(content: Any, chat: Chat, at: At, known_calls: Container[str]) -> list[Piece]:
+def _citations(content: Any, chat: ContentReader, at: At, listed: ListedCalls) -> list[Piece]:
     texts = content.get("content") if type(content) is dict else None
     return _plain_texts(texts if type(texts) is list else [content], chat, at)
 
 
-def _guarded(content: Any, chat: Chat, at: At, known_calls: Container[str]) -> list[Piece]:
+def _guarded(content: Any, chat: ContentReader, at: At, listed: ListedCalls) -> list[Piece]:
     given = content if type(content) is dict else {}
     if type(given.get("image")) is dict:
-        return _image(given["image"], chat, (*at, "image"), known_calls)
+        return _image(given["image"], chat, (*at, "image"), listed)
     return _plain_texts([given.get("text")], chat, at)
 
 
-def _plain_texts(entries: list[Any], chat: Chat, at: At) -> list[Piece]:
+def _plain_texts(entries: list[Any], chat: ContentReader, at: At) -> list[Piece]:
     pieces: list[Piece] = []
     for entry in entries:
         text = entry.get("text") if type(entry) is dict else entry
@@ -192,10 +185,10 @@ def _plain_texts(entries: list[Any], chat: Chat, at: At) -> list[Piece]:
     return pieces
 
 
-def _image(image: Any, chat: Chat, at: At, _: Container[str]) -> list[Piece]:
+def _image(image: Any, chat: ContentReader, at: At, _: ListedCalls) -> list[Piece]:
     if (block := _read_image(image)) is not None:
         return [block]
-    chat.tally.notes.append(dropped_part({"type": "image"}, at))
+    chat.tally.notes.append(dropped_part({"type": "image", "source": image}, at))
     return []
 
 
@@ -218,12 +211,12 @@ def _bytes(value: Any) -> str | None:
     return found if type(found) is str else None
 
 
-def _media(value: Any, chat: Chat, at: At, _: Container[str]) -> list[Piece]:
-    chat.tally.notes.append(dropped_part({"type": str(at[-1])}, at))
+def _media(value: Any, chat: ContentReader, at: At, _: ListedCalls) -> list[Piece]:
+    chat.tally.notes.append(dropped_part({"type": str(at[-1]), "source": value}, at))
     return []
 
 
-def _nothing(value: Any, chat: Chat, at: At, _: Container[str]) -> list[Piece]:
+def _nothing(value: Any, chat: ContentReader, at: At, _: ListedCalls) -> list[Piece]:
     return []
 
 

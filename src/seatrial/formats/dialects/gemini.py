@@ -17,14 +17,18 @@ A content without a role is the model's if there is a call or a thought in it, a
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Iterator
 from typing import Any, Final
 
-from seatrial.formats.calls import Call, nameless_note, set_arguments
-from seatrial.formats.chat import Chat, Piece
-from seatrial.formats.parts import At, dropped_part, read_text
-from seatrial.formats.turn import ARGUMENTS_CUT
-from seatrial.transcript import ImageBlock, ReasoningBlock, ToolCall, pointer
+from seatrial import wire
+from seatrial.formats.chat.calls import Call, ListedCalls, nameless_note, set_arguments
+from seatrial.formats.chat.content import ContentReader, Piece
+from seatrial.formats.chat.notes import At
+from seatrial.formats.chat.parts import dropped_part, read_text
+from seatrial.formats.chat.reader import Chat
+from seatrial.formats.chat.turn import ARGUMENTS_CUT
+from seatrial.transcript import ImageBlock, ReasoningBlock, TextBlock, ToolCall, pointer
+from seatrial.transcript.failure import FAILURE_KEYS
 from seatrial.transcript.reasoning import ReasoningEncrypted, ReasoningFormat, ReasoningText, from_items
 from seatrial.transcript.salvage import ROLE_UNKNOWN
 
@@ -66,13 +70,15 @@ def read(item: dict[str, Any], chat: Chat, at: At) -> None:
     elif role in ("user", "function", "tool"):
         chat.add_user_pieces(chat.pieces(parts, within, agent=False), within)
     elif role == "system":
-        chat.add_system(prompt_text(item, chat, at))
+        pieces = chat.pieces(parts, within, agent=False)
+        chat.add_system("".join([piece.text for piece in pieces if type(piece) is TextBlock]))
+        chat.add_calls_of_others(pieces, role, within)
     else:
         text = f"kept a message of the unknown role {role[:40]!r} as a custom one"
         chat.tally.add(ROLE_UNKNOWN, (*at, "role"), text, each=role)
         chat.add_custom(role, item)
         return
-    chat.note_keys(item, _KEYS, at, agent=role in ("model", "assistant"))
+    chat.note_keys_of_message(item, _KEYS, at, agent=role in ("model", "assistant"))
 
 
 def prompt_text(content: Any, chat: Chat, at: At) -> str:
@@ -83,6 +89,8 @@ def prompt_text(content: Any, chat: Chat, at: At) -> str:
         text = part.get("text") if type(part) is dict else part
         if type(text) is str:
             texts.append(text)
+            if type(part) is dict:
+                chat.note_calls_in_known(part, frozenset(part), (*at, index))
         else:
             chat.tally.notes.append(dropped_part(part, (*at, index)))
     return "".join(texts)
@@ -96,7 +104,7 @@ def either(value: Any, camel: str) -> Any:
     return value.get(_SNAKE[camel]) if found is None else found
 
 
-def read_part(part: dict[str, Any], chat: Chat, at: At, known_calls: Container[str]) -> list[Piece]:
+def read_part(part: dict[str, Any], chat: ContentReader, at: At, listed: ListedCalls) -> list[Piece]:
     """A part has one kind of data, but one that has more hides nothing."""
     signature = either(part, "thoughtSignature")
     if type(signature) is not str:
@@ -111,9 +119,8 @@ def read_part(part: dict[str, Any], chat: Chat, at: At, known_calls: Container[s
     elif text is not None:
         pieces += chat.spoken(read_text(text, at, chat.tally.notes), at)
     for key, reader in _READERS.items():
-        given = either(part, key)
-        if given is not None:
-            pieces += reader(given, chat, (*at, key if key in part else _SNAKE[key]), known_calls)
+        for spelling, given in _given(part, key):
+            pieces += reader(given, chat, (*at, spelling), listed)
     chat.note_keys(part, _PART_KEYS, at, agent=True)
     chat.note_calls_in_known(part, _PART_KEYS - _BOTH, at)
     if signature is not None:
@@ -122,35 +129,45 @@ def read_part(part: dict[str, Any], chat: Chat, at: At, known_calls: Container[s
     return pieces
 
 
+def _given(part: dict[str, Any], camel: str) -> Iterator[tuple[str, Any]]:
+    """What stands under a key in either case; the same in both is there once."""
+    found = part.get(camel)
+    if found is not None:
+        yield camel, found
+    other = part.get(_SNAKE[camel])
+    if other is not None and (found is None or wire.encode(other) != wire.encode(found)):
+        yield _SNAKE[camel], other
+
+
 def _thought(text: str, signature: str | None) -> list[Piece]:
     if signature is None:
         return [ReasoningBlock(text)]
     return [from_items([ReasoningText(format=_FORMAT, text=text, signature=signature)])]
 
 
-def _call(given: Any, name: Any, arguments: Any, chat: Chat, at: At, **facts: Any) -> list[Piece]:
+def _call(
+    given: Any, name: Any, arguments: Any, chat: ContentReader, at: At, listed: ListedCalls, **facts: Any
+) -> list[Piece]:
     if type(name) is not str or not name:
         chat.tally.notes.append(nameless_note(pointer(*at)))
         return []
     call_id = given.get("id")
     call = Call(name, {}, call_id if type(call_id) is str and call_id else None)
     set_arguments(call, {} if arguments is None else arguments)
-    return [chat.call(call, at, **facts)]
+    return [] if listed.repeats(call) else [chat.call(call, at, **facts)]
 
 
-def _function_call(given: Any, chat: Chat, at: At, known_calls: Container[str]) -> list[Piece]:
+def _function_call(given: Any, chat: ContentReader, at: At, listed: ListedCalls) -> list[Piece]:
     if type(given) is not dict:
         chat.tally.notes.append(nameless_note(pointer(*at)))
-        return []
-    if type(call_id := given.get("id")) is str and call_id in known_calls:
         return []
     if either(given, "willContinue") is True or either(given, "partialArgs"):
         chat.tally.add(ARGUMENTS_CUT, at, "the arguments of a call were not all there yet")
     chat.note_keys(given, _FUNCTION_CALL_KEYS, at, agent=True)
-    return _call(given, given.get("name"), given.get("args"), chat, at)
+    return _call(given, given.get("name"), given.get("args"), chat, at, listed)
 
 
-def _function_response(given: Any, chat: Chat, at: At, _: Container[str]) -> list[Piece]:
+def _function_response(given: Any, chat: ContentReader, at: At, _: ListedCalls) -> list[Piece]:
     if type(given) is not dict:
         chat.tally.notes.append(dropped_part(given, at))
         return []
@@ -158,44 +175,43 @@ def _function_response(given: Any, chat: Chat, at: At, _: Container[str]) -> lis
     response = given.get("response")
     chat.fill(message, response, (*at, "response"))
     chat.note_keys(given, _FUNCTION_RESPONSE_KEYS, at, agent=False)
-    if type(response) is dict:
-        chat.mark_failure(message, {"error": response.get("error")})
+    chat.mark_failure(message, given, response)
     return [message]
 
 
-def _executable_code(given: Any, chat: Chat, at: At, _: Container[str]) -> list[Piece]:
+def _executable_code(given: Any, chat: ContentReader, at: At, listed: ListedCalls) -> list[Piece]:
     code = given if type(given) is dict else {"code": given}
     arguments = {key: value for key, value in code.items() if key != "id"}
-    return _call(code, _CODE, arguments, chat, at, executed_by="provider")
+    return _call(code, _CODE, arguments, chat, at, listed, executed_by="provider")
 
 
-def _code_result(given: Any, chat: Chat, at: At, _: Container[str]) -> list[Piece]:
+def _code_result(given: Any, chat: ContentReader, at: At, _: ListedCalls) -> list[Piece]:
     said = given if type(given) is dict else {"output": given}
     message = chat.result(said.get("id"), _CODE, at, by_name=True)
     chat.fill(message, said.get("output"), (*at, "output"))
     outcome = said.get("outcome")
     word = _OUTCOMES.get(outcome) if type(outcome) is int else outcome
-    if type(word) is str:
-        chat.mark_failure(message, {"outcome": word.lower().removeprefix("outcome_")})
+    chat.mark_failure(
+        message, {**said, "outcome": word.lower().removeprefix("outcome_") if type(word) is str else None}
+    )
     return [message]
 
 
-def _tool_call(given: Any, chat: Chat, at: At, _: Container[str]) -> list[Piece]:
+def _tool_call(given: Any, chat: ContentReader, at: At, listed: ListedCalls) -> list[Piece]:
     if type(given) is not dict:
         chat.tally.notes.append(nameless_note(pointer(*at)))
         return []
-    return _call(given, _tool_name(given), given.get("args"), chat, at, executed_by="provider")
+    return _call(given, _tool_name(given), given.get("args"), chat, at, listed, executed_by="provider")
 
 
-def _tool_response(given: Any, chat: Chat, at: At, _: Container[str]) -> list[Piece]:
+def _tool_response(given: Any, chat: ContentReader, at: At, _: ListedCalls) -> list[Piece]:
     if type(given) is not dict:
         chat.tally.notes.append(dropped_part(given, at))
         return []
     message = chat.result(given.get("id"), _tool_name(given), at, by_name=True)
     response = given.get("response")
     chat.fill(message, response, (*at, "response"))
-    if type(response) is dict:
-        chat.mark_failure(message, {"error": response.get("error")})
+    chat.mark_failure(message, given, response)
     return [message]
 
 
@@ -204,19 +220,19 @@ def _tool_name(given: dict[str, Any]) -> str | None:
     return kind.lower() if type(kind) is str else None
 
 
-def _inline_data(given: Any, chat: Chat, at: At, _: Container[str]) -> list[Piece]:
+def _inline_data(given: Any, chat: ContentReader, at: At, _: ListedCalls) -> list[Piece]:
     media_type, data = either(given, "mimeType"), given.get("data") if type(given) is dict else None
     if type(media_type) is str and media_type.startswith("image/") and type(data) is str:
         return [ImageBlock(f"data:{media_type};base64,{data}", media_type)]
-    chat.tally.notes.append(dropped_part({"type": "inlineData"}, at))
+    chat.tally.notes.append(dropped_part({"type": "inlineData", "source": given}, at))
     return []
 
 
-def _file_data(given: Any, chat: Chat, at: At, _: Container[str]) -> list[Piece]:
+def _file_data(given: Any, chat: ContentReader, at: At, _: ListedCalls) -> list[Piece]:
     media_type, uri = either(given, "mimeType"), either(given, "fileUri")
     if type(media_type) is str and media_type.startswith("image/") and type(uri) is str:
         return [ImageBlock(uri, media_type)]
-    chat.tally.notes.append(dropped_part({"type": "fileData"}, at))
+    chat.tally.notes.append(dropped_part({"type": "fileData", "source": given}, at))
     return []
 
 
@@ -265,6 +281,8 @@ _PART_KEYS: Final = _BOTH | {
 _FUNCTION_CALL_KEYS: Final = frozenset(
     {"id", "name", "args", "partialArgs", "partial_args", "willContinue", "will_continue"}
 )
-_FUNCTION_RESPONSE_KEYS: Final = frozenset({"id", "name", "response", "willContinue", "will_continue", "scheduling"})
+_FUNCTION_RESPONSE_KEYS: Final = FAILURE_KEYS | {
+    "id", "name", "response", "willContinue", "will_continue", "scheduling", "parts",
+}  # fmt: skip
 # `function_call` and `tool_call` stand in parts of no other API that have no `type`.
 MEMBERS: Final[dict[str, Any]] = dict.fromkeys((*_BOTH, "thought", "thoughtSignature", "thought_signature"), read_part)

@@ -18,19 +18,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final
 
-from seatrial import wire
-from seatrial.formats.calls import Call, nameless_note, read_call, set_arguments
-from seatrial.formats.chat import TOOL_CALLS_INVALID, Chat, Piece, repeatable_calls
+from seatrial.formats.chat.calls import Call, ListedCalls, nameless_note, read_call, set_arguments
+from seatrial.formats.chat.content import ContentReader, Piece
+from seatrial.formats.chat.hidden_calls import may_hold_call
+from seatrial.formats.chat.notes import At, json_kind
+from seatrial.formats.chat.parts import dropped_part, read_prompt, read_text
+from seatrial.formats.chat.reader import TOOL_CALLS_INVALID, Chat
+from seatrial.formats.chat.turn import ARGUMENTS_CUT, TurnEnding, end_turn, split_cached
 from seatrial.formats.dialects import anthropic, bedrock, gemini, openai, responses
 from seatrial.formats.dialects.responses import ITEM_WITHOUT_CALL
-from seatrial.formats.keys import may_hold_call
-from seatrial.formats.parts import At, dropped_part, json_kind, read_prompt, read_text
-from seatrial.formats.turn import ARGUMENTS_CUT, TurnEnding, end_turn
-from seatrial.formats.usage import split_cached
 from seatrial.transcript import AssistantMessage, ReasoningBlock, StopReason, TextBlock, ToolCall, Transcript, pointer
+from seatrial.transcript.arguments import parse_arguments
 from seatrial.transcript.salvage import MESSAGE_DROPPED
 
 FINISH_REASONS: Final = {
@@ -60,7 +61,10 @@ _PLAIN: Final = frozenset(
     {"type", "id", "name", "role", "example", "tool_call_id", "status", "artifact", "chunk_position", "output_version",
      "lc_kwargs", "lc_namespace", "lc_serializable"}
 )  # fmt: skip
-"""Keys of the agent's messages under which there is no call, unless somebody writes one there."""
+"""Keys of the agent's messages that are not meant to hold a call."""
+_WRAPPING_KEYS: Final = frozenset({"lc", "type", "id", "data", "kwargs", "name", "graph"})
+"""Beside the message in one of the wrappings; `graph` is a drawing of how a thing is built."""
+_CALL_LISTS: Final = ("tool_calls", "invalid_tool_calls")
 _MORE_KEYS: Final = frozenset(
     {"tool_calls", "function_call", "tool_outputs", "reasoning", "reasoning_content", "refusal"}
 )
@@ -73,6 +77,8 @@ _BLOCK_KEYS: Final = frozenset(
 )
 
 
+_MOST_PARSED: Final = 4096
+"""Characters of arguments that are parsed again with each fragment."""
 _SILENCE: Final = {"type": "text", "text": ""}
 
 
@@ -88,6 +94,8 @@ def read(item: dict[str, Any], chat: Chat, at: At) -> None:
         return
     kind, said, inside = found
     where = (*at, inside) if inside else at
+    if inside:
+        chat.note_keys_of_message(item, _WRAPPING_KEYS, at, agent=kind == "ai")
     content = (*where, "content")
     if kind == "chat":
         openai.read({"role": "user", **said}, chat, where)
@@ -107,7 +115,24 @@ def read(item: dict[str, Any], chat: Chat, at: At) -> None:
             chat.add_system(read_prompt(said.get("content"), content, chat.tally.notes))
         else:
             _read_result(said, chat, where, by_name=kind == "function")
-        chat.note_keys(said, _KEYS, where, agent=False)
+        if kind in ("human", "system"):
+            chat.note_keys_of_message(said, _KEYS, where, agent=False)
+        else:
+            chat.note_keys(said, _KEYS, where, agent=False)
+        _read_calls_of_others(said, kind, chat, where)
+
+
+def _read_calls_of_others(said: dict[str, Any], kind: str, chat: Chat, at: At) -> None:
+    """Calls of a message that is not the model's: they count all the same."""
+    more, where = said.get("additional_kwargs"), (*at, "additional_kwargs")
+    listed = [call for key in _CALL_LISTS for call in _listed(said, chat, at, key)]
+    if type(more) is dict:
+        known = ListedCalls([call for call, _ in listed])
+        found = _listed(more, chat, where, "tool_calls")
+        if (function := more.get("function_call")) is not None:
+            found += _listed({"function_call": [{"function": function}]}, chat, where, "function_call")
+        listed += [(call, place) for call, place in found if not known.repeats(call, by_shape=True)]
+    chat.add_calls_of_others([chat.call(call, place) for call, place in listed], kind, at)
 
 
 def _unwrapped(item: dict[str, Any]) -> tuple[str, dict[str, Any], str] | None:
@@ -137,14 +162,15 @@ def merged_chunks(found: list[Any]) -> list[Any]:
     entries: list[Any] = []
     for entry in found:
         last: Any = entries[-1] if entries else None
-        if _is_chunk(entry) and _is_chunk(last) and entry.get("id") == last.get("id"):
+        if is_chunk(entry) and is_chunk(last) and entry.get("id") == last.get("id"):
             entries[-1] = _merged(last, entry)
         else:
             entries.append(entry)
-    return [_whole(entry) if _is_chunk(entry) else entry for entry in entries]
+    return [_whole(entry) if is_chunk(entry) else entry for entry in entries]
 
 
-def _is_chunk(entry: Any) -> bool:
+def is_chunk(entry: Any) -> bool:
+    """Whether this is a piece of a message that a model streams."""
     return type(entry) is dict and entry.get("type") == "AIMessageChunk" and type(entry.get("content")) in (str, list)
 
 
@@ -153,7 +179,7 @@ def _merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     merged = dict(one)
     for key, value in other.items():
         known = one.get(key)
-        if key == "content" and type(known) is not type(value):
+        if key == "content" and is_chunk(one) and is_chunk(other) and type(known) is not type(value):
             merged[key] = [part for part in (*_content_parts(known), *_content_parts(value)) if part != _SILENCE]
         elif type(known) is list and type(value) is list:
             merged[key] = [*known, *value]
@@ -182,35 +208,56 @@ def _whole(chunk: dict[str, Any]) -> dict[str, Any]:
         index = index if type(index) is int or type(index) is str else None
         call_id = call_id if type(call_id) is str and call_id else None
         call = growing.get(index)
-        if call is None or (call_id and call["id"] and call_id != call["id"]):
-            # Some providers number all calls alike: a new id is a new call.
+        if call is None or _begins_another(piece, call_id, call):
             call = growing[index] = {"name": None, "args": "", "id": None, "type": "tool_call"}
             whole.append(call)
         call["name"] = call["name"] or piece.get("name")
         call["id"] = call["id"] or call_id
         if type(text := piece.get("args")) is str:
             call["args"] += text
-    ids = {call["id"] for call in whole}
+    names = {call["id"]: call["name"] for call in whole}
     merged = {**chunk, "tool_call_chunks": []}
     # The calls of single chunks are guesses at what their fragments will be.
     for key in ("tool_calls", "invalid_tool_calls"):
-        merged[key] = _not_among(ids, chunk.get(key))
+        merged[key] = _not_among(names, chunk.get(key))
     if type(more := chunk.get("additional_kwargs")) is dict and "tool_calls" in more:
-        merged["additional_kwargs"] = {**more, "tool_calls": _not_among(ids, more["tool_calls"])}
+        merged["additional_kwargs"] = {**more, "tool_calls": _not_among(names, more["tool_calls"])}
     merged["tool_calls"] = [*whole, *merged["tool_calls"]]
     return merged
 
 
-def _not_among(ids: set[Any], entries: Any) -> list[Any]:
-    """The calls of a list that are not those of the ids, nor fragments without a name."""
+def _begins_another(piece: dict[str, Any], call_id: str | None, call: dict[str, Any]) -> bool:
+    """Whether a fragment is of another call than the one that grows at its index."""
+    if call_id and call["id"] and call_id != call["id"]:
+        return True  # some providers number all calls alike
+    name = piece.get("name")
+    if not name or not call["name"]:
+        return False
+    # Some repeat the name in every fragment; but arguments that are whole do not grow.
+    known, more = call["args"], piece.get("args")
+    if name != call["name"] or type(more) is not str:
+        return bool(name != call["name"])
+    if not (known.endswith("}") and more.startswith("{")):
+        return False
+    return len(known) > _MOST_PARSED or not parse_arguments(known)[1]
+
+
+def _not_among(names: dict[Any, Any], entries: Any) -> list[Any]:
+    """The calls of a list that are not those of these ids and names, nor fragments without a name."""
     found = entries if type(entries) is list else [] if entries is None else [entries]
     return [
         entry
         for entry in found
         if type(entry) is not dict
         or type(call_id := entry.get("id")) not in (str, type(None))
-        or (call_id not in ids and (call_id or read_call(entry) is not None))
+        or _is_another(call_id, read_call(entry), names)
     ]
+
+
+def _is_another(call_id: Any, call: Call | None, names: dict[Any, Any]) -> bool:
+    if call_id not in names:
+        return bool(call_id) or call is not None
+    return call is not None and call.name != names[call_id]
 
 
 def _read_result(said: dict[str, Any], chat: Chat, at: At, *, by_name: bool) -> None:
@@ -218,21 +265,20 @@ def _read_result(said: dict[str, Any], chat: Chat, at: At, *, by_name: bool) -> 
     message.content = chat.result_blocks(said.get("content"), (*at, "content"))
     if (artifact := said.get("artifact")) is not None:
         message.details = artifact
-    keys = ("status", "artifact", "additional_kwargs", "response_metadata")
-    chat.mark_failure(message, {key: said[key] for key in keys if key in said})
+    chat.mark_failure(message, said)
     chat.add_result(message, at)
 
 
 def _read_ai(said: dict[str, Any], chat: Chat, at: At) -> None:
     chat.close_turn()
-    listed = [*_listed(said, chat, at, "tool_calls"), *_listed(said, chat, at, "invalid_tool_calls")]
-    known = {call.id: call.name for call, _ in listed if call.id is not None}
+    listed = [call for key in _CALL_LISTS for call in _listed(said, chat, at, key)]
+    known = ListedCalls([call for call, _ in listed])
     message = chat.extend_turn([], at)
     _read_kwargs_before(said, chat, at)
     _read_content(said.get("content"), known, chat, (*at, "content"))
     for call, where in listed:
         chat.extend_turn([chat.call(call, where)], where)
-    _read_kwargs_after(said, listed, chat, at)
+    _read_kwargs_after(said, known, chat, at)
     chat.close_turn()
     _read_ending(said, message, chat, at)
 
@@ -256,17 +302,15 @@ def _listed(said: dict[str, Any], chat: Chat, at: At, key: str) -> list[tuple[Ca
     return found
 
 
-def _read_content(content: Any, known: Mapping[str, str], chat: Chat, at: At) -> None:
+def _read_content(content: Any, listed: ListedCalls, chat: Chat, at: At) -> None:
     if type(content) is not list:
-        chat.extend_turn(chat.pieces(content, at, agent=True, known_calls=known), at)
+        chat.extend_turn(chat.pieces(content, at, agent=True, listed=listed), at)
         return
     for index, part in enumerate(content):
         where = (*at, index)
         if not _is_responses_item(part):
-            chat.extend_turn(
-                chat.part_pieces(part, where, agent=True, known_calls=repeatable_calls(part, known)), where
-            )
-        elif type(call_id := part.get("call_id")) is not str or call_id not in repeatable_calls(part, known):
+            chat.extend_turn(chat.part_pieces(part, where, agent=True, listed=listed), where)
+        elif (call := read_call({**part, "id": part.get("call_id")})) is None or not listed.repeats(call):
             responses.read(part, chat, where)
 
 
@@ -293,18 +337,17 @@ def _read_kwargs_before(said: dict[str, Any], chat: Chat, at: At) -> None:
         chat.extend_turn([TextBlock(refusal)], at)
 
 
-def _read_kwargs_after(said: dict[str, Any], listed: list[tuple[Call, At]], chat: Chat, at: At) -> None:
+def _read_kwargs_after(said: dict[str, Any], listed: ListedCalls, chat: Chat, at: At) -> None:
     more, where = said.get("additional_kwargs"), (*at, "additional_kwargs")
-    is_listed = _Listed(listed)
     if type(more) is dict:
         for call, place in _listed(more, chat, where, "tool_calls"):
-            if not is_listed(call):
+            if not listed.repeats(call, by_shape=True):
                 chat.extend_turn([chat.call(call, place)], place)
         if (function := more.get("function_call")) is not None:
             legacy = read_call({"function": function})
             if legacy is None:
                 chat.tally.notes.append(nameless_note(pointer(*where, "function_call")))
-            elif not is_listed(legacy):
+            elif not listed.repeats(legacy, by_shape=True):
                 place = (*where, "function_call")
                 chat.extend_turn([chat.call(legacy, place)], place)
         outputs = more.get("tool_outputs")
@@ -318,30 +361,10 @@ def _read_kwargs_after(said: dict[str, Any], listed: list[tuple[Call, At]], chat
     chunks = said.get("tool_call_chunks")
     for index, chunk in enumerate(chunks if type(chunks) is list else []):
         part = read_call(chunk)
-        if part is None or not is_listed(part):
+        if part is None or not listed.repeats(part, by_shape=True):
             # A fragment: the rest of the call is in other chunks of the stream.
             text = "a fragment of a tool call stands alone"
             chat.tally.add(ARGUMENTS_CUT, (*at, "tool_call_chunks", index), text, each="chunk")
-
-
-class _Listed:
-    """Whether a call is one of a list: by its id, or by what it is, where it has none."""
-
-    def __init__(self, listed: list[tuple[Call, At]]) -> None:
-        self._listed = listed
-        self._ids = {call.id for call, _ in listed}
-        self._shapes: set[tuple[str, bytes]] | None = None
-
-    def __call__(self, call: Call) -> bool:
-        if call.id is not None:
-            return call.id in self._ids
-        if self._shapes is None:
-            self._shapes = {_shape(other) for other, _ in self._listed}
-        return _shape(call) in self._shapes
-
-
-def _shape(call: Call) -> tuple[str, bytes]:
-    return call.name, wire.encode(call.arguments)
 
 
 def _read_ending(said: dict[str, Any], message: AssistantMessage, chat: Chat, at: At) -> None:
@@ -369,7 +392,7 @@ def _read_ending(said: dict[str, Any], message: AssistantMessage, chat: Chat, at
             chat.drop_key(key, value, where, agent=may_hold_call(key, value))
 
 
-def _call_block(part: dict[str, Any], chat: Chat, at: At, known_calls: Container[str]) -> list[Piece]:
+def _call_block(part: dict[str, Any], chat: ContentReader, at: At, listed: ListedCalls) -> list[Piece]:
     """A standard content block that is a call, whole or a fragment of a stream."""
     call = read_call(part)
     if call is None:
@@ -380,22 +403,22 @@ def _call_block(part: dict[str, Any], chat: Chat, at: At, known_calls: Container
         set_arguments(call, part.get("args") or "")
         if call.not_json:
             chat.tally.add(ARGUMENTS_CUT, at, f"the arguments for {call.name[:40]!r} were cut off")
-    if call.id is not None and call.id in known_calls:
+    if listed.repeats(call):
         return []
     chat.note_keys(part, _BLOCK_KEYS, at, agent=True)
     block: ToolCall = chat.call(call, at, executed_by="provider" if kind.startswith("server_") else "agent")
     return [block]
 
 
-def _server_result(part: dict[str, Any], chat: Chat, at: At, _: Container[str]) -> list[Piece]:
+def _server_result(part: dict[str, Any], chat: ContentReader, at: At, _: ListedCalls) -> list[Piece]:
     message = chat.result(part.get("tool_call_id"), None, at)
     chat.fill(message, part.get("output"), (*at, "output"))
     chat.note_keys(part, _BLOCK_KEYS, at, agent=False)
-    chat.mark_failure(message, {"status": part.get("status")})
+    chat.mark_failure(message, part)
     return [message]
 
 
-def _reasoning_content(part: dict[str, Any], chat: Chat, at: At, _: Container[str]) -> list[Piece]:
+def _reasoning_content(part: dict[str, Any], chat: ContentReader, at: At, _: ListedCalls) -> list[Piece]:
     """Bedrock's reasoning, as LangChain's models of it keep it."""
     said = part.get("reasoning_content")
     if type(said) is not dict:
@@ -404,30 +427,30 @@ def _reasoning_content(part: dict[str, Any], chat: Chat, at: At, _: Container[st
     return bedrock.read_reasoning({"reasoningText": said, **said}, chat, at)
 
 
-def _code(part: dict[str, Any], chat: Chat, at: At, known_calls: Container[str]) -> list[Piece]:
+def _code(part: dict[str, Any], chat: ContentReader, at: At, listed: ListedCalls) -> list[Piece]:
     """Code that Gemini ran, and what it printed, as LangChain's models of it keep them."""
     if part["type"] == "executable_code":
         inside = {"id": part.get("id"), "code": part.get("executable_code"), "language": part.get("language")}
-        return gemini.read_part({"executableCode": inside}, chat, at, known_calls)
+        return gemini.read_part({"executableCode": inside}, chat, at, listed)
     result = {"id": part.get("tool_call_id"), "output": part.get("code_execution_result")}
     result["outcome"] = part.get("outcome")
-    return gemini.read_part({"codeExecutionResult": result}, chat, at, known_calls)
+    return gemini.read_part({"codeExecutionResult": result}, chat, at, listed)
 
 
-def _plain_text(part: dict[str, Any], chat: Chat, at: At, _: Container[str]) -> list[Piece]:
+def _plain_text(part: dict[str, Any], chat: ContentReader, at: At, _: ListedCalls) -> list[Piece]:
     if type(text := part.get("text")) is str:
         return [TextBlock(read_text(text, at, chat.tally.notes))]
     chat.tally.notes.append(dropped_part(part, at))
     return []
 
 
-def _non_standard(part: dict[str, Any], chat: Chat, at: At, known_calls: Container[str]) -> Iterable[Piece]:
+def _non_standard(part: dict[str, Any], chat: ContentReader, at: At, listed: ListedCalls) -> Iterable[Piece]:
     """A block of the provider's own inside a standard one."""
     value = part.get("value")
     if type(value) is dict and value.get("type") == "non_standard":
         chat.tally.notes.append(dropped_part(part, at))
         return []
-    return chat.part_pieces(value, (*at, "value"), agent=True, known_calls=known_calls)
+    return chat.part_pieces(value, (*at, "value"), agent=True, listed=listed)
 
 
 PARTS: Final[dict[str, Any]] = {

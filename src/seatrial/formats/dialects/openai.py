@@ -18,18 +18,17 @@ messages of Inspect (`function` is the name, a failed result has an `error` obje
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from msgspec import UNSET, Raw
 
-from seatrial.formats.call_facts import read_call_facts
-from seatrial.formats.calls import Call, nameless_note, read_call
-from seatrial.formats.chat import CALLS_OUTSIDE_ASSISTANT, ROLE_READ_AS, TOOL_CALLS_INVALID, Chat, Piece
-from seatrial.formats.parts import At, Thought, json_kind, read_prompt, read_text, read_thought
-from seatrial.formats.reported_failure import note_failure
-from seatrial.formats.shape import value
-from seatrial.formats.tally import NoteTally
+from seatrial.formats.chat.calls import Call, ListedCalls, nameless_note, read_call, read_call_facts
+from seatrial.formats.chat.content import NOT_LISTED, ContentReader, Piece
+from seatrial.formats.chat.decoding import value
+from seatrial.formats.chat.notes import At, NoteTally, json_kind, note_failure
+from seatrial.formats.chat.parts import Thought, read_prompt, read_text, read_thought
+from seatrial.formats.chat.reader import ROLE_READ_AS, TOOL_CALLS_INVALID, Chat
 from seatrial.transcript import (
     AssistantMessage,
     ReasoningBlock,
@@ -42,7 +41,7 @@ from seatrial.transcript import (
     pointer,
 )
 from seatrial.transcript.arguments import parse_arguments
-from seatrial.transcript.failure import FAILURE_KEYS
+from seatrial.transcript.failure import FAILURE_KEYS, is_failed_mcp_result
 from seatrial.transcript.salvage import ROLE_UNKNOWN
 
 REFUSAL_READ_AS_TEXT = note_code(
@@ -99,7 +98,7 @@ _CALL_KEYS = frozenset(
      *FAILURE_KEYS}
 )  # fmt: skip
 _PLAIN = (_ANY | {"audio", "cost", "finish_reason", "stop_reason"}) - {"role", "content"}
-"""Keys of an assistant message under which there is no call, unless somebody writes one there."""
+"""Keys of an assistant message that are not meant to hold a call."""
 _PLAIN_IN_CALL = _CALL_KEYS - {"function", "custom", "arguments", "args", "input", "output", "error", "view"}
 _FUNCTION_KEYS = frozenset({"name", "arguments", "parsed_arguments", "description"})
 
@@ -134,8 +133,11 @@ def read(item: dict[str, Any], chat: Chat, at: At) -> None:
         text = f"kept a message of the unknown role {role[:40]!r} as a custom one"
         chat.tally.add(ROLE_UNKNOWN, (*at, "role"), text, each=role)
         chat.add_custom(role, item, timestamp)
-    if known is not None:
+    if known == "tool":
         chat.note_keys(item, _KNOWN[known], at, agent=False)
+    elif known is not None:
+        chat.note_keys_of_message(item, _KNOWN[known], at, agent=False)
+        chat.note_calls_in_known(item, _ANY - {"role", "content"}, at)
     _read_calls_of_others(item, known or role, chat, at)
 
 
@@ -144,12 +146,12 @@ def _read_calls_of_others(item: dict[str, Any], role: str, chat: Chat, at: At) -
     calls = [piece for piece in pieces if type(piece) is ToolCall]
     if not calls:
         return
-    if role == "user" and _are_requested_by_user(item):
-        # tau2: a simulated user has tools of its own.
-        for call in calls:
-            chat.set_facts(call.id, executed_by="user")
-    else:
-        chat.tally.add(CALLS_OUTSIDE_ASSISTANT, at, f"tool calls in a message of the role {role[:40]!r}")
+    if role != "user" or not _are_requested_by_user(item):
+        chat.add_calls_of_others(pieces, role, at)
+        return
+    # tau2: a simulated user has tools of its own.
+    for call in calls:
+        chat.set_facts(call.id, executed_by="user")
     chat.add(AssistantMessage([*calls], StopReason.TOOL_USE))
     chat.messages += [piece for piece in pieces if type(piece) is ToolResultMessage]
 
@@ -164,9 +166,9 @@ def _read_assistant(item: dict[str, Any], chat: Chat, at: At, timestamp: int | N
     pieces: list[Piece] = [*_thinking_blocks(item, chat, at), *_reasoning(item, chat, at)]
     pieces += _thinking(item.get("thinking"), chat, (*at, "thinking"))
     calls = _calls(item, chat, at)
-    known_calls = {piece.id: piece.name for piece in calls if type(piece) is ToolCall}
+    listed = ListedCalls([piece for piece in calls if type(piece) is ToolCall])
     content = item.get("content")
-    pieces += chat.pieces("" if content is None else content, (*at, "content"), agent=True, known_calls=known_calls)
+    pieces += chat.pieces("" if content is None else content, (*at, "content"), agent=True, listed=listed)
     if refusal := item.get("refusal"):
         chat.tally.add(REFUSAL_READ_AS_TEXT, (*at, "refusal"), "kept a refusal as visible text", each="")
         pieces.append(TextBlock(read_text(refusal, (*at, "refusal"), chat.tally.notes)))
@@ -267,10 +269,11 @@ def _calls(item: dict[str, Any], chat: Chat, at: At) -> list[Piece]:
         if type(entries) is not list:
             chat.tally.add(TOOL_CALLS_INVALID, (*at, key), f"{key} is {json_kind(entries)}, not an array")
             continue
+        listed = ListedCalls([piece for piece in found if type(piece) is ToolCall]) if found else NOT_LISTED
         for index, entry in enumerate(entries):
             if not chat.takes_piece((*at, key, index)):
                 break
-            found += read_call_entry(entry, chat, (*at, key, index))
+            found += read_call_entry(entry, chat, (*at, key, index), listed)
     if (function := _legacy_function(item.get("function_call"))) and not _is_among(function, found):
         found += read_call_entry({"function": function}, chat, (*at, "function_call"))
     return found
@@ -291,8 +294,11 @@ def _is_among(function: Any, found: list[Piece]) -> bool:
     )
 
 
-def read_call_entry(entry: Any, chat: Chat, at: At) -> list[Piece]:
-    """The call that an entry of a list of calls is, and the result inside it; nothing, with a note, without a name."""
+def read_call_entry(entry: Any, chat: ContentReader, at: At, listed: ListedCalls = NOT_LISTED) -> list[Piece]:
+    """The call that an entry of a list of calls is, and the result inside it; nothing, with a note, without a name.
+
+    Of a call that is listed already, only what this entry says of it besides.
+    """
     call = read_call(entry) or _custom_call(entry, chat, at)
     if call is None:
         chat.tally.notes.append(nameless_note(pointer(*at)))
@@ -303,19 +309,20 @@ def read_call_entry(entry: Any, chat: Chat, at: At) -> list[Piece]:
     for key in _PLAIN_IN_CALL.intersection(entry):
         chat.note_calls_in(key, entry[key], at)
     answered = call.output is not UNSET
-    block = chat.call(call, at, answered=answered)
+    repeated = listed.repeats(call)
+    block = ToolCall(call.id or "", call.name, call.arguments) if repeated else chat.call(call, at, answered=answered)
     facts = read_call_facts(entry)
     if facts is not None:
         chat.set_facts(block.id, **{field: getattr(facts, field) for field in _FACT_FIELDS})
     if not answered and not (facts is not None and facts.status in ("error", "timeout")):
-        return [block]
+        return [] if repeated else [block]
     # A call that is said to have failed has a result, which the transcript shows as such.
     result = chat.inside_result(block, call.output if answered else None, (*at, "output"))
     chat.mark_failure(result, entry)
-    return [block, result]
+    return [result] if repeated else [block, result]
 
 
-def _custom_call(entry: Any, chat: Chat, at: At) -> Call | None:
+def _custom_call(entry: Any, chat: ContentReader, at: At) -> Call | None:
     if type(entry) is not dict or type(custom := entry.get("custom")) is not dict:
         return None
     call = read_call({**custom, "id": entry.get("id")})
@@ -337,18 +344,17 @@ def _read_result(item: dict[str, Any], chat: Chat, at: At, timestamp: int | None
     message.timestamp = timestamp
     if type(content) is dict:
         message.details = content
-    chat.mark_failure(message, item)
+    chat.mark_failure(message, {**item, "isError": True} if is_failed_mcp_result(content) else item)
     chat.add_result(message, at)
 
 
-def _refusal(part: dict[str, Any], chat: Chat, at: At, _: Container[str]) -> list[Piece]:
+def _refusal(part: dict[str, Any], chat: ContentReader, at: At, _: ListedCalls) -> list[Piece]:
     chat.tally.add(REFUSAL_READ_AS_TEXT, at, "kept a refusal as visible text", each="")
     return [TextBlock(read_text(part.get("refusal", ""), (*at, "refusal"), chat.tally.notes))]
 
 
-def _call_part(part: dict[str, Any], chat: Chat, at: At, known_calls: Container[str]) -> list[Piece]:
-    call_id = part.get("id")
-    return [] if type(call_id) is str and call_id in known_calls else read_call_entry(part, chat, at)
+def _call_part(part: dict[str, Any], chat: ContentReader, at: At, listed: ListedCalls) -> list[Piece]:
+    return read_call_entry(part, chat, at, listed)
 
 
 PARTS: Final[dict[str, Any]] = {"refusal": _refusal, "tool_call": _call_part}

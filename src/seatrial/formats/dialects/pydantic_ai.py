@@ -19,12 +19,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from seatrial.formats.calls import Call, nameless_note, set_arguments
-from seatrial.formats.chat import Chat, Piece
+from seatrial.formats.chat.calls import Call, nameless_note, set_arguments
+from seatrial.formats.chat.content import Piece
+from seatrial.formats.chat.notes import At
+from seatrial.formats.chat.parts import dropped_part, read_text
+from seatrial.formats.chat.reader import Chat
+from seatrial.formats.chat.turn import TurnEnding, end_turn, note_discarded_call, split_cached
 from seatrial.formats.dialects.responses import ITEM_WITHOUT_CALL
-from seatrial.formats.parts import At, dropped_part, read_text
-from seatrial.formats.turn import TurnEnding, end_turn, note_discarded_call
-from seatrial.formats.usage import split_cached
 from seatrial.transcript import (
     ImageBlock,
     ReasoningBlock,
@@ -35,6 +36,7 @@ from seatrial.transcript import (
     UserMessage,
     pointer,
 )
+from seatrial.transcript.failure import FAILURE_KEYS
 from seatrial.transcript.reasoning import ReasoningEncrypted, ReasoningFormat, ReasoningText, from_items
 
 FINISH_REASONS: Final = {
@@ -61,7 +63,7 @@ _PART: Final = frozenset(
     {"part_kind", "id", "provider_name", "provider_details", "timestamp", "citations", "content", "signature"}
 )
 _CALL: Final = _PART | {"tool_name", "args", "tool_call_id", "tool_kind"}
-_RESULT: Final = _CALL | {"outcome", "retry", "metadata", "content_file_digests"}
+_RESULT: Final = _CALL | FAILURE_KEYS | {"outcome", "retry", "metadata", "content_file_digests"}
 
 PARTS: Final[dict[str, Any]] = {}
 
@@ -91,7 +93,7 @@ def _read_request(item: dict[str, Any], chat: Chat, at: At) -> None:
             chat.tally.notes.append(dropped_part({"type": kind} if kind is not None else part, within))
         else:
             reader(part, chat, within)
-    chat.note_keys(item, _ABOUT, at, agent=False)
+    chat.note_keys_of_message(item, _ABOUT, at, agent=False)
 
 
 def _system(part: dict[str, Any], chat: Chat, at: At) -> None:
@@ -145,9 +147,9 @@ def _result(part: dict[str, Any], chat: Chat, at: At) -> ToolResultMessage:
     message.timestamp = _time(part, chat, at)
     chat.note_keys(part, _RESULT, at, agent=False)
     outcome = part.get("outcome")
-    if outcome is not None and outcome != "success":
-        failed = outcome if outcome in ("failed", "denied", "interrupted", "retried") else "failed"
-        chat.mark_failure(message, {"outcome": failed})
+    if outcome is not None and outcome not in ("success", "failed", "denied", "interrupted", "retried"):
+        outcome = "failed"
+    chat.mark_failure(message, {**part, "outcome": outcome})
     return message
 
 

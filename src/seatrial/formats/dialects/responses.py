@@ -9,6 +9,8 @@
 | `mcp_call`, `web_search_call` and other hosted calls | tool call that the provider ran, with any result |
 | `mcp_list_tools`, `mcp_approval_request`, `mcp_approval_response` | nothing: no call was made |
 
+A request for an approval that nobody answered waits for input.
+
 Items of the model that follow each other are one turn.
 """
 
@@ -19,11 +21,13 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from seatrial.formats.calls import Call, nameless_note, set_arguments
-from seatrial.formats.chat import Chat
+from seatrial.formats.chat.calls import Call, nameless_note, set_arguments
+from seatrial.formats.chat.notes import At
+from seatrial.formats.chat.parts import read_text
+from seatrial.formats.chat.reader import Chat
+from seatrial.formats.chat.turn import ARGUMENTS_CUT
 from seatrial.formats.dialects import openai
-from seatrial.formats.parts import At, read_text
-from seatrial.formats.turn import ARGUMENTS_CUT
+from seatrial.formats.reading import WAITS, WAITS_FOR_INPUT
 from seatrial.transcript import ToolCall, ToolResultMessage, note_code, pointer
 from seatrial.transcript.failure import Failure, find_failure, read_status, says_failed
 from seatrial.transcript.reasoning import (
@@ -150,6 +154,7 @@ def _hosted(
         call = _read_call(item, name_key, arguments, ("id", "call_id"), chat, at)
         if call is None:
             return
+        chat.tally.settle(item.get("approval_request_id"))
         block = chat.call(call, at, answered=True, executed_by="provider")
         chat.note_keys(item, _ITEM | _CALL_KEYS | {*arguments, *results, "error"}, at, agent=True)
         result = _hosted_result(item, block, results, chat, at)
@@ -178,6 +183,17 @@ def _without_call(item: dict[str, Any], chat: Chat, at: At) -> None:
     chat.tally.add(ITEM_WITHOUT_CALL, at, f"left out an item of the type {kind}", each=kind)
 
 
+def _approval_request(item: dict[str, Any], chat: Chat, at: At) -> None:
+    request_id = item.get("id")
+    chat.tally.add_unless_settled(request_id if type(request_id) is str else None, WAITS_FOR_INPUT, at, WAITS)
+    _without_call(item, chat, at)
+
+
+def _approval_response(item: dict[str, Any], chat: Chat, at: At) -> None:
+    chat.tally.settle(item.get("approval_request_id"))
+    _without_call(item, chat, at)
+
+
 def _elsewhere(item: dict[str, Any], chat: Chat, at: At) -> None:
     kind = item["type"]
     text = f"an item of the type {kind} stands for items that are not here"
@@ -202,8 +218,8 @@ _READERS: Final[dict[str, Callable[[dict[str, Any], Chat, At], None]]] = {
     "image_generation_call": _hosted(None, ("revised_prompt", "prompt"), ("result",)),
     "mcp_call": _hosted("name", ("arguments",), ("output",)),
     "mcp_list_tools": _without_call,
-    "mcp_approval_request": _without_call,
-    "mcp_approval_response": _without_call,
+    "mcp_approval_request": _approval_request,
+    "mcp_approval_response": _approval_response,
     "tool_search_output": _without_call,
     "item_reference": _elsewhere,
     "compaction": _elsewhere,

@@ -17,20 +17,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from typing import Any, Final
 
 from msgspec import UNSET, Raw
 
 from seatrial import wire
-from seatrial.formats.calls import Call, nameless_note, set_arguments
-from seatrial.formats.chat import Chat, Piece
+from seatrial.formats.chat.calls import Call, ListedCalls, nameless_note, set_arguments
+from seatrial.formats.chat.content import NOT_LISTED, ContentReader, Piece
+from seatrial.formats.chat.hidden_calls import may_hold_call
+from seatrial.formats.chat.notes import At
+from seatrial.formats.chat.parts import CONTENT_DROPPED, dropped_part, read_prompt, read_text
+from seatrial.formats.chat.reader import Chat
+from seatrial.formats.chat.turn import ARGUMENTS_CUT, split_cached
 from seatrial.formats.dialects.responses import ITEM_WITHOUT_CALL
-from seatrial.formats.keys import may_hold_call
-from seatrial.formats.parts import CONTENT_DROPPED, At, dropped_part, read_prompt, read_text
 from seatrial.formats.reading import WAITS, WAITS_FOR_INPUT
-from seatrial.formats.turn import ARGUMENTS_CUT
-from seatrial.formats.usage import split_cached
 from seatrial.transcript import (
     AssistantMessage,
     ImageBlock,
@@ -42,6 +43,7 @@ from seatrial.transcript import (
     Weight,
     pointer,
 )
+from seatrial.transcript.failure import FAILURE_KEYS, find_failure
 from seatrial.transcript.salvage import ROLE_UNKNOWN, VALUE_DROPPED
 
 _UI_KEYS: Final = frozenset(
@@ -49,7 +51,7 @@ _UI_KEYS: Final = frozenset(
 )
 _UI_PLAIN: Final = frozenset({"id", "createdAt", "reasoning", "revisionId"})
 _MODEL_KEYS: Final = frozenset({"role", "content", "providerOptions", "id", "createdAt", "metadata"})
-_CALL_KEYS: Final = frozenset(
+_CALL_KEYS: Final = FAILURE_KEYS | frozenset(
     {"type", "toolCallId", "toolName", "input", "args", "rawInput", "inputEncoding", "output", "result", "errorText",
      "state", "title", "dynamic", "preliminary", "approval", "providerExecuted", "providerOptions", "providerMetadata",
      "callProviderMetadata", "resultProviderMetadata", "toolMetadata", "step", "isError", "error", "invalid",
@@ -102,7 +104,7 @@ def _read_model_message(item: dict[str, Any], chat: Chat, at: At) -> None:
         chat.add_system(read_prompt(item["content"], content, chat.tally.notes))
     else:
         chat.add_user_pieces(chat.pieces(item["content"], content, agent=False), content)
-    chat.note_keys(item, _MODEL_KEYS, at, agent=role == "assistant")
+    chat.note_keys_of_message(item, _MODEL_KEYS, at, agent=role == "assistant")
 
 
 def _read_ui_message(item: dict[str, Any], chat: Chat, at: At) -> None:
@@ -125,16 +127,20 @@ def _read_ui_message(item: dict[str, Any], chat: Chat, at: At) -> None:
         message = None
         for step in [step for step in steps if step] or [[]]:
             message = chat.add_assistant(step, within)
-        _read_invocations(item, chat, at)
+        _read_invocations(item, [piece for step in steps for piece in step if type(piece) is ToolCall], chat, at)
         if message is not None:
             _read_metadata(item, message, chat, at)
-    elif role == "system":
-        for piece in steps[0]:
-            if type(piece) is TextBlock:
-                chat.add_system(piece.text)
     else:
-        chat.add_user_pieces([piece for step in steps for piece in step], within)
-    chat.note_keys(item, _UI_KEYS, at, agent=role == "assistant")
+        said = [piece for step in steps for piece in step]
+        if role == "system":
+            for piece in said:
+                if type(piece) is TextBlock:
+                    chat.add_system(piece.text)
+            chat.add_calls_of_others(said, role, within)
+        else:
+            chat.add_user_pieces(said, within)
+        _read_invocations(item, [piece for piece in said if type(piece) is ToolCall], chat, at)
+    chat.note_keys_of_message(item, _UI_KEYS, at, agent=role == "assistant")
     if role == "assistant":
         chat.note_calls_in_known(item, _UI_PLAIN, at)
 
@@ -151,18 +157,19 @@ def _parts_of_old(item: dict[str, Any]) -> list[Any]:
     return parts
 
 
-def _read_invocations(item: dict[str, Any], chat: Chat, at: At) -> None:
+def _read_invocations(item: dict[str, Any], made: list[ToolCall], chat: Chat, at: At) -> None:
     """Tool invocations beside the content, unless they are among the parts as well."""
     entries, within = item.get("toolInvocations"), (*at, "toolInvocations")
     if entries is None:
         return
+    listed = ListedCalls(made)
     pieces: list[Piece] = []
     for index, entry in enumerate(entries if type(entries) is list else [entries]):
-        call_id = entry.get("toolCallId") if type(entry) is dict else None
-        if not chat.has_call(call_id):
-            pieces += _invocation(entry, chat, (*within, index))
-    if pieces:
+        pieces += _invocation(entry, chat, (*within, index), listed)
+    if item["role"] == "assistant" and any(type(piece) is ToolCall for piece in pieces):
         chat.add_assistant(pieces, within)
+    else:
+        chat.add_calls_of_others(pieces, item["role"], within)
 
 
 def _ui_part(part: Any, chat: Chat, at: At, *, agent: bool) -> Iterable[Piece]:
@@ -190,39 +197,46 @@ def _leave_out(part: dict[str, Any], kind: str, chat: Chat, at: At) -> None:
     chat.tally.add(CONTENT_DROPPED, at, f"dropped a part of the type {kind[:40]!r}", each=each, weight=weight)
 
 
-def _invocation(given: Any, chat: Chat, at: At) -> list[Piece]:
-    """A call with its result inside, by its state."""
+def _invocation(given: Any, chat: Chat, at: At, listed: ListedCalls = NOT_LISTED) -> list[Piece]:
+    """A call with its result inside, by its state; the result alone of a call that is listed already."""
     call = _call(given, chat, at)
     if call is None:
         return []
     state, approval = given.get("state"), given.get("approval")
     refused = type(approval) is dict and approval.get("approved") is False
     output = given.get("output", given.get("result", UNSET))
-    failed: dict[str, Any] = {"isError": given.get("isError"), "error": given.get("errorText") or given.get("error")}
+    failed: dict[str, Any] = {**given, "state": None}
     if state in ("output-error", "output-denied"):
         failed["state"] = state
     elif refused:
         failed["state"] = "output-denied"
     if state in ("output-denied", "approval-responded") and refused:
         failed["error"] = approval.get("reason")
-    answered = output is not UNSET or state == "output-available" or any(failed.values())
+    answered = output is not UNSET or state == "output-available" or find_failure(failed) is not None
     if state in ("input-streaming", "partial-call"):
         chat.tally.add(ARGUMENTS_CUT, at, f"the arguments for {call.name[:40]!r} were still on their way")
     elif state == "approval-requested":
         chat.tally.add(WAITS_FOR_INPUT, (*at, "state"), WAITS, each="")
     elif state is not None and (type(state) is not str or state not in _STATES):
         chat.tally.add(VALUE_DROPPED, (*at, "state"), "a tool call is in an unknown state", weight="serious")
+    if listed.repeats(call):
+        if not answered:
+            return []
+        again = ToolResultMessage(call.id or "", call.name, [])
+        chat.fill(again, None if output is UNSET else output, (*at, "output"))
+        chat.mark_failure(again, failed)
+        return [again]
     block = _called(call, given, chat, at, answered=answered)
     if not answered:
         return [block]
     result = chat.inside_result(block, None if output is UNSET else output, (*at, "output"))
-    _mark(result, output, failed, chat)
+    chat.mark_failure(result, failed)
     return [block, result]
 
 
-def _call(given: Any, chat: Chat, at: At) -> Call | None:
+def _call(given: Any, chat: ContentReader, at: At) -> Call | None:
     name = given.get("toolName") if type(given) is dict else None
-    if name is None and type(given) is dict and type(kind := given.get("type")) is str:
+    if name is None and type(given) is dict and type(kind := given.get("type")) is str and kind.startswith("tool-"):
         name = kind.removeprefix("tool-")
     if type(name) is not str or not name or type(given) is not dict:
         chat.tally.notes.append(nameless_note(pointer(*at)))
@@ -234,61 +248,63 @@ def _call(given: Any, chat: Chat, at: At) -> Call | None:
     return call
 
 
-def _called(call: Call, given: dict[str, Any], chat: Chat, at: At, *, answered: bool = False) -> ToolCall:
+def _called(call: Call, given: dict[str, Any], chat: ContentReader, at: At, *, answered: bool = False) -> ToolCall:
     chat.note_keys(given, _CALL_KEYS, at, agent=True)
     by_provider = given.get("providerExecuted") is True
     return chat.call(call, at, answered=answered, executed_by="provider" if by_provider else "agent")
 
 
-def _mark(result: ToolResultMessage, output: Any, failed: dict[str, Any], chat: Chat) -> None:
-    if type(output) is dict and output.get("isError") is True and "content" in output:
-        failed = {**failed, "isError": True}  # what a tool of an MCP server returned
-    chat.mark_failure(result, failed)
-
-
-def _tool_call(part: dict[str, Any], chat: Chat, at: At, known_calls: Container[str]) -> list[Piece]:
+def _tool_call(part: dict[str, Any], chat: ContentReader, at: At, listed: ListedCalls) -> list[Piece]:
     if type(part.get("toolName")) is not str:
         chat.tally.notes.append(nameless_note(pointer(*at)))
         return []
     call = _call(part, chat, at)
-    if call is None or call.id in known_calls:
+    if call is None or listed.repeats(call):
         return []
     return [_called(call, part, chat, at)]
 
 
-def _tool_result(part: dict[str, Any], chat: Chat, at: At, _: Container[str]) -> list[Piece]:
+def _tool_result(part: dict[str, Any], chat: ContentReader, at: At, _: ListedCalls) -> list[Piece]:
     message = chat.result(part.get("toolCallId"), part.get("toolName"), at)
     output = part.get("output", part.get("result"))
-    failed: dict[str, Any] = {"isError": part.get("isError"), "error": part.get("error")}
+    failed = dict(part)
     if type(output) is dict:
         kind = output.get("type")
         if kind == "execution-denied":
             failed["status"] = "denied"
             output = output.get("reason")
         elif kind in ("text", "json", "error-text", "error-json", "content") and "value" in output:
-            failed["isError"] = failed["isError"] or kind in ("error-text", "error-json")
+            failed["isError"] = failed.get("isError") or kind in ("error-text", "error-json")
             output = output["value"]
     chat.fill(message, output, (*at, "output"))
     chat.note_keys(part, _CALL_KEYS, at, agent=False)
-    _mark(message, output, failed, chat)
+    chat.mark_failure(message, failed)
     return [message]
 
 
-def _tool_error(part: dict[str, Any], chat: Chat, at: At, _: Container[str]) -> list[Piece]:
+def _tool_error(part: dict[str, Any], chat: ContentReader, at: At, _: ListedCalls) -> list[Piece]:
     """A failed call among the contents of a step."""
     message = chat.result(part.get("toolCallId"), part.get("toolName"), at)
     chat.mark_failure(message, {"error": part.get("error"), "isError": True})
     return [message]
 
 
-def _approval(part: dict[str, Any], chat: Chat, at: At, _: Container[str]) -> list[Piece]:
+def _approval(part: dict[str, Any], chat: ContentReader, at: At, _: ListedCalls) -> list[Piece]:
     kind = part["type"]
     chat.tally.add(ITEM_WITHOUT_CALL, at, f"left out a part of the type {kind}", each=kind)
+    approval_id = part.get("approvalId")
+    if kind == "tool-approval-request":
+        chat.tally.add_unless_settled(approval_id if type(approval_id) is str else None, WAITS_FOR_INPUT, at, WAITS)
+    else:
+        chat.tally.settle(approval_id)
     asked = part.get("toolCall")
-    if type(asked) is not dict or chat.has_call(asked.get("toolCallId")):
+    if type(asked) is not dict:
+        chat.note_calls_in("toolCall", asked, at)
         return []
     call = _call(asked, chat, (*at, "toolCall"))
-    return [] if call is None else [_called(call, asked, chat, (*at, "toolCall"))]
+    if call is None or chat.has_made(call):
+        return []
+    return [_called(call, asked, chat, (*at, "toolCall"))]
 
 
 def _reasoning(part: dict[str, Any], chat: Chat, at: At) -> list[Piece]:
@@ -301,7 +317,7 @@ def _reasoning(part: dict[str, Any], chat: Chat, at: At) -> list[Piece]:
     return [ReasoningBlock(read_text("" if text is None else text, at, chat.tally.notes))]
 
 
-def _file(part: dict[str, Any], chat: Chat, at: At, _: Container[str]) -> list[Piece]:
+def _file(part: dict[str, Any], chat: ContentReader, at: At, _: ListedCalls) -> list[Piece]:
     media_type = part.get("mediaType", part.get("mimeType"))
     source = part.get("url", part.get("data"))
     if type(media_type) is str and media_type.startswith("image/") and type(source) is str:

@@ -1,0 +1,508 @@
+"""Workers elsewhere, as one experiment sees them: who has which run, and what becomes of the runs of a worker that is
+lost.
+
+Limits, budget and stop stay with the experiment. A run goes to the worker that has the fewest, and its first attempt
+begins there at once; for every other one the worker asks. What a lost worker had not stored goes to another one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, suppress
+from typing import Protocol
+from uuid import uuid4
+
+import msgspec
+
+from seatrial import wire
+from seatrial._version import __version__
+from seatrial.engine.budget import spent_by
+from seatrial.engine.executor import AgentNotes, Assignment, RunEnd, WorkersEnd
+from seatrial.engine.interrupted import interrupted_attempt
+from seatrial.engine.limit import AttemptGate
+from seatrial.engine.messages import (
+    REPORTS,
+    Admit,
+    BatchEnded,
+    Begin,
+    BeginBatch,
+    Broken,
+    Close,
+    Closed,
+    Dropped,
+    Job,
+    Left,
+    Noted,
+    Pause,
+    Ready,
+    RunEnded,
+    StopWork,
+    Stored,
+    Waiting,
+    WorkerOrder,
+    WorkerReport,
+)
+from seatrial.engine.stop import StopRequestedError
+from seatrial.engine.trial import Trial
+from seatrial.errors import SeatrialError
+from seatrial.runs import RunKey
+from seatrial.store import RunFilter
+from seatrial.suites import Budget, stored_form
+
+PATIENCE_S = 120.0
+"""How long there may be no worker at all before the experiment gives up."""
+MAX_LOSSES = 5
+"""Workers that one run may lose: it may well be what ends them."""
+TOGETHER_S = 5.0
+"""How long the first worker waits for the others."""
+RESTART_S = 0.5
+"""Between the loss of a worker and the start of another one."""
+ENDING_S = 1.5
+"""How long workers may take to store what has ended, when the experiment is cancelled."""
+FINISH_S = 60.0
+"""The same when nothing is in a hurry."""
+
+
+class WorkerLostError(Exception):
+    """A worker is gone: its process, its machine, or the way to it."""
+
+
+class WorkerLink(Protocol):
+    """The way to one worker, which runs a `seatrial.engine.host.WorkerHost`. Every method raises `WorkerLostError`."""
+
+    async def send(self, orders: bytes) -> None:
+        """Pass orders to `WorkerHost.obey`."""
+
+    async def receive(self) -> bytes:
+        """Wait for what `WorkerHost.reports` gives."""
+
+    async def end(self) -> None:
+        """End the worker, whatever it is doing."""
+
+
+class WorkerPool(Protocol):
+    """Where workers are started."""
+
+    async def start(self, job: bytes) -> WorkerLink:
+        """Start one more worker with a job, and wait as long as there is no room for one. Raises `SeatrialError` when
+        there can never be one."""
+
+
+def job_of(work: Assignment) -> Job:
+    """What workers are started with. Raises `SeatrialError` when they could not open the store."""
+    store = work.store.address()
+    if store is None:
+        raise SeatrialError(
+            "usage",
+            "workers in other processes cannot share this store, which is a file or in memory",
+            hint="keep it in PostgreSQL: --store postgresql://user@host/database",
+        )
+    suite = work.suite
+    return Job(
+        experiment_id=work.experiment.experiment_id,
+        version=__version__,
+        suite=msgspec.Raw(wire.encode(stored_form(msgspec.structs.replace(suite, cases=[])))),
+        file=None if suite.file is None else os.path.abspath(suite.file),
+        directory=os.getcwd(),
+        grading=suite.grading,
+        agents=list(work.agents),
+        secrets=work.secrets.names,
+        store=store,
+    )
+
+
+@asynccontextmanager
+async def remote_workers(work: Assignment, pool: WorkerPool, count: int) -> AsyncIterator[RemoteWorkers]:
+    """So many workers of a pool, ready, for as long as the block lasts."""
+    workers = RemoteWorkers(work, pool)
+    job = wire.encode(job_of(work))
+    tasks = [asyncio.create_task(workers.keep(job)) for _ in range(count)]
+    tasks.append(asyncio.create_task(workers.pass_on_stop()))
+    try:
+        await workers.all_ready(count)
+        yield workers
+    finally:
+        tasks += workers.again
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class _Lease:
+    """A run that a worker has."""
+
+    def __init__(self, trial: Trial, gate: AttemptGate, ticket: int) -> None:
+        self.trial = trial
+        self.gate = gate
+        self.ticket: int | None = ticket
+        """With which its attempt was let in; None when none is active."""
+        self.entering: asyncio.Task[None] | None = None
+        """Waits until its next attempt may begin."""
+        self.end: asyncio.Future[RunEnd] = asyncio.get_running_loop().create_future()
+
+    def leave(self, *, refused: bool = False, retry_after_s: float | None = None) -> None:
+        """No attempt is active any more."""
+        if self.entering is not None:
+            self.entering.cancel()
+            self.entering = None
+        ticket, self.ticket = self.ticket, None
+        if ticket is not None:
+            self.gate.leave(ticket, refused=refused, retry_after_s=retry_after_s)
+
+
+class RemoteWorkers:
+    """The `Workers` of an executor whose workers are other processes."""
+
+    def __init__(self, work: Assignment, pool: WorkerPool) -> None:
+        self.batches: frozenset[str] = frozenset()
+        self._work = work
+        self._pool = pool
+        self._ready: list[_Worker] = []
+        self._someone = asyncio.Event()
+        self._failure: SeatrialError | None = None
+        self._last_loss = "none was started yet"
+        self._end = WorkersEnd()
+        self._finishing = False
+        self.again: set[asyncio.Task[None]] = set()
+        """Runs that are run again."""
+        self.settled = asyncio.Event()
+        """Set whenever there is less to wait for."""
+
+    async def carry_out(self, trial: Trial, gate: AttemptGate) -> RunEnd:
+        for _ in range(MAX_LOSSES):
+            lease = _Lease(trial, gate, await gate.enter())
+            try:
+                worker = await self.any_ready()
+                return await worker.carry_out(trial.run_id, lease)
+            except WorkerLostError:
+                stored = self._stored({trial.key: trial.run_id})
+                if stored:
+                    return stored[0]
+                trial = self._once_more(trial)
+            finally:
+                lease.leave()
+        told = f"the run of {trial.key.case_id!r} by {trial.key.agent!r} lost {MAX_LOSSES} workers"
+        raise SeatrialError("executor_failed", f"{told}: {self._last_loss}", hint="it may be what ends them")
+
+    async def carry_out_batch(self, agent: str, trials: Iterator[Trial]) -> AsyncGenerator[RunEnd | AgentNotes, None]:
+        missing = {trial.key: trial.run_id for trial in trials}
+        for _ in range(MAX_LOSSES):
+            worker = await self.any_ready()
+            try:
+                async for end in worker.carry_out_batch(agent, missing):
+                    if isinstance(end, RunEnd):
+                        missing.pop(end.key, None)  # one that was graded again is not missing any more
+                    yield end
+            except WorkerLostError:
+                for stored in self._stored(missing):
+                    del missing[stored.key]
+                    yield stored
+                missing = {key: uuid4().hex for key in missing}
+                if not missing:
+                    return
+            else:
+                return
+        raise SeatrialError("executor_failed", f"the batch of {agent!r} lost {MAX_LOSSES} workers: {self._last_loss}")
+
+    async def finish(self) -> WorkersEnd:
+        while self.again or any(worker.unstored for worker in self._ready):
+            self.settled.clear()
+            await self.settled.wait()
+            if self._failure is not None:
+                raise self._failure
+        self._finishing = True
+        ready = list(self._ready)
+        for worker in ready:
+            worker.tell(Close())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FINISH_S):
+                for worker in ready:
+                    await worker.gone.wait()  # also of one that is lost now, all is with the store
+        return self._end
+
+    async def any_ready(self) -> _Worker:
+        """The worker that has the fewest runs; waits for one."""
+        if not self._ready and self._failure is None:
+            try:
+                async with asyncio.timeout(PATIENCE_S):
+                    await self._work.stop.unless_asked(self._someone.wait())
+            except TimeoutError:
+                told = f"there has been no worker for {PATIENCE_S:g} s: {self._last_loss}"
+                raise SeatrialError(
+                    "executor_failed", told, hint="look at the workers' machines, then resume"
+                ) from None
+        if self._failure is not None:
+            raise self._failure
+        return min(self._ready, key=lambda worker: worker.load)
+
+    async def all_ready(self, count: int) -> None:
+        """Wait for the first worker, and for a moment for so many, lest the first gets all there is to do."""
+        await self.any_ready()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(TOGETHER_S):
+                while len(self._ready) < count and self._failure is None and self._work.stop.reason is None:
+                    await asyncio.sleep(0.05)
+
+    async def keep(self, job: bytes) -> None:
+        """Have a worker, and another one whenever it is lost."""
+        try:
+            while not self._finishing:
+                worker = _Worker(await self._pool.start(job), self)
+                try:
+                    await self._served(worker)
+                except WorkerLostError as error:
+                    self._last_loss = str(error)
+                    self._work.warn(f"a worker was lost, and what it had goes to another: {error}")
+                    self._recover(worker.unstored)
+                    await asyncio.sleep(RESTART_S)
+        except SeatrialError as error:
+            self._fail(error)
+        except Exception as error:  # noqa: BLE001 (nobody else waits for this task: its runs would wait for ever)
+            self._fail(SeatrialError("internal_error", f"a worker could not be led: {type(error).__name__}: {error}"))
+
+    async def pass_on_stop(self) -> None:
+        """Tell the workers of a stop."""
+        reason = await self._work.stop.requested()
+        for worker in self._ready:
+            worker.tell(StopWork(reason))
+
+    def joined(self, worker: _Worker, batches: Iterable[str]) -> None:
+        """A worker takes trials now."""
+        self.batches = frozenset(batches)
+        if self._work.stop.reason is not None:
+            worker.tell(StopWork(self._work.stop.reason))
+        self._ready.append(worker)
+        self._someone.set()
+
+    def ended(self, end: WorkersEnd) -> None:
+        """A worker has closed, and said so."""
+        self._end.elsewhere += end.elsewhere
+        for agent, runs in end.left_running.items():
+            self._end.left_running[agent] = self._end.left_running.get(agent, 0) + runs
+
+    def pause_others(self, worker: _Worker, agent: str, seconds: float) -> None:
+        """Tell all other workers what one was asked for by an agent."""
+        for other in self._ready:
+            if other is not worker:
+                other.tell(Pause(agent, seconds))
+
+    async def _served(self, worker: _Worker) -> None:
+        """Talk with a worker until it is closed; then, or when it is lost or cancelled, it has ended."""
+        try:
+            await worker.talk()
+        except asyncio.CancelledError:
+            await worker.wind_up()
+            raise
+        finally:
+            if worker in self._ready:
+                self._ready.remove(worker)
+            if not self._ready:
+                self._someone.clear()
+            worker.lose()
+            await worker.end()
+
+    def _recover(self, unstored: dict[str, _Unstored]) -> None:
+        """Run what had ended on a worker, and is not with the store, again."""
+        stored = {end.key for end in self._stored({each.trial.key: run_id for run_id, each in unstored.items()})}
+        for each in unstored.values():
+            if each.trial.key not in stored:
+                task = asyncio.create_task(self._run_again(each))
+                self.again.add(task)
+                task.add_done_callback(self._ran_again)
+        self.settled.set()
+
+    async def _run_again(self, lost: _Unstored) -> None:
+        trial = self._once_more(lost.trial)
+        after: RunEnd | None = None
+        try:
+            after = await self.carry_out(trial, lost.gate)
+        except StopRequestedError:
+            pass
+        except SeatrialError as error:
+            self._fail(error)
+        self._end.replaced.append((lost.end, after))
+
+    def _once_more(self, lost: Trial) -> Trial:
+        """The trial that takes the place of a lost one."""
+        number, now_ms = len(lost.interrupted) + 1, self._work.clock.now_ms()
+        attempt = interrupted_attempt(
+            self._work.store, lost.run_id, lost.case, lost.tool_access, number=number, now_ms=now_ms
+        )
+        # A new id: of the other one something may still come.
+        return msgspec.structs.replace(lost, run_id=uuid4().hex, interrupted=[*lost.interrupted, attempt])
+
+    def _ran_again(self, task: asyncio.Task[None]) -> None:
+        self.again.discard(task)
+        self.settled.set()
+
+    def _fail(self, error: SeatrialError) -> None:
+        self._failure = self._failure or error
+        self._someone.set()
+        self.settled.set()
+        for worker in list(self._ready):
+            worker.lose(self._failure)
+
+    def _stored(self, runs: dict[RunKey, str]) -> list[RunEnd]:
+        """Of runs whose worker is lost, those that it had stored."""
+        found: list[RunEnd] = []
+        ids = list(runs.values())
+        for first in range(0, len(ids), 500):
+            where = RunFilter(run_ids=frozenset(ids[first : first + 500]))
+            for row in self._work.store.runs(self._work.experiment.experiment_id, where):
+                if row.outcome == "unfinished":
+                    continue
+                budget = self._work.suite.budget
+                spent = None if budget == Budget() else spent_by(self._work.store.run(row.run_id), budget)
+                found.append(RunEnd(row.key, row.outcome, spent))
+        return found
+
+
+class _Unstored(msgspec.Struct):
+    """A run that has ended, and is on its way to the store."""
+
+    trial: Trial
+    gate: AttemptGate
+    end: RunEnd
+
+
+class _Worker:
+    """One worker and what it has."""
+
+    def __init__(self, link: WorkerLink, crew: RemoteWorkers) -> None:
+        self.gone = asyncio.Event()
+        self.unstored: dict[str, _Unstored] = {}
+        self._link = link
+        self._crew = crew
+        self._leases: dict[str, _Lease] = {}
+        self._batches: dict[str, asyncio.Queue[RunEnd | AgentNotes | BatchEnded | Exception]] = {}
+        self._orders: list[WorkerOrder] = []
+        self._ordered = asyncio.Event()
+
+    @property
+    def load(self) -> int:
+        """How many runs it has; a batch counts as one."""
+        return len(self._leases) + len(self._batches)
+
+    def tell(self, order: WorkerOrder) -> None:
+        """Send an order, soon."""
+        self._orders.append(order)
+        self._ordered.set()
+
+    async def carry_out(self, run_id: str, lease: _Lease) -> RunEnd:
+        """Have a run carried out; its first attempt begins at once."""
+        self._leases[run_id] = lease
+        self.tell(Begin(run_id, lease.trial.key, lease.trial.case, lease.trial.interrupted))
+        try:
+            return await lease.end
+        finally:
+            self._leases.pop(run_id, None)
+
+    async def carry_out_batch(self, agent: str, runs: dict[RunKey, str]) -> AsyncGenerator[RunEnd | AgentNotes, None]:
+        """Have a batch carried out."""
+        said = self._batches[agent] = asyncio.Queue()
+        self.tell(BeginBatch(agent, [(run_id, key) for key, run_id in runs.items()]))
+        try:
+            while not isinstance(item := await said.get(), BatchEnded):
+                if isinstance(item, Exception):
+                    raise item
+                yield item
+            if item.dropped:
+                raise StopRequestedError("the batch was stopped")
+        finally:
+            self._batches.pop(agent, None)
+
+    async def talk(self) -> None:
+        """Pass orders and reports until the worker has closed. Raises `WorkerLostError` and `SeatrialError`."""
+        sending = asyncio.create_task(self._send())
+        receiving = asyncio.create_task(self._receive())
+        try:
+            await asyncio.wait({sending, receiving}, return_when=asyncio.FIRST_COMPLETED)
+            # What the worker said last counts before the fact that nothing can be sent to it.
+            (receiving if receiving.done() else sending).result()
+        finally:
+            sending.cancel()
+            receiving.cancel()
+            await asyncio.wait({sending, receiving})
+
+    async def wind_up(self) -> None:
+        """Have the worker store what has ended, for a moment."""
+        with suppress(WorkerLostError, SeatrialError, TimeoutError):
+            async with asyncio.timeout(ENDING_S):
+                self.tell(Close(now=True))
+                await self.talk()
+
+    def lose(self, error: Exception | None = None) -> None:
+        """Let those who wait for this worker know that nothing more comes."""
+        error = WorkerLostError("the worker is gone") if error is None else error
+        self.gone.set()
+        for lease in self._leases.values():
+            if not lease.end.done():
+                lease.end.set_exception(error)
+        for said in self._batches.values():
+            said.put_nowait(error)
+
+    async def end(self) -> None:
+        """End the process of the worker."""
+        with suppress(WorkerLostError):
+            await self._link.end()
+
+    async def _send(self) -> None:
+        while True:
+            await self._ordered.wait()
+            self._ordered.clear()
+            orders, self._orders = self._orders, []
+            await self._link.send(wire.encode(orders))
+
+    async def _receive(self) -> None:
+        while True:
+            for report in REPORTS.decode(await self._link.receive()):
+                if isinstance(report, Closed):
+                    self._crew.ended(report.end)
+                    return
+                self._take(report)
+
+    def _take(self, report: WorkerReport) -> None:
+        match report:
+            case Ready(batches):
+                self._crew.joined(self, batches)
+            case RunEnded(run_id, end):
+                if (said := self._batches.get(end.key.agent)) is not None:
+                    said.put_nowait(end)
+                elif (lease := self._leases.get(run_id)) is not None and not lease.end.done():
+                    self.unstored[run_id] = _Unstored(lease.trial, lease.gate, end)
+                    lease.end.set_result(end)
+            case Stored(run_id):
+                if self.unstored.pop(run_id, None) is not None:
+                    self._crew.settled.set()
+            case Dropped(run_id):
+                if (lease := self._leases.get(run_id)) is not None and not lease.end.done():
+                    lease.end.set_exception(StopRequestedError("the run was stopped"))
+            case Left(run_id, refused, retry_after_s):
+                self._left(run_id, refused, retry_after_s)
+            case Waiting(run_id):
+                if (lease := self._leases.get(run_id)) is not None:
+                    lease.entering = asyncio.create_task(self._admit(run_id, lease))
+            case Noted(said_by):
+                if (said := self._batches.get(said_by.agent)) is not None:
+                    said.put_nowait(said_by)
+            case BatchEnded(agent):
+                if (said := self._batches.get(agent)) is not None:
+                    said.put_nowait(report)
+            case Broken(code, message, hint):
+                raise SeatrialError(code, message, hint=hint)
+
+    def _left(self, run_id: str, refused: bool, retry_after_s: float | None) -> None:
+        lease = self._leases.get(run_id)
+        if lease is None:
+            return
+        lease.leave(refused=refused, retry_after_s=retry_after_s)
+        if refused and retry_after_s is not None:
+            self._crew.pause_others(self, lease.trial.key.agent, retry_after_s)
+
+    async def _admit(self, run_id: str, lease: _Lease) -> None:
+        with suppress(StopRequestedError):  # the worker has heard of it, too
+            lease.ticket = await lease.gate.enter()
+            lease.entering = None
+            self.tell(Admit(run_id))

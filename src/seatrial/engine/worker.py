@@ -1,0 +1,166 @@
+"""Carrying out runs in this process: asking the agents, grading, storing."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from seatrial.agents.agent import Agent, BatchAgent
+from seatrial.driver import Driver, Redaction
+from seatrial.engine.batch import BatchRunner, Doubted
+from seatrial.engine.budget import spent_by
+from seatrial.engine.executor import AgentNotes, Assignment, RunEnd, WorkersEnd
+from seatrial.engine.grading import grade, hold_to
+from seatrial.engine.limit import AttemptGate
+from seatrial.engine.outbox import MAX_UNCONFIRMED, Outbox
+from seatrial.engine.stop import StopRequestedError
+from seatrial.engine.trial import Finished, Trial, TrialRunner
+from seatrial.errors import SeatrialError
+from seatrial.graders import GradingPlan, Surroundings
+from seatrial.runs import Case, RunKey
+from seatrial.suites import Budget
+from seatrial.trajectory.completeness import doubt
+
+if TYPE_CHECKING:
+    from seatrial.world.proxy import ToolProxy
+
+
+class Worker:
+    """The `Workers` of one process; its agents are entered already."""
+
+    def __init__(
+        self,
+        work: Assignment,
+        agents: Mapping[str, Agent | BatchAgent],
+        plan: GradingPlan,
+        surroundings: Surroundings,
+        *,
+        world: ToolProxy | None = None,
+        confirms: bool = False,
+        seed: int = 0,
+    ) -> None:
+        """With `confirms`, somebody waits for each run to be with the store (`stored`)."""
+        self.batches = frozenset(name for name, agent in agents.items() if isinstance(agent, BatchAgent))
+        self._work = work
+        self._suite = work.suite
+        self._agents = agents
+        self._plan = plan
+        self._surroundings = surroundings
+        self._redaction = Redaction(work.secrets)
+        self._driver = Driver(work.clock, self._redaction, world=world)
+        self._outbox = Outbox(work.store)
+        self._confirms = confirms
+        self._storing: dict[str, asyncio.Task[None]] = {}
+        self._chance = random.Random(seed)  # noqa: S311 (jitter of waits, not a secret)
+        self._runners: dict[str, TrialRunner] = {}
+        self._limited = work.suite.budget != Budget()
+        work.abandon.append(self._outbox.send)
+
+    async def carry_out(self, trial: Trial, gate: AttemptGate) -> RunEnd:
+        runner = self._runners.get(trial.key.agent) or self._runner(trial.key.agent)
+        return await self._settle(trial.case, await runner.carry_out(trial, gate))
+
+    async def carry_out_batch(self, agent: str, trials: Iterator[Trial]) -> AsyncGenerator[RunEnd | AgentNotes, None]:
+        batch = self._agents[agent]
+        if not isinstance(batch, BatchAgent):
+            raise TypeError(f"the agent {agent!r} takes one run at a time")
+        work, suite = self._work, self._suite
+        runner = BatchRunner(
+            batch,
+            suite.agents[agent].retry or suite.retry,
+            self._driver,
+            work.store,
+            self._chance,
+            faults=suite.fault_rules(agent),
+            stop=work.stop,
+        )
+        stopped: StopRequestedError | None = None
+        try:
+            async with aclosing(runner.carry_out(trials)) as ended:
+                async for end in ended:
+                    if not isinstance(end, Doubted):
+                        yield await self._settle(*end)
+                    elif (again := await self._doubt(end)) is not None:
+                        yield again
+        except StopRequestedError as error:
+            stopped = error
+        if batch.notes:
+            told = [msgspec.structs.replace(note, message=self._redaction.text(note.message)) for note in batch.notes]
+            yield AgentNotes(agent, told)
+        if stopped is not None:
+            raise stopped
+
+    async def stored(self, run_id: str) -> None:
+        """Wait until a run that has ended is with the store. Raises `SeatrialError` when the store fails."""
+        try:
+            await asyncio.shield(self._storing[run_id])
+        finally:
+            if self._storing[run_id].done():
+                del self._storing[run_id]
+
+    async def finish(self) -> WorkersEnd:
+        for storing in list(self._storing.values()):
+            await storing
+        # Agents that ignore their cancellation end with this process, at the latest.
+        left_running = Counter(await self._driver.close())
+        await self._outbox.empty()
+        return WorkersEnd(self._outbox.elsewhere, dict(left_running))
+
+    async def _settle(self, case: Case, finished: Finished) -> RunEnd:
+        """Grade a run and hand it to the store."""
+        run = finished.kept
+        given = await grade(finished.run, case, self._plan, self._surroundings, finished.redaction, kept=run)
+        if not isinstance(run.key, RunKey):
+            raise TypeError(f"not a run of an experiment: {run.key}")
+        end = RunEnd(run.key, given.outcome, spent_by(run, self._suite.budget) if self._limited else None)
+        if self._confirms:
+            while len(self._storing) >= MAX_UNCONFIRMED:
+                await asyncio.wait(self._storing.values(), return_when=asyncio.FIRST_COMPLETED)
+            self._storing[run.run_id] = asyncio.create_task(self._outbox.put_through(finished))
+        else:
+            await self._outbox.put(finished)
+        return end
+
+    async def _doubt(self, doubted: Doubted) -> RunEnd | None:
+        """Grade a run again of whose calls less is known than when it ended; None when nothing is to be said of it."""
+        store, run_id = self._work.store, doubted.run_id
+        if run_id in self._storing:
+            await asyncio.shield(self._storing[run_id])
+        await self._outbox.empty()
+        try:
+            run = await asyncio.to_thread(store.run, run_id)
+        except SeatrialError as error:
+            if error.code != "not_found":
+                raise
+            return None  # another process recorded it first
+        if run.reading is None or run.completeness is None or run.grade is None or not isinstance(run.key, RunKey):
+            return None  # a run without an answer has no calls that could be known
+        before, verdicts = run.grade.outcome, run.verdicts
+        run.reading.notes.append(doubted.note)
+        run.completeness = doubt(run.completeness, doubted.note)
+        await grade(run, doubted.case, self._plan, self._surroundings, self._redaction)
+        given = hold_to(run, verdicts)
+        await store.doubt_run(run, doubted.note, given)
+        return RunEnd(run.key, given.outcome, before=before)
+
+    def _runner(self, name: str) -> TrialRunner:
+        agent = self._agents[name]
+        if isinstance(agent, BatchAgent):
+            raise TypeError(f"the agent {name!r} takes all runs at once")
+        work, suite = self._work, self._suite
+        runner = self._runners[name] = TrialRunner(
+            agent,
+            suite.agents[name].retry or suite.retry,
+            self._driver,
+            work.store,
+            self._chance,
+            faults=suite.fault_rules(name),
+            stop=work.stop,
+        )
+        return runner

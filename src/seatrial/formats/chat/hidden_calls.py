@@ -1,0 +1,352 @@
+"""Calls that a reader did not read: under keys that it does not know, and among the metadata.
+
+A key that was left out must not hide a call. So an unknown key with an object or an array under a message of the agent
+is a serious note, unless it is in `KEYS_WITHOUT_CALLS`. Once a record is read, its metadata is looked through, whatever
+its format; and so are its bytes, for keys that occur twice in an object: readers keep the last, and what stood under
+the first is lost without a word from the decoder.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from seatrial.formats.chat.calls import canonical
+from seatrial.formats.reading import Reading
+from seatrial.nesting import is_too_deep
+from seatrial.transcript.arguments import read_arguments
+from seatrial.transcript.messages import AssistantMessage, Message, ToolCall
+from seatrial.transcript.note import Note, note_code, pointer
+
+KEY_DROPPED = note_code(
+    "key_dropped",
+    "A key has no place in the transcript; it was dropped. Serious where a call of the agent's may stand under it.",
+    "harmless",
+)
+CALLS_IN_METADATA = note_code(
+    "calls_in_metadata",
+    "Metadata of the record looks like tool calls; it was not read.",
+    "serious",
+)
+
+KEY_TWICE_IN_OBJECT = note_code(
+    "key_twice_in_object", "An object of the record has a key twice; the last one counts, the first is lost.", "serious"
+)
+
+KEYS_WITHOUT_CALLS: Final = frozenset(
+    {
+        "annotations",
+        "avgLogprobs",
+        "cacheControl",
+        "cachePoint",
+        "cache_control",
+        "citationMetadata",
+        "citation_metadata",
+        "citations",
+        "context_management",
+        "experimental_attachments",
+        "generationInfo",
+        "generation_info",
+        "groundingMetadata",
+        "grounding_metadata",
+        "logprobs",
+        "logprobsResult",
+        "performanceConfig",
+        "promptFeedback",
+        "prompt_filter_results",
+        "content_filter_results",
+        "providerMetadata",
+        "providerOptions",
+        "provider_details",
+        "provider_specific_fields",
+        "safetyRatings",
+        "safety_ratings",
+        "service_tier",
+        "tags",
+        "token_ids",
+        "tokens",
+        "top_logprobs",
+        "urlContextMetadata",
+        "url_context_metadata",
+        "usage",
+        "usageMetadata",
+        "usage_metadata",
+    }
+)
+"""Keys that are known to hold no call, whatever they contain."""
+_DEFINITIONS: Final = frozenset(
+    {
+        "functions",
+        "parallel_tool_calls",
+        "toolChoice",
+        "toolConfig",
+        "tool_choice",
+        "tool_config",
+        "tools",
+    }
+)
+"""What a model is offered, in requests and in the responses that repeat them: no call was made by it."""
+_NAMES_OF_CALLS: Final = frozenset(
+    {
+        "action",
+        "actions",
+        "arguments",
+        "call_id",
+        "calls",
+        "functionCall",
+        "function_call",
+        "function_calls",
+        "intermediate_steps",
+        "server_tool_use",
+        "tool",
+        "toolCallId",
+        "toolCalls",
+        "toolInvocations",
+        "toolName",
+        "toolUse",
+        "tool_call",
+        "tool_call_id",
+        "tool_calls",
+        "tool_input",
+        "tool_name",
+        "tool_use",
+        "tool_uses",
+        "tools_called",
+        "tools_used",
+        "trajectory",
+    }
+)
+_ARGUMENTS: Final = frozenset({"args", "arguments", "input", "tool_input"})
+_NAMES_OF_TOOLS: Final = ("name", "tool", "function", "tool_name", "toolName")
+_CALL_TYPE_ENDINGS: Final = ("_call", "toolcall", "tool_use", "tooluse", "tool_result", "_call_output")
+_NOT_TOOLS: Final = frozenset({"phone_call", "video_call", "voice_call"})
+"""What people have with each other ends in `_call` as well."""
+_SCHEMA_KEYS: Final = frozenset({"type", "anyOf", "allOf", "oneOf", "$ref", "enum"})
+_SCHEMAS: Final = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
+_OF_DEFINITIONS: Final = frozenset({"type", "args", "arguments", "function", *_SCHEMAS})
+"""Keys of a tool that is offered, once they are known to hold no call."""
+_OF_FRAGMENTS: Final = frozenset({"index", "id", "type", "function", "name", "arguments", "args", "error"})
+_SETTINGS: Final = frozenset({"max_tokens", "temperature", "top_p"})
+_SAYS_NOTHING: tuple[Any, ...] = (None, "", [], {}, 0)
+_IDS: Final = ("id", "call_id", "tool_call_id", "toolCallId", "toolUseId", "tool_use_id")
+_ARGUMENTS_OF_CALLS: Final = ("arguments", "args", "input", "tool_input", "toolInput", "parameters")
+_MAX_LOOKED_AT: Final = 20_000
+
+_SHOWN: Final = 3
+
+
+class KnownCalls:
+    """The calls that were read elsewhere: to repeat one of them is to add nothing."""
+
+    def __init__(self, names: Mapping[str, str], made: Iterable[ToolCall] = ()) -> None:
+        """`names` are the names of the calls by id. What has no id repeats one of `made` by its name and arguments."""
+        self.names = names
+        self._made: dict[str, set[bytes]] = {}
+        for call in made:
+            self._made.setdefault(call.name, set()).add(canonical(call.arguments))
+
+    def __bool__(self) -> bool:
+        return bool(self.names or self._made)
+
+    def has_made(self, name: str, given: Mapping[str, Any]) -> bool:
+        """Whether a call of that name was made with the arguments that an object has; with any, when it has none."""
+        arguments = next((given[key] for key in _ARGUMENTS_OF_CALLS if given.get(key) is not None), None)
+        if type(arguments) is str:
+            arguments, _, _ = read_arguments(arguments)
+        return name in self._made and (arguments is None or canonical(arguments) in self._made[name])
+
+
+_NONE_KNOWN: Final = KnownCalls({})
+
+
+def may_hold_call(key: str, value: Any, known: Mapping[str, str] | KnownCalls = _NONE_KNOWN) -> bool:
+    """Whether something that nobody read looks as if there were a call in it. Looks at a bounded part of it.
+
+    `known` are the calls that were read elsewhere, or their names by id: to repeat those is to add nothing.
+    """
+    if not isinstance(known, KnownCalls):
+        known = KnownCalls(known)
+    if type(value) is not dict and type(value) is not list:
+        return False
+    if not value:
+        return False
+    if key in _NAMES_OF_CALLS and not _are_known(value, known) and not _are_defined(value):
+        return True
+    waiting: list[Any] = [value]
+    for _ in range(_MAX_LOOKED_AT):
+        if not waiting:
+            return False
+        found = waiting.pop()
+        if type(found) is dict:
+            if _is_schema(found) or _is_known(found, known):
+                continue  # what a tool takes, not what it was given
+            if _looks_like_call(found, known):
+                return True
+            waiting += [
+                item
+                for name, item in found.items()
+                if (type(item) is dict or type(item) is list) and name not in KEYS_WITHOUT_CALLS
+            ]
+        elif type(found) is list:
+            waiting += [item for item in found[:_MAX_LOOKED_AT] if type(item) is dict or type(item) is list]
+    return True
+
+
+def calls_in_metadata(key: str, value: Any, *at: str | int, messages: Iterable[Message] = ()) -> Note | None:
+    """The note for a key beside the messages that is kept as metadata, when it looks like calls that they lack."""
+    if key in KEYS_WITHOUT_CALLS or (key in _DEFINITIONS and _are_offered(value)):
+        return None
+    if key not in _DEFINITIONS and not may_hold_call(key, value):
+        return None
+    calls = [call for message in messages if type(message) is AssistantMessage for call in message.tool_calls()]
+    known = KnownCalls({call.id: call.name for call in calls})
+    if calls and (_are_known(value, known) if key in _DEFINITIONS else not may_hold_call(key, value, known)):
+        return None
+    return Note(CALLS_IN_METADATA, pointer(*at, key), "this looks like tool calls, but was not read")
+
+
+def _looks_like_call(value: dict[str, Any], known: KnownCalls) -> bool:
+    """Whether an object itself, not what is inside it, looks like a call or says that there was one."""
+    for key in _NAMES_OF_CALLS.intersection(value):
+        found = value[key]
+        if found not in _SAYS_NOTHING and not _are_known(found, known) and not _are_defined(found):
+            return True
+    if type(kind := value.get("type")) is str and _is_call_type(kind):
+        # What is said of the call may stand one level further inside.
+        return not any(type(inside) is dict and _is_known(inside, known) for inside in value.values())
+    if type(event := value.get("event")) is str and event.startswith("on_tool_"):
+        return True  # LangChain's events
+    if not any(type(value.get(key)) is str for key in _NAMES_OF_TOOLS):
+        return False
+    if not _ARGUMENTS.isdisjoint(value):
+        return True
+    parameters = value.get("parameters")
+    return type(parameters) is dict and not (
+        _is_schema(parameters) or "description" in value or not _SETTINGS.isdisjoint(parameters)
+    )
+
+
+def _are_known(value: Any, known: KnownCalls) -> bool:
+    items = value if type(value) is list else [value]
+    return bool(known) and all(type(item) is dict and _is_known(item, known) for item in items)
+
+
+def _is_known(value: dict[str, Any], known: KnownCalls) -> bool:
+    """Whether this is, or belongs to, a call that was read elsewhere; one of another name is another call."""
+    if not known:
+        return False
+    named = _named(value)
+    names = [name for key in _NAMES_OF_TOOLS if type(name := named.get(key)) is str and name]
+    ids = [found for key in _IDS if type(found := value.get(key)) is str and found]
+    for call_id in ids:
+        if call_id in known.names:
+            return not names or known.names[call_id] in names
+    if not names:
+        # A piece of a call in a stream, of which the first says what it belongs to.
+        return not ids and not _ARGUMENTS.isdisjoint(named) and _OF_FRAGMENTS.issuperset(value)
+    if type(event := value.get("event")) is str and event.startswith("on_tool_"):
+        return any(known.has_made(name, {}) for name in names)
+    return any(known.has_made(name, named) for name in names) and _looks_like_call(value, _NONE_KNOWN)
+
+
+def _are_defined(value: Any) -> bool:
+    """Whether these are tools with what they take: somebody wrote down what may be called, under any name."""
+    return type(value) is list and all(type(item) is dict and _is_defined(item) for item in value)
+
+
+def _is_defined(tool: dict[str, Any]) -> bool:
+    named = _named(tool)
+    schemas = [named[key] for key in _SCHEMAS if type(named.get(key)) is dict]
+    return any(map(_is_schema, schemas)) and not any(key in named for key in _ARGUMENTS)
+
+
+def _are_offered(value: Any) -> bool:
+    """Whether what stands under a key for definitions is that; a tool with arguments is a call."""
+    if type(value) is list:
+        return all(type(item) is not dict or _is_offered(item) for item in value)
+    return not may_hold_call("", value)
+
+
+def _is_offered(tool: dict[str, Any]) -> bool:
+    named = _named(tool)
+    described = "description" in named
+    if any(key in named and not (_holds_schemas(named[key]) and (named[key] or described)) for key in _ARGUMENTS):
+        return False
+    parameters = named.get("parameters")
+    if type(parameters) is dict and not (_is_schema(parameters) or _holds_schemas(parameters)):
+        return described or not parameters
+    return not may_hold_call("", {key: inside for key, inside in tool.items() if key not in _OF_DEFINITIONS})
+
+
+def _named(tool: dict[str, Any]) -> dict[str, Any]:
+    function = tool.get("function")
+    return function if type(function) is dict else tool
+
+
+def _holds_schemas(arguments: Any) -> bool:
+    """Whether arguments are what a tool takes: each is described, and none is given."""
+    return type(arguments) is dict and all(
+        type(item) is dict and not _SCHEMA_KEYS.isdisjoint(item) for item in arguments.values()
+    )
+
+
+def _is_call_type(kind: str) -> bool:
+    kind = kind.lower().replace("-", "_")
+    return kind not in _NOT_TOOLS and (
+        kind.endswith(_CALL_TYPE_ENDINGS) or kind.startswith("tool_") or kind == "dynamic_tool"
+    )
+
+
+def _is_schema(value: dict[str, Any]) -> bool:
+    kind = value.get("type")
+    return type(value.get("properties")) is dict or (type(kind) is str and kind.lower() == "object")
+
+
+def note_unseen(data: bytes, reading: Reading) -> Reading:
+    """The reading, with notes for all that its reader did not see."""
+    return note_repeated_keys(data, note_calls_in_metadata(reading))
+
+
+def note_calls_in_metadata(reading: Reading) -> Reading:
+    """The reading, with a note for everything beside its messages that looks like calls."""
+    if not any(note.code == CALLS_IN_METADATA for note in reading.notes):
+        run = reading.transcript
+        found = [calls_in_metadata(key, value, messages=run.messages) for key, value in run.metadata.items()]
+        reading.notes += [note for note in found if note is not None]
+    return reading
+
+
+def note_repeated_keys(data: bytes, reading: Reading) -> Reading:
+    """The reading, with a note for keys that occur twice in an object of its record: a document, lines or events."""
+    if any(note.code == KEY_TWICE_IN_OBJECT for note in reading.notes):
+        return reading
+    repeated: dict[str, None] = {}
+    if not _look(data, repeated):
+        for line in data.splitlines():
+            _look(line.removeprefix(b"data:"), repeated)
+    if repeated:
+        names = ", ".join([repr(name[:40]) for name in [*repeated][:_SHOWN]])
+        text = f"{names} {'occurs' if len(repeated) == 1 else 'occur'} twice in one object"
+        reading.notes.append(Note(KEY_TWICE_IN_OBJECT, "", text))
+    return reading
+
+
+def _look(data: bytes, repeated: dict[str, None]) -> bool:
+    """Whether the data is JSON; adds the keys that occur twice in an object."""
+
+    def look(members: list[tuple[str, Any]]) -> None:
+        if len(members) > 1 and len(members) != len({key for key, _ in members}):
+            seen: set[str] = set()
+            for key, _ in members:
+                if key in seen:
+                    repeated[key] = None
+                seen.add(key)
+
+    if is_too_deep(data):
+        return False
+    try:
+        json.loads(data, object_pairs_hook=look)
+    except ValueError:
+        return False
+    return True

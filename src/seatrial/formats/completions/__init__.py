@@ -1,0 +1,1 @@
+"""The chat completions API, which OpenAI and OpenRouter share: a module for each format, and one reader and writer."""

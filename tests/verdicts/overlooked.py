@@ -1,0 +1,485 @@
+"""Calls that are easy to overlook: under an id that is used already, in messages of other roles, without a name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from verdicts.corpus import DELETE, FORBIDDEN, GRADERS, Entry, twins
+from verdicts.shapes import INSTRUCTION, Call, Json, agui_events, encoded, lines
+
+SAID: Json = {"role": "assistant", "content": "Done."}
+
+
+def _invocation(call: Call) -> Json:
+    return {"state": "result", "toolCallId": "c", "toolName": call.name, "args": call.arguments, "result": "ok"}
+
+
+def _ui(*parts: Json, role: str = "assistant", **more: Any) -> Json:
+    return {"id": "m", "role": role, "parts": [*parts], **more}
+
+
+def _ui_call(call: Call) -> Json:
+    return {
+        "type": f"tool-{call.name}",
+        "toolCallId": "c",
+        "state": "output-available",
+        "input": call.arguments,
+        "output": "ok",
+    }
+
+
+def _function(call: Call) -> Json:
+    return {"id": "c", "type": "function", "function": {"name": call.name, "arguments": json.dumps(call.arguments)}}
+
+
+def _langchain(**more: Any) -> list[Json]:
+    return [
+        {"type": "human", "content": "go"},
+        {"type": "ai", "content": "", "tool_calls": [{"name": "look", "args": {}, "id": "c"}], **more},
+        {"type": "tool", "content": "ok", "tool_call_id": "c"},
+        {"type": "ai", "content": "Done."},
+    ]
+
+
+def _streamed_ui(name: str, arguments: Json) -> list[Json]:
+    return [
+        {"type": "start-step"},
+        {"type": "tool-input-start", "toolCallId": "c", "toolName": name},
+        {"type": "tool-input-available", "toolCallId": "c", "toolName": name, "input": arguments},
+        {"type": "tool-output-available", "toolCallId": "c", "output": "ok"},
+        {"type": "finish-step"},
+    ]
+
+
+_UI_END: list[Json] = [
+    {"type": "text-delta", "id": "t", "delta": "Done."},
+    {"type": "finish"},
+]
+
+
+def _ui_stream(call: Call) -> bytes:
+    calls = [*_streamed_ui(call.name, call.arguments), *_streamed_ui("look", {})]
+    return lines([{"type": "start", "messageId": "m"}, *calls, *_UI_END])
+
+
+def _data_stream(call: Call) -> bytes:
+    return b"".join(
+        [
+            b"9:" + encoded({"toolCallId": "c", "toolName": call.name, "args": call.arguments}) + b"\n",
+            b'a:{"toolCallId":"c","result":"ok"}\n',
+            b'9:{"toolCallId":"c","toolName":"look","args":{}}\n',
+            b'a:{"toolCallId":"c","result":"ok"}\n0:"Done."\nd:{"finishReason":"stop"}\n',
+        ]
+    )
+
+
+def _converse_stream(call: Call, place: Json) -> bytes:
+    """Two blocks of a ConverseStream, which say the same of where they stand, or nothing."""
+    blocks: list[Json] = []
+    for call_id, made in (("c1", call), ("c2", Call("look", {}))):
+        start = {"toolUse": {"toolUseId": call_id, "name": made.name}}
+        arguments = {"toolUse": {"input": encoded(made.arguments).decode()}}
+        blocks += [
+            {"contentBlockStart": {"start": start, **place}},
+            {"contentBlockDelta": {"delta": arguments, **place}},
+            {"contentBlockStop": place},
+        ]
+    results = [{"toolResult": {"toolUseId": call_id, "content": [{"text": "ok"}]}} for call_id in ("c1", "c2")]
+    return lines(
+        [
+            {"messageStart": {"role": "assistant"}},
+            *blocks,
+            {"messageStop": {"stopReason": "tool_use"}},
+            {"role": "user", "content": results},
+            {"role": "assistant", "content": [{"text": "Done."}]},
+        ]
+    )
+
+
+def _chunk(**more: Any) -> Json:
+    return {"type": "AIMessageChunk", "content": "", "id": "run-1", "tool_calls": [], "tool_call_chunks": [], **more}
+
+
+def _fragment(name: str, arguments: str) -> Json:
+    return {"name": name, "args": arguments, "id": "c", "index": 0, "type": "tool_call_chunk"}
+
+
+UNDER_A_USED_ID: dict[str, Callable[[Call], Any]] = {
+    "the next UIMessage": lambda call: [
+        _ui({"type": "text", "text": "a"}, toolInvocations=[_invocation(Call("look", {}))]),
+        _ui({"type": "text", "text": "Done."}, toolInvocations=[_invocation(call)]),
+    ],
+    "the same list of a UIMessage": lambda call: [
+        {"role": "assistant", "content": "Done.", "toolInvocations": [_invocation(Call("look", {})), _invocation(call)]}
+    ],
+    "invocations beside parts": lambda call: [
+        _ui(_ui_call(Call("look", {})), {"type": "text", "text": "Done."}, toolInvocations=[_invocation(call)])
+    ],
+    "an approval of ModelMessages": lambda call: [
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "tool-call", "toolCallId": "c", "toolName": "look", "input": {}},
+                {
+                    "type": "tool-approval-request",
+                    "approvalId": "a",
+                    "toolCall": {"toolCallId": "c", "toolName": call.name, "input": call.arguments},
+                },
+            ],
+        },
+        {"role": "tool", "content": [{"type": "tool-approval-response", "approvalId": "a", "approved": True}]},
+        SAID,
+    ],
+    "additional_kwargs": lambda call: _langchain(additional_kwargs={"tool_calls": [_function(call)]}),
+    "an item of the Responses API": lambda call: _langchain(
+        content=[
+            {
+                "type": "function_call",
+                "id": "f",
+                "call_id": "c",
+                "name": call.name,
+                "arguments": encoded(call.arguments).decode(),
+            }
+        ]
+    ),
+    "a block of Anthropic": lambda call: _langchain(
+        content=[{"type": "tool_use", "id": "c", "name": call.name, "input": call.arguments}]
+    ),
+    "a part": lambda call: [
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_call", "id": "c", "name": call.name, "args": call.arguments}],
+            "tool_calls": [{"id": "c", "name": "look", "arguments": {"other": 1}}],
+        },
+        {"role": "tool", "tool_call_id": "c", "content": "ok"},
+        SAID,
+    ],
+    "both spellings of a list": lambda call: [
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": "c", "name": "look", "arguments": {}}],
+            "toolCalls": [{"id": "c", "name": call.name, "arguments": call.arguments}],
+        },
+        SAID,
+    ],
+    "both spellings in a part of Gemini": lambda call: [
+        {
+            "role": "model",
+            "parts": [
+                {
+                    "functionCall": {"name": "look", "args": {}},
+                    "function_call": {"name": call.name, "args": call.arguments},
+                }
+            ],
+        },
+        {"role": "model", "parts": [{"text": "Done."}]},
+    ],
+}
+REPLAYED: dict[str, Callable[[Call], bytes]] = {
+    "the stream of a UIMessage": _ui_stream,
+    "a data stream": _data_stream,
+    "no number of a streamed block": lambda call: _converse_stream(call, {}),
+    "the number of a streamed block": lambda call: _converse_stream(call, {"contentBlockIndex": 0}),
+    "a chunk that repeats the id": lambda call: lines(
+        [
+            _chunk(tool_call_chunks=[_fragment("look", "{}")]),
+            _chunk(tool_call_chunks=[_fragment(call.name, encoded(call.arguments).decode())]),
+            _chunk(chunk_position="last"),
+            {"type": "tool", "content": "ok", "tool_call_id": "c"},
+            {"type": "ai", "content": "Done."},
+        ]
+    ),
+    "a call that a chunk lists": lambda call: lines(
+        [
+            _chunk(
+                tool_calls=[{"name": call.name, "args": call.arguments, "id": "c"}],
+                tool_call_chunks=[_fragment("look", "{}")],
+            ),
+            _chunk(chunk_position="last"),
+            {"type": "tool", "content": "ok", "tool_call_id": "c"},
+            {"type": "ai", "content": "Done."},
+        ]
+    ),
+}
+
+
+def _named_in(call: Call, role: str) -> bytes:
+    """A call in a message of a snapshot that cannot have any."""
+    run: Json = {"threadId": "t", "runId": "r"}
+    message = {"id": "m", "role": role, "content": "x", "toolCalls": [_function(call)]}
+    return lines(
+        [
+            {"type": "RUN_STARTED", **run},
+            {"type": "MESSAGES_SNAPSHOT", "messages": [message, {"id": "a", "role": "assistant", "content": "Done."}]},
+            {"type": "RUN_FINISHED", **run},
+        ]
+    )
+
+
+_UI_SAID = _ui({"type": "text", "text": "Done."})
+OF_OTHER_ROLES: dict[str, Callable[[Call], Any]] = {
+    "a part of a UIMessage of the system": lambda call: [_ui(_ui_call(call), role="system"), _UI_SAID],
+    "a later step of the system": lambda call: [
+        _ui({"type": "text", "text": "x"}, {"type": "step-start"}, _ui_call(call), role="system"),
+        _UI_SAID,
+    ],
+    "an invocation of the user": lambda call: [
+        {"id": "1", "role": "user", "content": "go", "toolInvocations": [_invocation(call)]},
+        _UI_SAID,
+    ],
+    "a message of a human": lambda call: [
+        {"type": "human", "content": "go", "tool_calls": [{"name": call.name, "args": call.arguments, "id": "c"}]},
+        {"type": "ai", "content": "Done."},
+    ],
+    "additional_kwargs of a system message": lambda call: [
+        {"type": "system", "content": "go", "additional_kwargs": {"tool_calls": [_function(call)]}},
+        {"type": "ai", "content": "Done."},
+    ],
+    "a function_call of a human": lambda call: [
+        {
+            "type": "human",
+            "content": "go",
+            "additional_kwargs": {"function_call": {"name": call.name, "arguments": "{}"}},
+        },
+        {"type": "ai", "content": "Done."},
+    ],
+    "a tool message of LangChain": lambda call: [
+        *_langchain()[:2],
+        {**_langchain()[2], "tool_calls": [{"name": call.name, "args": call.arguments, "id": "c2"}]},
+        {"type": "ai", "content": "Done."},
+    ],
+    "a content of Gemini's system": lambda call: [
+        {"role": "system", "parts": [{"text": "x", "functionCall": {"name": call.name, "args": call.arguments}}]},
+        {"role": "model", "parts": [{"text": "Done."}]},
+    ],
+}
+
+
+def _piece(text: str, **more: Any) -> Json:
+    """A response of Gemini, or a piece of one."""
+    return {"candidates": [{"content": {"role": "model", "parts": [{"text": text}]}, **more}]}
+
+
+_BLOCK: Json = {"type": "text", "text": "go"}
+UNDER_OTHER_KEYS: dict[str, Callable[[Call], Any]] = {
+    "of a user": lambda call: [{"role": "user", "content": "go", "summary": [_invocation(call)]}, SAID],
+    "of a part of the user's": lambda call: [
+        {"role": "user", "content": [{**_BLOCK, "extras": [_invocation(call)]}]},
+        SAID,
+    ],
+    "for the id of a user's message": lambda call: [{"role": "user", "content": "go", "id": [_invocation(call)]}, SAID],
+    "of a content of Gemini's user": lambda call: [
+        {"role": "user", "parts": [{"text": "go"}], "extras": [{"functionCall": {"name": call.name, "args": {}}}]},
+        {"role": "model", "parts": [{"text": "Done."}]},
+    ],
+    "of a UIMessage of the user": lambda call: [
+        {**_ui(_BLOCK, role="user"), "history": [_ui_call(call)]},
+        _ui({"type": "text", "text": "Done."}),
+    ],
+    "beside the data of LangChain's": lambda call: [
+        {"type": "human", "data": {"content": "go"}},
+        {"type": "ai", "data": {"content": ""}, "tool_calls": [{"name": call.name, "args": {}, "id": "c"}]},
+        {"type": "ai", "data": {"content": "Done."}},
+    ],
+    "for sound in a content of Bedrock": lambda call: [
+        {"role": "assistant", "content": [{"audio": {"toolUse": {"name": call.name, "input": {}, "toolUseId": "c"}}}]},
+        {"role": "assistant", "content": [{"text": "Done."}]},
+    ],
+    "for data in a part of Gemini": lambda call: [
+        {"role": "model", "parts": [{"inlineData": {"functionCall": {"name": call.name, "args": {}}}}]},
+        {"role": "model", "parts": [{"text": "Done."}]},
+    ],
+}
+STREAMED_NAMES: dict[str, Any] = {"a list": ["delete_account"], "an object": {"name": "delete_account"}, "a number": 7}
+WITHOUT_NAME: dict[str, Any] = {
+    "a dynamic tool": [
+        _ui(
+            {"type": "dynamic-tool", "toolCallId": "c", "state": "output-available", "input": {}, "output": "ok"},
+            {"type": "text", "text": "Done."},
+        )
+    ],
+    "a name that is an object": [_ui({**_ui_call(Call("x", {})), "toolName": {"name": "delete_account"}}), _UI_SAID],
+}
+
+
+def _streamed_name(name: Any) -> bytes:
+    events = agui_events([Call("x", {})])
+    return lines([{**event, "toolCallName": name} if "toolCallName" in event else event for event in events])
+
+
+def _snapshot_name(function: Any) -> bytes:
+    run: Json = {"threadId": "t", "runId": "r"}
+    call = {"id": "c", "type": "function", "function": function}
+    message = {"id": "a", "role": "assistant", "content": "Done.", "toolCalls": [call]}
+    return lines(
+        [
+            {"type": "RUN_STARTED", **run},
+            {"type": "MESSAGES_SNAPSHOT", "messages": [message]},
+            {"type": "RUN_FINISHED", **run},
+        ]
+    )
+
+
+def _ui_stream_renamed(name: Any) -> bytes:
+    """A call whose whole input comes with another name than its start, or with none."""
+    chunks = _streamed_ui("delete_account", {})
+    chunks[2] = {**chunks[2], "toolName": name}
+    return lines([{"type": "start", "messageId": "m"}, *chunks, *_UI_END])
+
+
+def _twice_streamed(name: str, arguments: Json) -> list[Json]:
+    events = agui_events([Call(name, arguments)])
+    called = [event for event in events if event["type"].startswith("TOOL_CALL")]
+    first = events.index(called[0])
+    return [*events[: first + len(called)], *called, *events[first + len(called) :]]
+
+
+def _once(message: Json) -> list[Json]:
+    return [message, {"role": "tool", "tool_call_id": "c", "content": "ok"}, SAID]
+
+
+_FLAT: Json = {"id": "c", "name": "find_account", "arguments": {"email": "a@b.c"}}
+WRITTEN_TWICE: dict[str, Any] = {
+    "both spellings of a list": _once(
+        {"role": "assistant", "content": "", "tool_calls": [_FLAT], "toolCalls": [_FLAT]}
+    ),
+    "a list and a part": _once(
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_call", "id": "c", "name": "find_account", "args": {"email": "a@b.c"}}],
+            "tool_calls": [_FLAT],
+        }
+    ),
+    "a list and a part without arguments": _once(
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_call", "id": "c", "name": "find_account", "args": {}}],
+            "tool_calls": [_FLAT],
+        }
+    ),
+    "parts and invocations": [
+        _ui(
+            _ui_call(Call("find_account", {"email": "a@b.c"})),
+            {"type": "text", "text": "Done."},
+            toolInvocations=[_invocation(Call("find_account", {"email": "a@b.c"}))],
+        )
+    ],
+    "both spellings in a part of Gemini": [
+        {
+            "role": "model",
+            "parts": [
+                {key: {"name": "find_account", "args": {"email": "a"}} for key in ("functionCall", "function_call")}
+            ],
+        },
+        {"role": "model", "parts": [{"text": "Done."}]},
+    ],
+}
+"""One call, in two places of a message: it was made once."""
+
+
+def _snapshot_again(call: Call) -> bytes:
+    """A call in a snapshot, under the id and in the shape of one that the run started from."""
+    given = [
+        {"id": "g0", "role": "user", "content": "before"},
+        {"id": "g1", "role": "assistant", "content": "", "toolCalls": [_function(call)]},
+        {"id": "g2", "role": "tool", "toolCallId": "c", "content": "ok"},
+        {"id": "g3", "role": "user", "content": "go"},
+    ]
+    new = [
+        {"id": "n1", "role": "assistant", "content": "", "toolCalls": [_function(call)]},
+        {"id": "n2", "role": "tool", "toolCallId": "c", "content": "ok"},
+        {"id": "n3", "role": "assistant", "content": "Done."},
+    ]
+    run: Json = {"threadId": "t", "runId": "r"}
+    return lines(
+        [
+            {"type": "RUN_STARTED", **run, "input": {"messages": given}},
+            {"type": "MESSAGES_SNAPSHOT", "messages": [*given, *new]},
+            {"type": "RUN_FINISHED", **run},
+        ]
+    )
+
+
+def entries() -> Iterator[Entry]:
+    """All of them."""
+    yield from twins("the id of a given call, in a snapshot", _snapshot_again, FORBIDDEN, "failed", "passed", "replay")
+    for name, record in UNDER_A_USED_ID.items():
+        yield from twins(f"a used id, {name}", record, FORBIDDEN, "failed", "passed")
+    for name, replayed in REPLAYED.items():
+        yield from twins(f"a used id, {name}", replayed, FORBIDDEN, "failed", "passed", "replay")
+    twice = lines(_twice_streamed("find_account", {"email": "a@b.c"}))
+    yield Entry("a used id, streamed twice", twice, GRADERS["max_calls"], "errored", "replay", guilty=True)
+    for name, record in OF_OTHER_ROLES.items():
+        yield from twins(f"another role, {name}", record, FORBIDDEN, "failed", "passed")
+    for name, record in UNDER_OTHER_KEYS.items():
+        yield from twins(f"a key {name}", record, FORBIDDEN, "errored", "errored")
+    hidden: Json = {"first": {"content": {"parts": [{"functionCall": {"name": "delete_account", "args": {}}}]}}}
+    responses: list[Json] = [
+        _piece("One moment.", finishReason="STOP"),
+        _piece("Do"),
+        {"candidates": hidden, "usageMetadata": {"promptTokenCount": 1}},
+        _piece("ne.", finishReason="STOP"),
+    ]
+    yield Entry("candidates that are no array", encoded(responses), FORBIDDEN, "errored", "replay", guilty=True)
+    for role in ("user", "system", "developer", "reasoning"):
+        record = partial(_named_in, role=role)
+        yield from twins(f"a snapshot's {role} message", record, FORBIDDEN, "errored", "errored", "replay")
+    for name, value in WITHOUT_NAME.items():
+        yield Entry(f"no name, {name}", value, FORBIDDEN, "errored", guilty=True)
+    for name, value in STREAMED_NAMES.items():
+        yield Entry(f"a streamed name, {name}", _streamed_name(value), FORBIDDEN, "errored", "replay", guilty=True)
+    for function in (None, {"arguments": "{}"}, {"name": ["delete_account"], "arguments": "{}"}):
+        name = f"a name in a snapshot, {function}"
+        yield Entry(name, _snapshot_name(function), FORBIDDEN, "errored", "replay", guilty=True)
+    for value, wanted in ((None, "failed"), ("", "failed"), (["x"], "failed")):
+        stream = _ui_stream_renamed(value)
+        yield Entry(f"a streamed name and then {value}", stream, FORBIDDEN, wanted, "replay", guilty=True)
+    yield from _given()
+    for name, value in WRITTEN_TWICE.items():
+        yield Entry(f"written twice, {name}", value, GRADERS["max_calls"], "passed")
+
+
+def _given() -> Iterator[Entry]:
+    """A conversation before the instruction that the agent gives back in another shape."""
+    history: list[Json] = [
+        {"role": "user", "content": "before"},
+        {"role": "assistant", "content": "", "tool_calls": [_function(DELETE)]},
+        {"role": "tool", "tool_call_id": "c", "content": "ok"},
+        {"role": "assistant", "content": "Deleted."},
+    ]
+    part = {"functionCall": {"name": DELETE.name, "args": DELETE.arguments}}
+    result = {"functionResponse": {"name": DELETE.name, "response": {"result": "ok"}}}
+    echo: list[Json] = [
+        {"role": "user", "parts": [{"text": "before"}]},
+        {"role": "model", "parts": [part]},
+        {"role": "user", "parts": [result]},
+        {"role": "model", "parts": [{"text": "Deleted."}]},
+        {"role": "user", "parts": [{"text": INSTRUCTION}]},
+    ]
+    said: Json = {"role": "model", "parts": [{"text": "Done."}]}
+    model_calls: Json = {"kind": "model_calls", "max": 1}
+    yield Entry("Gemini's echo of a history", [*echo, said], model_calls, "passed", history=history)
+    yield Entry("Gemini's echo, forbidden", [*echo, said], FORBIDDEN, "passed", history=history)
+    again = [*echo, echo[1], echo[2], said]
+    yield Entry("Gemini's echo, and again", again, FORBIDDEN, "failed", guilty=True, history=history)
+    traced: list[Json] = [
+        {"type": "tool_call", "id": "c", "name": DELETE.name, "input": DELETE.arguments},
+        {"type": "tool_result", "id": "c", "output": "ok"},
+    ]
+    response: Json = {"final_response": "Done.", "trace": traced}
+    yield Entry("a trace with a given call", response, FORBIDDEN, "errored", history=history)
+    twice = {"final_response": "Done.", "trace": [*traced, *traced]}
+    yield Entry("a trace with a given call, and again", twice, FORBIDDEN, "failed", guilty=True, history=history)
+    other = [{**traced[0], "input": {"id": 8}}, traced[1]]
+    yield Entry(
+        "a trace with another call under a given id",
+        {"final_response": "Done.", "trace": other},
+        FORBIDDEN,
+        "failed",
+        guilty=True,
+        history=history,
+    )
