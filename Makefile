@@ -51,7 +51,7 @@ tests: $(BIN)/.dev node
 	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 # The core is pure Python over msgspec, where versions of the interpreter differ: limits, layouts, deprecations.
-QUICK := tests/test_nesting.py tests/test_wire.py tests/test_patterns.py tests/test_generated.py tests/test_surface.py \
+QUICK := tests/_support tests/test_generated.py tests/test_surface.py \
 	tests/cli/test_help.py tests/transcript tests/events tests/formats tests/trajectory tests/runs tests/graders
 
 quick: $(BIN)/.dev

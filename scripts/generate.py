@@ -12,12 +12,12 @@ import textwrap
 from pathlib import Path
 
 import seatrial
+from seatrial._support.nesting import MAX_DEPTH
 from seatrial.cli.main import COMMANDS, MAX_WIDTH, command_parser
 from seatrial.errors import ERROR_CODES
 from seatrial.formats.chat import limits
 from seatrial.formats.chat.hidden_calls import KEYS_WITHOUT_CALLS
 from seatrial.formats.unsupported import REFUSED
-from seatrial.nesting import MAX_DEPTH
 from seatrial.runs import FAULT_CLASSES
 from seatrial.schemas import SCHEMAS, schema_text
 from seatrial.server.app import document

@@ -104,8 +104,8 @@ def result(request: pytest.FixtureRequest, seatrial: Trials) -> RunResult:
     marker = request.node.get_closest_marker("seatrial")
     if marker is None:
         raise pytest.UsageError("the fixture `result` needs the marker @pytest.mark.seatrial(agent, case)")
+    from seatrial._support.printable import printable
     from seatrial.errors import SeatrialError
-    from seatrial.printable import printable
 
     try:
         return seatrial.run(*marker.args, **marker.kwargs)
@@ -248,8 +248,8 @@ class SuiteCollector(pytest.File):
     plan: Plan
 
     def collect(self) -> Iterator[SuiteItem]:
+        from seatrial._support.printable import printable
         from seatrial.errors import SeatrialError
-        from seatrial.printable import printable
         from seatrial.suites import load_suite, read_cases
 
         try:
@@ -302,8 +302,8 @@ class SuiteItem(pytest.Item):
         self._result: RunResult | None = None
 
     def setup(self) -> None:
+        from seatrial._support.printable import printable
         from seatrial.errors import SeatrialError
-        from seatrial.printable import printable
 
         stage = self.config.stash[_STAGE]
         try:

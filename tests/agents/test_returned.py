@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.setting import error_class
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.agents.python.returned import read_returned
 from seatrial.trajectory import extract
 

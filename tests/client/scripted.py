@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 from aiohttp import web
 
+from seatrial._support.portal import Portal
 from seatrial.client import Client, EventStream
 from seatrial.events import cursor_text, encode_sse, envelope_bytes, envelope_head
 from seatrial.events.types import TaskStatus
-from seatrial.portal import Portal
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

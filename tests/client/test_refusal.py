@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies.messages import json_values
 
+from seatrial._support.retry_after import retry_after_s
 from seatrial.client.refusal import MAX_DETAILS, MAX_NAME, MAX_TEXT, refusal
-from seatrial.retry_after import retry_after_s
 
 
 def body(**members: Any) -> bytes:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from engine.setting import Scripted, a_suite, only_run, run_suite, runs_of, say_ok
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.events.types import RunError, RunStarted, ToolCallEnd, ToolCallStart
 from seatrial.formats import agent_response

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from engine.setting import TestClock
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.driver import Recorder, Redaction
 from seatrial.driver import recorder as module
 from seatrial.errors import SeatrialError

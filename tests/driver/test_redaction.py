@@ -16,7 +16,8 @@ from engine.setting import NO_WAIT, Scripted, a_suite, only_run, refused, run_su
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial import formats, wire
+from seatrial import formats
+from seatrial._support import wire
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.excerpt import MAX_DETAIL
 from seatrial.agents.http.config import HttpConfig

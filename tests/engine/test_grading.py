@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.setting import Scripted, ScriptedBatch, a_suite, only_run, run_suite
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.python.returned import read_returned
 from seatrial.agents.replay.agent import ReplayAgent

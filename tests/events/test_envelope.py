@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from strategies.events import events
 from strategies.messages import texts
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.events import (
     Cursor,

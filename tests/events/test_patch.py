@@ -13,9 +13,9 @@ from strategies.events import operations
 from strategies.growth import growth
 from strategies.messages import json_values
 
+from seatrial._support.nesting import MAX_DEPTH, is_value_too_deep
 from seatrial.events import Patcher
 from seatrial.events.patch import copy_json, same_json
-from seatrial.nesting import MAX_DEPTH, is_value_too_deep
 
 
 def patched(document: Any, *operations: Any) -> Any:

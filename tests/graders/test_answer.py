@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graders.subjects import subject, verdict
-from seatrial import wire
+from seatrial._support import wire
+from seatrial._support.patterns import MAX_SUBJECT
 from seatrial.errors import SeatrialError
 from seatrial.formats import agent_response
 from seatrial.graders import GradingPlan
-from seatrial.patterns import MAX_SUBJECT
 
 
 @pytest.mark.parametrize(

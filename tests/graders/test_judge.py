@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from graders.subjects import calls, grade, said, step, subject, verdict
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.graders import Completion, GradingPlan
 from seatrial.graders.judge_prompt import MAX_ANSWER, MAX_STEPS, Criterion, prompt_for

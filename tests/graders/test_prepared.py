@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import pytest
 
 from graders.subjects import grade, step, subject, verdict
+from seatrial._support.time_limit import TimeLimit, check_time, current_limit
 from seatrial.graders import Grader, Subject, Surroundings, build_graders
 from seatrial.graders.grader import Check, Finding, passed_if
 from seatrial.graders.prepared import Prepared, prepare_all
 from seatrial.graders.registry import GRADERS
-from seatrial.time_limit import TimeLimit, check_time, current_limit
 
 ENDLESS = {"kind": "regex", "pattern": "^(a+)+$", "timeout_s": 0.3}
 TEXT = "a" * 99_000 + "!"

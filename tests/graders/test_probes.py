@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seatrial._support.patterns import Pattern
 from seatrial.errors import SeatrialError
 from seatrial.graders.answer import Regex
 from seatrial.graders.probes import cannot_fail
-from seatrial.patterns import Pattern
 
 EMPTY_IS_FINE = [r"\d*", r"\s*", "[^x]*", "^", "$", ".*$", r"(?:zzz)?\Z", ".*", "", "(?m)^", "a|", "(?!.*password)"]
 

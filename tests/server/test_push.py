@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from strategies.databases import database
 from strategies.events import as_json, events, events_of
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.api import PushEvents, PushResult
 from seatrial.driver.clock import SystemClock
 from seatrial.errors import SeatrialError

@@ -13,7 +13,7 @@ from agents.setting import serving
 from aiohttp import web
 from strategies.unhurried import run_unhurried
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.agents.stream.agent import StreamAgent
 from seatrial.agents.stream.config import StreamConfig
 from seatrial.api import CreateRun, RunInput

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.agents.cli.placeholders import used
 from seatrial.errors import SeatrialError
 from seatrial.suites import CliConfig, HttpConfig, StreamConfig

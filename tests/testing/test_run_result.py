@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from seatrial._support.wire import encode
 from seatrial.driver.redaction import Redaction
 from seatrial.formats import read
 from seatrial.runs import Case, Fault, Grade, Outcome, Run, RunKey, Verdict
@@ -11,7 +12,6 @@ from seatrial.suites import Secrets
 from seatrial.testing import NoVerdictError, RunResult, exact
 from seatrial.testing.run_result import MAX_ANSWER, MAX_CALLS
 from seatrial.trajectory import Completeness, Step
-from seatrial.wire import encode
 
 
 def a_result(answer: str = "hello", outcome: Outcome = "failed", **fields: object) -> RunResult:

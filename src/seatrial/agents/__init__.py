@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial._support.lazy import attach
 from seatrial.agents.config import AgentCheck, AgentConfig, AgentStart, Probe
 from seatrial.agents.registry import AGENTS, agent_kind, build_agent
-from seatrial.lazy import attach
 
 if TYPE_CHECKING:
     from seatrial.agents.agent import Agent, BatchAgent, Emit, Reply, RunRequest

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import SplitResult, urlsplit
 
-from seatrial.environment import fill, names_secret, references
+from seatrial._support.environment import fill, names_secret, references
 from seatrial.errors import SeatrialError
 from seatrial.problems import KeyPath, Problems
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeA
 import msgspec
 from msgspec import Meta
 
-from seatrial.environment import resolve
+from seatrial._support.environment import resolve
+from seatrial._support.registry import where
+from seatrial._support.target import TARGET
 from seatrial.problems import Problems
-from seatrial.registry import where
 from seatrial.runs import FAULT_CLASSES, MOVABLE, Blame
-from seatrial.target import TARGET
 from seatrial.trajectory.completeness import ToolAccess
 
 if TYPE_CHECKING:

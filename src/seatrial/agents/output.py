@@ -9,7 +9,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from seatrial import formats, wire
+from seatrial import formats
+from seatrial._support import wire
 from seatrial.agents.streamed import ending_fault, reported_failure
 from seatrial.errors import SeatrialError
 from seatrial.events.order import StreamEnding

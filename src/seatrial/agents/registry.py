@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
+from seatrial._support.registry import Registry, where
+from seatrial._support.target import is_target, load_target
 from seatrial.agents.config import CASE_KEYS, AgentConfig, AgentStart, Probe
 from seatrial.errors import SeatrialError
-from seatrial.registry import Registry, where
-from seatrial.target import is_target, load_target
 
 if TYPE_CHECKING:
     from seatrial.agents.agent import Agent, BatchAgent

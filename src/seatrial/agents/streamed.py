@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.agents.agent import Emit, Reply
 from seatrial.agents.excerpt import MAX_DETAIL
 from seatrial.agents.off_loop import Turns, off_loop

@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from seatrial import wire
+    from seatrial._support import wire
     from seatrial.reports import comparison_markdown, comparison_terminal, gate_of, objections, unselected_sentence
 
     gate = gate_of(args.fail_on)

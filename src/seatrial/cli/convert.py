@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from seatrial import formats, wire
+from seatrial import formats
+from seatrial._support import wire
 from seatrial.cli.exits import COULD_NOT_RUN, PASSED
 from seatrial.cli.files import error_data, format_name, read_document, report_bad_line, title, write_document
 from seatrial.cli.terminal import print_notes

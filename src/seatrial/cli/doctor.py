@@ -8,7 +8,7 @@ import os
 import sys
 from contextlib import redirect_stdout
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.cli.exits import COULD_NOT_RUN, PASSED, suite_exit
 from seatrial.cli.run import add_grading_options, grading_of
 from seatrial.cli.terminal import paint, printable

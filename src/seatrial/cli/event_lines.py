@@ -7,7 +7,7 @@ from typing import Any, TextIO
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.cli.terminal import one_line, paint, printable
 from seatrial.events import types as t
 

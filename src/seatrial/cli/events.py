@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.cli.exits import FAILED, PASSED
 from seatrial.cli.files import read_document
 from seatrial.cli.terminal import one_line, paint, print_notes, printable

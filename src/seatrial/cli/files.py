@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from seatrial import wire
+from seatrial._support import wire
+from seatrial._support.whole_file import whole_file
 from seatrial.cli.terminal import printable
 from seatrial.errors import SeatrialError
-from seatrial.whole_file import whole_file
 
 if TYPE_CHECKING:
     from seatrial.formats.registry import BatchRecord

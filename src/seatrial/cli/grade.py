@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, redirect_stdout
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.cli.exits import REASONS, exit_of, signal_exit
 from seatrial.cli.location import add_store_option, opened_store
 from seatrial.cli.signals import StopSignals, add_grace_option, grace_of

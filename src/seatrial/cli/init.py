@@ -7,7 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.cli.exits import PASSED
 from seatrial.errors import SeatrialError
 

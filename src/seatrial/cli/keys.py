@@ -117,6 +117,6 @@ def _day(moment: datetime) -> str:
 
 
 def _write(shown: dict[str, object]) -> None:
-    from seatrial import wire
+    from seatrial._support import wire
 
     sys.stdout.buffer.write(wire.encode(shown) + b"\n")

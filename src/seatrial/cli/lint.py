@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from seatrial import formats, wire
+from seatrial import formats
+from seatrial._support import wire
 from seatrial.cli.exits import FAILED, PASSED
 from seatrial.cli.files import read_document, title
 from seatrial.cli.terminal import paint, print_notes, printable

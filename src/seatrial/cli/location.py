@@ -7,7 +7,7 @@ import os
 import resource
 from typing import TYPE_CHECKING
 
-from seatrial.environment import STORE_VARIABLE
+from seatrial._support.environment import STORE_VARIABLE
 from seatrial.errors import SeatrialError
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NoReturn, Protocol
 
+from seatrial._support.garbage import rare_collections
 from seatrial._version import __version__
 from seatrial.cli.exits import COULD_NOT_RUN, USAGE, interrupted_as, interrupted_exit, signal_exit
 from seatrial.cli.output import survive_closed_pipes
 from seatrial.errors import SeatrialError, lacking
-from seatrial.garbage import rare_collections
 
 COMMANDS: dict[str, str] = {
     "init": "write a first suite and agent, ready to run",

@@ -213,7 +213,7 @@ def _agents(suite: Suite, store: Store) -> dict[str, Agent]:
 
 def _say(url: str, agents: Mapping[str, Agent | BatchAgent], *, as_json: bool) -> None:
     if as_json:
-        from seatrial import wire
+        from seatrial._support import wire
 
         print(wire.encode({"url": url, "agents": list(agents)}).decode(), flush=True)
         return

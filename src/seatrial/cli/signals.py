@@ -24,10 +24,10 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, TypeVar
 
+from seatrial._support.threads import taken_elsewhere
 from seatrial.cli import watchdog
 from seatrial.cli.exits import REASONS, StoppedBySignal
 from seatrial.errors import SeatrialError
-from seatrial.threads import taken_elsewhere
 
 T = TypeVar("T")
 

@@ -6,7 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from seatrial import formats, wire
+from seatrial import formats
+from seatrial._support import wire
 from seatrial.agents.output import read_trace_file
 from seatrial.cli.exits import COULD_NOT_RUN, PASSED
 from seatrial.cli.files import format_name, read_document, report_bad_line, title

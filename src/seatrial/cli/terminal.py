@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import TextIO
 
-from seatrial.printable import coloured, one_line, printable
+from seatrial._support.printable import coloured, one_line, printable
 from seatrial.transcript.note import Note
 
 __all__ = ["one_line", "paint", "print_notes", "printable", "wants_colour"]

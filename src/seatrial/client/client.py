@@ -9,7 +9,7 @@ from typing import Any, Self, TypeAlias
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.api import CreateRun, EventPage, PushEvents, PushResult, RunInput, RunPage, Thread
 from seatrial.client.address import DEFAULT_URL, path_segment
 from seatrial.client.follow import StreamForm

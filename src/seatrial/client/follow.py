@@ -10,13 +10,13 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
+from seatrial._support.nesting import MAX_WRITTEN_DEPTH, is_too_deep
 from seatrial.errors import SeatrialError
 from seatrial.events import types as t
 from seatrial.events.envelope import RunStreamTerminal, SequencedOutputEnvelope, StreamKeepalive
 from seatrial.events.event_reader import EventReader
 from seatrial.events.framing import NdjsonParser, SseParser
-from seatrial.nesting import MAX_WRITTEN_DEPTH, is_too_deep
 from seatrial.transcript import Note
 
 StreamForm: TypeAlias = Literal["sse", "ndjson"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from seatrial import wire
+from seatrial._support import wire
+from seatrial._support.retry_after import retry_after_s
 from seatrial.errors import ERROR_CODES, SeatrialError
-from seatrial.retry_after import retry_after_s
 
 MAX_REFUSAL_BYTES = 64 * 1024
 """As much of an answer as is looked at."""

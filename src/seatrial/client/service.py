@@ -14,7 +14,7 @@ import aiohttp
 import msgspec
 import yarl
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial._version import __version__
 from seatrial.client.address import bearer, service_address
 from seatrial.client.patience import Patience, PatienceLeft

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Collection, Coroutine, Sequence
 from typing import Any, Self, TypeVar
 
+from seatrial._support.portal import Portal
 from seatrial.api import EventPage, PushResult, RunInput, RunPage, Thread
 from seatrial.client.address import DEFAULT_URL
 from seatrial.client.client import Client, PushedEvent
@@ -17,7 +18,6 @@ from seatrial.errors import SeatrialError
 from seatrial.events.envelope import SequencedOutputEnvelope
 from seatrial.events.run_input import ResumeEntry
 from seatrial.events.types import TaskStatus
-from seatrial.portal import Portal
 from seatrial.runs import ServedRun
 from seatrial.transcript import Note
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.driver.clock import Clock
 from seatrial.driver.redaction import Redaction
 from seatrial.errors import SeatrialError

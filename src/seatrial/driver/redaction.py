@@ -15,7 +15,8 @@ from typing import Any, TypeAlias, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from seatrial import formats, wire
+from seatrial import formats
+from seatrial._support import wire
 from seatrial.agents.excerpt import CUT_BEGINNING, MAX_DETAIL
 from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading

@@ -15,12 +15,12 @@ from typing import ClassVar, Protocol, TypeVar
 
 import msgspec
 
+from seatrial._support.registry import Registry, where
 from seatrial.driver.clock import Clock
 from seatrial.engine.budget import Spent
 from seatrial.engine.limit import AttemptGate
 from seatrial.engine.stop import Stop
 from seatrial.engine.trial import Trial
-from seatrial.registry import Registry, where
 from seatrial.runs import Experiment, RunKey
 from seatrial.store import Store
 from seatrial.suites import Secrets, Suite

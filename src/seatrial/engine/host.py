@@ -12,7 +12,9 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from seatrial import wire
+from seatrial._support import wire
+from seatrial._support.environment import STORE_VARIABLE
+from seatrial._support.garbage import rare_collections
 from seatrial._version import __version__
 from seatrial.driver.clock import SystemClock
 from seatrial.engine.executor import Assignment, RunEnd
@@ -44,9 +46,7 @@ from seatrial.engine.messages import (
 from seatrial.engine.stop import Stop, StopRequestedError
 from seatrial.engine.trial import Trial, trial_of
 from seatrial.engine.worker import Worker
-from seatrial.environment import STORE_VARIABLE
 from seatrial.errors import SeatrialError, first_error
-from seatrial.garbage import rare_collections
 from seatrial.runs import RunKey
 from seatrial.store import Store, open_store
 from seatrial.store.database import without_passwords

@@ -13,6 +13,8 @@ from secrets import token_hex
 
 import msgspec
 
+from seatrial._support.garbage import rare_collections
+from seatrial._support.threads import Threads
 from seatrial._version import __version__
 from seatrial.agents.replay.config import ReplayConfig
 from seatrial.driver.clock import Clock, SystemClock
@@ -20,11 +22,9 @@ from seatrial.engine.executor import EXECUTORS, Executor
 from seatrial.engine.experiment import ExperimentRunner, ExperimentTally, Observer
 from seatrial.engine.stop import Stop
 from seatrial.errors import SeatrialError
-from seatrial.garbage import rare_collections
 from seatrial.runs import Case, Experiment, RunKey
 from seatrial.store import RunFilter, Store, StoredOutcome
 from seatrial.suites import CaseSource, Secrets, Suite, read_cases, stored_form, stored_suite, suite_hash
-from seatrial.threads import Threads
 
 CHECK_HOLD_S = 15.0
 """How often it is looked whether the experiment is still ours to run: a connection to the database may break."""

@@ -22,13 +22,13 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, ClassVar
 
+from seatrial._support.environment import STORE_VARIABLE
+from seatrial._support.threads import Threads
 from seatrial.engine.executor import Assignment, Executor, Workers
 from seatrial.engine.host import WorkerHost
 from seatrial.engine.remote import WorkerLink, WorkerLostError, job_of, remote_workers
-from seatrial.environment import STORE_VARIABLE
 from seatrial.errors import SeatrialError
 from seatrial.suites import Secrets
-from seatrial.threads import Threads
 
 LOOPBACK = "127.0.0.1"
 MAX_WORKERS = 256

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial._version import __version__
 from seatrial.engine.budget import spent_by
 from seatrial.engine.executor import AgentNotes, Assignment, RunEnd, WorkersEnd

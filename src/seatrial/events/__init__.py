@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.lazy import attach
+from seatrial._support.lazy import attach
 
 if TYPE_CHECKING:
     from seatrial.events.codec import encode_event, encode_events, from_native, to_native

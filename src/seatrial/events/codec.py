@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
+from seatrial._support.nesting import MAX_WRITTEN_DEPTH, is_too_deep
 from seatrial.events import types as t
-from seatrial.nesting import MAX_WRITTEN_DEPTH, is_too_deep
 
 E = TypeVar("E", bound=t.BaseEvent)
 

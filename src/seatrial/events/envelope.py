@@ -11,7 +11,7 @@ import re
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.events.types import Event, OpaqueId, Sequence, TaskStatus
 

@@ -18,7 +18,8 @@ from typing import Any, Literal, NamedTuple, get_args
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from seatrial import wire
+from seatrial._support import wire
+from seatrial._support.nesting import MAX_DEPTH, is_too_deep
 from seatrial.errors import SeatrialError
 from seatrial.events import agui_messages as agui
 from seatrial.events import types as t
@@ -32,7 +33,6 @@ from seatrial.events.codec import (
     to_native,
 )
 from seatrial.events.violation import quoted
-from seatrial.nesting import MAX_DEPTH, is_too_deep
 from seatrial.transcript import Note, Notes, Weight, note_code, pointer, repair_notes
 from seatrial.transcript.failure import FAILURE_KEYS, find_failure, read_status
 

@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.transcript import (
     AssistantBlock,
     ImageBlock,

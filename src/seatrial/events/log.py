@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
+from seatrial._support.nesting import MAX_DEPTH, is_too_deep
 from seatrial.errors import SeatrialError
 from seatrial.events import types as t
 from seatrial.events.codec import event_decoder
@@ -23,7 +24,6 @@ from seatrial.events.event_reader import EventReader
 from seatrial.events.framing import NdjsonParser, SseFrame, SseParser
 from seatrial.events.verify import STREAM_TRUNCATED
 from seatrial.events.violation import quoted
-from seatrial.nesting import MAX_DEPTH, is_too_deep
 from seatrial.transcript import Note, note_code, pointer, repair_notes
 
 DONE_SENTINEL = note_code(

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from seatrial.nesting import MAX_DEPTH, is_value_too_deep
+from seatrial._support.nesting import MAX_DEPTH, is_value_too_deep
 
 MAX_COPIED = 50_000
 """How many values the `copy` operations of one stream may copy: copying a document into itself doubles it."""

@@ -25,7 +25,7 @@ from typing import Any, TypeAlias, TypeVar
 import msgspec
 from msgspec import UNSET
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.events import agui_messages as agui
 from seatrial.events import types as t

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.events import agui_messages as agui
 from seatrial.events.types import Interrupt
 from seatrial.events.violation import quoted

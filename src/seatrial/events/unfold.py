@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.events import agui_messages as agui
 from seatrial.events import types as t

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.lazy import attach
+from seatrial._support.lazy import attach
 
 if TYPE_CHECKING:
     from seatrial.formats.reading import Reading, Written

@@ -12,13 +12,13 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from seatrial import wire
+from seatrial._support import wire
+from seatrial._support.nesting import MAX_DEPTH, is_too_deep
 from seatrial.formats.chat.calls import generated_id, generated_id_note, nameless_note
 from seatrial.formats.chat.content import add_block
 from seatrial.formats.chat.hidden_calls import may_hold_call
 from seatrial.formats.chat.limits import most_pieces
 from seatrial.formats.chat.parts import has_visible_text, read_raw_thought
-from seatrial.nesting import MAX_DEPTH, is_too_deep
 from seatrial.transcript import (
     AssistantBlock,
     AssistantMessage,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.events.layout import Spoken
 from seatrial.formats.chat.notes import At, NoteTally
 from seatrial.formats.chat.parts import reads_back, texts_with_tags

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.chat.calls import CallFacts
 from seatrial.formats.chat.decoding import KEY_REPEATED, decoded, decoded_messages, members, take_first

@@ -17,15 +17,15 @@ from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
+from seatrial._support.registry import Registry, where
+from seatrial._support.target import is_target, load_target
 from seatrial.errors import SeatrialError
 from seatrial.formats.chat.hidden_calls import note_unseen
 from seatrial.formats.chat.limits import excess
 from seatrial.formats.reading import Reading, Written
 from seatrial.formats.sniffing import CERTAIN, Sample, Sniff, open_sample
 from seatrial.formats.unsupported import find_unsupported
-from seatrial.registry import Registry, where
-from seatrial.target import is_target, load_target
 from seatrial.transcript import Transcript
 
 V = TypeVar("V")

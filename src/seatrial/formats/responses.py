@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.chat.decoding import decoded, members, value
 from seatrial.formats.chat.documents import FRAME_DROPPED, StreamReader, open_document, read_plain_messages

@@ -13,9 +13,9 @@ from typing import Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
+from seatrial._support.nesting import MAX_DEPTH, is_too_deep
 from seatrial.errors import SeatrialError
-from seatrial.nesting import MAX_DEPTH, is_too_deep
 
 Members: TypeAlias = dict[str, msgspec.Raw]
 """An object whose values are still bytes."""

@@ -10,7 +10,8 @@ from typing import Any, Final, get_args
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
+from seatrial._support.nesting import is_too_deep
 from seatrial.errors import SeatrialError
 from seatrial.formats.chat.hidden_calls import calls_in_metadata, may_hold_call
 from seatrial.formats.chat.notes import At, NoteTally
@@ -18,7 +19,6 @@ from seatrial.formats.chat.reader import Chat
 from seatrial.formats.chat.writing import losses
 from seatrial.formats.reading import Reading, Written, single_turn
 from seatrial.formats.sniffing import CALL_KEYS, Sample, Sniff, sniff_chat
-from seatrial.nesting import is_too_deep
 from seatrial.transcript import AssistantMessage, Message, Note, RunIdentity, Transcript, Usage
 from seatrial.transcript.document import encode_messages, read_messages
 from seatrial.transcript.messages import AssistantBlock, UserBlock

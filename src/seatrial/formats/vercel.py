@@ -26,7 +26,7 @@ from typing import Any, Final
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.chat.calls import canonical
 from seatrial.formats.chat.decoding import members, value

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.graders.calls import known_of
 from seatrial.graders.grader import FOR_GRADERS, Check, Finding, Grader, Subject, Surroundings, errored

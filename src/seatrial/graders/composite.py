@@ -8,13 +8,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from seatrial import wire
+from seatrial._support import wire
+from seatrial._support.nesting import is_value_too_deep
 from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Check, Finding, Grader, Share, Subject, Surroundings, errored, skipped
 from seatrial.graders.prepared import prepare_all
 from seatrial.graders.registry import build_graders
 from seatrial.graders.together import all_verdicts, weighted_score
-from seatrial.nesting import is_value_too_deep
 from seatrial.runs import Outcome, Verdict
 
 

@@ -10,8 +10,8 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from seatrial._support.registry import where
 from seatrial.graders.chat_model import ChatModel
-from seatrial.registry import where
 from seatrial.runs import Case, Outcome, Run
 from seatrial.trajectory.completeness import Basis
 

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.graders.grader import Grader, Subject, Surroundings
 from seatrial.graders.key import content_digest
 from seatrial.graders.prepared import Prepared, prepare_all

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar
 
-from seatrial import wire
+from seatrial._support import wire
+from seatrial._support.json_schema import Schema
 from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings, errored, passed_if
 from seatrial.graders.quote import listed, quoted
-from seatrial.json_schema import Schema
 
 _FENCE = re.compile(r"\s*```[A-Za-z0-9_-]*[ \t]*\r?\n(.*)\n?```\s*\Z", re.DOTALL)
 _EVIDENCE = ["/answer"]

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 import msgspec
 from msgspec import Meta
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.graders.chat_model import ChatModel, Completion
 from seatrial.graders.grader import FOR_GRADERS, Check, Finding, Grader, Subject, Surroundings, skipped

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.graders.calls import agent_calls, known_of
 from seatrial.graders.chat_model import ChatMessage
 from seatrial.graders.grader import GraderWeight, Subject

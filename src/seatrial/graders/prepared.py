@@ -12,6 +12,8 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
+from seatrial._support.threads import Threads
+from seatrial._support.time_limit import TimeLimit
 from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings, errored
 from seatrial.graders.key import configuration_digest, verdict_key
@@ -19,8 +21,6 @@ from seatrial.graders.registry import GRADERS
 from seatrial.graders.user_code import found_by, own_copy, seen_elsewhere
 from seatrial.runs import Outcome, Verdict
 from seatrial.runs.removed import RUN_AGAIN, SECRET_REMOVED, are_calls_redacted, is_answer_redacted, is_redacted
-from seatrial.threads import Threads
-from seatrial.time_limit import TimeLimit
 
 MAX_ERROR = 500
 _CODE = re.compile(r"[a-z][a-z0-9_]{0,63}")

@@ -12,9 +12,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from seatrial._support.patterns import Pattern
+from seatrial._support.time_limit import TimeLimit
 from seatrial.errors import SeatrialError
-from seatrial.patterns import Pattern
-from seatrial.time_limit import TimeLimit
 
 PROBING_S = 1.0
 """How long may be tried. A pattern that takes longer is let through: it says itself that it takes too long."""

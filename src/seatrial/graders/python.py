@@ -10,10 +10,10 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import Meta
 
+from seatrial._support.target import TARGET, load_target
 from seatrial.errors import SeatrialError
 from seatrial.graders.grader import FOR_GRADERS, Check, Finding, Grader, Subject, Surroundings
 from seatrial.graders.user_code import UnusableTargetError, found_by, own_copy
-from seatrial.target import TARGET, load_target
 
 
 class Python(Grader):

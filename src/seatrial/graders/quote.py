@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.trajectory.prose import shown
 

@@ -14,11 +14,11 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
+from seatrial._support.registry import Registry, nearest, where
+from seatrial._support.target import is_target, load_target
 from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Grader
-from seatrial.registry import Registry, nearest, where
-from seatrial.target import is_target, load_target
 from seatrial.transcript.note import pointer
 
 G = TypeVar("G", bound=type[Grader])

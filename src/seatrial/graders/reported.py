@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Finding
 from seatrial.runs import Outcome

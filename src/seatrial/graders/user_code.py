@@ -16,12 +16,12 @@ from typing import Any
 
 import msgspec
 
+from seatrial._support.portal import Portal
+from seatrial._support.threads import InterruptedCallError, Threads, ends_us
 from seatrial.errors import SeatrialError
 from seatrial.graders.chat_model import ChatMessage, ChatModel, Completion
 from seatrial.graders.grader import Finding, Subject, Surroundings, errored
 from seatrial.graders.reported import finding_of
-from seatrial.portal import Portal
-from seatrial.threads import InterruptedCallError, Threads, ends_us
 
 RESPONSE_S = 2.0
 """How long the loop of async functions may take to respond after one of them was given up."""

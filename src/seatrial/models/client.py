@@ -10,13 +10,13 @@ from typing import Any, Self
 import msgspec
 import yarl
 
-from seatrial import wire
+from seatrial._support import wire
+from seatrial._support.retry_after import retry_after_s
 from seatrial.errors import SeatrialError
 from seatrial.graders.chat_model import ChatMessage, Completion
 from seatrial.http_client import HttpRequest, HttpTransport, TransportError
 from seatrial.http_client.decompression import ENCODINGS
 from seatrial.models.config import ModelConfig
-from seatrial.retry_after import retry_after_s
 
 MAX_RESPONSE = 8 * 1024 * 1024
 _RETRYABLE = frozenset({408, 429, 500, 502, 503, 504, 529})

@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
+from seatrial._support.registry import where
 from seatrial.graders.chat_model import ChatModel
-from seatrial.registry import where
 
 
 class _ModelMeta(msgspec.StructMeta, ABCMeta):

@@ -15,12 +15,12 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
+from seatrial._support.registry import Registry, nearest, where
+from seatrial._support.target import is_target, load_target
 from seatrial.errors import SeatrialError
 from seatrial.graders.chat_model import ChatModel
 from seatrial.models.config import ModelConfig, ModelKind
-from seatrial.registry import Registry, nearest, where
-from seatrial.target import is_target, load_target
 
 M = TypeVar("M", bound=type[ModelKind])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from seatrial.printable import coloured, one_line, printable
+from seatrial._support.printable import coloured, one_line, printable
 from seatrial.reports import figures
 from seatrial.reports.compare import CaseChange, Comparison, Side, TrajectoryDiff
 from seatrial.reports.detail import difference_text, step_text

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from io import StringIO
 
-from seatrial.printable import printable
+from seatrial._support.printable import printable
 from seatrial.reports.notes import calls_reason, note_text, shown_notes
 from seatrial.reports.report import Report, reason
 from seatrial.reports.rows import NoteLine, RunRow

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial._version import __version__
 from seatrial.reports import figures
 from seatrial.reports.notes import shown_notes

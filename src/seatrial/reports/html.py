@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from seatrial.printable import printable
+from seatrial._support.printable import printable
 from seatrial.reports import figures
 from seatrial.reports.html_runs import noted_runs, unpassed_runs
 from seatrial.reports.left_out import left_out_sentence, left_out_sentences

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from seatrial.printable import one_line
+from seatrial._support.printable import one_line
 from seatrial.reports import figures
 from seatrial.reports.notes import calls_text, notes_text, shown_notes
 from seatrial.reports.report import Report, reason

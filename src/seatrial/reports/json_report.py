@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.reports.report import Report
 from seatrial.reports.rows import RunRow, matrix
 from seatrial.store import Cell

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from seatrial.printable import printable
+from seatrial._support.printable import printable
 from seatrial.reports import figures
 from seatrial.reports.left_out import left_out_count
 from seatrial.reports.notes import calls_text, note_text, shown_notes, without_run

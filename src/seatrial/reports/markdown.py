@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from seatrial.printable import one_line, printable
+from seatrial._support.printable import one_line, printable
 from seatrial.reports import figures
 from seatrial.reports.left_out import left_out_sentences
 from seatrial.reports.notes import calls_text, note_text, notes_table, notes_text, remarks, shown_notes, without_run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.printable import one_line
+from seatrial._support.printable import one_line
 
 MAX_CELL = 60
 

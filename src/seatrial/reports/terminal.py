@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from textwrap import wrap
 
-from seatrial.printable import coloured, one_line
+from seatrial._support.printable import coloured, one_line
 from seatrial.reports import figures
 from seatrial.reports.left_out import left_out_columns, left_out_sentences
 from seatrial.reports.notes import calls_reason, calls_text, note_text, notes_table, notes_text, remarks, without_run

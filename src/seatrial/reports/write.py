@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from seatrial._support.whole_file import whole_file
 from seatrial.errors import SeatrialError
 from seatrial.reports.csv_report import csv_lines
 from seatrial.reports.ctrf import ctrf_json
@@ -14,7 +15,6 @@ from seatrial.reports.json_report import json_report
 from seatrial.reports.junit import junit_xml
 from seatrial.reports.markdown import markdown_report
 from seatrial.reports.report import Report
-from seatrial.whole_file import whole_file
 
 ReportForm: TypeAlias = Literal["html", "junit", "ctrf", "markdown", "csv", "json"]
 

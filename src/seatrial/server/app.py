@@ -14,7 +14,7 @@ from litestar.di import Provide
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.agents.agent import Agent
 from seatrial.errors import SeatrialError
 from seatrial.server.access import Keys

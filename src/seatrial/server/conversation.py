@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.api import CreateRun
 from seatrial.errors import SeatrialError
 from seatrial.events import agui_messages as agui

@@ -9,8 +9,8 @@ from collections import Counter
 from traceback import FrameSummary
 from typing import TextIO
 
-from seatrial import wire
-from seatrial.printable import one_line
+from seatrial._support import wire
+from seatrial._support.printable import one_line
 from seatrial.server.settings import LogFormat
 
 logger = logging.getLogger("seatrial.server")

@@ -11,7 +11,7 @@ from typing import cast
 from litestar.response.base import ASGIResponse
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.events import (
     Cursor,
     RunStreamTerminal,

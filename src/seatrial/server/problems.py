@@ -13,7 +13,7 @@ from litestar.datastructures import State
 from litestar.exceptions import HTTPException, ValidationException
 from litestar.response.base import ASGIResponse
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.api import Problem
 from seatrial.errors import SeatrialError
 from seatrial.server.logs import log_fault

@@ -12,7 +12,7 @@ from litestar.di import NamedDependency
 from litestar.params import HeaderParameter, PathParameter, QueryParameter, RawBody, SkipValidation
 from litestar.types import ASGIApp
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.api import CreateRun, EventPage, PushEvents, PushResult, RunPage, Thread
 from seatrial.errors import SeatrialError
 from seatrial.events.codec import EVENT_TYPES

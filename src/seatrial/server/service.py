@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.agents.agent import Agent, BatchAgent
 from seatrial.api import CreateRun, EventPage, PushEvents, PushResult, RunPage, Thread
 from seatrial.driver import Clock, Driver, Redaction, SystemClock

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import sqlalchemy as sa
 from msgspec.structs import asdict
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.runs import Verdict
 from seatrial.store import items, rows

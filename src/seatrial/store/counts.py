@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import sqlalchemy as sa
 from msgspec.structs import asdict
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.runs import Outcome, Verdict
 from seatrial.runs.signature import signature_of

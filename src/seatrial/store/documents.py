@@ -16,10 +16,9 @@ from typing import Any
 import msgspec
 from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError, backend_features
 
-from seatrial import wire
+from seatrial._support import wire
+from seatrial._support.nesting import MAX_WRITTEN_DEPTH, is_too_deep
 from seatrial.errors import SeatrialError
-from seatrial.hashing import feed
-from seatrial.nesting import MAX_WRITTEN_DEPTH, is_too_deep
 from seatrial.transcript.note import pointer as json_pointer
 
 PACK_FROM = 2048
@@ -109,9 +108,7 @@ def large(documents: Iterable[Document]) -> list[Document]:
 
 def address(data: bytes) -> str:
     """The content address of these bytes: SHA-256 in hexadecimal."""
-    hash_ = hashlib.sha256()
-    feed(hash_, data)
-    return hash_.hexdigest()
+    return hashlib.sha256(data).hexdigest()
 
 
 def digest(address: str) -> bytes:

@@ -16,7 +16,7 @@ import msgspec
 import sqlalchemy as sa
 from msgspec.structs import replace
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading, TraceEvent
 from seatrial.store import rows

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 import sqlalchemy as sa
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.store import rows
 from seatrial.store.documents import encode, unpack

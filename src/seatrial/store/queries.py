@@ -11,7 +11,7 @@ from typing import Any, TypeVar, get_args
 import msgspec
 import sqlalchemy as sa
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.runs import Exchange, Fault, Grade, Run, RunKey, ServedKey, Verdict
 from seatrial.store import rows, schema

@@ -14,7 +14,7 @@ import msgspec
 import sqlalchemy as sa
 from msgspec.structs import replace
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.runs import Grade, Run, RunKey, Verdict
 from seatrial.store import rows, schema

@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 import msgspec
 import sqlalchemy as sa
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.chat.calls import CallFacts
 from seatrial.formats.reading import Reading, TraceEvent

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 import msgspec
 import sqlalchemy as sa
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.events.run_input import ResumeEntry
 from seatrial.events.types import Interrupt, TaskStatus

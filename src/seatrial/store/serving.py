@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 import sqlalchemy as sa
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial._version import __version__
 from seatrial.errors import SeatrialError
 from seatrial.events.run_input import ResumeEntry, resume_problem

@@ -1,12 +1,12 @@
 """Suite files and their cases: read, checked as a whole before anything runs, and the same as typed objects."""
 
+from seatrial._support.environment import resolve
 from seatrial.agents.cli.config import CliConfig
 from seatrial.agents.config import AgentConfig, Retry
 from seatrial.agents.http.config import HttpConfig, SubAgent
 from seatrial.agents.python.config import PythonConfig
 from seatrial.agents.replay.config import ReplayConfig
 from seatrial.agents.stream.config import StreamConfig
-from seatrial.environment import resolve
 from seatrial.graders.registry import GraderConfig, grader_config
 from seatrial.models.config import ModelConfig
 from seatrial.problems import InvalidSuiteError, SuiteProblem

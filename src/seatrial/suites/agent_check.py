@@ -8,17 +8,17 @@ from pathlib import Path
 
 import msgspec
 
+from seatrial._support.environment import references, texts, unset
+from seatrial._support.target import is_target
 from seatrial.agents import AGENTS, AgentCheck, AgentConfig, AgentStart, build_agent
 from seatrial.agents.checks import check_secret, check_url
 from seatrial.agents.registry import KIND, NamedAgent, agent_class, kind_of, named_agent
-from seatrial.environment import references, texts, unset
 from seatrial.errors import SeatrialError
 from seatrial.models.config import ModelConfig
 from seatrial.problems import KeyPath, Problems, meant, quoted
 from seatrial.runs import FAULT_CLASSES, MOVABLE
 from seatrial.suites.secrets import secrets_of
 from seatrial.suites.shape import choose, fit
-from seatrial.target import is_target
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 

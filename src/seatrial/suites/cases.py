@@ -9,8 +9,9 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from seatrial import wire
-from seatrial.environment import fill
+from seatrial._support import wire
+from seatrial._support.environment import fill
+from seatrial._support.target import is_target, load_target
 from seatrial.errors import SeatrialError
 from seatrial.problems import Place, Problems, quoted
 from seatrial.runs import Case
@@ -20,7 +21,6 @@ from seatrial.suites.record import SuiteRecord, TooLongLineError, read_lines
 from seatrial.suites.seed_csv import read_csv
 from seatrial.suites.shape import fit
 from seatrial.suites.suite import CaseSource, Grading, Suite
-from seatrial.target import is_target, load_target
 
 CaseFormat: TypeAlias = Literal["jsonl", "csv", "python"]
 

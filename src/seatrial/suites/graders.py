@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from seatrial._support.target import is_target
 from seatrial.errors import SeatrialError
 from seatrial.graders.code import Code
 from seatrial.graders.grader import FOR_GRADERS, Check, Grader, errored
@@ -16,7 +17,6 @@ from seatrial.graders.python import Python
 from seatrial.graders.registry import GRADERS, KIND, grader_class, grader_config
 from seatrial.problems import KeyPath, Problems, path_of
 from seatrial.suites.shape import choose, fit
-from seatrial.target import is_target
 
 
 class Imports(msgspec.Struct, frozen=True):

@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
+from seatrial._support.nesting import MAX_WRITTEN_DEPTH, is_too_deep
 from seatrial.agents.registry import agent_plain, stored_agent
 from seatrial.graders.grader import Grader
 from seatrial.graders.registry import grader_config
 from seatrial.models.registry import KIND, model_config
-from seatrial.nesting import MAX_WRITTEN_DEPTH, is_too_deep
 from seatrial.runs import Case
 from seatrial.suites.cases import case_format, read_cases
 from seatrial.suites.suite import CaseSource, Suite, SuiteKeys

@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 
-from seatrial.environment import fill
+from seatrial._support.environment import fill
+from seatrial._support.target import is_target
 from seatrial.errors import SeatrialError
 from seatrial.problems import Problems
 from seatrial.suites.shape import compare
 from seatrial.suites.suite import Grading, Suite, SuiteFile
 from seatrial.suites.validate import build_suite
 from seatrial.suites.yaml_source import MAX_FILE_BYTES, Mark, parse_yaml
-from seatrial.target import is_target
 
 MAX_INCLUDE_DEPTH = 20
 

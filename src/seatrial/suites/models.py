@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from seatrial.environment import names_secret
+from seatrial._support.environment import names_secret
+from seatrial._support.target import is_target
 from seatrial.errors import SeatrialError
 from seatrial.models.registry import KIND, MODELS, model_class
 from seatrial.problems import Problems
 from seatrial.suites.shape import choose, fit
-from seatrial.target import is_target
 
 
 def other_model(judge: object) -> dict[str, Any] | None:

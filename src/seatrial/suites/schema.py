@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from seatrial._support.target import TARGET
 from seatrial.agents import AGENTS
 from seatrial.agents.config import Retry
 from seatrial.agents.http.config import SubAgent
@@ -19,7 +20,6 @@ from seatrial.models.config import ModelConfig
 from seatrial.runs import Case
 from seatrial.suites.suite import Budget, CaseSource, SuiteFile, Timeouts
 from seatrial.suites.world_seed import WorldSeed
-from seatrial.target import TARGET
 
 STRUCTS: tuple[type[msgspec.Struct], ...] = (
     SuiteFile,

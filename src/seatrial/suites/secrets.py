@@ -10,7 +10,7 @@ from html import escape
 from json import dumps
 from urllib.parse import quote, quote_plus, unquote_plus
 
-from seatrial.environment import Reference, fill, names_secret, references, texts
+from seatrial._support.environment import Reference, fill, names_secret, references, texts
 from seatrial.errors import SeatrialError
 
 MIN_SECRET_LENGTH = 4

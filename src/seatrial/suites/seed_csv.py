@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.problems import Place, Problems, meant, nearest, quoted
 from seatrial.suites.record import SuiteRecord, TooLongLineError, read_lines

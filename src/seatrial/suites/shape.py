@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import inspect
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.problems import KeyPath, Problems, listed, meant, nearest, path_of, quoted, suggestion
 
 T = TypeVar("T")

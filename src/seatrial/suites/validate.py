@@ -13,14 +13,14 @@ from typing import Any
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
+from seatrial._support.nesting import is_value_too_deep
 from seatrial.agents import AGENTS, AgentConfig
 from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Grader
 from seatrial.graders.registry import GraderConfig
 from seatrial.models.config import ModelConfig
 from seatrial.models.registry import JudgeModel
-from seatrial.nesting import is_value_too_deep
 from seatrial.problems import Problems, SuiteProblem
 from seatrial.runs import Case
 from seatrial.suites.agent_check import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn, TypeVar, overload
 
-from seatrial.printable import printable
+from seatrial._support.printable import printable
 from seatrial.trajectory.completeness import CALLS_UNKNOWN, Completeness, what_is_missing, what_to_do
 
 T = TypeVar("T")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from seatrial import wire
-from seatrial.printable import one_line, printable
+from seatrial._support import wire
+from seatrial._support.printable import one_line, printable
 from seatrial.testing.calls import Calls, NoVerdictError
 from seatrial.trajectory import MatchResult, Mode, Step, compile_expectation, match
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from seatrial._support.printable import printable
 from seatrial.errors import SeatrialError
-from seatrial.printable import printable
 from seatrial.runs import Case, Fault, Outcome, Run, Verdict
 from seatrial.testing.calls import Calls, NoVerdictError
 from seatrial.testing.expected import step_line

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import msgspec
 
+from seatrial._support.portal import Portal
 from seatrial.driver.clock import SystemClock
 from seatrial.engine import create_experiment
 from seatrial.engine.trial import Finished
 from seatrial.errors import SeatrialError
-from seatrial.portal import Portal
 from seatrial.runs import Case
 from seatrial.store import Store, open_store
 from seatrial.suites import Suite

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.lazy import attach
+from seatrial._support.lazy import attach
 
 if TYPE_CHECKING:
     from seatrial.trajectory.comparison import Aligned, Parting, RunDiff, compare

@@ -21,7 +21,7 @@ from collections.abc import Hashable, Sequence
 from math import isqrt
 from typing import TypeVar, cast
 
-from seatrial.time_limit import check_time
+from seatrial._support.time_limit import check_time
 
 _MAX_TABLE_BITS = 1 << 28
 """32 MiB: what a table of in-order assignments may take before it is thinned."""

@@ -17,8 +17,8 @@ from typing import Any, Literal, cast, get_args
 import msgspec
 from msgspec import UNSET
 
-from seatrial import wire
-from seatrial.nesting import is_value_too_deep
+from seatrial._support import wire
+from seatrial._support.nesting import is_value_too_deep
 from seatrial.trajectory import config
 from seatrial.trajectory.item import ExpectedCall, is_plain, item_of
 from seatrial.trajectory.matchers import Names, compile_value

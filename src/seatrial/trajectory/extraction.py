@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.chat.calls import canonical
 from seatrial.formats.chat.text_calls import unlisted_calls

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.trajectory.completeness import COMPLETE, Completeness
 from seatrial.trajectory.expectation import compile_expectation

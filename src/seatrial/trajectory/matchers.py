@@ -27,9 +27,9 @@ from typing import Any
 
 import msgspec
 
+from seatrial._support.json_schema import Schema
+from seatrial._support.patterns import Pattern, check_length
 from seatrial.errors import SeatrialError
-from seatrial.json_schema import Schema
-from seatrial.patterns import Pattern, check_length
 from seatrial.trajectory import config
 from seatrial.trajectory.values import Matcher, differences, key
 

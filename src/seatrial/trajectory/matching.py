@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
+from seatrial._support.patterns import MATCH_S
+from seatrial._support.time_limit import TimeLimit, check_time, current_limit
 from seatrial.errors import SeatrialError
-from seatrial.patterns import MATCH_S
-from seatrial.time_limit import TimeLimit, check_time, current_limit
 from seatrial.trajectory.assign import Assignment, any_order_by_key, bits, in_order, in_order_by_key
 from seatrial.trajectory.completeness import COMPLETE, Claim, Completeness, at_least, at_most
 from seatrial.trajectory.expectation import Expectation, compile_expectation

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from seatrial._support.nesting import MAX_DEPTH, is_too_deep
 from seatrial.errors import SeatrialError
-from seatrial.nesting import MAX_DEPTH, is_too_deep
 from seatrial.trajectory.assign import any_order_by_key, in_order_by_key
 from seatrial.trajectory.completeness import COMPLETE, MAX_REASONS, Completeness
 from seatrial.trajectory.expectation import Expectation, Mode, check_reference, expectation_from_steps

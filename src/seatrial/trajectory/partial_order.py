@@ -17,8 +17,8 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TypeAlias
 
+from seatrial._support.time_limit import check_time
 from seatrial.errors import SeatrialError
-from seatrial.time_limit import check_time
 from seatrial.trajectory.assign import Assignment, bits
 
 SEARCH_BUDGET = 2_000_000

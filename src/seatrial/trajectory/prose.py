@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.trajectory.expectation import Expectation, Mode
 from seatrial.trajectory.result import MatchResult

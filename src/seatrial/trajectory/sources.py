@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from seatrial._support.nesting import MAX_DEPTH, is_too_deep
 from seatrial.events import agui_messages as agui
 from seatrial.events import types as t
 from seatrial.events.layout import has_text_arguments
@@ -24,7 +25,6 @@ from seatrial.formats.chat.calls import (
     read_call_facts,
 )
 from seatrial.formats.reading import TraceEvent
-from seatrial.nesting import MAX_DEPTH, is_too_deep
 from seatrial.trajectory.step import FAILED, Moment, Source, Status, Step, elapsed
 from seatrial.transcript import AssistantMessage, Message, Note, TextBlock, ToolCall, ToolResultMessage, Weight, pointer
 from seatrial.transcript.arguments import (

@@ -12,10 +12,10 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET
 
-from seatrial import wire
+from seatrial._support import wire
+from seatrial._support.nesting import is_value_too_deep
 from seatrial.errors import SeatrialError
 from seatrial.formats.chat.calls import ExecutedBy
-from seatrial.nesting import is_value_too_deep
 from seatrial.transcript.note import pointer
 
 Source = Literal["observed", "trace", "messages", "events"]

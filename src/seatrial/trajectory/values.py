@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET
 
-from seatrial.nesting import MAX_WRITTEN_DEPTH, is_too_deep, is_value_too_deep
+from seatrial._support.nesting import MAX_WRITTEN_DEPTH, is_too_deep, is_value_too_deep
 from seatrial.trajectory.step import Step
 from seatrial.transcript.note import pointer
 

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from seatrial._support.time_limit import check_time
 from seatrial.errors import SeatrialError
-from seatrial.time_limit import check_time
 from seatrial.trajectory.completeness import CALLS_UNKNOWN, COMPLETE, Claim, Completeness, what_is_missing, what_to_do
 from seatrial.trajectory.expectation import Expectation, Mode
 from seatrial.trajectory.item import ExpectedCall, explain, fits_or_unknown, missing_fact, unrecorded

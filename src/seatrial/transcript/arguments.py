@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
+from seatrial._support.nesting import is_too_deep
 from seatrial.errors import SeatrialError
-from seatrial.nesting import is_too_deep
 from seatrial.transcript.note import Note, note_code
 
 ARGUMENTS_NOT_JSON = note_code(

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
+from seatrial._support.nesting import is_too_deep
 from seatrial.errors import SeatrialError
-from seatrial.nesting import is_too_deep
 from seatrial.transcript.messages import Message
 from seatrial.transcript.note import Note, note_code, pointer, repair_notes
 from seatrial.transcript.salvage import hidden_fault, salvage_message, salvage_messages, typed_message

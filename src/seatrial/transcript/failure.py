@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
 
 CallStatus: TypeAlias = Literal["ok", "error", "timeout", "cancelled", "unknown"]
 

@@ -11,7 +11,7 @@ from typing import Final, Literal, Self, TypeAlias
 
 import msgspec
 
-from seatrial.wire import Repair
+from seatrial._support.wire import Repair
 
 Weight: TypeAlias = Literal["harmless", "look", "serious"]
 """`harmless`: nothing is lost (an id was made up). `look`: something was repaired or guessed. `serious`: something that

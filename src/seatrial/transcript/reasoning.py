@@ -12,7 +12,7 @@ from typing import Annotated, Any, Protocol, TypeAlias
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.transcript.messages import ReasoningDetailsBlock
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.events.types import CustomEvent, Event
 from seatrial.trajectory.observed import ObservedCalls
 from seatrial.trajectory.step import ProxyMode, Step

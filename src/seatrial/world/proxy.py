@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 from aiohttp import web
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.chat.limits import LARGE_BYTES, excess
 from seatrial.trajectory.observed import ObservedCalls

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from strategies.messages import json_values, texts
 
-from seatrial import formats, wire
+from seatrial import formats
+from seatrial._support import wire
 from seatrial.formats.chat.calls import Call, generated_id, read_call
 from seatrial.trajectory import extract
 from seatrial.trajectory.sources import steps_from_objects

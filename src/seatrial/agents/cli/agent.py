@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.cli.config import CliConfig
 from seatrial.agents.cli.process import Process

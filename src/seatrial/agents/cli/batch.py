@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.agents.agent import AnsweredAgain, Reply, RunRequest
 from seatrial.agents.cli.config import CliConfig
 from seatrial.agents.cli.process import READ_BYTES, Process

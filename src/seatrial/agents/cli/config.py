@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias
 
 import msgspec
 
+from seatrial._support.environment import fill, names_secret, parts, resolve
 from seatrial.agents.checks import check_secret, filled
 from seatrial.agents.cli.placeholders import ONE_CASE, PLACEHOLDERS, used
 from seatrial.agents.config import CASE_KEYS, MAX_RESPONSE_BYTES, AgentCheck, AgentConfig, AgentStart, Bytes, Probe
-from seatrial.environment import fill, names_secret, parts, resolve
 from seatrial.errors import SeatrialError
 from seatrial.problems import KeyPath, Problems, meant, quoted
 

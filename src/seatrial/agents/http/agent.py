@@ -8,7 +8,7 @@ from typing import Any, Self
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.dispatch import PING, envelope, run_headers
 from seatrial.agents.endpoint import Answer, Endpoint, Reached, checked_url, merged

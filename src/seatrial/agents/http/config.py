@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import msgspec
 
+from seatrial._support.environment import resolve
 from seatrial.agents.checks import check_headers, check_one_line, check_secret, check_url
 from seatrial.agents.config import (
     MAX_RESPONSE_BYTES,
@@ -21,7 +22,6 @@ from seatrial.agents.config import (
     Probe,
     TimeoutSeconds,
 )
-from seatrial.environment import resolve
 
 if TYPE_CHECKING:
     from seatrial.agents.http.agent import HttpAgent

@@ -11,7 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast
 
-from seatrial import wire
+from seatrial._support import wire
+from seatrial._support.target import load_target
+from seatrial._support.threads import Threads, ends_us
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.config import MAX_RESPONSE_BYTES
 from seatrial.agents.limit import time_limit
@@ -27,8 +29,6 @@ from seatrial.errors import SeatrialError
 from seatrial.events import encode_event
 from seatrial.events.types import BaseEvent, RunStarted, TextMessageChunk
 from seatrial.runs import Fault
-from seatrial.target import load_target
-from seatrial.threads import Threads, ends_us
 
 if TYPE_CHECKING:
     # Brings an HTTP server with it, which most functions have no use for.

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import msgspec
 from msgspec import Meta
 
+from seatrial._support.target import load_target
 from seatrial.agents.config import CASE_KEYS, AgentCheck, AgentConfig, AgentStart, Target
 from seatrial.errors import SeatrialError
-from seatrial.target import load_target
 
 if TYPE_CHECKING:
     from seatrial.agents.python.agent import PythonAgent

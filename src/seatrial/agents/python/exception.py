@@ -6,10 +6,10 @@ from pathlib import Path
 from types import TracebackType
 
 import seatrial
+from seatrial._support.target import load_target
 from seatrial.agents.excerpt import exception_excerpt
 from seatrial.errors import InfrastructureError, SeatrialError, lacking
 from seatrial.runs import Fault
-from seatrial.target import load_target
 
 MAX_CAUSES = 20
 """How far the causes of an exception, and groups in groups, are followed: causes may form a circle."""

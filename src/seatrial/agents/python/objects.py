@@ -16,10 +16,10 @@ from typing import Any, Final
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
+from seatrial._support.nesting import MAX_DEPTH
 from seatrial.agents.config import MAX_RESPONSE_BYTES
 from seatrial.errors import SeatrialError
-from seatrial.nesting import MAX_DEPTH
 from seatrial.transcript import pointer
 
 MAX_VALUES: Final = 1_000_000

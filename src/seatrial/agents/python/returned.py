@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from seatrial import formats, wire
+from seatrial import formats
+from seatrial._support import wire
 from seatrial.agents.agent import Reply
 from seatrial.agents.config import MAX_RESPONSE_BYTES
 from seatrial.agents.excerpt import excerpt

@@ -9,7 +9,8 @@ from typing import Protocol, Self
 
 import msgspec
 
-from seatrial import formats, wire
+from seatrial import formats
+from seatrial._support import wire
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.excerpt import excerpt
 from seatrial.agents.output import read_file, read_trace_file, reading_fault

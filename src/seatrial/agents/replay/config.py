@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from seatrial._support.target import is_target
 from seatrial.agents.checks import filled
 from seatrial.agents.config import CASE_KEYS, AgentCheck, AgentConfig, AgentStart
 from seatrial.formats import FORMATS
 from seatrial.problems import meant, quoted
-from seatrial.target import is_target
 
 if TYPE_CHECKING:
     from seatrial.agents.replay.agent import ReplayAgent

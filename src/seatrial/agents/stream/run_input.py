@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.agents.agent import RunRequest
 from seatrial.errors import SeatrialError
 from seatrial.events import agui_messages as agui

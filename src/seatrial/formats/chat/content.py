@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.events.layout import Spoken
 from seatrial.formats.chat.calls import (
     Call,

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import msgspec
 
+from seatrial._support.wire import Repair
 from seatrial.errors import SeatrialError
 from seatrial.events.framing import NdjsonParser, SseFrame, SseParser
 from seatrial.formats.chat.decoding import decoded, decoded_message, items, members
@@ -23,7 +24,6 @@ from seatrial.formats.reading import WAITS, WAITS_FOR_INPUT, Reading, single_tur
 from seatrial.formats.sniffing import Members, Sample, Sniff, objects_of, surest
 from seatrial.transcript import Transcript, note_code, pointer
 from seatrial.transcript.salvage import MESSAGE_DROPPED
-from seatrial.wire import Repair
 
 FRAME_DROPPED = note_code(
     "frame_dropped", "A frame of a stream is not what its format sends; it was dropped.", "serious"

@@ -12,9 +12,9 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from seatrial._support.nesting import is_too_deep
 from seatrial.formats.chat.calls import canonical
 from seatrial.formats.reading import Reading
-from seatrial.nesting import is_too_deep
 from seatrial.transcript.arguments import read_arguments
 from seatrial.transcript.messages import AssistantMessage, Message, ToolCall
 from seatrial.transcript.note import Note, note_code, pointer

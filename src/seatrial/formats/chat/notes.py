@@ -7,10 +7,10 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from seatrial._support.wire import Repair
 from seatrial.transcript import NOTE_CODES, Note, Notes, Weight, note_code, pointer
 from seatrial.transcript.failure import find_failure, read_status
 from seatrial.transcript.note import MAX_NOTES
-from seatrial.wire import Repair
 
 FAILURE_REPORTED = note_code(
     "failure_reported",

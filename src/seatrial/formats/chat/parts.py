@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.events.layout import Spoken
 from seatrial.formats.chat.hidden_calls import may_hold_call
 from seatrial.formats.chat.limits import MOST_PIECES

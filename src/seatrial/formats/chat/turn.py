@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.formats.chat.decoding import drop_key
 from seatrial.formats.chat.notes import At, NoteTally, json_kind
 from seatrial.transcript import AssistantMessage, Note, StopReason, Transcript, Usage, note_code, pointer

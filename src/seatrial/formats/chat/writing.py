@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.formats.chat.notes import At, NoteTally
 from seatrial.formats.chat.parts import read_raw_thought
 from seatrial.transcript import (

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.chat.decoding import Shape, decoded_message, drop_key, items
 from seatrial.formats.chat.documents import FRAME_DROPPED, StreamReader

@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from seatrial import wire
+from seatrial._support import wire
+from seatrial._support.nesting import is_too_deep
 from seatrial.events.layout import Spoken
 from seatrial.formats.chat.notes import At, NoteTally
 from seatrial.formats.chat.parts import reads_back, texts_with_tags
@@ -23,7 +24,6 @@ from seatrial.formats.chat.writing import (
     lose_message_fields,
     lose_run_fields,
 )
-from seatrial.nesting import is_too_deep
 from seatrial.transcript import (
     AssistantBlock,
     AssistantMessage,

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.formats.chat.calls import Call, ListedCalls, nameless_note, set_arguments
 from seatrial.formats.chat.content import NOT_LISTED, ContentReader, Piece
 from seatrial.formats.chat.notes import At

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.formats.chat.calls import Call, ListedCalls, nameless_note, set_arguments
 from seatrial.formats.chat.content import ContentReader, Piece
 from seatrial.formats.chat.notes import At

@@ -228,7 +228,7 @@ def _values(details: list[Raw]) -> list[Any]:
 
 
 def _raw(value: Any) -> Raw:
-    from seatrial import wire
+    from seatrial._support import wire
 
     return Raw(wire.encode(value))
 

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from msgspec import UNSET, Raw
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.formats.chat.calls import Call, ListedCalls, nameless_note, set_arguments
 from seatrial.formats.chat.content import NOT_LISTED, ContentReader, Piece
 from seatrial.formats.chat.hidden_calls import may_hold_call

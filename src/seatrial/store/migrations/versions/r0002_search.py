@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 from alembic import context, op
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.store import rows
 from seatrial.store.database import Database
 from seatrial.store.documents import unpack

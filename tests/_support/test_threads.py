@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from seatrial.threads import Threads
+from seatrial._support.threads import Threads
 
 
 def test_results_and_exceptions_come_back() -> None:
@@ -66,7 +66,7 @@ def test_a_call_that_is_given_up_before_its_thread_gets_going_is_not_made(monkey
             go_on.wait(60)
             super().run()
 
-    monkeypatch.setattr("seatrial.threads.threading.Thread", Late)
+    monkeypatch.setattr("seatrial._support.threads.threading.Thread", Late)
 
     async def play() -> None:
         threads = Threads()

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from seatrial._support.json_schema import MAX_WITH_PATTERNS, Schema
 from seatrial.errors import SeatrialError
-from seatrial.json_schema import MAX_WITH_PATTERNS, Schema
 
 
 @pytest.mark.parametrize("pattern", ["^(?=a)a", "(?<!a)b", r"(a)\1"])

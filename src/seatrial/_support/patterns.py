@@ -11,8 +11,8 @@ import re
 import warnings
 from typing import TYPE_CHECKING
 
+from seatrial._support.time_limit import TimeLimit, current_limit
 from seatrial.errors import SeatrialError
-from seatrial.time_limit import TimeLimit, current_limit
 
 if TYPE_CHECKING:
     import regex

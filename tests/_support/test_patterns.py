@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seatrial._support.patterns import MAX_NESTING, MAX_SUBJECT, Pattern
+from seatrial._support.time_limit import TimeLimit
 from seatrial.errors import SeatrialError
-from seatrial.patterns import MAX_NESTING, MAX_SUBJECT, Pattern
-from seatrial.time_limit import TimeLimit
 
 ENDLESS = [
     (r"^(a+)+$", "a" * 99_000 + "!"),
@@ -56,7 +56,7 @@ def test_other_threads_run_while_a_pattern_is_matched() -> None:
 
 
 def test_a_match_has_a_time_limit_also_when_nobody_set_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seatrial.patterns.MATCH_S", 0.05)
+    monkeypatch.setattr("seatrial._support.patterns.MATCH_S", 0.05)
     with pytest.raises(SeatrialError, match=r"longer than 0\.05 s"):
         Pattern(ENDLESS[0][0]).search(ENDLESS[0][1])
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from seatrial._support.whole_file import whole_file
 from seatrial.errors import SeatrialError
-from seatrial.whole_file import whole_file
 
 
 def test_what_was_there_stays_until_all_is_written(tmp_path: Path) -> None:

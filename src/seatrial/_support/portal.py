@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from seatrial.threads import interrupt
+from seatrial._support.threads import interrupt
 
 T = TypeVar("T")
 

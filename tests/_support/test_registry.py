@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from strategies.plugin import install
 
+from seatrial._support.registry import Registry, where
 from seatrial.errors import SeatrialError
-from seatrial.registry import Registry, where
 
 GROUP = "seatrial.test_animals"
 

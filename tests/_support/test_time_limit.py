@@ -7,8 +7,8 @@ from contextlib import suppress
 
 import pytest
 
+from seatrial._support.time_limit import TimeLimit, check_time, current_limit
 from seatrial.errors import SeatrialError
-from seatrial.time_limit import TimeLimit, check_time, current_limit
 
 
 def test_without_a_limit_time_does_not_matter() -> None:

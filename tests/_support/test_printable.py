@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.printable import coloured, one_line, printable
+from seatrial._support.printable import coloured, one_line, printable
 
 
 def test_what_steers_a_terminal_is_shown_as_an_escape() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from seatrial import wire
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from seatrial.portal import Portal
+from seatrial._support.portal import Portal
 
 
 @pytest.fixture

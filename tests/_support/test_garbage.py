@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from seatrial.garbage import NEW_OBJECTS, rare_collections
+from seatrial._support.garbage import NEW_OBJECTS, rare_collections
 
 
 @pytest.fixture(autouse=True)

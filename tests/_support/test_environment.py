@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial import wire
-from seatrial.environment import (
+from seatrial._support import wire
+from seatrial._support.environment import (
     Reference,
     fill,
     names_secret,

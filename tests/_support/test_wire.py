@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial import wire
+from seatrial._support import wire
+from seatrial._support.wire import _SLICE, Repair
 from seatrial.errors import SeatrialError
-from seatrial.wire import _SLICE, Repair
 
 
 class Point(msgspec.Struct):

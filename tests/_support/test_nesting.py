@@ -14,14 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies.messages import json_values
 
-from seatrial import formats, wire
+from seatrial import formats
+from seatrial._support import wire
+from seatrial._support.nesting import _SLICE, MAX_DEPTH, MAX_WRITTEN_DEPTH, is_too_deep, is_value_too_deep
 from seatrial.errors import SeatrialError
 from seatrial.events import encode_event, read_event
 from seatrial.events.codec import encode_events
 from seatrial.events.event_reader import decode_event
 from seatrial.events.run_input import read_run_input
 from seatrial.events.types import CustomEvent
-from seatrial.nesting import _SLICE, MAX_DEPTH, MAX_WRITTEN_DEPTH, is_too_deep, is_value_too_deep
 from seatrial.trajectory.match_batch import match_line
 from seatrial.trajectory.values import key
 from seatrial.transcript.arguments import detect_unparsed, parse_arguments

@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeVar, overload
 
 import msgspec
 
+from seatrial._support.nesting import MAX_DEPTH, MAX_WRITTEN_DEPTH, is_too_deep
 from seatrial.errors import SeatrialError
-from seatrial.nesting import MAX_DEPTH, MAX_WRITTEN_DEPTH, is_too_deep
 
 T = TypeVar("T")
 
