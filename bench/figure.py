@@ -12,7 +12,7 @@ from bench.clock import Race, Ratio
 HEADER = ("work", "seatrial", "measured against", "time of it", "ratio (10th to 90th percentile)", "bar", "")
 
 
-class Figure(msgspec.Struct, frozen=True):
+class Figure(msgspec.Struct, frozen=True, tag=True):
     work: str
     against: str
     ours_ns: float
@@ -39,7 +39,7 @@ class Figure(msgspec.Struct, frozen=True):
         return (self.work, _time(self.ours_ns), self.against, _time(self.theirs_ns), spread, bar, verdict)
 
 
-class Level(msgspec.Struct, frozen=True):
+class Level(msgspec.Struct, frozen=True, tag=True):
     """A figure with a bar of its own, which nothing is measured against."""
 
     work: str

@@ -20,7 +20,7 @@ from bench.append import _postgres
 from bench.clock import Race
 from bench.figure import Figure, Level, cost
 from seatrial.formats.reading import Reading
-from seatrial.runs import Attempt, Case, Experiment, Grade, Outcome, Run, RunKey, Verdict
+from seatrial.runs import Attempt, Case, Exchange, Experiment, Grade, Outcome, Run, RunKey, Verdict
 from seatrial.store import RunFilter, Store, open_store
 from seatrial.store.database import Transaction
 from seatrial.trajectory.completeness import Completeness
@@ -253,7 +253,7 @@ def _run(experiment: str, agent: str, case: int, trial: int) -> Run:
         "reading": _reading(4, "Some words that were said."),
         "steps": [Step(0, "lookup_order", {"order": case}, "c", "messages", "ok", "shipped")],
         "completeness": Completeness("complete", "messages", ["messages"]),
-        "attempts": [Attempt(number=1, started_at=0, duration_ms=12.5)],
+        "exchanges": [Exchange(number=1, attempts=[Attempt(number=1, started_at=0, duration_ms=12.5)])],
         "verdicts": [Verdict(grader="calls", kind="equals", outcome=outcome, score=score)],
         "grade": Grade(outcome=outcome, score=score),
         "duration_ms": 100.0 + 37 * case + trial,
