@@ -225,6 +225,6 @@ def what_to_do(known: Completeness) -> str:
             "waiting, return the results of its calls and its answer"
         )
     if CALLS_NOT_LISTED in codes or known.level == "none":
-        world = f", {_ONLY_WORLD}," if "observed" in known.sources else ""
-        return f"{_RETURN_MESSAGES}{world} or {_NO_TOOLS}"
+        world = f", {_ONLY_WORLD}" if "observed" in known.sources else ""
+        return f"{_RETURN_MESSAGES}{world}, or {_NO_TOOLS}"
     return f"{_NAME_FORMAT}; or {_RETURN_MESSAGES}"
