@@ -1,25 +1,25 @@
-"""Public names of a package, loaded when first asked for.
+"""Public names of a package, loaded when first used.
 
-A command needs a few modules of each package, and starting fast means loading no others. The packages name their
-public surface for type checkers under `TYPE_CHECKING`, and here for the interpreter; a test holds the two together.
+A command needs a few modules of each package, and starts faster when no others are loaded. A package lists its public
+names twice: under `TYPE_CHECKING` for type checkers, and here for the interpreter. A test holds the two together.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 
-def attach(package: str, names: Mapping[str, Iterable[str]]) -> Callable[[str], Any]:
-    """A module `__getattr__` for a package, given the public names of each of its modules."""
-    homes = {name: module for module, public in names.items() for name in public}
+def attach(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], list[str]]:
+    """`__getattr__` and `__all__` of a package, given the public names of each module, separated by spaces."""
+    homes = {name: module for module, names in modules.items() for name in names.split()}
     here = sys.modules[package]
 
     class Package(ModuleType):
-        """Importing a module binds it in its package; where a public function has the same name, that stays."""
+        """Importing a module binds it in its package; a public function of the same name takes precedence."""
 
         def __setattr__(self, name: str, value: Any) -> None:
             if isinstance(value, ModuleType) and homes.get(name) == name:
@@ -36,4 +36,4 @@ def attach(package: str, names: Mapping[str, Iterable[str]]) -> Callable[[str], 
         setattr(here, name, value)
         return value
 
-    return load
+    return load, sorted(homes)

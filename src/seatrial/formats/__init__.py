@@ -13,56 +13,26 @@ from typing import TYPE_CHECKING
 from seatrial._support.lazy import attach
 
 if TYPE_CHECKING:
-    from seatrial.formats.reading import Reading, Written
-    from seatrial.formats.registry import (
-        FORMATS,
-        WRITABLE,
-        Detection,
-        Format,
-        detect,
-        find_format,
-        read,
-        read_many,
-        register_format,
-        writable,
-        write,
-    )
+    from seatrial.formats.reading import Reading as Reading
+    from seatrial.formats.reading import Written as Written
+    from seatrial.formats.registry import FORMATS as FORMATS
+    from seatrial.formats.registry import WRITABLE as WRITABLE
+    from seatrial.formats.registry import Detection as Detection
+    from seatrial.formats.registry import Format as Format
+    from seatrial.formats.registry import detect as detect
+    from seatrial.formats.registry import find_format as find_format
+    from seatrial.formats.registry import read as read
+    from seatrial.formats.registry import read_many as read_many
+    from seatrial.formats.registry import register_format as register_format
+    from seatrial.formats.registry import writable as writable
+    from seatrial.formats.registry import write as write
 
-__all__ = [
-    "FORMATS",
-    "WRITABLE",
-    "Detection",
-    "Format",
-    "Reading",
-    "Written",
-    "detect",
-    "find_format",
-    "read",
-    "read_many",
-    "register_format",
-    "writable",
-    "write",
-]
-
-__getattr__ = attach(
+__getattr__, __all__ = attach(
     __name__,
     {
-        "reading": (
-            "Reading",
-            "Written",
-        ),
+        "reading": "Reading Written",
         "registry": (
-            "FORMATS",
-            "WRITABLE",
-            "Detection",
-            "Format",
-            "detect",
-            "find_format",
-            "read",
-            "read_many",
-            "register_format",
-            "writable",
-            "write",
+            "FORMATS WRITABLE Detection Format detect find_format read read_many register_format writable write"
         ),
     },
 )

@@ -14,136 +14,61 @@ from typing import TYPE_CHECKING
 from seatrial._support.lazy import attach
 
 if TYPE_CHECKING:
-    from seatrial.trajectory.comparison import Aligned, Parting, RunDiff, compare
-    from seatrial.trajectory.completeness import Completeness, Level
-    from seatrial.trajectory.expectation import MODES, Expectation, Mode, compile_expectation, expectation_from_steps
-    from seatrial.trajectory.extraction import FoundSteps, Trajectory, extract, find_steps, resolve_trace_ref
-    from seatrial.trajectory.match_batch import LineResult, match_line, match_lines
-    from seatrial.trajectory.matching import match, match_trajectory
-    from seatrial.trajectory.messages import match_messages
-    from seatrial.trajectory.result import (
-        Assertion,
-        ConstraintViolation,
-        Divergence,
-        MatchResult,
-        Mismatch,
-        Pair,
-        Undecided,
-    )
-    from seatrial.trajectory.sources import (
-        steps_from_events,
-        steps_from_objects,
-        steps_from_trace,
-        steps_from_transcript,
-    )
-    from seatrial.trajectory.step import Source, Status, Step, StepSummary, duration, steps_given, summarise
-    from seatrial.trajectory.values import Difference
+    from seatrial.trajectory.comparison import Aligned as Aligned
+    from seatrial.trajectory.comparison import Parting as Parting
+    from seatrial.trajectory.comparison import RunDiff as RunDiff
+    from seatrial.trajectory.comparison import compare as compare
+    from seatrial.trajectory.completeness import Completeness as Completeness
+    from seatrial.trajectory.completeness import Level as Level
+    from seatrial.trajectory.expectation import MODES as MODES
+    from seatrial.trajectory.expectation import Expectation as Expectation
+    from seatrial.trajectory.expectation import Mode as Mode
+    from seatrial.trajectory.expectation import compile_expectation as compile_expectation
+    from seatrial.trajectory.expectation import expectation_from_steps as expectation_from_steps
+    from seatrial.trajectory.extraction import FoundSteps as FoundSteps
+    from seatrial.trajectory.extraction import Trajectory as Trajectory
+    from seatrial.trajectory.extraction import extract as extract
+    from seatrial.trajectory.extraction import find_steps as find_steps
+    from seatrial.trajectory.extraction import resolve_trace_ref as resolve_trace_ref
+    from seatrial.trajectory.match_batch import LineResult as LineResult
+    from seatrial.trajectory.match_batch import match_line as match_line
+    from seatrial.trajectory.match_batch import match_lines as match_lines
+    from seatrial.trajectory.matching import match as match
+    from seatrial.trajectory.matching import match_trajectory as match_trajectory
+    from seatrial.trajectory.messages import match_messages as match_messages
+    from seatrial.trajectory.result import Assertion as Assertion
+    from seatrial.trajectory.result import ConstraintViolation as ConstraintViolation
+    from seatrial.trajectory.result import Divergence as Divergence
+    from seatrial.trajectory.result import MatchResult as MatchResult
+    from seatrial.trajectory.result import Mismatch as Mismatch
+    from seatrial.trajectory.result import Pair as Pair
+    from seatrial.trajectory.result import Undecided as Undecided
+    from seatrial.trajectory.sources import steps_from_events as steps_from_events
+    from seatrial.trajectory.sources import steps_from_objects as steps_from_objects
+    from seatrial.trajectory.sources import steps_from_trace as steps_from_trace
+    from seatrial.trajectory.sources import steps_from_transcript as steps_from_transcript
+    from seatrial.trajectory.step import Source as Source
+    from seatrial.trajectory.step import Status as Status
+    from seatrial.trajectory.step import Step as Step
+    from seatrial.trajectory.step import StepSummary as StepSummary
+    from seatrial.trajectory.step import duration as duration
+    from seatrial.trajectory.step import steps_given as steps_given
+    from seatrial.trajectory.step import summarise as summarise
+    from seatrial.trajectory.values import Difference as Difference
 
-__all__ = [
-    "MODES",
-    "Aligned",
-    "Assertion",
-    "Completeness",
-    "ConstraintViolation",
-    "Difference",
-    "Divergence",
-    "Expectation",
-    "FoundSteps",
-    "Level",
-    "LineResult",
-    "MatchResult",
-    "Mismatch",
-    "Mode",
-    "Pair",
-    "Parting",
-    "RunDiff",
-    "Source",
-    "Status",
-    "Step",
-    "StepSummary",
-    "Trajectory",
-    "Undecided",
-    "compare",
-    "compile_expectation",
-    "duration",
-    "expectation_from_steps",
-    "extract",
-    "find_steps",
-    "match",
-    "match_line",
-    "match_lines",
-    "match_messages",
-    "match_trajectory",
-    "resolve_trace_ref",
-    "steps_from_events",
-    "steps_from_objects",
-    "steps_from_trace",
-    "steps_from_transcript",
-    "steps_given",
-    "summarise",
-]
-
-__getattr__ = attach(
+__getattr__, __all__ = attach(
     __name__,
     {
-        "match_batch": (
-            "LineResult",
-            "match_line",
-            "match_lines",
-        ),
-        "comparison": (
-            "Aligned",
-            "Parting",
-            "RunDiff",
-            "compare",
-        ),
-        "completeness": (
-            "Completeness",
-            "Level",
-        ),
-        "expectation": (
-            "MODES",
-            "Expectation",
-            "Mode",
-            "compile_expectation",
-            "expectation_from_steps",
-        ),
-        "extraction": (
-            "FoundSteps",
-            "Trajectory",
-            "extract",
-            "find_steps",
-            "resolve_trace_ref",
-        ),
-        "matching": (
-            "match",
-            "match_trajectory",
-        ),
-        "messages": ("match_messages",),
-        "result": (
-            "Assertion",
-            "Divergence",
-            "MatchResult",
-            "Mismatch",
-            "Pair",
-            "Undecided",
-            "ConstraintViolation",
-        ),
-        "sources": (
-            "steps_from_events",
-            "steps_from_objects",
-            "steps_from_trace",
-            "steps_from_transcript",
-        ),
-        "step": (
-            "Source",
-            "Status",
-            "Step",
-            "StepSummary",
-            "duration",
-            "steps_given",
-            "summarise",
-        ),
-        "values": ("Difference",),
+        "comparison": "Aligned Parting RunDiff compare",
+        "completeness": "Completeness Level",
+        "expectation": "MODES Expectation Mode compile_expectation expectation_from_steps",
+        "extraction": "FoundSteps Trajectory extract find_steps resolve_trace_ref",
+        "match_batch": "LineResult match_line match_lines",
+        "matching": "match match_trajectory",
+        "messages": "match_messages",
+        "result": "Assertion ConstraintViolation Divergence MatchResult Mismatch Pair Undecided",
+        "sources": "steps_from_events steps_from_objects steps_from_trace steps_from_transcript",
+        "step": "Source Status Step StepSummary duration steps_given summarise",
+        "values": "Difference",
     },
 )
