@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies.reported import HOSTILE, detail, hostile_report, joined, report, row, rows_of
 
-from seatrial.reports import html_runs
+from seatrial.reports import html
 from seatrial.reports.html import html_page
 from seatrial.reports.report import Report
 
@@ -186,8 +186,8 @@ def test_five_thousand_cases_stay_below_ten_megabytes() -> None:
 
 
 def test_runs_past_the_size_of_the_page_are_lines_and_then_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(html_runs, "MAX_DETAILS", 1)
-    monkeypatch.setattr(html_runs, "MAX_LINES", 1)
+    monkeypatch.setattr(html, "MAX_DETAILS", 1)
+    monkeypatch.setattr(html, "MAX_LINES", 1)
     rows = [row(f"case-{index}", "failed", detail=detail()) for index in range(5)]
     found = page(report(rows))
     assert found.text.count("Transcript") == 1
