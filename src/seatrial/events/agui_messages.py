@@ -114,6 +114,13 @@ TextMessage: TypeAlias = (
 Message: TypeAlias = TextMessage | ActivityMessage
 
 
+def tool_calls_of(message: Message) -> list[ToolCall]:
+    """The tool calls of a message: none, unless it is an assistant's."""
+    if not isinstance(message, AssistantMessage) or message.tool_calls is UNSET:
+        return []
+    return message.tool_calls
+
+
 def read_messages(values: Any, at: tuple[str | int, ...], notes: list[Note]) -> list[Message]:
     """The messages in a JSON array at this place; what cannot be read is noted."""
     if type(values) is not list:

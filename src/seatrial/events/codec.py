@@ -30,8 +30,7 @@ RAW_SOURCE = "seatrial"
 """`source` of the RAW events that stand in for what could not be read."""
 
 _CARRIED_CLASSES = frozenset({EVENT_TYPES[name] for name in CARRIED_TYPES})
-_NATIVE_NAMES = frozenset([name.encode() for name in EVENT_TYPES.keys() - CARRIED_TYPES])
-_TYPE = b'{"type":"'
+_NATIVE_TYPES = EVENT_TYPES.keys() - CARRIED_TYPES
 _encode = msgspec.json.Encoder().encode
 # What any event may carry stays at the top of a CUSTOM event, where readers of the native view look for it.
 _COMMON = dict(zip(t.BaseEvent.__struct_fields__, t.BaseEvent.__struct_encode_fields__, strict=True))
@@ -114,9 +113,24 @@ def to_native(event: t.Event) -> t.Event:
     return carried
 
 
+class _Typed(msgspec.Struct, gc=False):
+    type: str
+
+
+_TYPED = msgspec.json.Decoder(_Typed)
+
+
+def type_of(data: bytes) -> str | None:
+    """The type of an encoded event; None when it has none, or the bytes are not JSON."""
+    try:
+        return _TYPED.decode(data).type
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
 def native_bytes(data: bytes) -> bytes:
-    """A stored event as the native view has it; one of a type that nobody knows is whole in a RAW event."""
-    if data.startswith(_TYPE) and data[len(_TYPE) : data.find(b'"', len(_TYPE))] in _NATIVE_NAMES:
+    """A stored event as the native view has it; one of an unknown type is whole in a RAW event."""
+    if type_of(data) in _NATIVE_TYPES:
         return data
     event = wire.decode(data)
     name = event.get("type") if type(event) is dict else None

@@ -16,14 +16,13 @@ from msgspec import UNSET
 from seatrial.events import types as t
 from seatrial.events.codec import amended
 from seatrial.events.expand import CHUNKS, ENDS_ALL, ENDS_NONE
-from seatrial.events.types import Event, SubagentError, SubagentFinished
 
 Split: TypeAlias = Callable[[str], tuple[str, str]]
 """Gives a text without secrets, and its end in so far as it may be the beginning of one."""
 _Key: TypeAlias = tuple[type, object]
 
 # After these a text may not go on. Others that are about the run (its state, a custom event) may come in its midst.
-_LAST_CALL = (*ENDS_ALL, SubagentFinished, SubagentError)
+_LAST_CALL = (*ENDS_ALL, t.SubagentFinished, t.SubagentError)
 
 _PIECES = (
     t.TextMessageContent,
@@ -42,16 +41,16 @@ class Deltas:
         self.found = False
         """Whether there was a secret."""
         self._split = split
-        self._held: dict[_Key, tuple[Event, str]] = {}
+        self._held: dict[_Key, tuple[t.Event, str]] = {}
         self._building: dict[object, _Key] = {}
         """By agent: the text that its chunks are building. They need not say which, and anything else ends it."""
 
-    def take(self, event: Event) -> list[Event]:
+    def take(self, event: t.Event) -> list[t.Event]:
         """What may be recorded now that this event has come, in order."""
         agent = getattr(event, "subagent_run_id", UNSET)
         building = self._building.get(agent)
         key = _key(event, building)
-        ready: list[Event] = []
+        ready: list[t.Event] = []
         if building is not None and key != building and not isinstance(event, ENDS_NONE):
             del self._building[agent]
             if building in self._held:
@@ -69,7 +68,7 @@ class Deltas:
             self._held[key] = (event if said else first, held)
         return [*ready, _with(first, said)] if said or not held else ready
 
-    def rest(self) -> list[Event]:
+    def rest(self) -> list[t.Event]:
         """What is still held back, when nothing more comes."""
         return [_with(*self._held.pop(key)) for key in list(self._held)]
 
@@ -80,7 +79,7 @@ class Deltas:
             del self._held[key]
         return len(long)
 
-    def _due(self, event: Event) -> list[Event]:
+    def _due(self, event: t.Event) -> list[t.Event]:
         """What must not be held back any longer when this event comes."""
         if isinstance(event, _LAST_CALL):
             return self.rest()
@@ -89,7 +88,7 @@ class Deltas:
         return [_with(*self._held.pop(key)) for key in due]
 
 
-def _key(event: Event, building: _Key | None) -> _Key | None:
+def _key(event: t.Event, building: _Key | None) -> _Key | None:
     """The text that an event adds to; None when it adds to none."""
     if not isinstance(getattr(event, "delta", None), str):
         return None
@@ -99,16 +98,16 @@ def _key(event: Event, building: _Key | None) -> _Key | None:
     return type(event), subject
 
 
-def _subject(event: Event) -> object:
+def _subject(event: t.Event) -> object:
     """The message or call that an event is about; None when it is about the run."""
     return getattr(event, "message_id", None) or getattr(event, "tool_call_id", None)
 
 
-def _with(event: Event, delta: str) -> Event:
+def _with(event: t.Event, delta: str) -> t.Event:
     # The agent's own event is not touched: it is read again at the end of the run.
     if event.sent is None or event.sent.get("delta") != getattr(event, "delta", None):
         # What was sent has the text in another place, where a piece of a secret would stay.
-        copy: Event = msgspec.structs.replace(event, delta=delta)
+        copy: t.Event = msgspec.structs.replace(event, delta=delta)
         return copy
     return amended(event, delta=delta)
 
@@ -117,8 +116,8 @@ class CompactEvents:
     """A list of events that grows."""
 
     def __init__(self) -> None:
-        self._events: list[Event] = []
-        self._empty: Event | None = None
+        self._events: list[t.Event] = []
+        self._empty: t.Event | None = None
         """What the pieces of the text that is coming are alike in."""
         self._first = 0
         """The index of its first piece."""
@@ -127,7 +126,7 @@ class CompactEvents:
     def __len__(self) -> int:
         return len(self._events)
 
-    def append(self, event: Event) -> None:
+    def append(self, event: t.Event) -> None:
         """Add an event."""
         empty, shared = _without_text(event), self._empty
         if empty is None or shared is None or empty != shared:
@@ -140,7 +139,7 @@ class CompactEvents:
         self._text.write(_text(event))
         self._events.append(shared)
 
-    def all(self) -> list[Event]:
+    def all(self) -> list[t.Event]:
         """The events so far."""
         self._close_text()
         return self._events
@@ -152,12 +151,12 @@ class CompactEvents:
         self._empty, self._text = None, StringIO()
 
 
-def _without_text(event: Event) -> Event | None:
+def _without_text(event: t.Event) -> t.Event | None:
     """A piece of a text without the text, to be compared with others; None for any other event."""
     if not isinstance(event, _PIECES) or event.sent is not None or event.delta is UNSET:
         return None
     return msgspec.structs.replace(event, delta="", timestamp=UNSET)
 
 
-def _text(event: Event) -> str:
+def _text(event: t.Event) -> str:
     return str(cast("t.TextMessageContent", event).delta)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import msgspec
-from msgspec import UNSET
 
 from seatrial.events import agui_messages as agui
 
@@ -95,9 +94,8 @@ class Draft(msgspec.Struct, eq=False, gc=False):
 def drafted(message: agui.Message, origin: Origin) -> Draft:
     """A message that came whole, with all its calls."""
     draft = Draft(message, origin)
-    if isinstance(message, agui.AssistantMessage) and message.tool_calls is not UNSET:
-        for call in message.tool_calls:
-            draft.add_call(call)
+    for call in agui.tool_calls_of(message):
+        draft.add_call(call)
     return draft
 
 

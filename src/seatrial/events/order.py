@@ -15,11 +15,10 @@ from msgspec import UNSET
 
 from seatrial.events import types as t
 from seatrial.events.expand import CHUNKS, Expander, StreamKind
-from seatrial.events.types import CancelledOutcome, Event, InterruptOutcome, RunError, RunFinished, RunStarted
 from seatrial.events.verify import Verifier
 from seatrial.events.violation import OrderFault, OrderViolation, agent, name_of, quoted
 
-Terminal: TypeAlias = RunFinished | RunError
+Terminal: TypeAlias = t.RunFinished | t.RunError
 
 
 class Order:
@@ -99,11 +98,11 @@ def is_worse(end: Terminal, other: Terminal) -> bool:
 
 
 def _badness(end: Terminal) -> int:
-    if isinstance(end, RunError):
+    if isinstance(end, t.RunError):
         return 3
-    if isinstance(end.outcome, CancelledOutcome):
+    if isinstance(end.outcome, t.CancelledOutcome):
         return 2
-    return 1 if isinstance(end.outcome, InterruptOutcome) else 0
+    return 1 if isinstance(end.outcome, t.InterruptOutcome) else 0
 
 
 class StreamEnding:
@@ -114,16 +113,16 @@ class StreamEnding:
         """How the last run ended; None when it has not, or there was none."""
         self.index: int | None = None
         """Which event that is."""
-        self.error: RunError | None = None
+        self.error: t.RunError | None = None
         """The first error of any run: a run that comes after it does not undo it."""
         self._taken = 0
 
-    def take(self, event: Event) -> None:
+    def take(self, event: t.Event) -> None:
         """Take the next event."""
-        if isinstance(event, RunStarted):
+        if isinstance(event, t.RunStarted):
             self.last = self.index = None
-        elif isinstance(event, RunFinished | RunError):
-            if isinstance(event, RunError) and self.error is None:
+        elif isinstance(event, t.RunFinished | t.RunError):
+            if isinstance(event, t.RunError) and self.error is None:
                 self.error = event
             if self.last is None or is_worse(event, self.last):
                 self.last, self.index = event, self._taken

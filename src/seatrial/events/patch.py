@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from seatrial._support.nesting import MAX_DEPTH, is_value_too_deep
+from seatrial.events.violation import quoted
 
 MAX_COPIED = 50_000
 """How many values the `copy` operations of one stream may copy: copying a document into itself doubles it."""
@@ -67,7 +68,7 @@ class Patcher:
             self._remove(path)
         elif name == "test":
             if not same_json(self._get(path), _value(operation)):
-                raise PatchError(f"the value at {_quoted(operation['path'])} is another one")
+                raise PatchError(f"the value at {quoted(operation['path'])} is another one")
         elif name == "copy":
             value = self._get(_tokens(operation, "from"))
             if self._copies_left:  # once they are used up, nothing more is counted
@@ -84,7 +85,7 @@ class Patcher:
                 self._remove(source)
                 self._add(path, value)
         else:
-            raise PatchError(f"{_quoted(name)} is no operation")
+            raise PatchError(f"{quoted(name)} is no operation")
 
     def _get(self, path: list[str]) -> Any:
         value = self._document
@@ -108,7 +109,7 @@ class Patcher:
             parent.insert(index, value)
             self._undo.append(lambda: parent.pop(index))
         else:
-            raise PatchError(f"there is no object or array to add {_quoted(token)} to")
+            raise PatchError(f"there is no object or array to add {quoted(token)} to")
 
     def _replace(self, path: list[str], value: Any) -> None:
         _check_depth(path, value)
@@ -185,7 +186,7 @@ def _tokens(operation: dict[str, Any], member: str) -> list[str]:
     if not pointer:
         return []
     if pointer[0] != "/" or ("~" in pointer and _BAD_ESCAPE.search(pointer)):
-        raise PatchError(f"{_quoted(pointer)} is no JSON pointer")
+        raise PatchError(f"{quoted(pointer)} is no JSON pointer")
     tokens = pointer[1:].split("/")
     if "~" in pointer:
         tokens = [token.replace("~1", "/").replace("~0", "~") for token in tokens]
@@ -207,12 +208,12 @@ def _existing(container: Any, token: str) -> str | int:
         index = _index(token)
         if index < len(container):
             return index
-    raise PatchError(f"there is nothing at {_quoted(token)}")
+    raise PatchError(f"there is nothing at {quoted(token)}")
 
 
 def _index(token: str) -> int:
     if not _INDEX.fullmatch(token):
-        raise PatchError(f"{_quoted(token)} is no array index")
+        raise PatchError(f"{quoted(token)} is no array index")
     return int(token)
 
 
@@ -231,11 +232,6 @@ def _size(value: Any, limit: int) -> int:
         elif type(item) is str:
             count += len(item) // TEXT_A_VALUE
     return count
-
-
-def _quoted(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 _CONTAINERS = frozenset({dict, list})

@@ -163,7 +163,7 @@ def _split(
 
     `counts` are how many of the given calls of each id may be in it: a further one, or another one, came of the run.
     """
-    calls = _calls_of(message)
+    calls = agui.tool_calls_of(message)
     known: list[agui.ToolCall] = []
     made: list[agui.ToolCall] = []
     used: Counter[str] = Counter()
@@ -200,7 +200,7 @@ def _with_left_out(folded: Folded) -> list[_Pair]:
     if not folded.left_out:
         return taken
     taken = _with_calls_left_out(taken, folded.left_out)
-    callers = {call.id: at for at, (message, _) in enumerate(taken) for call in _calls_of(message)}
+    callers = {call.id: at for at, (message, _) in enumerate(taken) for call in agui.tool_calls_of(message)}
     late: dict[str, list[_Pair]] = {}
     for message, origin in folded.left_out:
         if isinstance(message, agui.ToolMessage):
@@ -208,7 +208,7 @@ def _with_left_out(folded: Folded) -> list[_Pair]:
     ordered: list[_Pair] = []
     for at, (message, origin) in enumerate(taken):
         ordered.append((message, origin))
-        for call in _calls_of(message):
+        for call in agui.tool_calls_of(message):
             if callers[call.id] == at:
                 ordered += late.pop(call.id, ())
     return [*ordered, *[pair for results in late.values() for pair in results]]
@@ -231,11 +231,11 @@ def _ranked(taken: list[_Pair], ranks: dict[str, int]) -> list[_Pair]:
 
 def _with_calls_left_out(taken: list[_Pair], left_out: list[_Pair]) -> list[_Pair]:
     """The messages, and the calls that snapshots left out and that did not come back, before what came after them."""
-    back = {call.id for message, _ in taken for call in _calls_of(message)}
-    last = {call.id: call for message, _ in left_out for call in _calls_of(message)}
+    back = {call.id for message, _ in taken for call in agui.tool_calls_of(message)}
+    last = {call.id: call for message, _ in left_out for call in agui.tool_calls_of(message)}
     waiting: deque[_Pair] = deque()
     for message, origin in sorted(left_out, key=lambda pair: pair[1].index):
-        calls = [call for call in _calls_of(message) if call.id not in back and last[call.id] is call]
+        calls = [call for call in agui.tool_calls_of(message) if call.id not in back and last[call.id] is call]
         if calls:
             waiting.append((msgspec.structs.replace(message, tool_calls=calls), origin))
     merged: list[_Pair] = []
@@ -244,12 +244,6 @@ def _with_calls_left_out(taken: list[_Pair], left_out: list[_Pair]) -> list[_Pai
             merged.append(waiting.popleft())
         merged.append(pair)
     return [*merged, *waiting]
-
-
-def _calls_of(message: agui.Message) -> list[agui.ToolCall]:
-    if not isinstance(message, agui.AssistantMessage) or message.tool_calls is UNSET:
-        return []
-    return message.tool_calls
 
 
 def default_stop_reason(has_calls: bool) -> StopReason:
@@ -292,7 +286,7 @@ class _Projection:
         self._counts = Counter({call_id: len(calls) for call_id, calls in self._given_calls.items()})
         pairs = zip(folded.messages, folded.origins, strict=True) if self._given_calls else ()
         self._not_covered = self._counts - Counter(
-            [call.id for message, origin in pairs if origin.given for call in _calls_of(message)]
+            [call.id for message, origin in pairs if origin.given for call in agui.tool_calls_of(message)]
         )
         """Given calls that are in no given message: some other message may have them."""
         self._failed_calls = folded.failed

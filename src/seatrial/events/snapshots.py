@@ -99,9 +99,7 @@ class SnapshotMerger:
         for message in snapshot:
             if isinstance(message, agui.ToolMessage):
                 self._note_failure(message)
-            if not isinstance(message, agui.AssistantMessage) or message.tool_calls is UNSET:
-                continue
-            for call in message.tool_calls:
+            for call in agui.tool_calls_of(message):
                 calls.add(call.id)
                 known = self.drafts.calls.get(call.id)
                 before = (known.call.function.name, "".join(known.parts)) if known is not None else None
@@ -136,10 +134,10 @@ class SnapshotMerger:
         """Where a message of a snapshot comes from that is not among those at hand."""
         if message.id in self._given:
             return self._given[message.id]
-        if isinstance(message, agui.AssistantMessage) and message.tool_calls is not UNSET:
+        if calls := agui.tool_calls_of(message):
             # Some agents give the messages new ids; the calls keep theirs.
-            if message.tool_calls and all(self._is_given(call, repeated) for call in message.tool_calls):
-                repeated.calls.update([call.id for call in message.tool_calls])
+            if all(self._is_given(call, repeated) for call in calls):
+                repeated.calls.update([call.id for call in calls])
                 return Origin(index, given=True)
         elif isinstance(message, agui.ToolMessage) and message.tool_call_id in self._given_results - repeated.results:
             repeated.results.add(message.tool_call_id)
@@ -154,10 +152,9 @@ class SnapshotMerger:
     def _give(self, message: agui.Message) -> Draft:
         """A message that the run starts from."""
         origin = self._given[message.id] = Origin(-1, given=True)
-        if isinstance(message, agui.AssistantMessage) and message.tool_calls is not UNSET:
-            for call in message.tool_calls:
-                self._given_calls.setdefault(call.id, []).append(call)
-        elif isinstance(message, agui.ToolMessage):
+        for call in agui.tool_calls_of(message):
+            self._given_calls.setdefault(call.id, []).append(call)
+        if isinstance(message, agui.ToolMessage):
             self._given_results.add(message.tool_call_id)
             self._note_failure(message)
         return drafted(message, origin)
@@ -186,8 +183,7 @@ class _Repeated:
         for message in messages:
             if isinstance(message, agui.ToolMessage):
                 self.results.add(message.tool_call_id)
-            elif isinstance(message, agui.AssistantMessage) and message.tool_calls is not UNSET:
-                self.calls.update([call.id for call in message.tool_calls])
+            self.calls.update([call.id for call in agui.tool_calls_of(message)])
 
 
 def is_one_of(call: agui.ToolCall, calls: Iterable[agui.ToolCall]) -> bool:

@@ -11,19 +11,15 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
-import msgspec
-
 from seatrial.errors import SeatrialError
 from seatrial.events import cursor_text, envelope_bytes, envelope_head
-from seatrial.events.codec import CARRIED_TYPES, native_bytes
+from seatrial.events.codec import CARRIED_TYPES, native_bytes, type_of
 from seatrial.runs import RunHead
 from seatrial.server.logs import log
 from seatrial.server.metrics import COUNTERS
 from seatrial.store import Store
 
 FrameForm: TypeAlias = Literal["sse", "ndjson"]
-
-_TYPE = b'{"type":"'
 
 
 class EventFraming:
@@ -99,22 +95,11 @@ def native_event(event: bytes) -> bytes:
     return event
 
 
-class _Typed(msgspec.Struct):
-    type: str
-
-
-_TYPED = msgspec.json.Decoder(_Typed)
-
-
 def _types_of(event: bytes) -> tuple[str, ...]:
     """The type of a stored event, and the one that it has in the native view when that is another."""
-    if event.startswith(_TYPE):
-        name = event[len(_TYPE) : event.find(b'"', len(_TYPE))].decode("utf-8", "replace")
-    else:
-        try:
-            name = _TYPED.decode(event).type
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return ()
+    name = type_of(event)
+    if name is None:
+        return ()
     return (name, "CUSTOM") if name in CARRIED_TYPES else (name,)
 
 

@@ -291,7 +291,7 @@ class _StreamedCalls:
         """Take what a run starts from."""
         for message in agui.read_messages(messages, (), []):
             self._given_messages.add(message.id)
-            for call in _calls_of(message):
+            for call in agui.tool_calls_of(message):
                 if call.id not in self._steps:
                     self._given.setdefault(call.id, []).append(call)
 
@@ -335,7 +335,7 @@ class _StreamedCalls:
                 content = _content(message.content) or (message.error if message.error else message.content)
                 self._take_result(message.tool_call_id, _StreamedResult(content, failed))
             elif isinstance(message, agui.AssistantMessage):
-                for call in _calls_of(message):
+                for call in agui.tool_calls_of(message):
                     if is_given(message, call):
                         continue
                     seen[call.id] += 1
@@ -354,7 +354,12 @@ class _StreamedCalls:
         """Whether a call of a snapshot was given. What a snapshot has beyond the given calls of an id was made."""
         left = Counter({call_id: len(calls) for call_id, calls in self._given.items()})
         repeated = Counter(
-            [call.id for message in snapshot if message.id in self._given_messages for call in _calls_of(message)]
+            [
+                call.id
+                for message in snapshot
+                if message.id in self._given_messages
+                for call in agui.tool_calls_of(message)
+            ]
         )
         repeatable = self._given_in_snapshots - Counter(self._steps.keys() & self._given_in_snapshots.keys())
 
@@ -409,12 +414,6 @@ class _StreamedCalls:
             result.cancelled = result.cancelled or known.cancelled
             result.moment = known.moment if result.moment is None else result.moment
         self._results[call_id] = result
-
-
-def _calls_of(message: agui.Message) -> list[agui.ToolCall]:
-    if not isinstance(message, agui.AssistantMessage) or message.tool_calls is UNSET:
-        return []
-    return message.tool_calls
 
 
 def _called(index: int, source: Source, name: str, arguments: Any, call_id: str | None) -> Step:
@@ -513,5 +512,4 @@ _SILENT_ROLES = frozenset({"user", "system", "assistant"})
 _USUAL = frozenset({"role", "content", "tool_calls", "tool_call_id", "id"})
 _UNUSUAL_IN_CALL = frozenset({"name", "output", *FACT_KEYS})
 """Keys of a call that mean something and have to be read with care."""
-_TEXT = frozenset({str, type(None)})
 _ARGUMENTS: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
