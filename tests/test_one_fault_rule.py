@@ -388,6 +388,11 @@ async def by_service(suite: Suite, store: Store) -> Run | None:
     return store.run(run.run_id)
 
 
+def ended_as(run: Run) -> str:
+    """How a run ended, and whose doing that was."""
+    return "errored" if run.errored else run.status
+
+
 @pytest.mark.parametrize(("kind", "does", "outcome", "error_class"), TABLE)
 def test_a_behaviour_has_the_same_outcome_whoever_asks(
     folder: Path, store: Store, kind: Kind, does: Any, outcome: Outcome, error_class: str
@@ -401,7 +406,7 @@ def test_a_behaviour_has_the_same_outcome_whoever_asks(
 
     engine, rig, service = run_unhurried(play())
     found = [run for run in (engine, rig, service) if run is not None]
-    assert {(run.status, run.fault.error_class if run.fault else None) for run in found} == {(outcome, error_class)}
+    assert {(ended_as(run), run.fault.error_class if run.fault else None) for run in found} == {(outcome, error_class)}
     tried_again = outcome == "errored" and FAULT_CLASSES[error_class].transient
     assert [len(run.attempts) for run in (engine, rig) if run is not None] == [2 if tried_again else 1] * 2
 
@@ -421,7 +426,7 @@ def test_a_suite_that_moves_the_class_turns_the_outcome_round_whoever_asks(
 
     found = [run for run in run_unhurried(play()) if run is not None]
     turned = "errored" if outcome == "failed" else "failed"
-    assert {(run.status, run.fault.error_class if run.fault else None) for run in found} == {(turned, error_class)}
+    assert {(ended_as(run), run.fault.error_class if run.fault else None) for run in found} == {(turned, error_class)}
     for run in found:
         assert run.grade is None or run.grade.outcome == turned
 

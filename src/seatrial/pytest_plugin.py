@@ -325,12 +325,12 @@ class SuiteItem(pytest.Item):
 
 def _answered(result: RunResult, check: bool) -> RunResult:
     __tracebackhide__ = True
-    status = result.run.status
-    if status == "failed" and check:
+    run = result.run
+    if run.status == "failed" and not run.errored and check:
         from seatrial.testing import AgentFailedError
 
         raise AgentFailedError(result)
-    if status not in ("completed", "failed"):
+    if run.errored or run.status not in ("completed", "failed"):
         from seatrial.errors import SeatrialError
 
         raise SeatrialError("agent_unhealthy", f"no verdict: the fault was not the agent's\n{result}")

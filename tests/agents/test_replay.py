@@ -214,7 +214,7 @@ def test_a_fault_of_an_older_store_is_judged_by_the_rules_of_today(
 ) -> None:
     def stored(experiment: str, agent: str | None, case_id: str, trial: int) -> Run | None:
         fault = Fault(stored_class, "no", http_status=status, moved_to="agent")
-        return Run(run_id="r", experiment_id=experiment, key=RunKey("a", case_id, 1), status="errored", fault=fault)
+        return Run(run_id="r", experiment_id=experiment, key=RunKey("a", case_id, 1), status="failed", fault=fault)
 
     fault = replayed(tmp_path, stored=stored, experiment="exp-1").fault
     assert fault is not None

@@ -14,7 +14,7 @@ from strategies.monday import fill
 
 from seatrial.cli.main import main
 from seatrial.cli.report import FORMS
-from seatrial.runs import Case, Experiment, Grade, Outcome, Run, RunKey
+from seatrial.runs import Case, Experiment, Fault, Grade, Outcome, Run, RunKey
 from seatrial.store import open_store
 from seatrial.transcript import Note
 
@@ -122,7 +122,8 @@ def test_an_agent_that_cannot_be_compared_hides_no_other(tmp_path: Path, capsys:
                         run_id=f"{name}-{agent}",
                         experiment_id=name,
                         key=RunKey(agent, "a", 1),
-                        status="errored" if outcome == "errored" else "completed",
+                        status="failed" if outcome == "errored" else "completed",
+                        fault=Fault("agent_unreachable", "refused") if outcome == "errored" else None,
                         grade=Grade(outcome=outcome, verdicts=0),
                     )
                 ).wait()

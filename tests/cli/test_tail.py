@@ -15,7 +15,7 @@ import pytest
 from client.scripted import RUN, Place, problem, script, serving_in_a_thread
 
 from seatrial.cli import main
-from seatrial.events.types import TaskStatus
+from seatrial.events.types import RunStatus
 
 EVENTS = script(6)
 HUMAN = """\
@@ -60,7 +60,7 @@ def test_types_are_asked_for(place: Place, capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize("status", ["failed", "cancelled", "input_required"])
 def test_a_run_that_did_not_complete_is_exit_code_1(
-    place: Place, status: TaskStatus, capsys: pytest.CaptureFixture[str]
+    place: Place, status: RunStatus, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place.service.status = status
     assert tail(place) == 1

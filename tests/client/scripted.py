@@ -15,7 +15,7 @@ from aiohttp import web
 from seatrial._support.portal import Portal
 from seatrial.client import Client, EventStream
 from seatrial.events import cursor_text, encode_sse, envelope_bytes, envelope_head
-from seatrial.events.types import TaskStatus
+from seatrial.events.types import RunStatus
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -88,7 +88,7 @@ class ScriptedService:
         self,
         events: Iterable[dict[str, Any]] | None = None,
         *,
-        status: TaskStatus | None = "completed",
+        status: RunStatus | None = "completed",
         keepalive_s: float = 5.0,
         first: int = 0,
     ) -> None:
@@ -104,7 +104,7 @@ class ScriptedService:
         self.requests: list[Request] = []
         self._news = asyncio.Condition()
 
-    async def append(self, *events: dict[str, Any], status: TaskStatus | None = None) -> None:
+    async def append(self, *events: dict[str, Any], status: RunStatus | None = None) -> None:
         async with self._news:
             self.events += events
             self.status = status

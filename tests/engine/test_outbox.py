@@ -28,7 +28,8 @@ def test_a_run_that_no_store_can_keep_is_errored_and_stops_nothing(store: Store)
 
     experiment, _ = run_suite(store, a_suite(3), {"crew": Scripted(answer)})
     runs = runs_of(store, experiment)
-    assert [run.status for run in runs] == ["completed", "errored", "completed"]
+    assert [run.status for run in runs] == ["completed", "failed", "completed"]
+    assert runs[1].errored
     fault = runs[1].fault
     assert fault is not None
     assert fault.error_class == "recording_failed"

@@ -66,8 +66,8 @@ def test_only_what_may_pass_is_tried_again_and_only_the_agents_own_faults_fail_i
     meaning = FAULT_CLASSES[error_class]
     agents = meaning.blame == "agent"
     assert len(run.attempts) == (3 if meaning.transient and not agents else 1)
-    assert run.status == ("failed" if agents else "errored")
-    assert tally.outcomes == {run.status: 1}
+    assert (run.status, run.errored) == ("failed", not agents)
+    assert tally.outcomes == {"failed" if agents else "errored": 1}
 
 
 @pytest.mark.parametrize("error_class", MOVABLE)
@@ -83,7 +83,7 @@ def test_a_suite_moves_a_class_of_faults_to_the_other_side(store: Store, error_c
         suite.agents["crew"].faults = {error_class: other}
     experiment, _ = run_suite(store, suite, {"crew": Scripted(answer)})
     run = only_run(store, experiment)
-    assert run.status == ("errored" if other == "infrastructure" else "failed")
+    assert (run.status, run.errored) == ("failed", other == "infrastructure")
     assert len(run.attempts) == (3 if other == "infrastructure" and meaning.transient else 1)
     assert run.fault == Fault(error_class, "no", moved_to=other)
 
@@ -98,7 +98,7 @@ def test_a_deadline_that_retries_have_used_up_is_not_held_against_the_agent(stor
     experiment, _ = run_suite(store, a_suite(1, timeouts=Timeouts(run_s=20)), {"crew": Scripted(answer)}, clock=clock)
     run = only_run(store, experiment)
     assert run.fault is not None
-    assert (run.status, run.fault.error_class) == ("errored", "deadline_in_retry")
+    assert (run.errored, run.fault.error_class) == (True, "deadline_in_retry")
     assert "attempt 2" in run.fault.message
 
 
@@ -110,7 +110,8 @@ def test_an_agent_kind_that_raises_errors_its_run_with_the_traceback_and_no_othe
 
     experiment, tally = run_suite(store, a_suite(3), {"crew": Scripted(answer)})
     runs = runs_of(store, experiment)
-    assert [run.status for run in runs] == ["completed", "errored", "completed"]
+    assert [run.status for run in runs] == ["completed", "failed", "completed"]
+    assert runs[1].errored
     fault = runs[1].fault
     assert fault is not None
     assert (fault.error_class, fault.message) == ("internal_error", "ZeroDivisionError: a bug of ours")
@@ -136,7 +137,7 @@ def test_what_cannot_be_made_a_run_of_errors_the_run_and_keeps_the_body(store: S
 
     experiment, _ = run_suite(store, a_suite(1), {"crew": Scripted(answer)})
     run = only_run(store, experiment)
-    assert run.status == "errored"
+    assert run.errored
     assert run.fault is not None
     assert run.fault.error_class == "internal_error"
     assert run.attempts[0].fault == run.fault
@@ -263,7 +264,7 @@ def test_a_pause_that_comes_while_a_run_waits_ends_it_at_its_deadline(store: Sto
     assert clock.latest_s < 5
     _, run = runs_of(store, experiment)
     assert run.fault is not None
-    assert (run.status, run.fault.error_class) == ("errored", "deadline_in_retry")
+    assert (run.errored, run.fault.error_class) == (True, "deadline_in_retry")
     assert [attempt.http_status for attempt in run.attempts] == [502], "those that were made, and no other"
     assert event_kinds(store, run) == ["RUN_STARTED", "RUN_ERROR"] * 2
 

@@ -114,7 +114,12 @@ def test_the_grade_says_which_graders_are_missing() -> None:
 def test_a_plan_that_does_not_grade_passes_nothing_and_still_tells_a_failed_run() -> None:
     plan = GradingPlan([YES], grades=False)
     fault = Fault("agent_exception", "KeyError: 'order'")
-    runs = subject("done", graders=[YES]), subject(status="failed", fault=fault), subject(status="errored", fault=fault)
+    network = Fault("agent_unreachable", "connection refused")
+    runs = (
+        subject("done", graders=[YES]),
+        subject(status="failed", fault=fault),
+        subject(status="failed", fault=network),
+    )
     for run, outcome in zip(runs, ("skipped", "failed", "errored"), strict=True):
         found = plan.grade(run, Surroundings())
         assert isinstance(found, tuple)
@@ -186,7 +191,7 @@ def test_a_failed_run_fails_every_grader_also_a_negated_one() -> None:
     assert found.reasons == ["the run failed, agent_exception: KeyError: 'order'"]
 
 
-@pytest.mark.parametrize("status", ["errored", "cancelled", "pending", "running"])
+@pytest.mark.parametrize("status", ["failed", "cancelled", "pending", "running"])
 def test_a_run_without_an_answer_is_errored_and_its_graders_skipped(status: RunStatus) -> None:
     fault = Fault("agent_unreachable", "connection refused")
     verdicts, found = grade(subject(status=status, fault=fault), YES, {**NO, "negate": True})

@@ -110,10 +110,10 @@ def test_the_message_has_every_grader_that_failed_and_those_that_decide_first() 
 
 
 def test_a_fault_is_the_message_of_a_run_without_an_answer() -> None:
-    fault = Fault("agent_timeout", "no answer in 30 s", detail="connect to host")
-    run = records.run(status="errored", fault=fault, said=(), verdicts=[], steps=[], outcome="errored")
+    fault = Fault("agent_unreachable", "no answer in 30 s", detail="connect to host")
+    run = records.run(status="failed", fault=fault, said=(), verdicts=[], steps=[], outcome="errored")
     detail = detail_of(run, CASE, {})
-    assert detail.message == "agent_timeout: no answer in 30 s"
+    assert detail.message == "agent_unreachable: no answer in 30 s"
     assert detail.fault_detail == "connect to host"
     assert (detail.answer, detail.speech) == (None, [])
 

@@ -39,7 +39,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     body = json.dumps({"messages": [{}, {}, {}, "?"]}).encode()
     attempt = Attempt(number=1, started_at=1, duration_ms=1.0, body_hash=address(body))
     noted = records.reading("Where is it?", "Behind the bollard.", "Thanks.", notes=[MADE_UP, GUESSED, DROPPED])
-    fault = Fault("agent_timeout", "no answer")
+    fault = Fault("agent_unreachable", "no answer")
     with open_store(tmp_path / "store.db") as opened:
         opened.create_experiment(records.experiment(), records.cases(6))
         for run in (
@@ -48,7 +48,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
             records.run(2, reading=noted, completeness=partial, outcome="failed", body=body, attempts=[attempt]),
             records.run(3, completeness=answer, steps=[]),
             records.run(4, completeness=None),
-            records.run(5, status="errored", outcome=None, said=(), fault=fault, steps=[], duration_ms=None),
+            records.run(5, status="failed", outcome=None, said=(), fault=fault, steps=[], duration_ms=None),
         ):
             opened.record_run(run)
         opened.add_notes("exp-1", "crew", [APART]).wait()

@@ -20,7 +20,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     """A store with an experiment of two agents, three trials, and a page and a half of runs."""
     with open_store(tmp_path / "store.db") as opened:
         opened.create_experiment(records.experiment(), records.cases(25))
-        fault = Fault("agent_timeout", "no answer")
+        fault = Fault("agent_unreachable", "no answer")
         for case in range(25):
             for agent in ("crew", "shop"):
                 for trial in (1, 2, 3):
@@ -28,7 +28,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
                         run = records.run(case, agent=agent, trial=trial, outcome="failed")
                     elif case == 7 and trial == 1:
                         run = records.run(
-                            case, agent=agent, trial=trial, status="errored", fault=fault, outcome=None, said=()
+                            case, agent=agent, trial=trial, status="failed", fault=fault, outcome=None, said=()
                         )
                     else:
                         run = records.run(case, agent=agent, trial=trial)

@@ -289,7 +289,7 @@ def test_a_failed_attempt_is_not_the_end_of_a_run(store: Store) -> None:
             await asyncio.sleep(0.1)
             assert not reading.done()
             await run.commit([started])
-            await run.end(status="errored")
+            await run.end(status="failed")
             assert await reading == numbered(run.events)
             assert subscription.status == "failed"
             subscription.close()

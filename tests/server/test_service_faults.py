@@ -146,7 +146,7 @@ def assert_restarted(store: Store, run_id: str, pushed_id: str) -> None:
     assert (run.status, run.error_code) == ("failed", "server_restarted")
     assert types_of(whole_log(store, run_id))[-3:] == [*CLOSED, "RUN_ERROR"]
     record = store.run(run_id)
-    assert record.status == "errored"
+    assert record.errored
     assert record.reading is not None
     assert "half a sen" in str(record.reading.transcript.messages)
     assert store.served_run(pushed_id).status == "running"

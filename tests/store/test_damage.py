@@ -89,14 +89,14 @@ GRADING = [part for part in PARTS if "verdict" in part or "grade" in part]
 def test_a_run_that_cannot_be_read_is_errored_and_named_and_the_others_are_whole(five: Store, part: str) -> None:
     damage(five, PARTS[part]())
     runs = list(five.whole_runs("exp-1"))
-    assert [run.status for run in runs] == ["completed", "completed", "errored", "completed", "completed"]
+    assert [run.status for run in runs] == ["completed", "completed", "failed", "completed", "completed"]
     assert runs[2].fault is not None
     assert runs[2].fault.error_class == "record_damaged"
     assert "run-2" in runs[2].fault.message
     assert runs[2].grade is not None
     assert runs[2].grade.outcome == "errored"
     assert runs[2].steps == []
-    assert five.run("run-2").status == "errored"
+    assert five.run("run-2").errored
     assert five.run("run-3").status == "completed"
     assert [len(five.runs("exp-1")), len(five.search("refund"))] == [5, 5]
 

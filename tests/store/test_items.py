@@ -87,7 +87,7 @@ def test_a_run_that_lacks_some_of_its_messages_is_damaged(filled: Store) -> None
     filled.record_run(long_run()).wait()
     change(filled, sa.delete(schema.items).where(schema.items.c.first == 300))
     run = filled.run("run-crew-case-0-1")
-    assert run.status == "errored"
+    assert run.errored
     assert run.fault is not None
     assert "300 of 1234" in run.fault.message
 
@@ -127,7 +127,7 @@ def test_the_record_of_a_run_is_small_however_long_the_run_is(filled: Store) -> 
 
 
 def test_a_run_without_an_answer_has_a_record_and_no_items(filled: Store) -> None:
-    filled.record_run(records.run(status="errored", outcome=None, said=(), steps=[], attempts=[])).wait()
+    filled.record_run(records.run(status="failed", outcome=None, said=(), steps=[], attempts=[])).wait()
     record = filled.run_record("run-crew-case-0-1")
     assert (record.format, record.messages) == (None, 0)
     assert filled.items("run-crew-case-0-1") == []
@@ -137,7 +137,7 @@ def test_a_text_that_is_gone_makes_the_run_damaged(filled: Store) -> None:
     filled.record_run(records.run(said=["hi", HUGE])).wait()
     change(filled, sa.delete(schema.bodies).where(schema.bodies.c.size > MAX_TEXT))
     run = filled.run("run-crew-case-0-1")
-    assert run.status == "errored"
+    assert run.errored
     assert run.fault is not None
     assert "has no text" in run.fault.message
     assert len(filled.items("run-crew-case-0-1")) == 2

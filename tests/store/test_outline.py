@@ -127,7 +127,7 @@ def test_the_outline_of_a_short_run_is_not_stored(filled: Store) -> None:
 
 
 def test_a_run_without_an_answer_has_an_empty_outline_and_an_unknown_one_is_an_error(filled: Store) -> None:
-    filled.record_run(records.run(status="errored", outcome=None, said=(), steps=[])).wait()
+    filled.record_run(records.run(status="failed", outcome=None, said=(), steps=[])).wait()
     assert filled.outline("run-crew-case-0-1") == filled.overview("run-crew-case-0-1") == []
     with pytest.raises(SeatrialError, match="no run"):
         filled.outline("none")

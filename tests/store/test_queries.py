@@ -70,12 +70,12 @@ def test_a_filter_and_a_page_go_together(crowded: Store) -> None:
 
 
 def test_a_summary_says_what_a_table_shows(filled: Store) -> None:
-    fault = Fault("agent_timeout", "too slow")
-    run = records.run(3, status="errored", outcome=None, said=(), fault=fault)
+    fault = Fault("agent_unreachable", "refused")
+    run = records.run(3, status="failed", outcome=None, said=(), fault=fault)
     filled.record_run(run).wait()
     [found] = filled.runs("exp-1")
-    assert (found.key, found.run_id, found.status, found.outcome) == (run.key, run.run_id, "errored", "errored")
-    assert (found.score, found.error_class, found.attempts, found.steps) == (None, "agent_timeout", 1, 1)
+    assert (found.key, found.run_id, found.status, found.outcome) == (run.key, run.run_id, "failed", "errored")
+    assert (found.score, found.error_class, found.attempts, found.steps) == (None, "agent_unreachable", 1, 1)
     assert (found.started_at, found.duration_ms, found.cost_usd) == (run.started_at, 12.5, None)
 
 
@@ -91,11 +91,11 @@ def test_whole_runs_are_read_across_pages(store: Store) -> None:
 
 
 def test_agents_are_counted(filled: Store) -> None:
-    fault = Fault("agent_5xx", "503")
+    fault = Fault("agent_unavailable", "503")
     for run in (
         records.run(0),
         records.run(1, outcome="failed"),
-        records.run(2, status="errored", outcome=None, said=(), fault=fault),
+        records.run(2, status="failed", outcome=None, said=(), fault=fault),
         records.run(3, outcome=None),
         records.run(0, agent="other", status="cancelled", outcome=None),
     ):

@@ -76,7 +76,7 @@ def test_every_attempt_comes_back_in_its_exchange(filled: Store) -> None:
 def test_a_run_without_an_answer_comes_back_too(filled: Store) -> None:
     fault = Fault("agent_unreachable", "connection refused")
     run = records.run(
-        status="errored", outcome=None, said=(), body=None, steps=[], steps_source=None, attempts=[], fault=fault
+        status="failed", outcome=None, said=(), body=None, steps=[], steps_source=None, attempts=[], fault=fault
     )
     filled.record_run(run).wait()
     assert filled.run(run.run_id) == run

@@ -24,7 +24,8 @@ CODES = ("bom_removed", "invalid_line", "of_a_later_version")
 _numbers = st.none() | st.floats(0, 100, allow_nan=False)
 _outcomes: st.SearchStrategy[Outcome] = st.sampled_from(["passed", "failed", "errored", "skipped"])
 _levels: st.SearchStrategy[Level] = st.sampled_from(["complete", "partial", "none"])
-_statuses: st.SearchStrategy[RunStatus] = st.sampled_from(["completed", "failed", "errored", "cancelled"])
+_statuses: st.SearchStrategy[RunStatus] = st.sampled_from(["completed", "failed", "cancelled"])
+_faults = st.sampled_from(["agent_timeout", "agent_unreachable"])
 _experiments = itertools.count()
 
 
@@ -49,7 +50,9 @@ def runs(draw: st.DrawFn, number: int) -> Run:
         reading=reading,
         completeness=Completeness(level) if level is not None and reading is not None else None,
         duration_ms=draw(_numbers),
-        fault=None if status in ("completed", "cancelled") else Fault("agent_timeout", "late"),
+        fault=None
+        if status in ("completed", "cancelled")
+        else Fault(draw(st.sampled_from(["agent_timeout", "agent_unreachable"])), "late"),
         verdicts=[records.verdict(draw(_outcomes), grader=grader) for grader in graders],
     )
     if run.grade is not None:

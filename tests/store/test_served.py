@@ -12,7 +12,7 @@ from strategies import records
 from strategies.served import FINISHED, NOW, admission, ending, interrupted
 
 from seatrial.errors import SeatrialError
-from seatrial.runs import RunHead, RunKey
+from seatrial.runs import Fault, RunHead, RunKey
 from seatrial.store import Store, open_store
 from seatrial.store import served as served_module
 
@@ -92,7 +92,9 @@ def test_every_run_of_the_store_has_a_head(serving: Store) -> None:
     serving.begin_run("exp-1", RunKey("crew", "case-0", 1), "begun")
     serving.append_events("begun", [b"0", b"1"])
     serving.record_run(records.run(1, run_id="done"), events=[b"0", b"1", b"2"])
-    serving.record_run(records.run(2, run_id="errored", status="errored")).wait()
+    serving.record_run(
+        records.run(2, run_id="errored", status="failed", fault=Fault("agent_unreachable", "refused"))
+    ).wait()
     assert serving.run_head("begun") == RunHead("begun", "exp-1", "running", 0, 2, closed=False)
     assert serving.run_head("done") == RunHead("done", "exp-1", "completed", 0, 3, closed=True)
     assert serving.run_head("errored") == RunHead("errored", "exp-1", "failed", 0, 0, closed=True)

@@ -48,7 +48,7 @@ def _run(experiment_id: str, case: str, letter: str) -> Run:
             run_id=run_id,
             experiment_id=experiment_id,
             key=key,
-            status="errored",
+            status="failed",
             fault=Fault("agent_unreachable", "no connection within 30 s"),
             grade=Grade(outcome="errored"),
             duration_ms=30_000.0,

@@ -71,7 +71,7 @@ def row(case_id: str = "case-0", outcome: StoredOutcome = "passed", **fields: An
         "run_id": f"run-{agent}-{case_id}-{trial}",
         "case_id": case_id,
         "outcome": outcome,
-        "status": outcome if outcome in ("errored", "cancelled") else "completed",
+        "status": {"errored": "failed", "cancelled": "cancelled"}.get(outcome, "completed"),
         "score": {"passed": 1.0, "failed": 0.25}.get(outcome),
         "error_class": "agent_unreachable" if outcome == "errored" else None,
         "started_at": CREATED_AT,

@@ -115,7 +115,7 @@ class _View:
         print(f"seatrial: {printable(error.message)}; trying again in {wait_s:.1f} s", file=sys.stderr)
 
 
-async def _followed(args: argparse.Namespace, view: _View) -> t.TaskStatus | None:
+async def _followed(args: argparse.Namespace, view: _View) -> t.RunStatus | None:
     # An HTTP client takes longer to load than most commands take to run.
     from seatrial.client import Client
     from seatrial.client.address import DEFAULT_URL

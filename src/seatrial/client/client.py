@@ -17,7 +17,7 @@ from seatrial.client.patience import Patience
 from seatrial.client.service import Service
 from seatrial.client.stream import EventStream, OnRetry
 from seatrial.events.run_input import ResumeEntry
-from seatrial.events.types import BaseEvent, Event, TaskStatus
+from seatrial.events.types import BaseEvent, Event, RunStatus
 from seatrial.runs import ServedRun
 
 PushedEvent: TypeAlias = Event | Mapping[str, Any]
@@ -110,7 +110,7 @@ class Client:
         *,
         agent: str | None = None,
         thread_id: str | None = None,
-        status: TaskStatus | Collection[TaskStatus] | None = None,
+        status: RunStatus | Collection[RunStatus] | None = None,
         before: str | None = None,
         limit: int | None = None,
     ) -> RunPage:

@@ -43,7 +43,7 @@ class Follow:
         """With `filtered`, not all events come, so that sequences are skipped: only their order can be checked."""
         self.position: int | None = after
         """The sequence behind which the stream is taken up; None at the beginning."""
-        self.status: t.TaskStatus | None = None
+        self.status: t.RunStatus | None = None
         """Set by TERMINAL. An end without it is no end."""
         self.duplicates = 0
         """Events that came again, and were dropped."""

@@ -16,7 +16,7 @@ from seatrial.client.refusal import AttemptError
 from seatrial.client.service import Service
 from seatrial.errors import SeatrialError
 from seatrial.events.envelope import SequencedOutputEnvelope
-from seatrial.events.types import TaskStatus
+from seatrial.events.types import RunStatus
 from seatrial.transcript import Note
 
 OnRetry: TypeAlias = Callable[[SeatrialError, float], None]
@@ -74,7 +74,7 @@ class EventStream:
         return f"EventStream({self.run_id!r}, position={self.position}, status={self.status!r})"
 
     @property
-    def status(self) -> TaskStatus | None:
+    def status(self) -> RunStatus | None:
         """How the run ended; None until every event was given."""
         return None if self._ready else self._follow.status
 

@@ -17,7 +17,7 @@ from seatrial.client.stream import EventStream, OnRetry
 from seatrial.errors import SeatrialError
 from seatrial.events.envelope import SequencedOutputEnvelope
 from seatrial.events.run_input import ResumeEntry
-from seatrial.events.types import TaskStatus
+from seatrial.events.types import RunStatus
 from seatrial.runs import ServedRun
 from seatrial.transcript import Note
 
@@ -114,7 +114,7 @@ class SyncClient:
         *,
         agent: str | None = None,
         thread_id: str | None = None,
-        status: TaskStatus | Collection[TaskStatus] | None = None,
+        status: RunStatus | Collection[RunStatus] | None = None,
         before: str | None = None,
         limit: int | None = None,
     ) -> RunPage:
@@ -194,7 +194,7 @@ class SyncEventStream:
         return self._stream.run_id
 
     @property
-    def status(self) -> TaskStatus | None:
+    def status(self) -> RunStatus | None:
         """How the run ended; None until every event was given."""
         return self._stream.status
 

@@ -134,9 +134,7 @@ def set_fault(run: Run, fault: Fault) -> None:
 
 def status_of(fault: Fault | None) -> RunStatus:
     """How a run ended that had this fault, or none."""
-    if fault is None:
-        return "completed"
-    return "failed" if fault.blame == "agent" else "errored"
+    return "completed" if fault is None else "failed"
 
 
 def without_content(run: Run, error: SeatrialError) -> Run:
@@ -146,7 +144,7 @@ def without_content(run: Run, error: SeatrialError) -> Run:
         run_id=run.run_id,
         experiment_id=run.experiment_id,
         key=run.key,
-        status="errored",
+        status="failed",
         exchanges=[Exchange(number=one.number, attempts=list(map(_timing, one.attempts))) for one in run.exchanges],
         fault=fault,
         started_at=run.started_at,

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from seatrial.events.run_input import start_messages as start_messages
     from seatrial.events.types import TERMINAL_STATUSES as TERMINAL_STATUSES
     from seatrial.events.types import Event as Event
-    from seatrial.events.types import TaskStatus as TaskStatus
+    from seatrial.events.types import RunStatus as RunStatus
     from seatrial.events.unfold import unfold as unfold
     from seatrial.events.verify import Verifier as Verifier
     from seatrial.events.verify import verify as verify
@@ -80,7 +80,7 @@ __getattr__, __all__ = attach(
         "projection": "to_transcript",
         "replay": "Replay replay",
         "run_input": "RunAgentInput read_run_input resume_problem start_messages",
-        "types": "TERMINAL_STATUSES Event TaskStatus",
+        "types": "TERMINAL_STATUSES Event RunStatus",
         "unfold": "unfold",
         "verify": "Verifier verify",
         "violation": "VIOLATION_CODES OrderViolation",

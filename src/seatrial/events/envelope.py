@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from seatrial._support import wire
 from seatrial.errors import SeatrialError
-from seatrial.events.types import Event, OpaqueId, Sequence, TaskStatus
+from seatrial.events.types import Event, OpaqueId, RunStatus, Sequence
 
 
 class SequencedOutputEnvelope(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -45,7 +45,7 @@ class RunStreamTerminal(
     """Closes a stream, after every stored event. A frame, not an event: it is never stored."""
 
     run_id: OpaqueId
-    status: TaskStatus
+    status: RunStatus
 
 
 def envelope_head(run_id: str, thread_id: str) -> bytes:

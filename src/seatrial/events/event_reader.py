@@ -517,7 +517,7 @@ class SeedEvent(msgspec.Struct, rename="camel"):
     tool_call_id: t.OpaqueId | UnsetType = UNSET
     artifact_id: t.OpaqueId | UnsetType = UNSET
     name: str | UnsetType = UNSET
-    status: t.TaskStatus | UnsetType = UNSET
+    status: t.RunStatus | UnsetType = UNSET
     error: str | UnsetType = UNSET
     metadata: dict[str, Any] | UnsetType = UNSET
     created_at: str | UnsetType = UNSET
@@ -585,7 +585,7 @@ _OPENERS = {
     for name, (field, what, opens) in _IDS.items()
     if opens
 }
-_TASK_STATUSES = get_args(t.TaskStatus)
+_TASK_STATUSES = get_args(t.RunStatus)
 _DOUBTFUL = frozenset({t.CustomEvent, t.RawEvent, t.RunFinished})
 
 

@@ -12,7 +12,9 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType
 
-TaskStatus = Literal["pending", "running", "input_required", "completed", "failed", "cancelled"]
+RunStatus = Literal["pending", "running", "input_required", "completed", "failed", "cancelled"]
+"""The life of a run. One that `failed` has no answer, and its fault says whose doing that is; how it was judged is its
+outcome."""
 TERMINAL_STATUSES = frozenset({"completed", "failed", "cancelled"})
 
 OpaqueId = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
@@ -107,7 +109,7 @@ class BaseEvent(
     """RFC 3339 (seed)."""
     artifact_id: OpaqueId | UnsetType = UNSET
     """(seed)"""
-    status: TaskStatus | UnsetType = UNSET
+    status: RunStatus | UnsetType = UNSET
     """(seed)"""
 
 

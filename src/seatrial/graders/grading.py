@@ -182,7 +182,7 @@ def _without_answer(subject: Subject, graders: Sequence[Prepared], threshold: fl
     fault = run.fault
     why = f"the run is {run.status}" if fault is None else f"{fault.error_class}: {fault.message}"
     grade = Grade(outcome="errored", threshold=threshold, verdicts=len(graders))
-    if run.status == "failed":
+    if run.status == "failed" and not run.errored:
         grade.outcome, grade.score, reason = "failed", 0.0, f"the run failed, {why}"
         verdicts = [grader.unjudged("failed", reason) for grader in graders]
     else:

@@ -19,7 +19,7 @@ import msgspec
 from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Check, Grader, Subject
-from seatrial.runs import Exchange
+from seatrial.runs import Exchange, Run
 
 _NEGATION = 2
 """Raised when negating may judge otherwise than before."""
@@ -38,7 +38,7 @@ def content_digest(subject: Subject) -> bytes | None:
     reading = run.reading
     body = run.attempts[-1].body_hash if run.attempts else None
     content = [
-        [run.status, run.fault, run.steps, run.steps_source, run.completeness, run.duration_ms, run.metadata, body],
+        [_status(run), run.fault, run.steps, run.steps_source, run.completeness, run.duration_ms, run.metadata, body],
         [attempt.duration_ms for attempt in run.attempts],
         # Only where there are several, or there is one: the keys of verdicts that are stored stay what they are.
         *([] if len(run.exchanges) < 2 else [[_bodies(exchange) for exchange in run.exchanges]]),
@@ -52,6 +52,11 @@ def content_digest(subject: Subject) -> bytes | None:
         return sha256(wire.encode(content)).digest()[:16]
     except (TypeError, ValueError, OverflowError, SeatrialError):
         return None
+
+
+def _status(run: Run) -> str:
+    """The status as earlier versions had it, so that the keys of stored verdicts stay what they are."""
+    return "errored" if run.errored else run.status
 
 
 def _bodies(exchange: Exchange) -> list[str | None]:

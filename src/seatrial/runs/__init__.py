@@ -1,8 +1,9 @@
 """The record of a run: cases, exchanges, attempts, faults, verdicts, experiments. Pure data."""
 
+from seatrial.events.types import RunStatus
 from seatrial.runs.case import Case, ExpectedOutcome
 from seatrial.runs.fault import FAULT_CLASSES, MOVABLE, Blame, Fault, FaultClass, FaultRules, class_of_status
-from seatrial.runs.run import Attempt, Exchange, Experiment, Run, RunKey, RunStatus, ServedKey
+from seatrial.runs.run import Attempt, Exchange, Experiment, Run, RunKey, ServedKey
 from seatrial.runs.served import ApiKey, RunHead, Scope, ServedRun
 from seatrial.runs.verdict import Grade, JudgedBy, JudgeDetails, Outcome, Verdict
 

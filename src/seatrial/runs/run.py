@@ -6,15 +6,13 @@ from typing import Any, Literal
 
 import msgspec
 
+from seatrial.events.types import RunStatus
 from seatrial.formats.reading import Reading
 from seatrial.runs.fault import Fault
 from seatrial.runs.verdict import Grade, Verdict
 from seatrial.trajectory.completeness import Completeness
 from seatrial.trajectory.step import Step
 from seatrial.transcript import Note
-
-RunStatus = Literal["pending", "running", "completed", "failed", "errored", "cancelled"]
-"""`failed`: no answer, and that is the agent's doing. `errored`: no answer, and that is not its doing."""
 
 
 class RunKey(msgspec.Struct, frozen=True, order=True, tag_field="kind", tag="case"):
@@ -107,6 +105,11 @@ class Run(msgspec.Struct, omit_defaults=True, kw_only=True):
     def trial(self) -> int | None:
         """Which repeat of its case it is; None for a run of the run service."""
         return self.key.trial if isinstance(self.key, RunKey) else None
+
+    @property
+    def errored(self) -> bool:
+        """Whether it failed through no fault of the agent's: there is no answer, and nothing to judge."""
+        return self.status == "failed" and self.fault is not None and self.fault.blame != "agent"
 
     @property
     def attempts(self) -> list[Attempt]:

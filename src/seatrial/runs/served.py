@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from seatrial.events.types import Interrupt, TaskStatus
+from seatrial.events.types import Interrupt, RunStatus
 
 Scope = Literal["read", "run", "admin"]
 """What a key allows: `read` runs and streams, `run` them too, `admin` everything."""
@@ -19,7 +19,7 @@ class ServedRun(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True
     run_id: str
     thread_id: str
     agent: str
-    status: TaskStatus
+    status: RunStatus
     """`input_required`: it ended with open interrupts, and nobody has answered them yet."""
     created_at: datetime
     ended_at: datetime | None = None
@@ -41,7 +41,7 @@ class RunHead(msgspec.Struct, frozen=True):
 
     run_id: str
     thread_id: str
-    status: TaskStatus
+    status: RunStatus
     first: int
     """The lowest sequence that is kept; equal to `following` when none is."""
     following: int

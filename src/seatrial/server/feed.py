@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from seatrial.errors import SeatrialError
-from seatrial.events.types import TaskStatus
+from seatrial.events.types import RunStatus
 from seatrial.runs import RunHead
 from seatrial.server.logs import log
 from seatrial.server.metrics import COUNTERS
@@ -25,7 +25,7 @@ class Subscription:
         self.run_id = run_id
         self.position = position
         """The sequence of the last event that was given; -1 before the first."""
-        self.status: TaskStatus | None = None
+        self.status: RunStatus | None = None
         """How the run has ended, once `next` or `take` have given None for that reason."""
         self.interrupted = False
         """Whether it ended before the run did, because the server stops or the log cannot be read."""

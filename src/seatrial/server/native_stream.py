@@ -14,9 +14,9 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 from seatrial._support import wire
 from seatrial.events import (
     Cursor,
+    RunStatus,
     RunStreamTerminal,
     StreamKeepalive,
-    TaskStatus,
     encode_ndjson,
     encode_sse,
     encode_sse_comment,
@@ -161,7 +161,7 @@ def _keepalive(subscription: Subscription, form: FrameForm) -> bytes:
     return _framed(wire.encode(StreamKeepalive(cursor)), form)
 
 
-def _terminal(run_id: str, status: TaskStatus, form: FrameForm) -> bytes:
+def _terminal(run_id: str, status: RunStatus, form: FrameForm) -> bytes:
     # With an id of its own: a browser comes back whenever a stream ends, and with this id it is answered not to.
     data = wire.encode(RunStreamTerminal(run_id, status))
     return encode_sse(data, id=terminal_text(run_id)) if form == "sse" else encode_ndjson(data)

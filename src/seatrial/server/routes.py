@@ -18,7 +18,7 @@ from seatrial.errors import SeatrialError
 from seatrial.events.codec import EVENT_TYPES
 from seatrial.events.envelope import cursor_text, parse_cursor, terminal_text
 from seatrial.events.run_input import RunAgentInput
-from seatrial.events.types import TaskStatus
+from seatrial.events.types import RunStatus
 from seatrial.runs.served import ServedRun
 from seatrial.server.agui_stream import agui_run, agui_stream
 from seatrial.server.feed import Feeds
@@ -44,7 +44,7 @@ LastEventId: TypeAlias = Annotated[
 Name = TypeVar("Name", bound=str)
 
 _MAX_SEQUENCE = 2**63 - 1
-_STATUSES: tuple[TaskStatus, ...] = ("pending", "running", "input_required", "completed", "failed", "cancelled")
+_STATUSES: tuple[RunStatus, ...] = ("pending", "running", "input_required", "completed", "failed", "cancelled")
 
 _HAS_TERMINAL = {
     204: "The client has TERMINAL, as its Last-Event-ID says: there is nothing more, and it need not come back"

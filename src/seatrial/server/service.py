@@ -25,7 +25,7 @@ from seatrial.errors import SeatrialError
 from seatrial.events import agui_messages as agui
 from seatrial.events import encode_event, envelope_bytes, envelope_head
 from seatrial.events.run_input import PROTOCOL_VERSION, RunAgentInput
-from seatrial.events.types import RunStarted, TaskStatus
+from seatrial.events.types import RunStarted, RunStatus
 from seatrial.runs import Case, Fault, ServedRun
 from seatrial.server import conversation
 from seatrial.server.context import Publishing, ServiceContext
@@ -169,7 +169,7 @@ class RunService:
         *,
         agent: str | None = None,
         thread_id: str | None = None,
-        statuses: frozenset[TaskStatus] | None = None,
+        statuses: frozenset[RunStatus] | None = None,
         before: str | None = None,
         limit: int = 50,
     ) -> RunPage:

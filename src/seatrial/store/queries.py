@@ -468,7 +468,7 @@ def _damaged(row: sa.Row[Any], error: Exception) -> Run:
         run_id=row.run_id,
         experiment_id=_experiment_of(row),
         key=_key(row),
-        status="errored",
+        status="failed",
         fault=fault,
         grade=Grade(outcome="errored", reasons=[f"{fault.error_class}: {fault.message}"]),
         started_at=row.started_at,

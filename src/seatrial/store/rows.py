@@ -63,13 +63,6 @@ DURATION_UNITS = 10**6
 """Parts of 1, of a dollar and of a millisecond that sums count."""
 
 UNFINISHED = ("pending", "running")
-_WITHOUT_ANSWER: dict[RunStatus, StoredOutcome] = {
-    "pending": "unfinished",
-    "running": "unfinished",
-    "failed": "failed",
-    "errored": "errored",
-    "cancelled": "cancelled",
-}
 
 
 class CaseRow(Document, kw_only=True):
@@ -458,9 +451,15 @@ INSERTS: tuple[Insert[Any], ...] = (
 """In the order in which they are sent: what is referred to comes first."""
 
 
-def outcome(status: RunStatus, graded: Outcome | None) -> StoredOutcome:
-    """A run without an answer is what its status says; of the others the grade has the word."""
-    return _WITHOUT_ANSWER.get(status) or graded or "ungraded"
+def outcome(status: RunStatus, graded: Outcome | None, *, errored: bool = False) -> StoredOutcome:
+    """The outcome of a run with this status and grade; `errored`: it failed through no fault of the agent's."""
+    if status == "cancelled":
+        return "cancelled"
+    if status in UNFINISHED:
+        return "unfinished"
+    if status == "failed" and graded != "errored":
+        return "errored" if errored else "failed"  # whatever a grade says, a run without an answer has not passed
+    return graded or "ungraded"
 
 
 def served_key(run_id: str, agent: str) -> RunKey:
@@ -479,7 +478,7 @@ def run_row(run: Run, texts: dict[str, bytes], body: bytes | None = None, *, cou
     key = run.key if isinstance(run.key, RunKey) else served_key(run.run_id, run.agent)
     grade, reading, fault, steps = run.grade, run.reading, run.fault, run.steps
     tokens_in, tokens_out = _tokens(reading.transcript) if reading is not None else (None, None)
-    came_of_it = outcome(run.status, grade.outcome if grade is not None else None)
+    came_of_it = outcome(run.status, grade.outcome if grade is not None else None, errored=run.errored)
     signature = None
     if came_of_it == "failed" or came_of_it == "errored":
         signature = signature_of(

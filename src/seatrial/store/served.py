@@ -16,15 +16,15 @@ import sqlalchemy as sa
 from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.events.run_input import ResumeEntry
-from seatrial.events.types import Interrupt, TaskStatus
-from seatrial.runs import ApiKey, Case, Run, RunHead, RunStatus, Scope, ServedRun
+from seatrial.events.types import Interrupt, RunStatus
+from seatrial.runs import ApiKey, Case, Run, RunHead, Scope, ServedRun
 from seatrial.store import rows
 from seatrial.store.database import Operation, Transaction
 from seatrial.store.documents import identifier, unpack
 from seatrial.store.event_log import following
 from seatrial.store.schema import api_keys, bodies, events, experiments, runs, served_runs
 
-ACTIVE: tuple[TaskStatus, ...] = ("pending", "running")
+ACTIVE: tuple[RunStatus, ...] = ("pending", "running")
 """Statuses of a run that has not ended."""
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -32,14 +32,6 @@ SCOPES: tuple[Scope, ...] = get_args(Scope)
 _SECRET = re.compile(r"st_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PLACE = re.compile(r"(-?[0-9]{1,18})\.([0-9]{1,18})")
-_TASK_STATUS: dict[RunStatus, TaskStatus] = {
-    "pending": "pending",
-    "running": "running",
-    "completed": "completed",
-    "failed": "failed",
-    "errored": "failed",
-    "cancelled": "cancelled",
-}
 
 
 class Admission(msgspec.Struct, kw_only=True):
@@ -150,7 +142,7 @@ def page(
     connection: sa.Connection,
     agent: str | None,
     thread_id: str | None,
-    statuses: frozenset[TaskStatus] | None,
+    statuses: frozenset[RunStatus] | None,
     before: str | None,
     limit: int,
 ) -> tuple[list[ServedRun], str | None]:
@@ -204,7 +196,7 @@ def head(connection: sa.Connection, run_id: str) -> RunHead:
     return RunHead(
         run_id=run_id,
         thread_id=found.thread_id if found.thread_id is not None else found.experiment_id,
-        status=found.served if found.served is not None else _TASK_STATUS[found.status],
+        status=found.served if found.served is not None else found.status,
         first=found.first,
         following=found.following,
         closed=found.status not in rows.UNFINISHED,

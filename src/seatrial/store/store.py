@@ -11,7 +11,7 @@ from typing import Literal
 import sqlalchemy as sa
 
 from seatrial.errors import SeatrialError
-from seatrial.events.types import TaskStatus
+from seatrial.events.types import RunStatus
 from seatrial.runs import ApiKey, Case, Experiment, Grade, Run, RunHead, RunKey, Scope, ServedRun, Verdict
 from seatrial.store import (
     conversion,
@@ -284,7 +284,7 @@ class Store:
         *,
         agent: str | None = None,
         thread_id: str | None = None,
-        statuses: frozenset[TaskStatus] | None = None,
+        statuses: frozenset[RunStatus] | None = None,
         before: str | None = None,
         limit: int = 50,
     ) -> tuple[list[ServedRun], str | None]:

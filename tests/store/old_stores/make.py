@@ -46,7 +46,7 @@ def fill(store: Store) -> None:
                     events=[b'{"type":"RUN_STARTED"}', b'{"type":"RUN_FINISHED"}'],
                 )
     store.record_run(
-        records.run(0, agent="late", status="errored", outcome=None, said=(), steps=[], attempts=[], fault=fault)
+        records.run(0, agent="late", status="failed", outcome=None, said=(), steps=[], attempts=[], fault=fault)
     )
     long = [f"word{index} " * 40 for index in range(250)]
     store.record_run(
