@@ -30,6 +30,8 @@ def test_nothing_is_lost_and_nothing_is_there_twice(tmp_path: Path, postgres_ser
                 nodes = 2 if number == 0 else 1
                 for _ in range(nodes):
                     cluster.kill()
+                if number == 0:
+                    harbour.wait_dead()
                 harbour.go()
                 for _ in range(nodes):
                     cluster.add()

@@ -24,7 +24,7 @@ from pathlib import Path
 
 def answer(instruction: str, case_id: str, trial: int) -> str:
     begun = Path(os.environ["BEGUN"])
-    (begun / f"{case_id}-{trial}-{time.monotonic_ns()}").touch()
+    (begun / f"{case_id}-{trial}-{time.monotonic_ns()}").write_text(str(os.getpid()))
     if case_id.startswith("slow"):
         while not (begun / "go").exists():
             time.sleep(0.02)
@@ -107,9 +107,25 @@ class Harbour:
             assert process.poll() is None, process.communicate()
             time.sleep(0.05)
 
+    def wait_dead(self) -> None:
+        """Wait for the end of every worker that began a run: one may outlive its node, and end a run that waits."""
+        workers = {int(path.read_text()) for path in self.begun.iterdir() if path.stat().st_size}
+        deadline = time.monotonic() + 120
+        while any(map(_is_alive, workers)):
+            assert time.monotonic() < deadline, "a worker outlives its node"
+            time.sleep(0.05)
+
     def go(self) -> None:
         """Let slow cases end."""
         (self.begun / "go").touch()
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
 def rows_of(store: Store, ref: str = "latest") -> list[tuple[str, str, int, str, str | None]]:
