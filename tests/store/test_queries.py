@@ -103,7 +103,7 @@ def test_agents_are_counted(filled: Store) -> None:
     crew, other = filled.totals("exp-1").agents
     assert (crew.agent, crew.runs, crew.sums["attempts"].total) == ("crew", 4, 4)
     assert crew.outcomes == {"passed": 1, "failed": 1, "errored": 1, "ungraded": 1}
-    assert crew.error_classes == {"agent_5xx": 1}
+    assert crew.error_classes == {"agent_unavailable": 1}
     assert (other.agent, other.outcomes, other.error_classes) == ("other", {"cancelled": 1}, {})
 
 
