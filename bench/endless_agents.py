@@ -1,7 +1,7 @@
 """**Agents that never end**, with `run_timeout_s: 3`: a function that yields text, in a thread and in the event loop,
 one that yields whole events as fast as it can, and a server that streams events, as SSE and as NDJSON. The time is from
 asking until the run is stored and graded, by the clock; the memory is the peak of the process, less what it had after
-a run of an agent that ends.
+a run of an agent of the same kind that ends, so that imports do not count.
 """
 
 from __future__ import annotations
@@ -42,12 +42,18 @@ import asyncio, sys
 
 async def talk(reader, writer):
     head = await reader.readuntil(b"\\r\\n\\r\\n")
-    sse = b"/sse" in head.split(b"\\r\\n")[0]
+    asked = head.split(b"\\r\\n")[0]
+    sse = b"/sse" in asked
     kind = b"text/event-stream" if sse else b"application/x-ndjson"
     writer.write(b"HTTP/1.1 200 OK\\r\\nContent-Type: " + kind + b"\\r\\nConnection: close\\r\\n\\r\\n")
     frame = b"data: %s\\n\\n" if sse else b"%s\\n"
     writer.write(frame % b'{"type":"RUN_STARTED","threadId":"t","runId":"r"}')
     writer.write(frame % b'{"type":"TEXT_MESSAGE_START","messageId":"m","role":"assistant"}')
+    if b"/ends" in asked:
+        writer.write(frame % b'{"type":"TEXT_MESSAGE_END","messageId":"m"}')
+        writer.write(frame % b'{"type":"RUN_FINISHED","threadId":"t","runId":"r"}')
+        writer.close()
+        return
     piece = frame % b'{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"xxxxxxxxxxxxxxxxxxxx"}'
     try:
         while True:
@@ -97,23 +103,25 @@ def measure() -> list[Level]:
     try:
         assert server.stdout is not None
         port = int(server.stdout.readline())
+        python = "{kind: python, target: 'endless:%s'"
+        stream = f"{{kind: stream, url: 'http://127.0.0.1:{port}/%s'"
         agents = {
-            "a function in a thread": "{kind: python, target: 'endless:sync'",
-            "a function in the event loop": "{kind: python, target: 'endless:in_loop'",
-            "a million tiny events": "{kind: python, target: 'endless:tiny'",
-            "SSE": f"{{kind: stream, url: 'http://127.0.0.1:{port}/sse'",
-            "NDJSON": f"{{kind: stream, url: 'http://127.0.0.1:{port}/ndjson'",
+            "a function in a thread": (python % "sync", python % "ends"),
+            "a function in the event loop": (python % "in_loop", python % "ends"),
+            "a million tiny events": (python % "tiny", python % "ends"),
+            "SSE": (stream % "sse", stream % "sse/ends"),
+            "NDJSON": (stream % "ndjson", stream % "ndjson/ends"),
         }
-        return [level for name, agent in agents.items() for level in _measure_one(name, agent)]
+        return [level for name, (agent, warm) in agents.items() for level in _measure_one(name, agent, warm)]
     finally:
         server.terminate()
         server.wait()
 
 
-def _measure_one(name: str, agent: str) -> list[Level]:
+def _measure_one(name: str, agent: str, warm: str) -> list[Level]:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "endless.py").write_text(AGENTS)
-        for file, config in (("warm", "{kind: python, target: 'endless:ends'"), ("endless", agent)):
+        for file, config in (("warm", warm), ("endless", agent)):
             Path(folder, f"{file}.suite.yaml").write_text(
                 f"agents: {{crew: {config}, run_timeout_s: {DEADLINE_S}}}}}\n"
                 "cases: [{id: a, instruction: Go., graders: [{kind: contains, value: x}]}]\n"

@@ -23,7 +23,7 @@ from seatrial.trajectory.observed import MAX_OBSERVED_BYTES, MAX_OBSERVED_CALLS
 from seatrial.trajectory.partial_order import SEARCH_BUDGET
 from seatrial.transcript import TextBlock, ThinkingBlock, split_thinking
 from seatrial.transcript.note import MAX_NOTES
-from seatrial.world import actor, proxy
+from seatrial.world import proxy, trace
 from seatrial.world.grant import MAX_RUN_BYTES
 from seatrial.world.trace import TRACE_TYPES
 
@@ -191,8 +191,8 @@ def test_dispatch_has_the_fault_class_of_every_status() -> None:
 @pytest.mark.parametrize(
     ("name", "number", "figure"),
     [
-        ("dispatch", "5.1", f"up to {actor.MAX_SEGMENTS} segments"),
-        ("dispatch", "5.1", f"{actor.MAX_LABEL} characters at most"),
+        ("dispatch", "5.1", f"up to {trace.MAX_SEGMENTS} segments"),
+        ("dispatch", "5.1", f"{trace.MAX_LABEL} characters at most"),
         ("dispatch", "6.2", f"more than {LONG_FINAL_RESPONSE:,} characters"),
         ("dispatch", "14", f"the first {MAX_DETAIL} characters"),
         ("events", "B8", f"{MAX_FRAME_BYTES >> 20} MiB"),

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-ELSEWHERE = {"comparing.md"}  # run against a store of its own, by tests/reports/test_comparing_page.py
+# Run against stores of their own, by tests/reports/test_comparing_page.py and tests/cli/test_looking_page.py
+ELSEWHERE = {"comparing.md", "looking.md"}
 PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in ELSEWHERE)]
 BLOCK = re.compile(r"^```(console|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

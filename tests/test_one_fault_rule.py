@@ -1,15 +1,17 @@
 """The same behaviour gets the same outcome, whatever the kind of agent and whoever asks for the run (verdicts.md 3).
 
-Real programs, sockets and functions; each is run by the engine, by the run service and as pytest runs it.
+Real programs, sockets and functions; each is run by the engine, by the run service and as pytest runs it. Events are
+pushed to the run service, too.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 import struct
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
@@ -28,6 +30,7 @@ from seatrial.agents.http.config import HttpConfig
 from seatrial.agents.python.config import PythonConfig
 from seatrial.agents.replay.config import ReplayConfig
 from seatrial.agents.stream.config import StreamConfig
+from seatrial.api import PushEvents
 from seatrial.engine.launch import create_experiment, launch
 from seatrial.engine.local import built_agents
 from seatrial.runs import FAULT_CLASSES, MOVABLE, Case, Run, RunKey
@@ -37,7 +40,7 @@ from seatrial.store import Store, open_store
 from seatrial.suites import Retry, Suite, Timeouts
 from seatrial.testing.rig import Rig
 
-Kind: TypeAlias = Literal["python", "cli", "batch", "http", "stream", "replay"]
+Kind: TypeAlias = Literal["python", "cli", "batch", "http", "stream", "replay", "push"]
 Outcome: TypeAlias = Literal["failed", "errored"]
 
 DEADLINE_S = 0.5
@@ -62,7 +65,13 @@ ERROR = '{"type": "RUN_ERROR", "message": "no"}'
 FINISHED = '{"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}'
 SAID = ('{"type": "TEXT_MESSAGE_CHUNK", "messageId": "m", "role": "assistant", "delta": "ok"}',)
 
+BLANK = SAID[0].replace("ok", " ")
+CANCELLED = FINISHED[:-1] + ', "outcome": {"type": "cancelled"}}'
+
 FAILED = '{"final_response": "ok", "status": "failed", "error": "no"}'
+SILENT = '{"output_messages": [{"role": "assistant", "content": ""}]}'
+LAST_TURN_FAILED = """{"messages": [{"role": "user", "content": "go"},
+ {"role": "assistant", "content": [{"type": "text", "text": "ok"}], "stop_reason": "error", "error_message": "no"}]}"""
 
 
 def answer(status: int, body: bytes = b"", content_type: str = "application/json") -> bytes:
@@ -89,13 +98,14 @@ def as_program(script: str) -> dict[Kind, Any]:
 
 
 def sending(*events: str) -> dict[Kind, Any]:
-    """The same events from every kind of agent that can send some."""
+    """The same events from every kind of agent that can send some, and pushed."""
     lines = "\n".join(events)
     return {
         "python": "; ".join([f"yield {event}" for event in events]),
         "cli": f"print({lines!r})",
         "stream": Sent(stream(*events)),
         "replay": lines,
+        "push": events,
     }
 
 
@@ -112,6 +122,16 @@ def answering(record: str) -> dict[Kind, Any]:
     }
 
 
+def without_http(doings: dict[Kind, Any]) -> dict[Kind, Any]:
+    return {kind: does for kind, does in doings.items() if kind != "http"}
+
+
+def answering_then(end: str) -> dict[Kind, Any]:
+    """A program that answers well, and ends otherwise."""
+    scripts = answering('{"final_response": "ok"}')
+    return {kind: f"{scripts[kind]}\nsys.stdout.flush()\n{end}" for kind in ("cli", "batch")}
+
+
 Behaviour: TypeAlias = tuple[str, Outcome, str, dict[Kind, Any]]
 """What the agent does, what its run is, of which class the fault is, and how an agent of each kind does it."""
 
@@ -119,6 +139,8 @@ BEHAVIOURS: list[Behaviour] = [
     ("raises", "failed", "agent_exception", {"python": "raise KeyError('password')"}),
     ("leaves", "failed", "agent_exception", {"python": "sys.exit(3)"}),
     ("exits with 3", "failed", "agent_exit", as_program("sys.exit(3)")),
+    ("answers and exits with 3", "failed", "agent_exit", answering_then("sys.exit(3)")),
+    ("answers and is killed", "failed", "agent_signal", answering_then("os.kill(os.getpid(), 9)")),
     ("raises in a program", "failed", "agent_exit", as_program("raise KeyError('password')")),
     ("dies of SIGSEGV", "failed", "agent_signal", as_program("os.kill(os.getpid(), 11)")),
     ("is killed", "failed", "agent_signal", as_program("os.kill(os.getpid(), 9)")),
@@ -150,6 +172,10 @@ BEHAVIOURS: list[Behaviour] = [
         {"python": "return None", "http": Sent(answer(200)), "stream": Sent(answer(200))},
     ),
     ("writes nothing", "failed", "agent_output_missing", as_program("")),
+    # Over HTTP it breaks the response contract: `agent_bad_response`.
+    ("answers without a word", "failed", "agent_output_missing", without_http(answering(SILENT))),
+    ("finishes without a word", "failed", "agent_output_missing", sending(STARTED, FINISHED)),
+    ("finishes with blank text", "failed", "agent_output_missing", sending(STARTED, BLANK, FINISHED)),
     ("writes no line of the case", "failed", "agent_output_missing", {"batch": "print('<html>')"}),
     (
         "sends too much",
@@ -195,19 +221,14 @@ BEHAVIOURS: list[Behaviour] = [
         "stream_truncated",
         {"python": f"yield {STARTED}", "stream": Sent(stream(STARTED))},
     ),
-    (
-        "reports an error",
-        "failed",
-        "agent_reported_error",
-        {"python": f"yield {STARTED}; yield {ERROR}", "stream": Sent(stream(STARTED, ERROR))},
-    ),
+    ("reports an error", "failed", "agent_reported_error", sending(STARTED, ERROR)),
     ("reports an error and finishes", "failed", "agent_reported_error", sending(STARTED, *SAID, ERROR, FINISHED)),
     ("finishes around an error", "failed", "agent_reported_error", sending(STARTED, *SAID, FINISHED, ERROR, FINISHED)),
     (
         "reports an error and starts again",
         "failed",
         "agent_reported_error",
-        sending(STARTED, *SAID, ERROR, STARTED, *SAID, FINISHED),
+        {**sending(STARTED, *SAID, ERROR, STARTED, *SAID, FINISHED), "push": (STARTED, *SAID, ERROR)},
     ),
     (
         "finishes with a failure as its outcome",
@@ -222,6 +243,7 @@ BEHAVIOURS: list[Behaviour] = [
         sending(STARTED, *SAID, FINISHED[:-1] + ', "result": {"status": "failed", "error": "no"}}'),
     ),
     ("answers that its run failed", "failed", "agent_reported_error", answering(FAILED)),
+    ("answers that its last turn failed", "failed", "agent_reported_error", answering(LAST_TURN_FAILED)),
     ("cannot be connected to", "errored", "agent_unreachable", over_http(REFUSED)),
     ("does not speak TLS", "errored", "agent_unreachable", over_http(PLAIN)),
     ("closes before it answers", "errored", "connection_lost", over_http(Sent())),
@@ -257,6 +279,12 @@ TABLE = [
     pytest.param(kind, does, outcome, error_class, id=f"{kind} {name}")
     for name, outcome, error_class, doings in BEHAVIOURS
     for kind, does in doings.items()
+    if kind != "push"
+]
+PUSHED = [
+    pytest.param(doings["push"], outcome, error_class, id=name)
+    for name, outcome, error_class, doings in BEHAVIOURS
+    if "push" in doings
 ]
 MOVABLE_TABLE = [row for row in TABLE if row.values[3] in MOVABLE]
 
@@ -376,7 +404,7 @@ async def by_pytest(suite: Suite, store: Store) -> Run:
         return (await rig.run("crew", Case(id="case", instruction="go"), 1)).kept
 
 
-async def by_service(suite: Suite, store: Store) -> Run | None:
+async def by_service(suite: Suite, store: Store, status: str = "failed") -> Run | None:
     agents = built_agents(suite, store, {})
     if isinstance(agents["crew"], BatchAgent) or isinstance(suite.agents["crew"], ReplayConfig):
         return None  # these are not served
@@ -384,7 +412,18 @@ async def by_service(suite: Suite, store: Store) -> Run | None:
     served = {name: agent for name, agent in agents.items() if not isinstance(agent, BatchAgent)}
     async with RunService(store, Followers(store), served, limits=limits) as service:
         run = await ended(service, (await ask(service, agent="crew")).run_id)
-    assert run.status == "failed"
+    assert run.status == status
+    return store.run(run.run_id)
+
+
+async def by_push(events: Sequence[str], store: Store) -> Run:
+    async with RunService(store, Followers(store), {}) as service:
+        run = await ask(service, agent="crew", push=True)
+        ids = {"threadId": run.thread_id, "runId": run.run_id}
+        sent = [json.loads(event) for event in events]
+        sent = [event | ids if event["type"] == "RUN_FINISHED" else event for event in sent]
+        await service.push(run.run_id, PushEvents(events=sent))
+        assert (await service.run(run.run_id)).status == store.run(run.run_id).status
     return store.run(run.run_id)
 
 
@@ -409,6 +448,31 @@ def test_a_behaviour_has_the_same_outcome_whoever_asks(
     assert {(ended_as(run), run.fault.error_class if run.fault else None) for run in found} == {(outcome, error_class)}
     tried_again = outcome == "errored" and FAULT_CLASSES[error_class].transient
     assert [len(run.attempts) for run in (engine, rig) if run is not None] == [2 if tried_again else 1] * 2
+
+
+@pytest.mark.parametrize(("events", "outcome", "error_class"), PUSHED)
+def test_events_that_are_pushed_have_the_same_outcome(
+    store: Store, events: Sequence[str], outcome: Outcome, error_class: str
+) -> None:
+    run = run_unhurried(by_push(events, store))
+    assert (ended_as(run), run.fault.error_class if run.fault else None) == (outcome, error_class)
+
+
+def test_an_agent_that_cancels_its_run_has_failed_where_nobody_can_ask_for_that(folder: Path, store: Store) -> None:
+    events = (STARTED, *SAID, CANCELLED)
+
+    async def play() -> list[Run | None]:
+        async with configured("python", sending(*events)["python"], folder, None) as config:
+            suite = the_suite(config, folder, "agent_reported_error")
+            return [
+                await by_engine(suite, store),
+                await by_pytest(suite, store),
+                await by_service(suite, store, "cancelled"),
+                await by_push(events, store),
+            ]
+
+    found = [(run.status, run.fault and run.fault.error_class) for run in run_unhurried(play()) if run is not None]
+    assert found == [("failed", "agent_reported_error")] * 2 + [("cancelled", None)] * 2
 
 
 @pytest.mark.parametrize(("kind", "does", "outcome", "error_class"), MOVABLE_TABLE)

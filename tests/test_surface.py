@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 from pathlib import Path
 
 import pytest
@@ -33,5 +34,20 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         importlib.import_module("seatrial.events").nothing  # noqa: B018
 
 
-def test_the_top_of_the_package_says_what_it_is() -> None:
-    assert set(seatrial.__all__) == {"InfrastructureError", "SeatrialError", "__version__"}
+def test_the_top_of_the_package_offers_what_its_page_says() -> None:
+    source = Path(str(seatrial.__file__)).read_text()
+    promised = {
+        alias.asname or alias.name: (node.module, alias.name)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ImportFrom) and node.col_offset
+        for alias in node.names
+    }
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Assign) and node.col_offset:
+            assert isinstance(node.targets[0], ast.Name)
+            promised[node.targets[0].id] = promised.pop(ast.unparse(node.value))
+    assert {*promised, "__version__"} == set(seatrial.__all__)
+    page = (Path(__file__).parent.parent / "docs" / "python.md").read_text()
+    for name, (home, own) in promised.items():
+        assert getattr(seatrial, str(name)) is getattr(importlib.import_module(str(home)), own)
+        assert re.search(rf"\b{name}\b", page), f"docs/python.md does not say what {name} is"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+import sys
 import threading
 import time
 import warnings
@@ -145,7 +147,7 @@ def test_how_deeply_groups_may_be_nested_does_not_depend_on_how_deep_the_caller_
         except SeatrialError as error:
             return error.code
 
-    for frames in (0, 300):
+    for frames in (0, 300, sys.getrecursionlimit() - len(inspect.stack()) - 150):
         fits, deeper = (nested(depth, opening, closing) for depth in (MAX_NESTING, MAX_NESTING + 1))
         assert at_depth(frames, fits) == fits
         assert at_depth(frames, deeper) == "invalid_config"
@@ -159,3 +161,8 @@ def test_a_parenthesis_that_opens_no_group_is_none_and_groups_beside_each_other_
 def test_a_pattern_of_very_many_groups_is_refused_with_the_reason() -> None:
     with pytest.raises(SeatrialError, match="groups in each other 100,000 deep; at most 50 are read"):
         Pattern(nested(100_000))
+
+
+def test_a_bracket_in_a_comment_hides_no_groups() -> None:
+    with pytest.raises(SeatrialError, match="groups in each other 200 deep"):
+        Pattern(f"(?x)#[\n{nested(200)}")

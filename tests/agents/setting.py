@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 from aiohttp import web
 
 from seatrial.agents.agent import Agent, Emit, Reply, RunRequest
-from seatrial.driver import Driver, Recorder, Redaction, RunSpec, SystemClock, concluded
-from seatrial.driver.conclusion import attempt_of, kept_of, record_end
+from seatrial.driver import Driver, Recorder, Redaction, RunSpec, SystemClock, conclude_run
+from seatrial.driver.conclusion import attempt_of
 from seatrial.events import decode_event
 from seatrial.events.types import Event
 from seatrial.runs import Case, Exchange, Run, RunKey
@@ -95,10 +95,9 @@ async def ask_and_keep(agent: Agent, proxy: ToolProxy) -> tuple[Run, list[Event]
     await recorder.close()
     exchanges = [Exchange(number=1, attempts=[attempt_of(1, 0, 0.0, reply, request.observed)])]
     spec = RunSpec(run_id="run-1", experiment_id="e", key=RunKey("agent", "case", 0))
-    run = concluded(spec, reply, exchanges, recorder.redaction, observed=request.observed, notes=recorder.notes)
-    record_end(recorder, run, reply)
+    ended = conclude_run(spec, reply, exchanges, recorder, started_at=0, observed=request.observed)
     events = [decode_event(data) for data in (*log.events, *recorder.pending)]
-    return kept_of(run, recorder.redaction, streamed=reply.streamed), events
+    return ended.kept, events
 
 
 def error_class(reply: Reply | Run) -> str | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from agents.setting import a_request, ask
@@ -17,12 +18,17 @@ from seatrial.agents.http.config import HttpConfig
 from seatrial.agents.python.agent import PythonAgent
 from seatrial.agents.python.calling import PARAMETERS
 from seatrial.agents.python.config import PythonConfig
+from seatrial.python_api.result import Result
+from seatrial.python_api.running import run_async
 from seatrial.suites import load_suite
 from seatrial.trajectory import extract
 from seatrial.world.proxy import ToolProxy
 from seatrial.world.trace import TRACE_TYPES
 
 TEXT = (Path(__file__).parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
+
+
+VARIABLES = {"SHOP_TOKEN": "x", "OPENAI_API_KEY": "y"}
 
 
 def blocks(language: str) -> list[str]:
@@ -33,18 +39,53 @@ def blocks(language: str) -> list[str]:
 def test_every_example_is_a_suite_that_can_be_run_as_it_is(text: str, tmp_path: Path) -> None:
     (tmp_path / "recorded.jsonl").touch()
     (tmp_path / "suite.yaml").write_text(text)
-    suite = load_suite(tmp_path / "suite.yaml", variables={"SHOP_TOKEN": "x"}, grading="all")
-    assert len(suite.agents) == 1
+    suite = load_suite(tmp_path / "suite.yaml", variables=VARIABLES, grading="all")
+    assert suite.agents
 
 
 def test_every_kind_has_an_example() -> None:
-    assert re.findall(r"^    kind: (\w+)", "".join(blocks("yaml")), re.MULTILINE) == [
-        "python",
-        "http",
-        "cli",
-        "stream",
-        "replay",
-    ]
+    examples = re.findall(r"^    kind: (\w+)", "".join(blocks("yaml")), re.MULTILINE)
+    assert {*examples} == {"python", "http", "cli", "stream", "replay"}
+
+
+REFUND = {"id": "c1", "type": "function", "function": {"name": "refund", "arguments": '{"order": "o-1"}'}}
+SAID = {"role": "assistant", "content": "Refunded."}
+RESULT = {"role": "tool", "tool_call_id": "c1", "content": "ok"}
+ANSWERS: list[dict[str, Any]] = [
+    {"data": {"reply": "Refunded.", "messages": [{"role": "assistant", "tool_calls": [REFUND]}, RESULT, SAID]}},
+    {"choices": [{"message": {"role": "assistant", "tool_calls": [REFUND]}, "finish_reason": "tool_calls"}]},
+    {"result": {"kind": "task", "status": {"state": "completed"}, "artifacts": [{"parts": [{"text": "Refunded."}]}]}},
+]
+"""What the agents of the examples of any HTTP agent answer."""
+
+
+@pytest.mark.parametrize("index", range(len(ANSWERS)))
+def test_the_examples_of_any_http_agent_pass_with_such_an_agent(
+    index: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    asked: list[Any] = []
+
+    async def handle(request: web.Request) -> web.Response:
+        asked.append((request.path, await request.json()))
+        return web.json_response(ANSWERS[index])
+
+    async def play() -> Result:
+        app = web.Application()
+        app.router.add_post("/{path:.*}", handle)
+        async with TestServer(app) as server:
+            text = [block for block in blocks("yaml") if "request:" in block or "protocol:" in block][index]
+            address = re.search(r"endpoint_url: https?://[^/]+(/\S*)", text)
+            assert address is not None
+            written = text.replace(address[0], f"endpoint_url: {server.make_url(address[1])}")
+            (tmp_path / "suite.yaml").write_text(written)
+            suite = load_suite(tmp_path / "suite.yaml", variables=VARIABLES, grading="all")
+            return await run_async(suite, store="memory:")
+
+    result = asyncio.run(play())
+    assert result.ok, result
+    assert "Refund order o-1." in str(asked[0][1])
 
 
 def test_every_parameter_of_a_function_is_listed() -> None:

@@ -206,10 +206,10 @@ def test_what_a_framework_writes_is_read_as_it_is(tmp_path: Path, text: str, for
 
 
 def test_a_format_that_is_not_read_is_named(tmp_path: Path) -> None:
-    reply = replied(an_agent(tmp_path, """print('{"type": "thread.started"}\\n{"type": "turn.started"}')"""))
+    reply = replied(an_agent(tmp_path, """print('{"resourceSpans": []}')"""))
     assert reply.fault is not None
     assert reply.fault.error_class == "agent_bad_response"
-    assert "a Codex session" in reply.fault.message
+    assert "an OpenTelemetry (OTLP) trace" in reply.fault.message
 
 
 @pytest.mark.parametrize(
@@ -484,8 +484,7 @@ def test_files_that_cannot_be_removed_are_noted_and_cost_no_answer(
     script = "import sys, os\nopen(os.path.join(sys.argv[1], 'left'), 'w').close()\nprint('an answer', end='')"
     reply = replied(an_agent(tmp_path, script, "{WORKDIR}"))
     assert answer_of(reply) == "an answer"
-    assert reply.reading is not None
-    assert [note.code for note in reply.reading.notes if note.code == "files_left"] == ["files_left"]
+    assert [note.code for note in reply.notes] == ["files_left"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system has no way to find them")
@@ -502,8 +501,18 @@ def test_a_daemon_that_an_agent_leaves_is_ended_and_noted(tmp_path: Path) -> Non
     )
     reply = replied(an_agent(tmp_path, script))
     assert answer_of(reply) == "an answer"
-    assert reply.reading is not None
-    assert "processes_ended" in [note.code for note in reply.reading.notes]
+    assert [note.code for note in reply.notes] == ["processes_ended"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system has no way to find them")
+def test_what_a_program_left_is_noted_also_when_it_killed_its_supervisor_or_failed(tmp_path: Path) -> None:
+    killed = replied(an_agent(tmp_path, "import os\nos.kill(os.getppid(), 9)\nimport time\ntime.sleep(600)"))
+    assert killed.fault is not None
+    assert [note.code for note in killed.notes] == ["processes_left"]
+    script = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    time.sleep(600)\ntime.sleep(1)\nos._exit(3)"
+    failed = replied(an_agent(tmp_path, script))
+    assert failed.fault is not None
+    assert [note.code for note in failed.notes] == ["processes_ended"]
 
 
 def test_a_program_that_removes_its_own_workspace_keeps_its_answer_and_so_do_the_next(
@@ -535,3 +544,108 @@ def test_many_runs_at_once_do_not_meet(tmp_path: Path, temporary: Path) -> None:
 
     asyncio.run(play())
     assert list(temporary.iterdir()) == []
+
+
+# Records of coding agents
+
+SAMPLES = Path(__file__).parent.parent.parent / "samples"
+RECORDS = {
+    "claude-stream-json": "claude-stream-json.jsonl",
+    "codex-exec": "codex-exec.jsonl",
+    "claude-code": "claude-code-session.jsonl",
+    "codex": "codex-rollout.jsonl",
+}
+PRINT = "import sys; sys.stdout.buffer.write(open(sys.argv[1], 'rb').read())"
+LEAVE = """
+import os, shutil, sys
+for name in sys.argv[3:]:
+    path = os.path.join(sys.argv[1], "sessions", "2026", name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    shutil.copy(sys.argv[2], path)
+print("Not what counts.")
+"""
+
+
+@pytest.mark.parametrize("declared", [True, False])
+@pytest.mark.parametrize(("format", "name"), RECORDS.items())
+def test_what_a_coding_agent_prints_is_read(tmp_path: Path, format: str, name: str, declared: bool) -> None:
+    output = format if declared else None
+    reply = replied(an_agent(tmp_path, PRINT, str(SAMPLES / name), output=output))
+    assert answer_of(reply) == "One test fails."
+    assert reply.reading is not None
+    assert reply.reading.format == format
+    assert [step.status for step in extract(reply.reading).steps] == ["error"]
+
+
+def test_a_single_result_of_claude_is_an_answer_without_calls(tmp_path: Path) -> None:
+    text = '{"type": "result", "is_error": false, "result": "Done.", "session_id": "s"}'
+    reply = replied(an_agent(tmp_path, f"print({text!r})", output="claude-json"))
+    assert answer_of(reply) == "Done."
+    assert reply.reading is not None
+    assert reply.reading.answer_only
+    failed = text.replace("false", "true")
+    assert (
+        error_class(replied(an_agent(tmp_path, f"print({failed!r})", output="claude-json"))) == "agent_reported_error"
+    )
+
+
+@pytest.mark.parametrize("text", ["Done.", "[1, 2", "{}", '{"text": "Done."}', "Warning: old\n{}"])
+@pytest.mark.parametrize("output", ["claude-stream-json", "codex-exec", "codex", "claude-code", "claude-json"])
+def test_what_is_not_the_record_that_was_declared_is_never_taken_for_the_answer(
+    tmp_path: Path, text: str, output: str
+) -> None:
+    reply = replied(an_agent(tmp_path, f"print({text!r})", output=output))
+    assert error_class(reply) in ("agent_bad_response", "stream_truncated")
+    assert reply.fault is not None
+    assert reply.fault.blame == "agent"
+
+
+def test_a_declared_record_without_its_end_is_a_failed_run(tmp_path: Path) -> None:
+    (tmp_path / "cut").write_bytes(b"\n".join((SAMPLES / "codex-exec.jsonl").read_bytes().splitlines()[:-1]))
+    assert error_class(replied(an_agent(tmp_path, PRINT, str(tmp_path / "cut"), output="codex-exec"))) == (
+        "stream_truncated"
+    )
+
+
+def test_text_that_is_declared_is_the_answer_whatever_it_looks_like(tmp_path: Path) -> None:
+    text = '{"text": "x"}'
+    assert answer_of(replied(an_agent(tmp_path, f"print({text!r})", output="text"))) == text + "\n"
+
+
+def test_the_one_file_that_is_new_is_the_record(tmp_path: Path) -> None:
+    arguments = ["{WORKDIR}", str(SAMPLES / "codex-rollout.jsonl"), "rollout-1.jsonl"]
+    reply = replied(an_agent(tmp_path, LEAVE, *arguments, record="sessions/**/rollout-*.jsonl"))
+    assert answer_of(reply) == "One test fails."
+    assert reply.body == (SAMPLES / "codex-rollout.jsonl").read_bytes()
+
+
+def test_a_record_below_the_home_directory_is_the_one_that_was_not_there_before(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / "sessions" / "2026").mkdir(parents=True)
+    (home / "sessions" / "2026" / "old.jsonl").write_text("{}")
+    arguments = [str(home), str(SAMPLES / "claude-code-session.jsonl")]
+    config: dict[str, Any] = {"env": {"HOME": str(home)}, "record": "~/sessions/*/*.jsonl"}
+    reply = replied(an_agent(tmp_path, LEAVE, *arguments, "new.jsonl", **config))
+    assert answer_of(reply) == "One test fails."
+    reply = replied(an_agent(tmp_path, LEAVE, *arguments, **config))
+    assert error_class(reply) == "agent_output_missing"
+    assert reply.fault is not None
+    assert "2 match that were there before" in reply.fault.message
+    reply = replied(an_agent(tmp_path, LEAVE, *arguments, "a.jsonl", "b.jsonl", **config))
+    assert reply.fault is not None
+    assert (reply.fault.error_class, reply.fault.blame) == ("record_unreadable", "infrastructure")
+    assert "matches 2: a.jsonl, b.jsonl" in reply.fault.message
+
+
+def test_a_record_that_cannot_be_read_is_a_bad_response_and_the_text_is_not_the_answer(tmp_path: Path) -> None:
+    (tmp_path / "bad").write_text("nothing")
+    reply = replied(an_agent(tmp_path, LEAVE, "{WORKDIR}", str(tmp_path / "bad"), "a.jsonl", record="**/*.jsonl"))
+    assert error_class(reply) == "agent_bad_response"
+
+
+def test_the_record_of_a_program_that_failed_is_kept(tmp_path: Path) -> None:
+    script = f"{LEAVE}\nsys.exit(1)"
+    arguments = ["{WORKDIR}", str(SAMPLES / "codex-rollout.jsonl"), "a.jsonl"]
+    reply = replied(an_agent(tmp_path, script, *arguments, record="**/*.jsonl"))
+    assert error_class(reply) == "agent_exit"
+    assert reply.body == (SAMPLES / "codex-rollout.jsonl").read_bytes()

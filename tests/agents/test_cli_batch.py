@@ -18,7 +18,7 @@ from strategies.unhurried import UnhurriedLoop, run_unhurried
 
 from agents.setting import a_case, a_request, error_class
 from agents.test_process import wait_until_dead
-from seatrial.agents.agent import AnsweredAgain, BatchAgent, Reply, RunRequest
+from seatrial.agents.agent import AnsweredAgain, BatchAgent, EndedBadly, Reply, RunRequest
 from seatrial.agents.cli import process
 from seatrial.agents.cli.batch import MAX_NOTES, CliBatchAgent
 from seatrial.agents.cli.config import CliConfig
@@ -65,7 +65,8 @@ def batched(
     begun: Callable[[], bool] | None = None,
     again: list[str] | None = None,
 ) -> dict[str, Reply]:
-    """The replies by run id; every request has exactly one. Those that were answered again are in `again`."""
+    """The replies by run id; every request has exactly one. Those that were answered again are in `again`, and those
+    whose program ended badly after that have its fault."""
     replies: dict[str, Reply] = {}
 
     async def play() -> None:
@@ -74,6 +75,9 @@ def batched(
                 if isinstance(reply, AnsweredAgain):
                     assert again is not None
                     again.append(request.run_id)
+                    continue
+                if isinstance(reply, EndedBadly):
+                    replies[request.run_id].fault = reply.fault
                     continue
                 assert request.run_id not in replies
                 replies[request.run_id] = reply
@@ -84,7 +88,7 @@ def batched(
 
 def answers(replies: dict[str, Reply]) -> dict[str, str | None]:
     return {
-        run_id: error_class(reply) if reply.reading is None else reply.reading.transcript.final_text()
+        run_id: reply.reading.transcript.final_text() if reply.reading and not reply.fault else error_class(reply)
         for run_id, reply in replies.items()
     }
 
@@ -306,7 +310,7 @@ def test_a_last_line_without_its_end_counts(tmp_path: Path) -> None:
     assert answers(batched(agent, requests("a"))) == {"run-a": "x"}
 
 
-def test_a_program_that_writes_half_a_line_and_dies_loses_that_record_and_the_rest(tmp_path: Path) -> None:
+def test_a_program_that_writes_half_a_line_and_dies_fails_all_of_its_runs(tmp_path: Path) -> None:
     script = """
 say("a")
 out.write('{"id": "b", "te'); out.flush()
@@ -314,7 +318,8 @@ print("out of memory", file=sys.stderr, flush=True)
 os.kill(os.getpid(), 9)
 """
     replies = batched(an_agent(tmp_path, script), requests("a", "b", "c"))
-    assert answers(replies) == {"run-a": "answer to a", "run-b": "agent_signal", "run-c": "agent_signal"}
+    assert answers(replies) == {"run-a": "agent_signal", "run-b": "agent_signal", "run-c": "agent_signal"}
+    assert replies["run-a"].body == b'{"id": "a", "text": "answer to a"}'
     fault = replies["run-c"].fault
     assert fault is not None
     assert "SIGKILL" in fault.message
@@ -334,7 +339,7 @@ def test_a_program_that_falls_silent_is_ended(tmp_path: Path, temporary: Path, f
     script = f"say('a'); print(os.getpid(), file=open({str(pid)!r}, 'w'), flush=True); time.sleep(60)"
     agent = an_agent(tmp_path, script, files=files, timeout_s=0.4)
     replies = batched(agent, requests("a", "b"), begun=lambda: pid.exists() and pid.read_text().endswith("\n"))
-    assert answers(replies) == {"run-a": "answer to a", "run-b": "agent_timeout"}
+    assert answers(replies) == {"run-a": "agent_timeout", "run-b": "agent_timeout"}
     wait_until_dead(int(pid.read_text()))
     assert list(temporary.iterdir()) == []
 
@@ -343,7 +348,7 @@ def test_a_program_that_goes_on_after_its_last_line_is_ended(tmp_path: Path) -> 
     closed = tmp_path / "closed"
     script = f"say('a'); out.close(); os.close(1); open({str(closed)!r}, 'w'); time.sleep(60)"
     replies = batched(an_agent(tmp_path, script, files=False, timeout_s=0.3), requests("a", "b"), begun=closed.exists)
-    assert answers(replies) == {"run-a": "answer to a", "run-b": "agent_timeout"}
+    assert answers(replies) == {"run-a": "agent_timeout", "run-b": "agent_timeout"}
 
 
 def test_a_deadline_counts_from_line_to_line(tmp_path: Path) -> None:

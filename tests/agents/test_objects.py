@@ -166,6 +166,26 @@ def test_the_updates_that_a_graph_streams_are_read_when_a_function_yields_them()
     _check_deletes(_run(agent))
 
 
+@pytest.mark.parametrize(
+    "items",
+    [
+        [({"type": "AIMessageChunk", "content": "Hi"}, {"langgraph_node": "agent", "langgraph_step": 1})] * 2,
+        [("updates", {"agent": {"messages": []}}), ("values", {"messages": []})],
+        [((), {"agent": {"messages": []}}), (("sub:1",), {"agent": {"messages": []}})],
+        [((), "updates", {"agent": {"messages": []}})],
+    ],
+)
+def test_what_a_graph_streams_in_tuples_is_refused_by_name(items: list[Any]) -> None:
+    def agent() -> Iterator[Any]:
+        yield from items
+
+    for fault in (_run(agent).fault, _run(lambda: items).fault):
+        assert fault is not None
+        assert fault.error_class == "agent_bad_response"
+        assert "`graph.stream` of LangGraph" in fault.message
+        assert "--from" not in fault.message
+
+
 def test_what_is_yielded_and_is_nothing_that_is_known_is_a_fault() -> None:
     def agent() -> Iterator[Any]:
         yield {"foo": 1}

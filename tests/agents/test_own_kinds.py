@@ -84,7 +84,7 @@ def test_a_kind_of_ones_own_runs_is_examined_and_graded_again(kind: str, tmp_pat
     write_suite(tmp_path, {"kind": kind, "prefix": "hello", "token": "${SECRET}"})
     ran = seatrial(tmp_path, "run", "s.suite.yaml", "--quiet", path=site)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    doctor = seatrial(tmp_path, "doctor", "s.suite.yaml", path=site)
+    doctor = seatrial(tmp_path, "doctor", "s.suite.yaml", "--deep", path=site)
     assert doctor.returncode == 0, doctor.stdout + doctor.stderr
     assert "mine: ok, echo with hello and ${SECRET}" in doctor.stdout  # its value is not shown
     # What is stored is readable without the package; a new run is not possible.

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import msgspec
 import pytest
 from strategies.unhurried import run_unhurried
 
@@ -331,6 +332,42 @@ def agent(prompt):
     assert reply.fault is not None
     assert len(reply.fault.message) == MAX_DETAIL
     assert len(reply.fault.detail or "") == len(CUT_BEGINNING) + MAX_TRACEBACK
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "ExceptionGroup('g', [error, error])",
+        "ExceptionGroup('g', [error] * 1000)",
+        "RuntimeError('g', setattr(error, '__cause__', ExceptionGroup('c', [error, error])))",
+    ],
+)
+def test_groups_that_share_what_they_hold_are_described_in_bounds(folder: Path, error: str) -> None:
+    source = (
+        "def agent(instruction):\n    error = first = ValueError('the first')\n"
+        f"    for _ in range(30): error = {error}\n    raise error from ExceptionGroup('g', [first])"
+    )
+    reply, _ = run(folder, source)
+    assert error_class(reply) == "agent_exception"
+    assert reply.fault is not None
+    assert reply.fault.message.startswith(("ExceptionGroup: g", "RuntimeError: "))
+    detail = reply.fault.detail or ""
+    assert "raise error from" in detail
+    assert len(detail) <= len(CUT_BEGINNING) + MAX_TRACEBACK
+
+
+def test_a_group_of_named_errors_that_it_shares_is_infrastructure(folder: Path) -> None:
+    source = (
+        "def agent(instruction):\n    error = OSError('gone')\n"
+        "    for _ in range(6): error = ExceptionGroup('g', [error] * 1000)\n    raise error"
+    )
+    agent = an_agent(folder, source, infrastructure_errors=["builtins.OSError"])
+
+    async def play() -> Reply:
+        async with agent:
+            return await agent.run(a_request(), collecting([]))
+
+    assert error_class(asyncio.run(play())) == "infrastructure_error"
 
 
 @pytest.mark.parametrize("head", ["def", "async def"])
@@ -813,3 +850,201 @@ async def agent(instruction):
 """
     reply, _ = run(folder, source)
     assert error_class(reply) == "agent_exception"
+
+
+ODD = """
+def lie(*args, **named):
+    raise SystemError("code of the agent ran")
+
+class Text(str):
+    __str__ = __len__ = __iter__ = __eq__ = __getitem__ = __format__ = encode = isascii = isupper = lie
+    __hash__ = str.__hash__
+    def __getattr__(self, name): lie()
+
+class Bytes(bytes):
+    __len__ = __iter__ = __eq__ = __getitem__ = __bytes__ = lie
+    __hash__ = bytes.__hash__
+
+class Object(dict):
+    __len__ = __iter__ = __eq__ = __getitem__ = __contains__ = items = keys = values = get = lie
+    __hash__ = None
+
+class Array(list):
+    __len__ = __iter__ = __eq__ = __getitem__ = lie
+    __hash__ = None
+"""
+ODD_VALUES = [
+    "Text('Done.')",
+    "Bytes(b'Done.')",
+    "Object(final_response=Text('Done.'))",
+    "{'final_response': Text('Done.')}",
+    "{Text('final_response'): 'Done.'}",
+    "Array([Object(role=Text('assistant'), content=Text('Done.'))])",
+    "[{'role': 'assistant', 'content': Array([{'type': 'text', 'text': Text('Done.')}])}]",
+]
+
+
+@pytest.mark.parametrize("head", ["def", "async def"])
+@pytest.mark.parametrize("value", ODD_VALUES)
+def test_an_odd_subclass_that_is_returned_is_what_it_holds(folder: Path, head: str, value: str) -> None:
+    reply, _ = run(folder, f"{ODD}\n{head} agent(p): return {value}")
+    assert answer_of(reply) == "Done."
+
+
+@pytest.mark.parametrize("head", ["def", "async def"])
+@pytest.mark.parametrize(
+    "items",
+    [
+        ["Text('Do')", "Text('ne.')"],
+        ["Object(type='TEXT_MESSAGE_CHUNK', messageId='m', role='assistant', delta='Done.')"],
+        ["Object(role=Text('assistant'), content=Text('Done.'))"],
+    ],
+)
+def test_an_odd_subclass_that_is_yielded_is_what_it_holds(folder: Path, head: str, items: list[str]) -> None:
+    reply, _ = run(folder, "\n    ".join([f"{ODD}\n{head} agent(p):", *[f"yield {item}" for item in items]]))
+    assert answer_of(reply) == "Done."
+
+
+@pytest.mark.parametrize(
+    "value", ["Large('ok')", "{'final_response': Large('ok')}", "{'final_response': 'ok', 'metadata': {Large('k'): 1}}"]
+)
+def test_text_whose_method_says_more_than_it_holds_is_as_long_as_it_is(folder: Path, value: str) -> None:
+    large = "class Large(str):\n    def __str__(self): return 'x' * 300_000_000"
+    tracemalloc.start()
+    try:
+        reply, _ = run(folder, f"{large}\nasync def agent(p): return {value}")
+        assert tracemalloc.get_traced_memory()[1] < 50_000_000
+    finally:
+        tracemalloc.stop()
+    assert answer_of(reply) == "ok"
+
+
+NUMBERS = """
+import decimal, enum
+class Count(int):
+    __int__ = __index__ = __str__ = __repr__ = __eq__ = lie
+    __hash__ = int.__hash__
+class Share(float):
+    __float__ = __str__ = __repr__ = __eq__ = lie
+    __hash__ = float.__hash__
+class Kind(str, enum.Enum):
+    GOOD = "good"
+"""
+
+
+def test_numbers_keys_and_values_of_enumerations_are_what_they_hold(folder: Path) -> None:
+    value = "{'final_response': 'ok', 'metadata': {Kind.GOOD: [Count(1), Share(0.5), Kind.GOOD], Count(7): (1, {2})}}"
+    reply, _ = run(folder, f"{ODD}{NUMBERS}\ndef agent(p): return {value}")
+    assert answer_of(reply) == "ok"
+    assert reply.body is not None
+    assert msgspec.json.decode(reply.body)["metadata"] == {"good": [1, 0.5, "good"], "7": [1, [2]]}
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "{'type': 'TEXT_MESSAGE_CHUNK', 'messageId': 'm', 'role': 'assistant', 'delta': Text('Done.')}",
+        "{'type': 'TEXT_MESSAGE_CHUNK', 'messageId': 'm', 'role': 'assistant', 'delta': 'Done.', 'x': (Count(1),)}",
+        "TextMessageChunk(message_id='m', delta=Text('Done.'))",
+    ],
+)
+def test_odd_subclasses_in_an_event_are_what_they_hold(folder: Path, item: str) -> None:
+    imports = "from seatrial.events.types import TextMessageChunk"
+    reply, _ = run(folder, f"{imports}\n{ODD}{NUMBERS}\ndef agent(p):\n    yield {item}")
+    assert answer_of(reply) == "Done."
+
+
+SMALL_BUT_LARGE = {
+    "tuples": "t = ('x',) * 2\n    for _ in range(40): t = (t, t)",
+    "sets": "t = frozenset({'x'})\n    for n in range(40): t = frozenset({(n, t), (-n, t)})",
+    "keys": "t = [{'k' * 1_000_000: 1}] * 100",
+    "bytes": "t = [b'x' * 1_000_000] * 100",
+    "Decimals": "import decimal\n    t = [decimal.Decimal('1' * 100_000)] * 1_000",
+    "numbers": "t = [10 ** 4_000] * 15_000",
+    "plain values": "t = ([1] * 10_000,) * 100",
+    "data classes": "import dataclasses\n    t = dataclasses.make_dataclass('D', ['a'])(['x' * 1_000_000] * 100)",
+    "structs": "import msgspec\n    t = msgspec.defstruct('S', ['a'])((('x' * 1_000_000,) * 10,) * 10)",
+}
+
+
+@pytest.mark.parametrize("what", SMALL_BUT_LARGE)
+@pytest.mark.parametrize(
+    "end",
+    [
+        "return {'final_response': 'ok', 'metadata': {'a': t}}",
+        "yield {'type': 'CUSTOM', 'name': 'a', 'value': t}",
+        "yield {'role': 'assistant', 'content': 'ok', 'a': t}",
+    ],
+    ids=["returned", "in an event", "in a record"],
+)
+def test_what_is_small_in_memory_and_large_when_written_is_refused_unwritten(
+    folder: Path, what: str, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("seatrial.agents.python.objects.MAX_RESPONSE_BYTES", 10_000_000)
+    monkeypatch.setattr("seatrial.agents.python.objects.MAX_VALUES", 20_000)
+    source = f"def agent(p):\n    {SMALL_BUT_LARGE[what]}\n    {end}"
+    tracemalloc.start()
+    try:
+        reply, _ = run(folder, source)
+        assert tracemalloc.get_traced_memory()[1] < 50_000_000
+    finally:
+        tracemalloc.stop()
+    assert error_class(reply) == "response_too_large"
+
+
+@pytest.mark.parametrize("value", ["Text('x' * 70_000_000)", "{'a': {'b': {'c': Text('x' * 70_000_000)}}}"])
+def test_a_subclass_that_holds_too_much_is_refused(folder: Path, value: str) -> None:
+    reply, _ = run(folder, f"{ODD}\ndef agent(p): return {value}")
+    assert error_class(reply) == "response_too_large"
+
+
+def test_a_generator_that_is_given_up_is_closed_in_its_own_thread(folder: Path) -> None:
+    source = """
+import pathlib, threading, time
+def agent(p):
+    try:
+        while True:
+            yield "x"
+            time.sleep(0.01)
+    finally:
+        pathlib.Path(__file__).with_name("closed").write_text(threading.current_thread().name)
+        time.sleep(5)
+"""
+    begun = time.monotonic()
+    reply, _ = run(folder, source, timeout_s=0.2)
+    assert error_class(reply) == "agent_timeout"
+    assert time.monotonic() - begun < 4
+    closed = folder / "closed"
+    while not (closed.exists() and closed.read_text()) and time.monotonic() - begun < 30:
+        time.sleep(0.01)
+    assert closed.read_text().startswith("call-of-")
+
+
+@pytest.mark.parametrize("leaf", ["ValueError('v')", "seatrial.InfrastructureError('v')"])
+@pytest.mark.parametrize(
+    "nest", ["g = ExceptionGroup('g', [g, g])", "g = ExceptionGroup('g', [ExceptionGroup('h', [g] * 100)] * 100)"]
+)
+def test_a_group_of_groups_of_the_same_exceptions_is_shown_without_them(folder: Path, leaf: str, nest: str) -> None:
+    source = f"import seatrial\ndef agent(p):\n    g = {leaf}\n    for _ in range(15): {nest}\n    raise g"
+    begun = time.monotonic()
+    reply, _ = run(folder, source)
+    assert time.monotonic() - begun < 5
+    assert reply.fault is not None
+    assert "not shown" in reply.fault.message
+    assert "raise g" in str(reply.fault.detail)
+
+
+def test_a_long_chain_of_causes_is_shown_whole(folder: Path) -> None:
+    source = """
+def agent(p, depth=30):
+    try:
+        if depth:
+            agent(p, depth - 1)
+        raise ValueError("the first")
+    except ValueError as error:
+        raise ValueError("a later one") from error
+"""
+    reply, _ = run(folder, source)
+    assert reply.fault is not None
+    assert "not shown" not in reply.fault.message
+    assert "a later one" in reply.fault.message

@@ -12,22 +12,27 @@ import pytest
 from agents.setting import a_case, a_request, ask, error_class
 from agents.test_stream import WHOLE, sse
 from seatrial.agents.agent import Reply
-from seatrial.agents.replay.agent import ReplayAgent
+from seatrial.agents.replay.agent import ReplayAgent, unused_records
 from seatrial.agents.replay.config import ReplayConfig
 from seatrial.errors import SeatrialError
 from seatrial.formats import agent_response
 from seatrial.runs import Fault, Run, RunKey
 from seatrial.trajectory import extract
+from seatrial.trajectory.completeness import what_to_do
 from seatrial.transcript import Note
 
 RESPONSE = {"final_response": "Done.", "messages": [{"role": "assistant", "content": "Done."}]}
 
+WHOLE_RECORD = json.dumps(RESPONSE)[1:-1]
 
-def replayed(folder: Path, case_id: str = "case-1", trial: int = 1, stored: Any = None, **config: Any) -> Reply:
+
+def replayed(
+    folder: Path, case_id: str = "case-1", trial: int = 1, stored: Any = None, trials: int | None = None, **config: Any
+) -> Reply:
     config.setdefault("path", None if stored else "records")
 
     async def play() -> Reply:
-        async with ReplayAgent(ReplayConfig(**config), directory=folder, stored=stored) as agent:
+        async with ReplayAgent(ReplayConfig(**config), directory=folder, stored=stored, trials=trials) as agent:
             return await ask(agent, a_request(a_case(case_id), trial=trial))
 
     return asyncio.run(play())
@@ -86,7 +91,7 @@ def test_a_case_without_a_record_is_told(tmp_path: Path) -> None:
     reply = replayed(tmp_path, "b")
     assert error_class(reply) == "record_missing"
     assert reply.fault is not None
-    assert "1 lines" in reply.fault.message
+    assert "line 2 of the records: not JSON, or without an id" in reply.fault.message
 
 
 def test_a_trial_beyond_the_records_is_told(tmp_path: Path) -> None:
@@ -94,6 +99,44 @@ def test_a_trial_beyond_the_records_is_told(tmp_path: Path) -> None:
     reply = replayed(tmp_path, "a", trial=3)
     assert reply.fault is not None
     assert "trial 3" in reply.fault.message
+
+
+def serious_notes(reply: Reply) -> list[tuple[str, str]]:
+    assert reply.reading is not None
+    return [(note.code, note.message) for note in reply.reading.notes if note.serious]
+
+
+@pytest.mark.parametrize("line", ['{"id": "a", "text": "on', '{"text": "no id"}', '{"id": [], "text": "x"}', "word"])
+def test_a_line_that_belongs_to_no_case_may_be_a_record_of_any(tmp_path: Path, line: str) -> None:
+    (tmp_path / "records").write_text(f'{{"id": "a", {WHOLE_RECORD}}}\n\n{line}\n')
+    text = "line 3 of the records: not JSON, or without an id"
+    assert serious_notes(replayed(tmp_path, "a")) == [("record_line_unusable", text)]
+
+
+def test_records_beyond_the_trials_are_not_left_out_silently(tmp_path: Path) -> None:
+    (tmp_path / "records").write_text(f'{{"id": "a", {WHOLE_RECORD}}}\n' * 2 + f'{{"id": "b", {WHOLE_RECORD}}}\n')
+    text = "there are 2 records of the case, and the suite has `trials: 1`"
+    assert serious_notes(replayed(tmp_path, "a", trials=1)) == [("record_left_out", text)]
+    left_out = replayed(tmp_path, "a", trials=1).reading
+    assert left_out is not None
+    assert "as many `trials` as a case has records" in what_to_do(extract(left_out).completeness)
+    assert serious_notes(replayed(tmp_path, "a", trials=2)) == []
+    assert serious_notes(replayed(tmp_path, "b", trials=1)) == []
+
+
+def test_records_of_no_case_are_named(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("{}")
+    (tmp_path / "typo.json").write_text("{}")
+    (tmp_path / ".DS_Store").write_bytes(b"\0")
+    (note,) = unused_records(tmp_path, {"a", "b"})
+    assert (note.code, note.message) == ("record_of_no_case", "1 ids of records are not those of a case: 'typo'")
+    assert unused_records(tmp_path, {"a", "typo"}) == []
+
+
+def test_a_mapping_that_has_a_case_twice_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "map.json").write_text('{"a": "x", "a": "y"}')
+    with pytest.raises(SeatrialError, match="the key 'a' occurs twice"):
+        replayed(tmp_path, "a", path="map.json")
 
 
 # What records say

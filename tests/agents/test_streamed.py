@@ -80,3 +80,39 @@ def test_no_more_events_are_taken_than_are_read(monkeypatch: pytest.MonkeyPatch)
         assert run.count == 100
 
     asyncio.run(play())
+
+
+OPENING = [
+    '{"type":"TOOL_CALL_START","toolCallId":"%d","toolCallName":"a"}',
+    '{"type":"TEXT_MESSAGE_START","messageId":"%d","role":"assistant"}',
+    '{"type":"REASONING_MESSAGE_START","messageId":"%d","role":"reasoning"}',
+    '{"type":"STEP_STARTED","stepName":"%d"}',
+    '{"type":"SUBAGENT_STARTED","subagentRunId":"%d","agentName":"a"}',
+]
+
+
+@pytest.mark.parametrize("opening", OPENING)
+def test_no_more_may_be_open_at_once_than_can_be_ended_in_time(monkeypatch: pytest.MonkeyPatch, opening: str) -> None:
+    monkeypatch.setattr(streamed, "MAX_OPEN", 100)
+
+    async def play() -> None:
+        run = StreamedRun(collecting([]), "agui")
+        with pytest.raises(SeatrialError, match="more than 100 messages, calls and steps are open") as caught:
+            await run.feed(START + b"".join([b"data: " + (opening % n).encode() + b"\n\n" for n in range(1_000)]))
+        assert caught.value.code == "too_large"
+        assert run.count <= 101
+
+    asyncio.run(play())
+
+
+def test_calls_that_end_may_be_as_many_as_one_likes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streamed, "MAX_OPEN", 100)
+    ending = '{"type":"TOOL_CALL_END","toolCallId":"%d"}'
+
+    async def play() -> None:
+        run = StreamedRun(collecting([]), "agui")
+        pairs = [(form % n).encode() for n in range(1_000) for form in (OPENING[0], ending)]
+        await run.feed(START + b"".join([b"data: " + pair + b"\n\n" for pair in pairs]))
+        assert run.count == 2_001
+
+    asyncio.run(play())

@@ -34,8 +34,31 @@ def test_a_suite_that_can_be_run_is_said_to_be(capsys: pytest.CaptureFixture[str
     text = (
         f"agents: {{mine: {{kind: python, target: 'doctors_agent:answer'}}}}\n{GRADER}\ncases: [{{instruction: hi}}]\n"
     )
-    assert doctor(text) == 0
+    assert doctor(text, "--deep") == 0
     assert capsys.readouterr().out == ("s.yaml: 1 case, 1 agent, 1 grader for every case\n  mine: ok, can be started\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "agents: {a: {kind: python, target: 'side_effect:answer', infrastructure_errors: [side_effect.Oops]}}\n"
+        "graders: [{kind: python, target: 'side_effect:judge'}]\ncases: [{instruction: hi, input: {a: 1}}]\n",
+        "agents: {a: {kind: 'side_effect:Kind'}, b: {kind: replay, path: ., format: 'side_effect:Format'}}\n"
+        "graders: [{kind: 'side_effect:Grader'}]\ncases: [{instruction: hi}, {from: 'side_effect:cases'}]\n",
+        "agents: {a: {kind: 'side_effect:Kind'}}\n"
+        "graders: [{kind: 'side_effect:Grader'}]\ncases: [{instruction: hi}]\n",
+    ],
+)
+def test_no_code_of_the_suite_is_imported_unless_asked_for(
+    text: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "side_effect", raising=False)
+    Path("side_effect.py").write_text("open('IMPORTED', 'w').close()\n")
+    assert doctor(text) == 0
+    assert "a: ok, not imported: `--deep` imports it" in capsys.readouterr().out
+    assert not Path("IMPORTED").exists()
+    assert doctor(text, "--deep") != 0
+    assert Path("IMPORTED").exists()
 
 
 def test_doctor_and_run_tell_the_same_problems(capsys: pytest.CaptureFixture[str]) -> None:

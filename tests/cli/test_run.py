@@ -26,8 +26,8 @@ from strategies import command, records
 from strategies.databases import database, mounted_disk
 
 from seatrial.cli import main
-from seatrial.cli.run import Watcher
 from seatrial.engine import RunEnd
+from seatrial.reports.progress import RunProgress
 from seatrial.runs import Experiment, RunKey
 from seatrial.store import Store, open_store
 
@@ -247,7 +247,7 @@ for line in sys.stdin if len(sys.argv) > 1 else [json.dumps({"id": "", "prompt":
     ("batch", "moved", "code", "counts", "rate"),
     [
         (False, False, 1, {"passed": 3, "failed": 4}, "42.9%"),
-        (True, False, 1, {"passed": 3, "failed": 4}, "42.9%"),
+        (True, False, 1, {"failed": 7}, "0%"),  # it is one program for all of them
         (False, True, 3, {"passed": 3, "errored": 4}, "100%"),
     ],
     ids=["program", "batch", "moved to infrastructure"],
@@ -687,8 +687,8 @@ def test_progress_off_a_terminal_is_a_plain_line_now_and_then(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr("seatrial.cli.run.time.monotonic", lambda: now[0])
-    with Watcher(experiment(), 10, quiet=False) as watcher:
+    monkeypatch.setattr("seatrial.reports.progress.time.monotonic", lambda: now[0])
+    with RunProgress(experiment(), 10, quiet=False) as watcher:
         watcher.resumed(2)
         watcher.finished(RunEnd(RunKey("crew", "case-0", 0), "passed"))
         now[0] += 20
@@ -707,11 +707,11 @@ def test_progress_on_a_terminal_is_one_line_that_fits(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr("seatrial.cli.run.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("seatrial.reports.progress.time.monotonic", lambda: now[0])
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("NO_COLOR", "1")
-    with Watcher(experiment(), 10, quiet=False) as watcher:
+    with RunProgress(experiment(), 10, quiet=False) as watcher:
         now[0] += 20
         watcher.finished(RunEnd(RunKey("crew", "case-0", 0), "passed"))
     line = capsys.readouterr().err.split("\r\x1b[K")[1]
@@ -723,15 +723,15 @@ def test_progress_on_a_terminal_is_one_line_that_fits(
 def test_progress_is_shown_while_no_run_ends_too(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seatrial.cli.run.PLAIN_INTERVAL_S", 0.0)
-    monkeypatch.setattr("seatrial.cli.run.PLAIN_IDLE_S", 0.01)
+    monkeypatch.setattr("seatrial.reports.progress.PLAIN_INTERVAL_S", 0.0)
+    monkeypatch.setattr("seatrial.reports.progress.PLAIN_IDLE_S", 0.01)
     microseconds = itertools.count()
     clock = SimpleNamespace(monotonic=lambda: next(microseconds) / 1e6)
-    monkeypatch.setattr("seatrial.cli.run.time", clock)
+    monkeypatch.setattr("seatrial.reports.progress.time", clock)
     lines: list[str] = []
 
     async def scene() -> None:
-        with Watcher(experiment(), 10, quiet=False) as watcher:
+        with RunProgress(experiment(), 10, quiet=False) as watcher:
             showing = asyncio.create_task(watcher.keep_showing())
             async with asyncio.timeout(60):
                 while len(lines) < 3:
@@ -744,13 +744,13 @@ def test_progress_is_shown_while_no_run_ends_too(
 
 
 def test_a_single_run_is_told_as_one(capsys: pytest.CaptureFixture[str]) -> None:
-    with Watcher(experiment(), 1, quiet=False) as watcher:
+    with RunProgress(experiment(), 1, quiet=False) as watcher:
         watcher.resumed(1)
     assert capsys.readouterr().err.splitlines() == ["experiment exp-1: 1 run", "1 run is there already"]
 
 
 def test_a_quiet_watcher_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with Watcher(experiment(), 10, quiet=True) as watcher:
+    with RunProgress(experiment(), 10, quiet=True) as watcher:
         watcher.resumed(2)
         watcher.finished(RunEnd(RunKey("crew", "case-0", 0), "passed"))
         watcher.stopping("interrupted")

@@ -271,7 +271,7 @@ def test_what_is_not_installed_is_told_with_how_to_install_it(tmp_path: Path, mi
     ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.returncode == 2
     assert f"needs {missing}" in ran.stderr
-    assert "pip install 'seatrial[serve]'" in ran.stderr
+    assert "pip install '.[serve]'" in ran.stderr
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from strategies.command import Started
 from seatrial.store import open_store
 
 CREW = '''
-import asyncio, concurrent.futures, os, re, sys, threading, time
+import asyncio, atexit, concurrent.futures, os, re, sys, threading, time
 from pathlib import Path
 
 def hangs():
@@ -72,6 +72,29 @@ pool = concurrent.futures.ThreadPoolExecutor()
 async def in_an_executor_of_its_own(case_id):
     if case_id == "hangs" and hangs():
         await asyncio.wrap_future(pool.submit(time.sleep, 3600))
+    return "ok"
+
+def never_cleaned_up(case_id):
+    try:
+        yield "ok"
+        while case_id == "hangs" and hangs():
+            yield "x"
+            time.sleep(0.01)
+    finally:
+        while case_id == "hangs":
+            time.sleep(1)
+
+def never_cleaned_up_in_a_server(instruction):
+    yield from never_cleaned_up("hangs")
+
+kept = []
+
+def left_to_python(case_id):
+    kept.append(never_cleaned_up("hangs"))
+    return next(kept[-1])
+
+def registered(case_id):
+    atexit.register(time.sleep, 3600)
     return "ok"
 
 def backtracks():
@@ -128,6 +151,24 @@ def check_that_raises(subject):
 
 async def async_check_that_raises(subject):
     await raises_in_a_task(subject.case.id)
+
+async def stops_the_loop(case_id):
+    asyncio.get_running_loop().stop()
+    await asyncio.sleep(0)
+    return "ok"
+
+def lowers_the_recursion_limit(case_id):
+    sys.setrecursionlimit(60)
+    return "ok"
+
+async def lowers_the_recursion_limit_in_the_loop(case_id):
+    sys.setrecursionlimit(100)
+    return "ok"
+
+async def cancels_all_tasks(case_id):
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        task.cancel()
+    return "ok"
 
 def endless_text(case_id):
     return "a" * 99_000 + "!" if case_id == "hangs" and hangs() else "ok"
@@ -295,7 +336,9 @@ def test_a_grader_that_hangs_costs_its_own_run_and_the_command_ends() -> None:
     assert stored() == ("finished", {"first": "passed", "hangs": "errored"})
 
 
-@pytest.mark.parametrize("target", ["in_thread", "in_the_loops_executor", "in_an_executor_of_its_own"])
+@pytest.mark.parametrize(
+    "target", ["in_thread", "in_the_loops_executor", "in_an_executor_of_its_own", "never_cleaned_up"]
+)
 def test_threads_that_an_agent_leaves_behind_do_not_keep_the_command(target: str) -> None:
     # The other case has no time limit that a busy machine could reach.
     write_suite(
@@ -306,6 +349,27 @@ def test_threads_that_an_agent_leaves_behind_do_not_keep_the_command(target: str
     assert process.returncode in (1, 3), stderr
     status, outcomes = stored()
     assert (status, outcomes["first"], outcomes["hangs"] != "passed") == ("finished", "passed", True)
+    assert "threads of agents or graders did not end, and are left: " in stderr
+    assert ("1 of crew:" in stderr) == (target in ("in_thread", "never_cleaned_up")), stderr
+
+
+@pytest.mark.parametrize("target", ["left_to_python", "registered"])
+def test_what_an_agent_leaves_to_the_end_of_the_process_does_not_keep_the_command(target: str) -> None:
+    write_suite(target, [])
+    process = start("run", "s.suite.yaml")
+    _, stderr = process.communicate(timeout=120)
+    assert process.returncode == 0, stderr
+    assert stored() == ("finished", {"first": "passed", "hangs": "passed"})
+
+
+def test_sigterm_ends_a_server_that_a_generator_does_not_leave() -> None:
+    write_suite("never_cleaned_up_in_a_server", [], timeouts={"run_s": 1})
+    process = start("serve", "s.suite.yaml", "--port", "0", "--drain-s", "1", "--json")
+    ask_a_server_to_hang(process)
+    process.send_signal(signal.SIGTERM)
+    _, stderr = process.communicate(timeout=120)
+    assert process.returncode == 0, stderr
+    assert "1 of crew:never_cleaned_up_in_a_server" in stderr
 
 
 def ask_a_server_to_hang(process: Started) -> None:
@@ -471,6 +535,26 @@ def test_an_agent_that_raises_what_ends_programs_has_failed_and_the_command_goes
     stdout, stderr = process.communicate(timeout=120)
     assert (process.returncode, stderr.count("Traceback")) == (1, 0), stderr
     assert stored() == ("finished", dict.fromkeys(ERRORS, "failed")), stdout
+
+
+@pytest.mark.parametrize(
+    "target", ["stops_the_loop", "lowers_the_recursion_limit", "lowers_the_recursion_limit_in_the_loop"]
+)
+def test_an_agent_that_changes_what_all_runs_share_does_not_end_the_command(target: str) -> None:
+    write_suite(target, [], concurrency=4)
+    process = start("run", "s.suite.yaml")
+    _, stderr = process.communicate(timeout=120)
+    assert (process.returncode, stderr.count("Traceback")) == (0, 0), stderr
+    assert stored() == ("finished", {"first": "passed", "hangs": "passed"})
+
+
+def test_an_agent_that_cancels_all_tasks_ends_the_command_with_one_sentence() -> None:
+    write_suite("cancels_all_tasks", [])
+    process = start("run", "s.suite.yaml")
+    _, stderr = process.communicate(timeout=120)
+    assert (process.returncode, stderr.count("Traceback")) == (3, 0), stderr
+    assert "was cancelled, and not by Seatrial" in stderr
+    assert "--resume" in stderr
 
 
 @pytest.mark.parametrize("target", ["check_that_raises", "async_check_that_raises"])

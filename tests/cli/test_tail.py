@@ -15,6 +15,7 @@ import pytest
 from client.scripted import RUN, Place, problem, script, serving_in_a_thread
 
 from seatrial.cli import main
+from seatrial.cli import tail as tail_module
 from seatrial.events.types import RunStatus
 
 EVENTS = script(6)
@@ -76,7 +77,7 @@ def test_a_run_that_does_not_exist_is_exit_code_2(place: Place, capsys: pytest.C
 def test_a_service_that_never_answers_is_not_waited_for_long(
     place: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seatrial.cli.tail.FIRST_TRIES", 2)
+    monkeypatch.setattr(tail_module, "FIRST_TRIES", 2)
     assert tail(place, "--url", "http://127.0.0.1:1") == 3
     told = capsys.readouterr().err
     assert told.count("trying again") == 1

@@ -256,10 +256,10 @@ def test_a_reading_keeps_all_it_had_but_the_secret() -> None:
     from seatrial.formats import output_messages
 
     reading: Reading = output_messages.read(body)
-    assert reading.calls
+    assert reading.facts
     redacted = Redaction(Secrets({"KEY": "hunter2", "PORT": "8080"})).run(a_run(reading)).reading
     assert redacted is not None
-    assert redacted.calls == reading.calls
+    assert redacted.facts == reading.facts
     assert b"hunter2" not in wire.encode(redacted)
     assert len(redacted.transcript.messages) == len(reading.transcript.messages)
 
@@ -556,3 +556,19 @@ def test_a_run_that_completes_keeps_an_end_that_is_only_like_the_beginning_of_a_
     assert run.reading is not None
     assert run.reading.transcript.final_text() == f"keys begin with {BROKEN[:7]}"
     assert BROKEN[:7].encode() in b"".join(event for _, event in store.events(run.run_id))
+
+
+@pytest.mark.parametrize("secret", ["hkSECRET~aa/bb==", 'hk"SECRET\\aa<>&zz', "hk'\"SECRET\\aa"])
+def test_a_secret_that_is_sent_back_as_a_key_is_in_no_pointer_and_no_message_of_a_note(secret: str) -> None:
+    message = {"role": "assistant", "content": "ok", secret: {"a": 1}}
+    reply = read_returned({"final_response": "ok", "messages": [message, {"role": secret, "content": "x"}]})
+    assert reply.reading is not None
+    assert any("SECRET" in note.pointer for note in reply.reading.notes)
+    reasons = [note for note in reply.reading.notes if note.serious]
+    run = a_run(reply.reading, reply.body)
+    run.completeness = Completeness("partial", reasons=reasons)
+    kept = Redaction(Secrets({"HK": secret})).run(run)
+    assert kept.reading is not None
+    assert kept.completeness is not None
+    assert any("${HK}" in note.pointer for note in kept.reading.notes)
+    assert "SECRET" not in wire.encode([kept.reading, kept.completeness]).decode().replace("SECRET_REMOVED", "")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
+from contextvars import ContextVar
+from typing import Any
 
 from seatrial.agents import AgentStart, Emit, Reply, RunRequest
 from seatrial.agents.config import AgentConfig
@@ -19,6 +22,29 @@ refusals: Counter[str] = Counter()
 """How often an agent is still to refuse."""
 hold = asyncio.Event()
 """What cases that begin with `held` wait for."""
+link: ContextVar[Any] = ContextVar("link")
+"""The way to the worker that runs the current task."""
+
+
+async def deadly(case_id: str) -> str:
+    """An agent that ends its worker, or keeps it from doing anything, where the id of the case says so."""
+    asked[case_id] += 1
+    if case_id.startswith("ends"):
+        link.get().cut.set()
+        await asyncio.sleep(3600)
+    if case_id.startswith("keeps"):
+        link.get().keep()
+        await asyncio.sleep(3600)
+    return "ok"
+
+
+def deadly_check(subject: Any) -> bool:
+    """A grader that ends the worker."""
+    if subject.case.id == "graded":
+        link.get().loop.call_soon_threadsafe(link.get().cut.set)
+        while True:  # until it is interrupted, when the worker ends
+            time.sleep(0.01)
+    return True
 
 
 def forget() -> None:

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeAlias
 
 from strategies.unhurried import run_unhurried
 
-from seatrial.agents.agent import Agent, AnsweredAgain, BatchAgent, Emit, Reply, RunRequest
+from seatrial.agents.agent import Agent, AnsweredAgain, BatchAgent, Emit, EndedBadly, Reply, RunRequest
 from seatrial.agents.config import Retry
 from seatrial.agents.python.config import PythonConfig
 from seatrial.agents.python.returned import read_returned
@@ -76,7 +76,7 @@ class ScriptedBatch:
 
     async def run_batch(
         self, requests: Iterable[RunRequest]
-    ) -> AsyncGenerator[tuple[RunRequest, Reply | AnsweredAgain], None]:
+    ) -> AsyncGenerator[tuple[RunRequest, Reply | AnsweredAgain | EndedBadly], None]:
         self.batches += 1
         for request in list(requests):
             reply = self.answer(request)

@@ -24,7 +24,7 @@ from engine.setting import (
     runs_of,
     say_ok,
 )
-from seatrial.agents.agent import Agent, AnsweredAgain, BatchAgent, Reply, RunRequest
+from seatrial.agents.agent import Agent, AnsweredAgain, BatchAgent, EndedBadly, Reply, RunRequest
 from seatrial.agents.cli.config import CliConfig
 from seatrial.agents.config import Retry
 from seatrial.agents.python.returned import read_returned
@@ -178,9 +178,9 @@ for number, case in enumerate(cases):
 """
 
 
-def test_a_program_that_dies_fails_the_cases_it_left_and_is_not_started_again(store: Store, tmp_path: Path) -> None:
+def test_a_program_that_dies_fails_all_its_cases_and_is_not_started_again(store: Store, tmp_path: Path) -> None:
     batch = Batch(tmp_path, SOMETIMES_DIES)
-    assert batch.carry_out(store).outcomes == {"passed": 1, "failed": 3}
+    assert batch.carry_out(store).outcomes == {"failed": 4}
     assert len(batch.starts()) == 1
 
 
@@ -188,7 +188,7 @@ def test_a_program_that_dies_is_started_again_with_the_cases_it_left_if_the_suit
     store: Store, tmp_path: Path
 ) -> None:
     batch = Batch(tmp_path, SOMETIMES_DIES, faults={"agent_exit": "infrastructure"})
-    assert batch.carry_out(store).outcomes == {"passed": 4}
+    assert batch.carry_out(store).outcomes == {"passed": 2, "errored": 2}, "two were answered by a program that died"
     cases = [f"case-{number}" for number in range(4)]
     assert batch.starts() == [cases, cases[1:], cases[2:]]
     runs = runs_of(store, store.resolve_experiment("latest"))
@@ -298,9 +298,36 @@ def test_a_stop_does_not_wait_for_the_next_batch(store: Store) -> None:
     assert tally.outcomes == {"passed": 1}
 
 
+def test_a_program_that_exits_badly_after_its_answers_fails_them_in_the_store_and_in_what_is_counted(
+    store: Store, tmp_path: Path
+) -> None:
+    batch = Batch(tmp_path, "for case in cases: answer(case)\nprint('lost it', file=sys.stderr); sys.exit(3)", cases=2)
+    assert batch.carry_out(store).outcomes == {"failed": 2}
+    experiment = store.resolve_experiment("latest")
+    for run in runs_of(store, experiment):
+        assert (run.status, run.errored) == ("failed", False)
+        assert run.fault is not None
+        assert (run.fault.error_class, run.fault.detail) == ("agent_exit", "lost it")
+        assert run.attempts[-1].fault == run.fault
+        assert run.reading is not None, "what it answered is kept"
+        assert [verdict.outcome for verdict in run.verdicts] == ["failed"]
+    rows = list(store.runs(experiment.experiment_id))
+    assert [(row.status, row.outcome, row.error_class) for row in rows] == [("failed", "failed", "agent_exit")] * 2
+    [totals] = store.totals(experiment.experiment_id).agents
+    assert totals.outcomes == {"failed": 2}
+
+
+def test_answers_of_a_program_that_exits_badly_are_errored_if_the_suite_calls_it_infrastructure(
+    store: Store, tmp_path: Path
+) -> None:
+    batch = Batch(tmp_path, "answer(cases[0]); sys.exit(3)", cases=1, faults={"agent_exit": "infrastructure"})
+    assert batch.carry_out(store).outcomes == {"errored": 1}
+    assert only_run(store, store.resolve_experiment("latest")).errored
+
+
 def test_a_program_that_dies_after_its_last_answer_is_noted(store: Store, tmp_path: Path) -> None:
     batch = Batch(tmp_path, "answer(cases[0]); sys.stdout.flush(); os.kill(os.getpid(), 11)", cases=1)
-    assert batch.carry_out(store).outcomes == {"passed": 1}
+    assert batch.carry_out(store).outcomes == {"failed": 1}
     note = Note("batch_ended_badly", "", "the program was ended by SIGSEGV")
     assert store.resolve_experiment("latest").notes == {"crew": [note]}
 
@@ -323,7 +350,7 @@ class AnsweringAgain(ScriptedBatch):
 
     async def run_batch(
         self, requests: Iterable[RunRequest]
-    ) -> AsyncGenerator[tuple[RunRequest, Reply | AnsweredAgain], None]:
+    ) -> AsyncGenerator[tuple[RunRequest, Reply | AnsweredAgain | EndedBadly], None]:
         asked = list(requests)
         async for answered in super().run_batch(asked):
             yield answered
@@ -424,7 +451,7 @@ def test_a_run_that_is_answered_again_before_it_is_tried_again_is_in_doubt_when_
     class OnlyAtFirst(AnsweringAgain):
         async def run_batch(
             self, requests: Iterable[RunRequest]
-        ) -> AsyncGenerator[tuple[RunRequest, Reply | AnsweredAgain], None]:
+        ) -> AsyncGenerator[tuple[RunRequest, Reply | AnsweredAgain | EndedBadly], None]:
             first = self.batches == 0
             async for request, reply in super().run_batch(requests):
                 if isinstance(reply, Reply) or first:

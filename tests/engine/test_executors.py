@@ -7,6 +7,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from strategies.databases import database
 from engine import executor_agents as crew
 from seatrial.agents.cli.config import CliConfig
 from seatrial.agents.config import Retry
+from seatrial.agents.python.config import PythonConfig
 from seatrial.engine import (
     EXECUTORS,
     Assignment,
@@ -27,6 +29,7 @@ from seatrial.engine import (
     create_experiment,
     executor,
     launch,
+    remote,
 )
 from seatrial.engine.host import WorkerHost
 from seatrial.engine.outbox import Outbox
@@ -50,18 +53,31 @@ class Link:
     """The way to a worker in this process, until it is cut."""
 
     def __init__(self, job: bytes) -> None:
-        self.host = WorkerHost(job, dict(os.environ))
+        context = copy_context()
+        context.run(crew.link.set, self)
+        self.host = context.run(WorkerHost, job, dict(os.environ))
         self.cut = asyncio.Event()
+        self.is_kept = False
+        self.loop = asyncio.get_running_loop()
+
+    def keep(self) -> None:
+        """Let the worker do nothing any more, as if something kept its interpreter."""
+        self.is_kept = True
+        self.host._serving.cancel()
 
     async def send(self, orders: bytes) -> None:
         if self.cut.is_set():
             raise WorkerLostError("the link was cut")
+        if self.is_kept:
+            await asyncio.sleep(3600)
         self.host.obey(orders)
 
     async def receive(self) -> bytes:
         reports, cut = asyncio.create_task(self.host.reports()), asyncio.create_task(self.cut.wait())
         try:
             await asyncio.wait({reports, cut}, return_when=asyncio.FIRST_COMPLETED)
+            if self.is_kept:
+                await asyncio.sleep(3600)
             if not self.cut.is_set():
                 return await reports
             raise WorkerLostError("the link was cut")
@@ -342,20 +358,69 @@ def test_a_run_that_ended_and_was_not_stored_is_run_again_and_counted_once(
     assert rows_of(store, experiment) == [("mate", "a", 1, "passed")]
 
 
-def test_a_run_that_loses_every_worker_ends_the_experiment_with_its_name(store: Store) -> None:
+DEADLY = {"mate": PythonConfig(target="engine.executor_agents:deadly")}
+
+
+def faults_of(store: Store, experiment: Experiment) -> dict[str, tuple[str, str | None]]:
+    return {row.case_id: (row.outcome, row.error_class) for row in store.runs(experiment.experiment_id)}
+
+
+def test_a_run_that_ends_its_worker_again_and_again_fails_and_no_other_does(store: Store) -> None:
+    others = [f"c-{number}" for number in range(20)]
+    suite = a_suite("ends-a", *others[:10], "ends-b", *others[10:], agents=DEADLY, concurrency=8)
+    experiment, tally = carry_out(store, suite, Linked(links=[]))
+    assert (tally.stop_reason, tally.outcomes) == (None, {"passed": 20, "failed": 2})
+    faults = faults_of(store, experiment)
+    assert {faults.pop(name) for name in ("ends-a", "ends-b")} == {("failed", "agent_exit")}
+    assert set(faults.values()) == {("passed", None)}
+    [row] = [row for row in store.runs(experiment.experiment_id) if row.case_id == "ends-a"]
+    classes = [attempt.fault.error_class for attempt in store.run(row.run_id).attempts if attempt.fault is not None]
+    assert classes == ["interrupted"] * (len(classes) - 1) + ["agent_exit"]
+    assert crew.asked["ends-a"] <= 4
+
+
+def test_the_class_of_a_run_that_ends_its_worker_can_be_moved(store: Store) -> None:
+    suite = a_suite("ends", agents=DEADLY, faults={"agent_exit": "infrastructure"})
+    experiment, _ = carry_out(store, suite, Linked(links=[]))
+    assert faults_of(store, experiment) == {"ends": ("errored", "agent_exit")}
+
+
+def test_a_run_whose_grader_ends_the_worker_is_not_blamed_on_the_agent(store: Store) -> None:
+    grader = {"kind": "python", "target": "engine.executor_agents:deadly_check"}
+    suite = a_suite("a", "graded", "b", agents=DEADLY, graders=[grader], concurrency=1)
+    experiment, _ = carry_out(store, suite, Linked(links=[]))
+    faults = faults_of(store, experiment)
+    assert faults == {"a": ("passed", None), "graded": ("errored", "internal_error"), "b": ("passed", None)}
+
+
+def test_a_run_that_loses_every_worker_is_errored_when_its_agent_runs_elsewhere(store: Store) -> None:
     links: list[Link] = []
 
     async def cut(stop: Stop) -> None:
-        done = 0
-        while crew.asked["held-a"] < 5:
-            await until(lambda done=done: crew.asked["held-a"] > done)  # type: ignore[misc]
-            done = crew.asked["held-a"]
+        for number in range(1, 4):
+            await until(lambda number=number: crew.asked["held-a"] == number)  # type: ignore[misc]
             for link in links:
                 link.cut.set()
 
-    with pytest.raises(SeatrialError, match="'held-a' by 'mate' lost 5 workers") as caught:
-        carry_out(store, a_suite("held-a"), Linked(links=links), meanwhile=cut)
-    assert caught.value.code == "executor_failed"
+    experiment, _ = carry_out(store, a_suite("held-a"), Linked(links=links), meanwhile=cut)
+    assert faults_of(store, experiment) == {"held-a": ("errored", "internal_error")}
+
+
+def test_a_worker_that_does_not_respond_after_the_deadline_of_its_run_is_lost(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "PING_S", 0.05)
+    monkeypatch.setattr(remote, "SILENT_S", 0.1)
+    cases = [Case(id=each, instruction="x", timeout_s=0.1 if each == "keeps" else None) for each in ("a", "keeps", "b")]
+    suite = a_suite(agents=DEADLY, concurrency=1, cases=cases)
+    experiment, tally = carry_out(store, suite, Linked(links=[]))
+    assert tally.stop_reason is None
+    assert faults_of(store, experiment) == {
+        "a": ("passed", None),
+        "keeps": ("failed", "deadline_exceeded"),
+        "b": ("passed", None),
+    }
+    assert crew.asked == {"a": 1, "keeps": 2, "b": 1}
 
 
 def test_a_worker_that_cannot_start_says_why(store: Store) -> None:

@@ -64,6 +64,14 @@ async def stream_in_pieces(request: RunRequest, emit: Emit) -> Reply:
     return await stream.reply(None)
 
 
+async def send_a_snapshot(request: RunRequest, emit: Emit) -> Reply:
+    stream = StreamedRun(emit, "agui", RunStarted(thread_id="t", run_id="r"))
+    said = [{"id": "m", "role": "assistant", "content": LEAKED}]
+    await stream.put(wire.encode({"type": "MESSAGES_SNAPSHOT", "messages": said}))
+    await stream.finish()
+    return await stream.reply(None)
+
+
 def in_blocks(texts: list[str]) -> Reply:
     content = [{"type": "text", "text": text} for text in texts]
     return read_returned([{"role": "user", "content": "Task 0"}, {"role": "assistant", "content": content}])
@@ -81,7 +89,7 @@ def graded_again(store: Store, experiment: Experiment, config: dict[str, Any]) -
 
 
 @pytest.mark.parametrize(("config", "outcome"), GRADERS)
-@pytest.mark.parametrize("answer", [leak, stream_in_pieces])
+@pytest.mark.parametrize("answer", [leak, stream_in_pieces, send_a_snapshot])
 def test_an_answer_with_a_secret_in_it_is_judged_as_the_agent_said_it_and_stored_without_it(
     store: Store, answer: Any, config: dict[str, Any], outcome: Outcome
 ) -> None:
@@ -107,11 +115,14 @@ def test_a_grader_that_did_not_change_keeps_its_verdict_on_an_answer_that_was_re
     assert verdict.outcome == outcome
 
 
+@pytest.mark.parametrize("negate", [False, True])
 @pytest.mark.parametrize(("config", "outcome"), GRADERS)
-def test_another_grader_cannot_judge_an_answer_that_was_redacted(
-    store: Store, config: dict[str, Any], outcome: Outcome
+@pytest.mark.parametrize("answer", [leak, stream_in_pieces, send_a_snapshot])
+def test_another_grader_cannot_judge_an_answer_that_was_redacted_negated_or_not(
+    store: Store, answer: Any, config: dict[str, Any], outcome: Outcome, negate: bool
 ) -> None:
-    experiment, _ = run_suite(store, a_suite(1), {"crew": Scripted(leak)}, secrets=SECRETS)
+    experiment, _ = run_suite(store, a_suite(1), {"crew": Scripted(answer)}, secrets=SECRETS)
+    config = {**config, "negate": negate != config.get("negate", False)}
     (verdict,) = graded_again(store, experiment, config).verdicts
     assert (verdict.outcome, verdict.code) == ("errored", "secret_removed")
     assert "run it again" in " ".join(verdict.reasons)

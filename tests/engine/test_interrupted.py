@@ -160,11 +160,19 @@ def test_what_cannot_be_read_may_be_a_call_and_what_is_not_there_is_none(store: 
     assert (nothing.called, nothing.started_at) == ([], 5)
 
 
-@pytest.mark.parametrize(("error_class", "level"), [("interrupted", "partial"), ("agent_unavailable", "complete")])
+@pytest.mark.parametrize(
+    ("error_class", "called", "level"),
+    [
+        ("interrupted", ["delete_all"], "partial"),
+        ("agent_unavailable", ["delete_all"], "partial"),
+        ("interrupted", ["?"], "partial"),
+        ("agent_unavailable", ["?"], "complete"),
+    ],
+)
 def test_of_an_agent_that_has_only_the_world_what_was_observed_is_gone_with_the_process(
-    error_class: str, level: str
+    error_class: str, called: list[str], level: str
 ) -> None:
-    lost = Attempt(number=1, started_at=0, duration_ms=0, fault=Fault(error_class, "gone"), called=["delete_all"])
+    lost = Attempt(number=1, started_at=0, duration_ms=0, fault=Fault(error_class, "gone"), called=called)
     last = Attempt(number=2, started_at=0, duration_ms=0)
     run = Run(run_id="r", key=RunKey("crew", "case-0", 1), status="completed")
     run.exchanges = [Exchange(number=1, attempts=[lost, last])]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import pytest
 from strategies.databases import database
 from strategies.harbour import GONE, KEY, MATE, Harbour, a_cluster, rows_of
 
+from seatrial.engine import ray_executor
 from seatrial.store import open_store
 
 
@@ -69,12 +72,15 @@ def test_a_ray_of_its_own_gives_what_local_gives_and_leaves_nothing_behind(harbo
     process = harbour.start("--executor", "ray", "--workers", "2")
     harbour.wait_begun(7, process)
     heard = listening(processes_with(str(harbour.folder)))
+    [folder] = Path(harbour.environment["TMPDIR"]).glob(f"{ray_executor.FOLDER}*")
+    mode = folder.stat().st_mode
     out, err = process.communicate(timeout=300)
     assert (process.returncode, local) == (1, 1), err
     with open_store(harbour.url) as store:
         first, second = [each.experiment_id for each in reversed(store.experiments())]
         assert rows_of(store, first) == rows_of(store, second)
         assert len(rows_of(store, second)) == 18
+    assert mode & 0o777 == 0o700
     assert heard
     assert all(is_loopback(address) for address in heard), heard
     assert "Ray" not in err
@@ -102,12 +108,11 @@ def test_without_ray_the_error_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], harbour: Harbour
 ) -> None:
     from seatrial.cli import main
-    from seatrial.engine import ray_executor
 
     monkeypatch.setattr(ray_executor, "find_spec", lambda name: None)
     monkeypatch.setenv("SEATRIAL_STORE", harbour.url)
     assert main(["run", str(harbour.suite("a")), "--executor", "ray"]) == 2
-    assert "pip install 'seatrial[ray]'" in capsys.readouterr().err
+    assert "pip install '.[ray]'" in capsys.readouterr().err
 
 
 def test_a_stop_is_obeyed_by_workers_elsewhere_and_a_resume_runs_the_rest(harbour: Harbour) -> None:
@@ -133,6 +138,22 @@ def test_a_stop_is_obeyed_by_workers_elsewhere_and_a_resume_runs_the_rest(harbou
     assert set(harbour.asked().values()) == {1}
 
 
+def test_a_function_that_ends_its_worker_or_keeps_it_costs_its_own_run_alone(harbour: Harbour) -> None:
+    harbour.suite("a", "exits", "b", "keeps", "c", concurrency=3)
+    suite = json.loads((harbour.folder / "harbour.suite.yaml").read_text())
+    suite["cases"][3]["timeout_s"] = 1
+    # The others have a deadline, too: a worker that does not respond is not lost before it has passed for all.
+    suite["timeouts"] = {"run_s": 10}
+    (harbour.folder / "harbour.suite.yaml").write_text(json.dumps(suite))
+    code, _, err = harbour.run("--executor", "ray", "--workers", "2")
+    assert (code, "Traceback" in err) == (1, False), err
+    with open_store(harbour.url) as store:
+        outcomes = {case: (outcome, error) for _, case, _, outcome, error in rows_of(store)}
+    assert outcomes.pop("exits") == ("failed", "agent_exit")
+    assert outcomes.pop("keeps") == ("failed", "deadline_exceeded")
+    assert set(outcomes.values()) == {("passed", None)}, outcomes
+
+
 def test_no_secret_reaches_ray(harbour: Harbour) -> None:
     # The agent with the secret is not run: whoever runs has the same environment.
     harbour.suite("a", "b", agents={"mate": MATE, "gone": GONE})
@@ -145,3 +166,28 @@ def test_no_secret_reaches_ray(harbour: Harbour) -> None:
     assert any(b"here is ${CREW_KEY}" in log for log in logs)
     assert all(KEY.encode() not in log for log in logs)
     assert KEY not in out + err
+
+
+def test_what_a_killed_command_left_is_removed_and_what_is_in_use_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    names = ("left", "used", "open", "strange")
+    left, used, opened, strange = [tmp_path / f"{ray_executor.FOLDER}{name}" for name in names]
+    for folder in (left, used, opened, strange):
+        folder.mkdir(mode=0o700)
+    lock = ray_executor._locked(used)
+    for folder in (left, opened):
+        ray_executor._locked(folder).close()
+    (left / "r").mkdir(mode=0o777)
+    (left / "token").touch()
+    opened.chmod(0o777)  # not as we make them
+    (tmp_path / f"{ray_executor.FOLDER}linked").symlink_to(strange)
+    ray_executor._remove_leftovers()
+    assert not left.exists()
+    assert used.exists()
+    assert opened.exists()
+    assert strange.exists()
+    lock.close()
+    ray_executor._remove_leftovers()
+    assert not used.exists()

@@ -19,6 +19,7 @@ from engine.setting import (
     say_ok,
 )
 from seatrial.agents.agent import Emit, Reply, RunRequest
+from seatrial.agents.cli.program import PROCESSES_LEFT
 from seatrial.agents.config import Retry
 from seatrial.agents.python.config import PythonConfig
 from seatrial.agents.python.returned import read_returned
@@ -29,7 +30,7 @@ from seatrial.formats import output_messages
 from seatrial.formats.agui import reading_of
 from seatrial.runs import FAULT_CLASSES, MOVABLE, Blame, Case, Fault
 from seatrial.store import Store
-from seatrial.suites import Timeouts
+from seatrial.suites import Secrets, Timeouts
 from seatrial.transcript import Note
 
 
@@ -369,9 +370,7 @@ def test_what_may_be_a_call_in_an_earlier_attempt_leaves_the_calls_of_the_run_in
     assert [run.attempts[0].called for run in runs] == [["?"], ["?"], []]
     known = [run.completeness for run in runs if run.completeness is not None]
     assert [each.level for each in known] == ["partial", "partial", "complete"]
-    assert [note.message for note in known[0].reasons] == [
-        "attempt 1 sent what may hold a call and could not be read, before it failed"
-    ]
+    assert [note.message for note in known[0].reasons] == ["what attempt 1 called before it failed is unknown"]
 
 
 @pytest.mark.parametrize(
@@ -412,6 +411,44 @@ def test_what_came_with_a_failed_attempt_and_was_not_read_may_list_calls(
     assert run.attempts[0].called == called
     assert run.completeness is not None
     assert run.completeness.level == ("partial" if called else "complete")
+
+
+@pytest.mark.parametrize(
+    ("fault", "is_unknown"),
+    [
+        (Fault("infrastructure_error", "the database is down"), True),
+        (Fault("connection_lost", "reset"), True),
+        (Fault("agent_unavailable", "502", http_status=502), True),
+        (Fault("agent_unavailable", "503", http_status=503), False),
+        (Fault("rate_limited", "429", http_status=429), False),
+        (Fault("agent_unreachable", "refused"), False),
+    ],
+    ids=lambda value: value.message if isinstance(value, Fault) else "",
+)
+def test_an_earlier_attempt_that_had_begun_and_lists_nothing_leaves_the_calls_of_the_run_unknown(
+    store: Store, fault: Fault, is_unknown: bool
+) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        if request.attempt == 1:
+            return Reply(fault=fault)
+        return _streamed([TextMessageChunk(message_id="m", delta="ok")])
+
+    experiment, _ = run_suite(store, a_suite(1), {"crew": Scripted(answer)})
+    run = only_run(store, experiment)
+    assert run.attempts[0].called == (["?"] if is_unknown else [])
+    assert run.completeness is not None
+    assert run.completeness.level == ("partial" if is_unknown else "complete")
+
+
+def test_an_earlier_attempt_of_an_agent_without_tools_called_none(store: Store) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        return Reply(fault=Fault("infrastructure_error", "down")) if request.attempt == 1 else read_returned("ok")
+
+    suite = a_suite(1)
+    suite.agents["crew"].tool_access = "none"
+    experiment, _ = run_suite(store, suite, {"crew": Scripted(answer)})
+    run = only_run(store, experiment)
+    assert (run.attempts[0].called, run.completeness and run.completeness.level) == ([], "complete")
 
 
 def test_the_trace_file_that_an_answer_names_is_where_its_steps_come_from(store: Store) -> None:
@@ -474,3 +511,21 @@ def test_an_agent_that_answers_with_an_image_alone_has_answered(store: Store) ->
 
     experiment, _ = run_suite(store, a_suite(1), {"crew": Scripted(answer)})
     assert only_run(store, experiment).status == "completed"
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_what_attempts_left_behind_is_noted_whether_the_run_has_an_answer_or_not(store: Store, answered: bool) -> None:
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        reply = read_returned("ok") if answered and request.attempt == 3 else refused(503)
+        reply.notes = [Note(PROCESSES_LEFT, "", f"hunter2 left {request.attempt}")]
+        return reply
+
+    experiment, _ = run_suite(store, a_suite(1), {"crew": Scripted(answer)}, secrets=Secrets({"KEY": "hunter2"}))
+    run = only_run(store, experiment)
+    assert (run.reading is not None) == answered
+    left = [note.message for note in run.notes if note.code == PROCESSES_LEFT]
+    assert left == [f"${{KEY}} left {number}" for number in range(1, len(run.attempts) + 1)]
+    assert len(left) > 1
+    (shown,) = store.run_notes([run.run_id], limit=10).values()
+    assert {note.code for note in shown.notes} >= {PROCESSES_LEFT}
+    assert shown.counts[PROCESSES_LEFT, "look"] == len(left)

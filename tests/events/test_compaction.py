@@ -6,7 +6,14 @@ from strategies.events import legal_runs
 
 from seatrial.events import Event, replay, to_transcript
 from seatrial.events.deltas import CompactEvents
-from seatrial.events.types import RunFinished, RunStarted, TextMessageContent, TextMessageEnd, TextMessageStart
+from seatrial.events.types import (
+    CustomEvent,
+    RunFinished,
+    RunStarted,
+    TextMessageContent,
+    TextMessageEnd,
+    TextMessageStart,
+)
 from seatrial.transcript import Notes
 
 STARTED = RunStarted(thread_id="t", run_id="r")
@@ -51,3 +58,29 @@ def test_times_of_pieces_do_not_keep_them_apart() -> None:
     first, second = compacted([*pieces("a", timestamp=1), *pieces("b", timestamp=2)])
     assert first == TextMessageContent(message_id="m", delta="ab", timestamp=1)
     assert second == TextMessageContent(message_id="m", delta="")
+
+
+def test_a_compacted_text_and_the_message_it_becomes_are_one_text() -> None:
+    begun = TextMessageStart(message_id="m", role="assistant")
+    kept = compacted([STARTED, begun, *pieces("a", "b", "c"), TextMessageEnd(message_id="m"), FINISHED])
+    (message,) = replay(kept).folded.messages
+    assert message.content == "abc"
+    assert message.content is kept[2].delta  # type: ignore[union-attr]
+
+
+def test_custom_events_without_room_for_a_call_take_a_place_and_nothing_else() -> None:
+    values = (1, 0.5, True, None)
+    kept = compacted([CustomEvent(name="progress", value=value, timestamp=7) for value in values])
+    assert all(event is kept[0] for event in kept)
+
+
+def test_custom_events_that_may_say_something_of_calls_stay_as_they_are() -> None:
+    events: list[Event] = [
+        CustomEvent(name="n", value={"tool": "search"}),
+        CustomEvent(name="n", value=["search"]),
+        CustomEvent(name="n", value='{"tool": "search", "arguments": {}}'),
+        CustomEvent(name="n", value=1, metadata={"tool": "search"}),
+        CustomEvent(name="n", value=1, raw_event={"tool": "search"}),
+        CustomEvent(name="n", value=1, subagent_run_id="s"),
+    ]
+    assert all(after is before for after, before in zip(compacted(events), events, strict=True))

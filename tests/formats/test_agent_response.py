@@ -36,6 +36,7 @@ from seatrial.transcript import (
     UserMessage,
 )
 from seatrial.transcript.arguments import unparsed_arguments
+from seatrial.transcript.call_facts import CallFacts, PlacedFacts
 
 SCHEMA = jsonschema_rs.validator_for(
     (Path(__file__).parent.parent / "resources" / "agent-response.schema.json").read_text(encoding="utf-8")
@@ -532,7 +533,7 @@ def test_calls_of_a_user_are_the_users_own() -> None:
     call = {"id": "c1", "name": "find", "requestor": "user"}
     reading = read(body({"role": "user", "content": "go", "tool_calls": [call]}))
     assert noted(reading) == []
-    assert reading.calls["c1"].executed_by == "user"
+    assert reading.facts == [PlacedFacts(1, CallFacts(executed_by="user"))]
 
 
 def test_calls_in_a_message_of_the_user_that_nobody_claims_are_the_agents() -> None:

@@ -275,6 +275,42 @@ def test_a_call_that_only_a_raw_event_has_is_a_serious_note_once_for_all_of_its_
     assert [(note.code, note.pointer) for note in reading.notes if note.serious] == [("calls_in_event", "/1/event")]
 
 
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"type": "CUSTOM", "name": "tool", "value": '{"name": "NAME", "arguments": {"a": 1}}'},
+        {"type": "CUSTOM", "name": "said", "value": '<tool_call>{"name": "NAME", "arguments": {"a": 1}}</tool_call>'},
+        {"type": "RAW", "event": ' {"event": "on_tool_start", "name": "NAME", "data": {"input": {"a": 1}}}'},
+        {"type": "RAW", "event": {"event": "tool", "data": '{"name": "NAME", "arguments": {"a": 1}}'}},
+        {
+            "type": "STATE_DELTA",
+            "delta": [{"op": "add", "path": "/x", "value": '[{"tool": "NAME", "args": {"a": 1}}]'}],
+        },
+    ],
+)
+def test_a_call_that_an_event_has_as_text_is_a_serious_note_unless_another_event_has_it(event: dict[str, Any]) -> None:
+    run, made = {"threadId": "t", "runId": "r"}, {"toolCallId": "c"}
+    for name, expected in (("find", []), ("delete", ["calls_in_event"])):
+        events = [
+            {"type": "RUN_STARTED", **run},
+            {"type": "TOOL_CALL_START", **made, "toolCallName": "find"},
+            {"type": "TOOL_CALL_ARGS", **made, "delta": '{"a": 1}'},
+            {"type": "TOOL_CALL_END", **made},
+            json.loads(json.dumps(event).replace("NAME", name)),
+            {"type": "RUN_FINISHED", **run},
+        ]
+        notes = agui.read(json.dumps(events).encode()).notes
+        assert [note.code for note in notes if note.serious] == expected
+
+
+@pytest.mark.parametrize("value", ["plain words", '{"progress": 5}', "{not json", '["a", "b"]', ""])
+def test_text_in_an_event_that_describes_no_call_is_no_finding(value: str) -> None:
+    run = {"threadId": "t", "runId": "r"}
+    custom = {"type": "CUSTOM", "name": "progress", "value": value}
+    events = [{"type": "RUN_STARTED", **run}, custom, {"type": "RUN_FINISHED", **run}]
+    assert [note for note in agui.read(json.dumps(events).encode()).notes if note.serious] == []
+
+
 def test_the_recorded_stream_of_a_graph_repeats_its_calls_and_stays_complete() -> None:
     call = {"name": "find", "args": {"a": 1}, "id": "c"}
     run, made = {"threadId": "t", "runId": "r"}, {"toolCallId": "c"}

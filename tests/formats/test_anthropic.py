@@ -283,7 +283,7 @@ def test_what_the_provider_ran_itself_is_a_call_of_the_providers(kind: str) -> N
     part = {"type": kind, "id": "s", "name": "web_search", "input": {}}
     assert content_of(part) == ([ToolCall("s", "web_search", {})], [])
     reading = read([{"role": "assistant", "content": [part]}])
-    assert reading.calls["s"].executed_by == "provider"
+    assert [placed.facts.executed_by for placed in reading.facts] == ["provider"]
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,27 @@ SAMPLES = Path(__file__).parent.parent.parent / "samples"
             "openai",
             "an array: a message with tool_calls",
         ),
+        (
+            '{"type": "user", "uuid": "u", "parentUuid": null, "sessionId": "s"}',
+            "claude-code",
+            "a line with sessionId and uuid",
+        ),
+        (
+            '{"type": "result", "total_cost_usd": 0.1, "result": "a"}',
+            "claude-stream-json",
+            "a result with its session or its cost",
+        ),
+        (
+            '[{"type": "system", "subtype": "init", "session_id": "s"}]',
+            "claude-stream-json",
+            "an array: a line of the type system with a session_id",
+        ),
+        ('{"type": "event_msg", "payload": {}}', "codex", "a line of the type event_msg"),
+        (
+            '{"type": "turn.started"}\n{"type": "item.completed", "item": {}}',
+            "codex-exec",
+            "lines: an event of the type turn.started",
+        ),
         ('{"type": "RUN_STARTED"}', "agui", "an event of the AG-UI type RUN_STARTED"),
         ('[{"type": "RUN_STARTED"}]', "agui", "an array: an event of the AG-UI type RUN_STARTED"),
         (
@@ -183,6 +204,10 @@ SAMPLE_FORMATS = {
     "output-messages-batch.jsonl": "output-messages",
     "responses.json": "responses",
     "responses-stream.sse": "responses",
+    "claude-code-session.jsonl": "claude-code",
+    "claude-stream-json.jsonl": "claude-stream-json",
+    "codex-exec.jsonl": "codex-exec",
+    "codex-rollout.jsonl": "codex",
     "transcript.json": "transcript",
     "transcript.jsonl": "transcript",
 }

@@ -17,7 +17,6 @@ from strategies.plugin import install
 
 from seatrial import formats
 from seatrial.errors import SeatrialError
-from seatrial.formats.chat.calls import CallFacts
 from seatrial.formats.reading import Reading, TraceEvent, Written
 from seatrial.formats.registry import FORMATS, WRITABLE, _accept
 from seatrial.formats.sniffing import Sample, Sniff
@@ -31,6 +30,7 @@ from seatrial.transcript import (
     ToolCall,
     Transcript,
 )
+from seatrial.transcript.call_facts import CallFacts, PlacedFacts
 
 # Lines of `> question` and `< answer`; `! tool` is a call.
 MODULE = textwrap.dedent(
@@ -245,7 +245,9 @@ def test_a_sound_reading_stays_what_it_is() -> None:
 
     class Sound(Arrows):
         def read(self, data: bytes) -> Reading:
-            reading = _said(details, TextBlock("a"), call, trace=trace, calls={"1": CallFacts()}, answer_only=True)
+            reading = _said(
+                details, TextBlock("a"), call, trace=trace, facts=[PlacedFacts(0, CallFacts())], answer_only=True
+            )
             reading.notes += notes
             reading.transcript.duration_ms = 5
             return reading

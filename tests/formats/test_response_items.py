@@ -119,3 +119,22 @@ def test_a_request_for_an_approval_that_nobody_answered_waits_for_input(items: l
     for record in (items, {"input": items, "output": []}, {"output_messages": items}):
         reading = formats.read(json.dumps(record).encode())
         assert ("waits_for_input" in [note.code for note in reading.notes if note.serious]) is waits
+
+
+@pytest.mark.parametrize(
+    ("items", "level"),
+    [
+        ([ASKED, APPROVED, SAID], "partial"),
+        ([ASKED, {**APPROVED, "approve": None}, SAID], "partial"),
+        ([APPROVED, SAID], "partial"),
+        ([ASKED, APPROVED, PAID, {**ASKED, "id": "a2"}, {**APPROVED, "approval_request_id": "a2"}, SAID], "partial"),
+        ([ASKED, {**APPROVED, "approve": False}, SAID], "complete"),
+        ([ASKED, APPROVED, PAID, SAID], "complete"),
+    ],
+)
+def test_a_call_that_was_approved_must_be_in_the_record_and_one_that_was_denied_was_not_made(
+    items: list[Any], level: str
+) -> None:
+    found = extract(formats.read(json.dumps(items).encode()))
+    assert found.completeness.level == level
+    assert [step.name for step in found.steps] == ["pay"] * items.count(PAID)

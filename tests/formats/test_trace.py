@@ -89,3 +89,15 @@ def test_a_key_without_a_field_is_kept_as_metadata_with_a_note() -> None:
 def test_an_error_that_names_a_call_which_is_not_there_is_noted() -> None:
     notes = _trajectory(CALL, {"type": "error", "id": "2", "text": "boom"}).notes
     assert [(note.code, note.pointer) for note in notes] == [("tool_result_unpaired", "/trace/1")]
+
+
+WRITTEN = '<tool_call>{"name": "search", "arguments": {"id": 7}}</tool_call>'
+
+
+@pytest.mark.parametrize("event", [{"type": "model_step", "text": WRITTEN}, {"type": "message", "output": WRITTEN}])
+def test_a_call_in_the_text_of_an_event_is_unknown_unless_it_has_an_event_of_its_own(event: dict[str, Any]) -> None:
+    alone = _trajectory(event).completeness
+    assert (alone.level, [note.code for note in alone.reasons]) == ("partial", ["calls_in_text"])
+    assert _trajectory(event, {**CALL, "output": "ok"}).completeness.level == "complete"
+    assert _trajectory(event, {**CALL, "input": {"id": 8}, "output": "ok"}).completeness.level == "partial"
+    assert _trajectory({**event, "role": "user"}).completeness.level == "complete"

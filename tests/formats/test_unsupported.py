@@ -17,10 +17,6 @@ DOCUMENTS: list[tuple[str, Any]] = [
     ("Inspect", {"id": 1, "epoch": 1, "target": "", "messages": [{"role": "user", "content": "a"}]}),
     ("OTLP", {"resourceSpans": [{"scopeSpans": []}]}),
     ("OpenInference", [{"name": "llm", "attributes": {"openinference.span.kind": "LLM"}}]),
-    ("Claude Code", [{"type": "user", "uuid": "u", "parentUuid": None, "sessionId": "s", "message": {"role": "user"}}]),
-    ("Claude Code", [{"type": "assistant", "session_id": "s", "message": {"role": "assistant", "content": []}}]),
-    ("Codex", [{"timestamp": "t", "type": "response_item", "payload": {"type": "function_call", "name": "f"}}]),
-    ("Codex", [{"type": "thread.started", "thread_id": "t"}, {"type": "item.completed", "item": {}}]),
     ("ADK", {"id": "s", "events": [{"author": "user", "invocation_id": "i", "content": {"parts": []}}]}),
     ("ADK", {"eval_set_id": "e", "eval_cases": []}),
     ("OpenHands", [{"id": 1, "timestamp": "t", "source": "agent", "action": "run", "args": {"command": "rm"}}]),
@@ -52,10 +48,9 @@ def test_a_format_that_is_not_read_is_refused_by_its_name(name: str, document: A
         assert caught.value.code == "unread_format"
 
 
-@pytest.mark.parametrize("head", [b"PK\x03\x04rest", b"\x28\xb5\x2f\xfdrest"])
-def test_an_archive_is_refused_by_its_name(head: bytes) -> None:
+def test_an_archive_is_refused_by_its_name() -> None:
     with pytest.raises(SeatrialError) as caught:
-        formats.read(head)
+        formats.read(b"PK\x03\x04rest")
     assert caught.value.code == "unread_format"
 
 

@@ -67,6 +67,7 @@ def test_short_verdicts_are_taken_too(printed: str, outcome: str, score: float |
         ("import sys; print('boom', file=sys.stderr); raise SystemExit(1)", "stderr ends: boom"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", "signal 15"),
         ('print(\'{"passed": true, "outcome": "passed"}\')', "not both"),
+        ('print(\'{"passed": false, "passed": true}\')', "the key 'passed' occurs twice"),
         ('print(\'{"judgement": "passed"}\')', "its key is `outcome`"),
     ],
 )

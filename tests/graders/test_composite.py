@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from graders.subjects import subject, verdict
+from graders.subjects import calls, subject, verdict
 from seatrial.errors import SeatrialError
 from seatrial.graders import GradingPlan
 
@@ -102,3 +102,29 @@ def test_graders_nested_without_end_are_refused() -> None:
         grader = composite(grader)
     with pytest.raises(SeatrialError):
         GradingPlan([grader])
+
+
+REFUND = {"kind": "tool_trajectory", "mode": "superset", "expected": [{"tool": "refund"}]}
+
+
+def test_what_is_decided_by_a_grader_that_needs_no_answer_is_not_errored_for_want_of_one() -> None:
+    says_or_shows = composite({"kind": "contains", "value": "refunded"}, REFUND, rule="any")
+    shows = subject("", steps=calls("refund"))
+    assert verdict(shows, says_or_shows).outcome == "passed"
+    assert verdict(shows, composite(says_or_shows, REFUND)).outcome == "passed"
+    assert verdict(shows, {**says_or_shows, "negate": True}).outcome == "failed"
+    assert verdict(subject("", steps=calls("find")), says_or_shows).outcome == "failed"
+
+
+def test_a_run_without_an_answer_does_not_show_what_is_not_in_it_through_a_composite() -> None:
+    secret = {"kind": "contains", "value": "password"}
+    silent = subject("")
+    for grader in (
+        composite({**secret, "negate": True}),
+        composite(secret, negate=True),
+        composite(composite(secret), negate=True),
+        composite(composite(secret, negate=True), rule="any"),
+        composite({**secret, "negate": True}, NO, rule="any"),
+    ):
+        found = verdict(silent, grader)
+        assert (found.outcome, found.code) == ("errored", "no_answer")

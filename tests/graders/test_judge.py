@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from graders.subjects import calls, grade, said, step, subject, verdict
@@ -14,7 +15,8 @@ from seatrial.graders.judge_prompt import MAX_ANSWER, MAX_STEPS, Criterion, prom
 from seatrial.models import ScriptedModel
 from seatrial.runs import JudgeDetails
 from seatrial.trajectory.completeness import CALLS_NOT_LISTED, Completeness
-from seatrial.transcript import Note
+from seatrial.trajectory.step import Step
+from seatrial.transcript import AssistantMessage, Note, StopReason, ToolCall
 from seatrial.transcript.messages import UserMessage
 
 
@@ -49,7 +51,7 @@ def test_no_model_is_skipped_with_a_clear_reason() -> None:
         (RUBRIC, [ballot(False, 1, 1)], "failed", 0.0),
         ({**RUBRIC, "min_score": 0.7}, [ballot(True, 1, 0.5)], "failed", 0.625),
         ({"kind": "judge", "votes": 3}, [ballot(True), ballot(False), ballot(True)], "passed", pytest.approx(2 / 3)),
-        ({"kind": "judge", "votes": 2}, [ballot(True), ballot(False)], "failed", 0.5),
+        ({"kind": "judge", "votes": 2}, [ballot(True), ballot(False)], "errored", None),
     ],
 )
 def test_votes_are_counted_and_scores_weighed(
@@ -60,15 +62,15 @@ def test_votes_are_counted_and_scores_weighed(
 
 
 @pytest.mark.parametrize(
-    ("scores", "outcome", "votes"), [((0.7, 0.7, 0), "passed", "2 of 3"), ((1, 0), "failed", "1 of 2")]
+    ("scores", "outcome", "votes"), [((0.7, 0.7, 0), "passed", "2 of 3"), ((1, 0), "errored", "1 of 2")]
 )
 def test_a_min_score_is_for_each_vote_and_the_mean_does_not_overrule_the_majority(
     scores: tuple[float, ...], outcome: str, votes: str
 ) -> None:
     grader = {"kind": "judge", "criteria": [{"name": "polite"}], "votes": len(scores), "min_score": 0.5}
     found = verdict(subject(), grader, model=ScriptedModel([ballot(True, score) for score in scores]))
-    assert (found.outcome, found.details.passed) == (outcome, outcome == "passed")
-    assert found.reasons[0].startswith(f"{votes} votes for the run (a vote needs 0.5)")
+    assert (found.outcome, found.details.passed) == (outcome, True if outcome == "passed" else msgspec.UNSET)
+    assert f"{votes} votes for the run (a vote needs 0.5)" in found.reasons[0]
 
 
 def test_the_verdict_is_data_as_the_contract_has_it() -> None:
@@ -226,6 +228,9 @@ def test_a_judge_is_told_when_not_all_calls_are_known_and_what_was_only_given() 
         '{"reasoning": "r", "outcome_met": false, "outcome_met": true}',
         '```json\n{"reasoning": "r", "outcome_met": false, "outcome_met": true}\n```',
         ballot(True, failure_mode="task_abandoned"),
+        ballot(True, passed=False),
+        ballot(True, verdict="fail"),
+        ballot(True, criteria={"c1": {"score": 0}}),
     ],
 )
 def test_an_answer_that_contradicts_itself_is_no_vote(answer: Any) -> None:
@@ -235,6 +240,11 @@ def test_an_answer_that_contradicts_itself_is_no_vote(answer: Any) -> None:
     assert "That cannot be used" in model.asked[1][-1]["content"]
 
 
+def test_what_a_vote_adds_to_a_criterion_is_not_ignored() -> None:
+    answer = ballot(True, criteria={"c1": {"score": 1, "met": False}, "c2": {"score": 1}})
+    assert verdict(subject(), RUBRIC, model=ScriptedModel([answer, answer])).outcome == "errored"
+
+
 def test_a_failure_mode_beside_a_criterion_that_is_not_wholly_met_is_no_contradiction() -> None:
     found = verdict(subject(), RUBRIC, model=ScriptedModel([ballot(True, 1, 0.6, failure_mode="unkind")]))
     assert found.outcome == "passed"
@@ -242,7 +252,47 @@ def test_a_failure_mode_beside_a_criterion_that_is_not_wholly_met_is_no_contradi
     assert found.outcome == "passed"
 
 
-@pytest.mark.parametrize(("negate", "outcome"), [(False, "failed"), (True, "errored")])
-def test_a_tie_passes_neither_a_judge_nor_its_opposite(negate: bool, outcome: str) -> None:
-    model = ScriptedModel([ballot(True), ballot(False)])
-    assert verdict(subject(), {"kind": "judge", "votes": 2, "negate": negate}, model=model).outcome == outcome
+TIED = {"kind": "judge", "votes": 2}
+
+
+def whole(*graders: dict[str, Any], **keys: Any) -> dict[str, Any]:
+    return {"kind": "composite", "graders": list(graders), **keys}
+
+
+@pytest.mark.parametrize(
+    "grader",
+    [
+        TIED,
+        {**TIED, "negate": True},
+        whole(TIED, negate=True),
+        whole(TIED, rule="any", negate=True),
+        whole(TIED, rule="weighted", threshold=0.6, negate=True),
+        whole(TIED, rule="threshold", threshold=0.5, negate=True),
+        whole(TIED, min_score=1.0, negate=True),
+        whole(whole(TIED), negate=True),
+        whole(whole(TIED, negate=True)),
+        whole({**TIED, "negate": True}),
+        whole(whole({**TIED, "negate": True}, negate=True), negate=True),
+    ],
+)
+def test_a_tie_passes_neither_a_judge_nor_its_opposite_nor_anything_they_are_a_part_of(grader: dict[str, Any]) -> None:
+    assert verdict(subject(), grader, model=ScriptedModel([ballot(True), ballot(False)])).outcome == "errored"
+
+
+def test_a_tie_does_not_undo_what_the_other_graders_of_a_composite_decide() -> None:
+    no = {"kind": "contains", "value": "never"}
+    for grader, outcome in [(whole(TIED, no), "failed"), (whole(TIED, no, negate=True), "passed")]:
+        assert verdict(subject(), grader, model=ScriptedModel([ballot(True), ballot(False)])).outcome == outcome
+
+
+def test_a_call_of_a_simulated_users_own_tool_is_not_shown_as_the_agents() -> None:
+    judged = subject(steps=[Step(0, "toggle", {}, id="u-1", executed_by="user"), Step(1, "find", {}, id="a-1")])
+    assert judged.run.reading is not None
+    judged.run.reading.transcript.messages = [
+        AssistantMessage([ToolCall(call_id, name, {})], StopReason.TOOL_USE)
+        for call_id, name in (("u-1", "toggle"), ("a-1", "find"))
+    ]
+    text = prompt_for(judged, [], "", 10).messages[1]["content"]
+    assert "/messages/0 user, with a tool of its own (calls toggle)" in text
+    assert "/messages/1 assistant (calls find)" in text
+    assert "tool calls (1)" in text

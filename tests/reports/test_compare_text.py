@@ -6,7 +6,7 @@ import pytest
 from strategies import records
 from strategies.reported import HOSTILE, row, rows_of, source
 
-from seatrial.reports.compare import Comparison, compare
+from seatrial.reports.compare import Comparison, TrajectoryDiff, compare
 from seatrial.reports.compare_text import (
     MAX_LISTED,
     comparison_markdown,
@@ -14,6 +14,7 @@ from seatrial.reports.compare_text import (
     diff_lines,
     verdict_sentence,
 )
+from seatrial.trajectory.comparison import compare as compare_steps
 from seatrial.trajectory.step import Step
 
 GOOD = [Step(0, "find", {"order": "o-1"}), Step(1, "check", {}), Step(2, "refund", {"amount": 20})]
@@ -104,9 +105,23 @@ def test_markdown_has_the_same() -> None:
 def test_hostile_text_neither_steers_a_terminal_nor_becomes_markup(text: str) -> None:
     shown, plain = comparison_terminal(hostile(text)), comparison_terminal(hostile("plain"))
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202e\ud800-\udfff]", shown)
-    assert len(shown.splitlines()) == len(plain.splitlines())
+    assert re.findall(r"^  ([-+~]) ", shown, re.MULTILINE) == re.findall(r"^  ([-+~]) ", plain, re.MULTILINE)
     markdown, _, fence = comparison_markdown(hostile(text)).rpartition("### Calls of the worst")
     assert set(re.findall(r"<[^>]*>", markdown)) == {"<code>", "</code>"}
     ticks = re.findall(r"^(`{3,})", fence, re.MULTILINE)
     assert len(ticks) == 2
     assert ticks[0] == ticks[1]
+
+
+def test_many_equal_calls_are_counted_so_that_the_first_difference_is_seen() -> None:
+    same = [Step(index, "search", {"page": index}) for index in range(100)]
+    a, b = [*same, Step(100, "refund", {"amount": 20})], [*same, Step(100, "refund", {"amount": 200})]
+    found = TrajectoryDiff(case_id="a", run_a="a", run_b="b", diff=compare_steps(a, b), steps_a=a, steps_b=b)
+    assert diff_lines(found) == [
+        "  … 97 equal calls …",
+        '  search {"page": 97}',
+        '  search {"page": 98}',
+        '  search {"page": 99}',
+        '~ refund {"amount": 200}',
+        "~     /arguments/amount: 200, not 20 as in a",
+    ]

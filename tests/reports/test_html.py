@@ -13,6 +13,7 @@ from strategies.reported import HOSTILE, detail, hostile_report, joined, report,
 from seatrial.reports import html
 from seatrial.reports.html import html_page
 from seatrial.reports.report import Report
+from seatrial.store import GraderCounts
 
 VOID = {"meta", "input", "rect", "path"}
 OUTSIDE = {"script", "link", "iframe", "object", "embed", "img", "base", "form", "image", "use", "foreignobject"}
@@ -192,3 +193,33 @@ def test_runs_past_the_size_of_the_page_are_lines_and_then_counted(monkeypatch: 
     found = page(report(rows))
     assert found.text.count("Transcript") == 1
     assert "… and 3 more" in found.text
+
+
+def test_causes_and_cases_stand_above_the_graders_and_the_worst_come_first() -> None:
+    rows = [
+        *rows_of(crew="p f f", shop="p p f"),
+        row("case-3", "failed", signature="equals|answer", detail=detail("it is 4")),
+        row("case-4", "failed", signature="equals|answer", detail=detail("it is 4")),
+    ]
+    page = joined(html_page(report(rows, graders=[GraderCounts("crew", "calls", 0.5, {"passed": 1, "failed": 1})])))
+    places = [page.index(f'id="{name}"') for name in ("agents", "causes", "cases", "runs", "graders")]
+    assert places == sorted(places)
+    agents = page[places[0] : places[1]]
+    assert agents.index(">crew<") < agents.index(">shop<")
+    cases = page[places[2] : places[3]]
+    assert cases.index("case-2") < cases.index("case-1") < cases.index("case-0")
+    assert '<strong>2</strong> runs: <span dir="auto">it is 4</span>' in page
+    assert page.count('<h3 class="alike">2 runs fail alike</h3>') == 1
+    assert '<td class="failed-cell">1/2</td>' in page[places[4] :]
+
+
+def test_cells_of_many_agents_are_signs_whose_words_can_be_heard() -> None:
+    page = joined(html_page(report(rows_of(**{f"agent-{number}": "f p" for number in range(12)}))))
+    assert '<table class="matrix dense">' in page
+    assert 'title="✕ failed" aria-label="✕ failed">✕</a>' in page
+
+
+def test_a_wide_table_shows_that_it_can_be_scrolled() -> None:
+    style = joined(html_page(report([]))).partition("<style>")[2].partition("</style>")[0]
+    assert "local" in style.partition(".wide {")[2].partition("}")[0]
+    assert ".wide th:first-child { position: sticky;" in style

@@ -37,6 +37,29 @@ def test_a_table_is_neither_wrapped_nor_cut_to_the_terminal(columns: str, monkey
     assert table(["a"] * 9, [[wide] * 9])[1] == "  ".join([wide] * 9)
 
 
+def test_a_table_that_is_too_wide_does_without_some_columns_and_says_so() -> None:
+    head, rows = ["agent", "passed", "p95"], [["crew", "7", "12 ms"]]
+    assert table(head, rows, width=18, droppable=["p95", "passed"]) == [
+        "agent  passed",
+        "crew        7",
+        "(too narrow for:",
+        "p95)",
+    ]
+    assert table(head, rows, width=20, droppable=["p95"])[0] == "agent  passed    p95"
+
+
+def test_a_table_that_nothing_can_be_left_out_of_is_a_block_for_each_row() -> None:
+    head, rows = ["agent", "passed", "pass rate"], [["crew", "7", "87.5%"], ["shop", "8", "100%"]]
+    assert table(head, rows, width=20) == [
+        "crew",
+        "  passed 7",
+        "  pass rate 87.5%",
+        "shop",
+        "  passed 8",
+        "  pass rate 100%",
+    ]
+
+
 def test_a_long_cell_is_cut_and_control_characters_are_shown() -> None:
     _, long, steering = table(["a"], [["x" * 100], ["\x1b[31m\u202ered"]])
     assert long == "x" * (MAX_CELL - 1) + "…"

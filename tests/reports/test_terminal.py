@@ -52,7 +52,7 @@ def test_a_fault_shows_the_last_line_of_what_it_left_unless_that_was_said() -> N
     said = RunDetail(message="agent_exception: ValueError: boom", fault_detail="line 1\nValueError: boom\n")
     text = terminal_summary(report([row("a", "errored", detail=left), row("b", "failed", detail=said)]))
     assert "  errored  crew  a\n          agent_exit: the program ended with code 2\n          No such file\n" in text
-    assert text.endswith("  failed  crew  b\n          agent_exception: ValueError: boom\n")
+    assert "  failed  crew  b\n          agent_exception: ValueError: boom\n  errored" in text
 
 
 def test_runs_that_were_not_judged_are_counted_and_the_first_says_why() -> None:
@@ -68,9 +68,46 @@ def test_a_long_list_is_cut_and_counted() -> None:
     assert text.count("  failed  crew") == MAX_LISTED
 
 
-def test_what_graders_said_is_a_table() -> None:
-    text = terminal_summary(report(rows_of(crew="p"), graders=[GraderCounts("crew", "judge", 0.5, {"passed": 3})]))
-    assert re.search(r"crew +judge +3 +0 +0 +0 +0\.5", text)
+def test_what_graders_said_is_a_matrix_with_the_worst_grader_first() -> None:
+    graders = [
+        GraderCounts("crew", "judge", 0.5, {"passed": 3}),
+        GraderCounts("crew", "calls", 0.0, {"failed": 2, "errored": 1}),
+        GraderCounts("shop", "judge", 1.0, {"passed": 2, "skipped": 1}),
+    ]
+    lines = terminal_summary(report(rows_of(crew="p", shop="p"), graders=graders)).splitlines()
+    at = lines.index("graders: runs passed of those judged, the worst first")
+    assert [" ".join(line.split()) for line in lines[at + 1 : at + 4]] == [
+        "grader crew shop",
+        "calls 0/2, 1 errored –",
+        "judge 3/3 ø 0.5 2/2, 1 skipped",
+    ]
+
+
+def test_a_matrix_of_many_agents_goes_on_below() -> None:
+    graders = [GraderCounts(f"agent-{number}", "judge", 1.0, {"passed": 3}) for number in range(12)]
+    text = terminal_summary(report(rows_of(crew="p"), graders=graders), width=50)
+    assert text.count("\ngrader  agent-") > 1
+    assert all(f"agent-{number}" in text for number in range(12))
+
+
+def test_runs_that_fail_alike_are_told_once_and_counted() -> None:
+    alike = [row(f"case-{n}", "failed", signature="equals|answer", detail=detail("it is 4")) for n in range(40)]
+    other = row("other", "failed", signature="judge|tone", detail=detail("it is rude"))
+    text = terminal_summary(report([other, *alike]))
+    assert "\nfailed and errored: 41 runs, 2 kinds\n  failed  40 runs fail alike; the first:  crew  case-0\n" in text
+    assert text.count("it is 4") == 1
+    assert "also crew on case-1, crew on case-2, crew on case-3, crew on case-4, crew on case-5, and 34 more" in text
+    assert text.index("it is rude") > text.index("it is 4")
+
+
+@pytest.mark.parametrize("width", [60, 80, 160])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    long = " ".join(["The agent refunded twice what was asked for."] * 9)
+    rows = [*rows_of(crew="pp pf ee", shop="pp pp ff"), row("late", "failed", detail=detail(long), agent="shop")]
+    graders = [GraderCounts(agent, "tool_trajectory", 0.5, {"passed": 3}) for agent in ("crew", "shop")]
+    text = terminal_summary(report(rows, graders=graders), width=width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "pass rate" in text
 
 
 def test_an_experiment_without_runs_says_so() -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from seatrial import formats
 from seatrial.agents.python.returned import read_returned
 from seatrial.formats.chat.reader import messages_from_objects
 from seatrial.formats.reading import Reading
 from seatrial.runs import Attempt, Case, Exchange, Run, RunKey
-from seatrial.runs.conclusion import conclude, given_messages
+from seatrial.runs.conclusion import called_tools, conclude, given_messages
 from seatrial.trajectory import Step
 from seatrial.trajectory.completeness import ToolAccess
 from seatrial.trajectory.observed import ObservedCalls
@@ -115,6 +117,9 @@ def result(name: str) -> ToolResultMessage:
     return ToolResultMessage(name, name, [TextBlock("done")])
 
 
+SEARCH = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+
+
 @pytest.mark.parametrize(
     ("messages", "waits"),
     [
@@ -157,6 +162,9 @@ def test_what_the_agent_reported_in_an_earlier_attempt_is_in_doubt() -> None:
     attempts[0].called = ["delete"]
     run = concluded(None, reporting("pay"), attempts=attempts)
     assert known(run) == ("partial", ["calls_in_earlier_attempt"])
+    run = concluded(ObservedCalls([PAY]), reporting("pay"), "world", attempts=attempts)
+    assert known(run) == ("partial", ["calls_in_earlier_attempt"]), "reported, and not observed"
+    attempts[0].called = ["?"]
     assert known(concluded(ObservedCalls([PAY]), reporting("pay"), "world", attempts=attempts)) == ("complete", [])
 
 
@@ -166,7 +174,7 @@ def test_an_earlier_attempt_names_what_is_known_and_says_that_there_may_be_more(
     run = concluded(None, reporting("pay"), attempts=attempts)
     assert run.completeness is not None
     (reason,) = run.completeness.reasons
-    expected = "attempt 1 called 'delete' before it failed, and sent what may hold a call and could not be read"
+    expected = "attempt 1 called 'delete' before it failed, and perhaps more: not all of what it did is known"
     assert reason.message == expected
 
 
@@ -215,3 +223,116 @@ def test_the_messages_of_a_case_are_read_once(monkeypatch: pytest.MonkeyPatch) -
     assert [note.code for note in case.conversation_notes] == ["tool_result_unpaired"]
     assert read == [2]
     assert case == Case(id="a", instruction="Go.", messages=case.messages), "what was read is no part of it"
+
+
+@pytest.mark.parametrize(
+    ("record", "waits"),
+    [
+        ([{"role": "assistant", "content": [SEARCH]}], True),
+        ([{"role": "assistant", "content": [SEARCH, {"type": "text", "text": "Found."}]}], False),
+        ([{"type": "mcp_call", "id": "m", "name": "pay", "arguments": "{}", "status": "in_progress"}], True),
+        ([{"type": "mcp_call", "id": "m", "name": "pay", "arguments": "{}", "status": "completed"}], False),
+        ([{"type": "function_call", "call_id": "c", "name": "pay", "arguments": "{}"}], True),
+        ([{"type": "ai", "content": "", "tool_calls": [{"name": "pay", "args": {}, "id": "c"}]}], True),
+        ([{"role": "model", "parts": [{"functionCall": {"name": "pay", "args": {}}}]}], True),
+        ([{"role": "model", "parts": [{"executableCode": {"code": "pay()"}}]}], True),
+        ([{"role": "assistant", "content": [{"toolUse": {"toolUseId": "c", "name": "pay", "input": {}}}]}], True),
+        ([{"role": "assistant", "parts": [{"type": "tool-pay", "toolCallId": "c", "state": "input-available"}]}], True),
+    ],
+    ids=str,
+)
+def test_a_call_that_is_open_at_the_end_of_a_record_leaves_it_partial_in_every_dialect(
+    record: list[dict[str, object]], *, waits: bool
+) -> None:
+    said = {"role": "user", "content": "Go."}
+    reading = formats.read(json.dumps([said, *record]).encode())
+    run = concluded(None, reading)
+    assert ("waits_for_input" in [note.code for note in reading.notes if note.serious]) is waits
+    assert run.completeness is not None
+    assert (run.completeness.level == "partial") is waits
+
+
+def _echoing(*echoed: dict[str, Any]) -> Reading:
+    """A stream of an agent that says that it was given these messages, and that it made no call."""
+    run = {"threadId": "t", "runId": "r"}
+    told = {"type": "TEXT_MESSAGE_CHUNK", "messageId": "m", "delta": "Done."}
+    events = [{"type": "RUN_STARTED", **run, "input": {"messages": echoed}}, told, {"type": "RUN_FINISHED", **run}]
+    return formats.read(json.dumps(events).encode(), "agui")
+
+
+_REFUND = {"id": "c1", "type": "function", "function": {"name": "refund", "arguments": '{"order": 7}'}}
+_ECHO: list[dict[str, Any]] = [
+    {"id": "1", "role": "user", "content": "Hi."},
+    {"id": "2", "role": "assistant", "toolCalls": [_REFUND]},
+    {"id": "3", "role": "tool", "toolCallId": "c1", "content": "ok"},
+    {"id": "4", "role": "user", "content": "Do it."},
+]
+
+
+def test_a_call_that_the_agent_says_it_was_given_but_was_not_sent_leaves_the_calls_in_doubt() -> None:
+    run = Run(run_id="r", experiment_id="e", key=RunKey("agent", "case", 1), status="completed")
+    conclude(run, _echoing(*_ECHO), [UserMessage("Do it.")])
+    assert run.completeness is not None
+    assert run.completeness.level == "partial"
+    assert [note.code for note in run.completeness.reasons] == ["given_not_sent"]
+    assert "?" in called_tools(_echoing(*_ECHO), [UserMessage("Do it.")])
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_what_was_sent_may_be_echoed_once(times: int) -> None:
+    sent: list[Message] = [
+        UserMessage("Hi."),
+        AssistantMessage([ToolCall("c1", "refund", {"order": 7})], StopReason.TOOL_USE),
+        ToolResultMessage("c1", "refund", [TextBlock("ok")]),
+        UserMessage("Do it."),
+    ]
+    again = [{**message, "id": f"again {message['id']}"} for message in _ECHO[1:3]]
+    run = Run(run_id="r", experiment_id="e", key=RunKey("agent", "case", 1), status="completed")
+    conclude(run, _echoing(*_ECHO[:3], *again * (times - 1), _ECHO[3]), sent)
+    assert run.completeness is not None
+    assert run.completeness.level == ("complete" if times == 1 else "partial")
+
+
+def test_what_the_record_of_an_earlier_run_started_from_is_believed() -> None:
+    run = Run(run_id="r", experiment_id="e", key=RunKey("agent", "case", 1), status="completed")
+    conclude(run, _echoing(*_ECHO), [UserMessage("Do it.")], replayed=True)
+    assert run.completeness is not None
+    assert run.completeness.level == "complete"
+
+
+LOOKUP = {"role": "assistant", "tool_calls": [{"id": "c", "name": "lookup", "arguments": {}}]}
+FOUND = {"role": "tool", "tool_call_id": "c", "content": "found"}
+OK_THEN = {"role": "assistant", "content": "ok then"}
+DO_IT = {"role": "user", "content": "Do it."}
+DONE = {"role": "assistant", "content": "Done."}
+
+
+@pytest.mark.parametrize(
+    ("messages", "returned", "level"),
+    [
+        ([LOOKUP, FOUND, OK_THEN], [{**FOUND, "name": "refund"}, DONE], "partial"),
+        ([LOOKUP, FOUND, OK_THEN], [DO_IT, FOUND, DONE], "partial"),
+        ([LOOKUP, FOUND, OK_THEN], [LOOKUP, FOUND, OK_THEN, DO_IT, FOUND, DONE], "partial"),
+        ([LOOKUP], [{**FOUND, "name": "refund"}, DONE], "partial"),
+        ([LOOKUP], [FOUND, FOUND, DONE], "partial"),
+        ([LOOKUP], [FOUND, DONE], "complete"),
+        ([LOOKUP], [LOOKUP, DO_IT, FOUND, DONE], "complete"),
+        ([LOOKUP, FOUND, OK_THEN], [FOUND, OK_THEN, DO_IT, DONE], "complete"),
+        ([LOOKUP, FOUND, OK_THEN], [LOOKUP, FOUND, OK_THEN, DO_IT, DONE], "complete"),
+        ([LOOKUP, FOUND, OK_THEN], [LOOKUP, FOUND, DONE], "complete"),
+    ],
+)
+def test_a_second_result_of_a_given_call_is_one_of_a_call_that_is_missing(
+    messages: list[Any], returned: list[Any], level: str
+) -> None:
+    case = Case(id="a", instruction="Do it.", messages=[{"role": "user", "content": "Hi."}, *messages])
+    if returned[0] is LOOKUP and DO_IT in returned:
+        returned = [{"role": "user", "content": "Hi."}, *returned]
+    run = Run(run_id="r", key=RunKey("crew", "a", 1), status="completed")
+    for _ in ("concluded", "concluded again"):
+        conclude(run, read_returned(returned).reading if run.reading is None else run.reading, given_messages(case))
+        assert run.completeness is not None
+        assert run.completeness.level == level
+        assert {note.code for note in run.completeness.reasons} == (
+            {"tool_result_unpaired"} if level == "partial" else set()
+        )

@@ -105,3 +105,17 @@ def test_events_that_are_not_kept_any_more_say_nothing(store: Store) -> None:
     runs = store.thread_runs("t")
     store.forget_events(runs[0].run_id, store.run_head(runs[0].run_id).following).wait()
     assert "b" in contents(Histories(store).of("t", runs))
+
+
+def test_a_run_that_continues_a_thread_without_all_of_its_history_says_so(store: Store) -> None:
+    talk(store, says("my name is Ada"), says("b"))
+    first, second = store.thread_runs("t")
+    for run in (first, second):
+        store.forget_events(run.run_id, store.run_head(run.run_id).following).wait()
+    history = Histories(store).of("t", store.thread_runs("t"))
+    assert history.expired == sum(store.events(run.run_id)[0][0] > 0 for run in (first, second)) > 0
+    talk(store, says("what is my name?"))
+    stored = store.run(store.thread_runs("t")[-1].run_id)
+    assert stored.reading is not None
+    assert "history_expired" in [note.code for note in stored.reading.notes]
+    assert "history_expired" not in [note.code for note in (store.run(first.run_id).reading or stored.reading).notes]

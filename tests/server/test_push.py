@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -15,6 +16,7 @@ from strategies.events import as_json, events, events_of
 
 from seatrial._support import wire
 from seatrial.api import PushEvents, PushResult
+from seatrial.driver import recording
 from seatrial.driver.clock import SystemClock
 from seatrial.errors import SeatrialError
 from seatrial.events import types as t
@@ -410,16 +412,53 @@ def test_of_the_ends_that_are_pushed_at_once_the_worst_counts(
         async with running(store) as service:
             run = await begin(service)
             known = {"finished": finished(run), "cancelled": finished(run, **CANCELLED), "error": ERROR}
-            batch = [START, END, *({**known[end], "eventId": f"e{at}"} for at, end in enumerate(ends))]
+            batch = [START, CONTENT, END, *({**known[end], "eventId": f"e{at}"} for at, end in enumerate(ends))]
             result = await push(service, run, *batch)
-            assert result.sequences == [1, 2, *(3 if at == kept else None for at in range(len(ends)))]
+            assert result.sequences == [1, 2, 3, *(4 if at == kept else None for at in range(len(ends)))]
             assert [note.code for note in result.notes] == ["second_terminal"] * (len(ends) - 1)
             # Pushed again, it is the same run.
-            assert (await push(service, run, *batch[2:])).sequences == result.sequences[2:]
+            assert (await push(service, run, *batch[3:])).sequences == result.sequences[3:]
             run = await service.run(run.run_id)
         assert run.status == status
         assert store.run(run.run_id).status == status
         assert types_of(whole_log(store, run.run_id))[-1] == {"failed": "RUN_ERROR"}.get(status, "RUN_FINISHED")
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("result", "status", "level"),
+    [
+        ({"status": "failed", "error": "no"}, "failed", None),
+        ({"status": "timeout", "error": {"message": "no"}}, "failed", None),
+        ({"status": "error", "exception": "no"}, "failed", None),
+        ({"outcome": "failed", "error": "no"}, "failed", None),
+        ({"status": "failed"}, "completed", "partial"),
+        ({"outcome": "failed"}, "completed", "partial"),
+        ({"success": False}, "completed", "partial"),
+        ({"error": "no"}, "completed", "partial"),
+        ({"status": "completed", "error": None}, "completed", "complete"),
+        ({"answer": 42}, "completed", "complete"),
+        ("failed", "completed", "complete"),
+    ],
+    ids=str,
+)
+def test_a_pushed_end_whose_result_says_that_the_run_failed_does_not_complete_it(
+    store: Store, result: Any, status: str, level: str | None
+) -> None:
+    async def scenario() -> None:
+        async with running(store) as service:
+            for ends in ([{"result": result}], [{}, {"result": result}], [{"result": result}, {}]):
+                run = await begin(service)
+                await push(service, run, START, CONTENT, END, *[finished(run, **end) for end in ends])
+                run = await service.run(run.run_id)
+                record = store.run(run.run_id)
+                assert (run.status, record.status) == (status, status)
+                assert (record.fault is None) == (status == "completed")
+                assert run.error_code == (None if status == "completed" else "agent_reported_error")
+                if level is not None:
+                    assert record.completeness is not None
+                    assert record.completeness.level == level
 
     asyncio.run(scenario())
 
@@ -610,3 +649,25 @@ def test_whatever_is_pushed_the_log_is_legal_and_without_gaps(batches: list[list
         whole_log(shared, run.run_id)
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("size", "beside"), [(1_000, False), (1_000_000, True)])
+def test_a_large_event_is_looked_at_beside_the_loop(
+    store: Store, monkeypatch: pytest.MonkeyPatch, size: int, beside: bool
+) -> None:
+    threads: list[threading.Thread] = []
+
+    def recordable(*arguments: Any) -> Any:
+        threads.append(threading.current_thread())
+        return recording.recordable(*arguments)
+
+    monkeypatch.setattr("seatrial.server.push.recordable", recordable)
+
+    async def scenario() -> None:
+        async with running(store) as service:
+            run = await begin(service)
+            event = {"type": "CUSTOM", "name": "a", "value": "x" * size}
+            await service.push(run.run_id, PushEvents(events=[event]), size)
+
+    asyncio.run(scenario())
+    assert [thread is not threading.current_thread() for thread in threads] == [beside]

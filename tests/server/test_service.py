@@ -229,6 +229,7 @@ def test_what_an_agent_leaves_open_is_closed_before_its_end(store: Store) -> Non
     async def agent(prompt: str) -> AsyncIterator[Any]:
         yield {"type": "STEP_STARTED", "stepName": "plan"}
         yield {"type": "TEXT_MESSAGE_START", "messageId": "m"}
+        yield {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "hi"}
         yield {"type": "SUBAGENT_STARTED", "subagentRunId": "s", "name": "helper"}
         yield FINISHED
 
@@ -236,7 +237,7 @@ def test_what_an_agent_leaves_open_is_closed_before_its_end(store: Store) -> Non
         async with running(store, {"agent": agent}) as service:
             run = await ended(service, (await ask(service)).run_id)
         assert run.status == "completed"
-        ends = types_of(whole_log(store, run.run_id))[4:]
+        ends = types_of(whole_log(store, run.run_id))[5:]
         assert ends == ["STEP_FINISHED", "TEXT_MESSAGE_END", "SUBAGENT_FINISHED", "RUN_FINISHED"]
 
     asyncio.run(scenario())
@@ -313,6 +314,8 @@ def test_the_deadline_ends_a_run_with_timeout(store: Store) -> None:
 
 def test_an_agent_that_does_not_return_after_its_end_is_not_waited_for_long(store: Store) -> None:
     async def agent(prompt: str) -> AsyncIterator[Any]:
+        for event in said("done"):
+            yield event
         yield FINISHED
         await asyncio.sleep(3600)
 
@@ -320,6 +323,31 @@ def test_an_agent_that_does_not_return_after_its_end_is_not_waited_for_long(stor
         async with running(store, {"agent": agent}, grace_s=0.1) as service:
             run = await ended(service, (await ask(service)).run_id)
         assert run.status == "completed"
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("last", "code"),
+    [
+        (FINISHED, "agent_output_missing"),
+        ({**FINISHED, "result": {"status": "failed", "error": "no"}}, "agent_reported_error"),
+    ],
+)
+def test_what_is_read_from_the_log_of_an_agent_that_does_not_return_is_judged_as_its_reply_would_be(
+    store: Store, last: dict[str, Any], code: str
+) -> None:
+    async def agent(prompt: str) -> AsyncIterator[Any]:
+        yield last
+        await asyncio.sleep(3600)
+
+    async def scenario() -> None:
+        async with running(store, {"agent": agent}, grace_s=0.1) as service:
+            run = await ended(service, (await ask(service)).run_id)
+        assert (run.status, run.error_code) == ("failed", code)
+        fault = store.run(run.run_id).fault
+        assert fault is not None
+        assert fault.error_class == code
 
     asyncio.run(scenario())
 

@@ -356,6 +356,7 @@ def test_an_agent_that_is_faster_than_the_store_waits_for_it(store: Store, monke
     async def agent(prompt: str) -> AsyncIterator[Any]:
         for _ in range(1000):  # without ever letting go of the loop
             yield {"type": "CUSTOM", "name": "noise", "value": "x" * 1000}
+        yield {"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "result": "done"}
 
     async def scenario() -> None:
         async with running(store, {"agent": agent}) as service:

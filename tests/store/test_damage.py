@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -14,7 +15,8 @@ from strategies.served import NOW, admission
 from seatrial.engine.regrading import regrade
 from seatrial.errors import SeatrialError
 from seatrial.graders import GradingPlan, Surroundings
-from seatrial.reports import stored_report
+from seatrial.reports import FORMS, stored_report
+from seatrial.reports.report import RECORD_DAMAGED
 from seatrial.store import RunFilter, Store, schema
 from seatrial.trajectory.step import Step
 
@@ -223,3 +225,34 @@ def test_a_list_of_served_runs_is_not_lost_with_one_of_them(store: Store) -> Non
     assert sorted(run.run_id for run in page) == ["run-0", "run-1", "run-2"]
     assert [run.error_code for run in page if run.run_id == "run-1"] == ["record_damaged"]
     with_server.close()
+
+
+COLUMNS: dict[str, Any] = {
+    **dict.fromkeys(
+        (
+            *("position", "agent", "trial", "status", "outcome", "score", "error_class", "started_at"),
+            *("duration_ms", "attempts", "steps", "calls", "input_tokens", "output_tokens", "cost_usd", "signature"),
+        ),
+        b"",
+    ),
+    "position, to another place": 4,
+    "score, to another one": 0.25,
+    "outcome, to another one": "failed",
+    "calls, to another level": "none",
+}
+
+
+@pytest.mark.parametrize("column", list(COLUMNS))
+def test_a_run_with_a_damaged_column_is_errored_and_named_in_every_report(five: Store, column: str) -> None:
+    if five.address() is not None:
+        pytest.skip("PostgreSQL lets no column have a value of another type")
+    name = column.partition(",")[0]
+    statement = sa.text(f"UPDATE runs SET {name} = :value WHERE run_id = 'run-2'")
+    damage(five, statement.bindparams(value=COLUMNS[column]))
+    report = stored_report(five, "exp-1")
+    rows = list(report.rows(detailed=True))
+    assert sorted(row.run_id for row in rows) == [f"run-{number}" for number in range(5)]
+    assert {row.run_id: row.error_class for row in rows if row.outcome != "passed"} == {"run-2": "record_damaged"}
+    assert (report.damaged, report.summary.passed, report.summary.errored) == (1, 4, 1)
+    for form, written in FORMS.items():
+        assert RECORD_DAMAGED in "".join(written(report)), form

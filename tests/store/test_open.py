@@ -20,7 +20,7 @@ from strategies import records
 from seatrial.errors import SeatrialError
 from seatrial.store import open_store, schema
 from seatrial.store.database import Database
-from seatrial.store.open import _dialect
+from seatrial.store.open import _dialect, migrate
 
 
 @contextmanager
@@ -144,9 +144,17 @@ def test_processes_that_open_a_new_store_at_once_do_not_collide(nowhere: str) ->
     open_store(nowhere, create=False).close()
 
 
-def test_the_migrations_make_the_tables_that_the_code_works_with(nowhere: str) -> None:
-    open_store(nowhere).close()
+@pytest.mark.parametrize("way", ["new", "migrated"])
+def test_a_new_store_and_a_migrated_one_have_the_tables_that_the_code_works_with(nowhere: str, way: str) -> None:
+    if way == "new":
+        open_store(nowhere).close()
+    else:
+        with migrating(nowhere) as (connection, dialect):
+            migrate(connection, dialect)
     with migrating(nowhere) as (connection, _):
+        assert connection.execute(sa.text(f"SELECT version_num FROM {schema.VERSION_TABLE}")).scalars().all() == [
+            schema.REVISIONS[-1]
+        ]
         context = MigrationContext.configure(
             connection,
             opts={

@@ -49,6 +49,24 @@ def test_pages_put_together_are_the_whole(crowded: Store, limit: int) -> None:
     assert pages == [run.key for run in crowded.runs("exp-1")]
 
 
+def test_runs_are_filtered_by_case_fault_and_tool(crowded: Store) -> None:
+    fault = Fault("agent_timeout", "nothing for 30 s")
+    crowded.record_run(
+        records.run("fig", agent="beta", status="failed", fault=fault, outcome="failed", steps=[])
+    ).wait()
+
+    def found(where: RunFilter) -> set[tuple[str, str]]:
+        runs = crowded.runs("exp-1", where)
+        assert [run.run_id for run in crowded.whole_runs("exp-1", where)] == [run.run_id for run in runs]
+        return {(run.key.case_id, run.key.agent) for run in runs}
+
+    assert found(RunFilter(cases=frozenset({"pear", "nope"}))) == {("pear", "Alpha"), ("pear", "zeta")}
+    assert found(RunFilter(error_classes=frozenset({"agent_timeout"}))) == {("fig", "beta")}
+    called = RunFilter(cases=frozenset({"fig"}), tools=frozenset({"lookup_order"}))
+    assert found(called) == {("fig", "Alpha"), ("fig", "zeta")}
+    assert found(RunFilter(tools=frozenset({"refund"}))) == set()
+
+
 def test_runs_are_filtered_by_outcome_agent_and_id(crowded: Store) -> None:
     def found(where: RunFilter) -> set[tuple[str, str]]:
         return {(run.key.case_id, run.key.agent) for run in crowded.runs("exp-1", where)}

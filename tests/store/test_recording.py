@@ -12,13 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import messages, records
 
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
-from seatrial.formats.chat.calls import CallFacts
 from seatrial.formats.reading import Reading, TraceEvent
 from seatrial.runs import Attempt, Case, Exchange, Fault, Grade, Run, ServedKey, Verdict
 from seatrial.store import Store, address
+from seatrial.store.rows import StoredReading, reading_of
 from seatrial.trajectory.step import Step
-from seatrial.transcript import Note, Transcript, Usage
+from seatrial.transcript import AssistantMessage, Note, StopReason, ToolCall, Transcript, Usage
+from seatrial.transcript.call_facts import CallFacts, PlacedFacts
 
 _numbers = itertools.count()
 
@@ -301,9 +303,19 @@ def test_cases_of_two_experiments_are_kept_apart(filled: Store) -> None:
     assert filled.run("other").experiment_id == "exp-2"
 
 
+def test_a_reading_of_an_earlier_version_has_the_facts_of_a_call_by_its_id() -> None:
+    calls = [AssistantMessage([ToolCall(name, "find", {})], StopReason.TOOL_USE) for name in ("a", "b", "a")]
+    by_id = {"a": CallFacts(executed_by="user", status="error"), "b": CallFacts(executed_by="user"), "c": CallFacts()}
+    stored = StoredReading("openai", Transcript([*calls]), calls=by_id)
+    again = reading_of(wire.encode(stored), [])
+    # Nobody knows which of the calls with one id it was.
+    unknown = CallFacts(status="unknown")
+    assert again.facts == [PlacedFacts(0, unknown), PlacedFacts(1, by_id["b"]), PlacedFacts(2, unknown)]
+
+
 def test_a_stored_reading_knows_no_more_of_calls_than_it_did(filled: Store) -> None:
     reading = records.reading("Refund A-17", "Done.")
-    reading.answer_only, reading.calls = True, {"c1": CallFacts(status="unknown")}
+    reading.answer_only, reading.facts = True, [PlacedFacts(1, CallFacts(status="unknown"))]
     run = records.run(reading=reading)
     filled.record_run(run).wait()
     assert filled.run(run.run_id).reading == reading

@@ -19,21 +19,28 @@ from seatrial.store import Store
 from strategies.ray_cluster import AUTHENTICATION, RayCluster
 
 CREW = """
-import os, time
+import os, re, subprocess, sys, time
 from pathlib import Path
 
 def answer(instruction: str, case_id: str, trial: int) -> str:
     begun = Path(os.environ["BEGUN"])
     (begun / f"{case_id}-{trial}-{time.monotonic_ns()}").write_text(str(os.getpid()))
+    if case_id.startswith("exits"):
+        os._exit(7)
+    if case_id.startswith("keeps"):
+        re.match("(a+)+$", "a" * 200 + "!")  # keeps the interpreter lock for years
     if case_id.startswith("slow"):
         while not (begun / "go").exists():
             time.sleep(0.02)
     time.sleep(float(os.environ["PAUSE_S"]))
     print("here is", os.environ["CREW_KEY"])
+    os.write(2, os.environ["CREW_KEY"].encode())
+    print(os.environ["CREW_KEY"], file=sys.__stdout__, flush=True)
+    subprocess.run(["sh", "-c", "echo $CREW_KEY; echo $CREW_KEY >&2"])
     return ("no " if case_id.startswith("wrong") else "ok ") + os.environ["CREW_KEY"]
 
 def batch() -> None:
-    import json, sys
+    import json
     for line in sys.stdin:
         print(json.dumps({"id": json.loads(line)["id"], "text": "ok"}), flush=True)
 

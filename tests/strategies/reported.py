@@ -150,8 +150,16 @@ def source(
         **{"status": "finished", **fields},
     )
 
-    def given(*, agent: str | None = None, detailed: bool = False) -> Iterator[RunRow]:
-        return (row for row in rows if agent is None or row.agent == agent)
+    def given(
+        *,
+        agent: str | None = None,
+        detailed: bool = False,
+        outcomes: frozenset[StoredOutcome] = frozenset(),
+        run_ids: frozenset[str] = frozenset(),
+    ) -> Iterator[RunRow]:
+        found = (row for row in rows if agent is None or row.agent == agent)
+        found = (row for row in found if not outcomes or row.outcome in outcomes)
+        return (row for row in found if not run_ids or row.run_id in run_ids)
 
     return ReportSource(
         experiment,
@@ -178,10 +186,10 @@ def hostile_report(text: str) -> Report:
         "note_counts": [NoteCount(text, "serious", 20), NoteCount(text, "look", 1)],
     }
     rows = [
-        row(text, "failed", agent=text, run_id=text, detail=detail(text), **noted),
-        row(text, "errored", agent=text, run_id=text, trial=2, detail=detail(text)),
-        row(text, "passed", agent=text, run_id=text, trial=3, **noted),
-        row(text, "skipped", agent=text, run_id=text, trial=4, detail=detail(text)),
+        row(text, "failed", agent=text, run_id=f"{text}1", detail=detail(text), **noted),
+        row(text, "errored", agent=text, run_id=f"{text}2", trial=2, detail=detail(text)),
+        row(text, "passed", agent=text, run_id=f"{text}3", trial=3, **noted),
+        row(text, "skipped", agent=text, run_id=f"{text}4", trial=4, detail=detail(text)),
     ]
     graders = [GraderCounts(text, text, 0.5, {"failed": 1})]
     notes = {text: [Note(text, text, text)]}

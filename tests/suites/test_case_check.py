@@ -149,6 +149,8 @@ def test_what_a_case_expects_is_read_by_a_grader_or_told(key: str, graders: str,
 def test_which_kinds_read_what_a_case_expects() -> None:
     least: dict[str, dict[str, Any]] = {
         "tool_trajectory": {"mode": "exact", "expected": [{"tool": "t"}]},
+        "calls": {"tool": "t"},
+        "never_calls": {"tools": ["t"]},
         "contract": {"response_mode": "thin"},
         **{key: {"values": ["x"]} for key in ("contains_any", "contains_all")},
         "regex": {"pattern": "x"},

@@ -72,6 +72,10 @@ def test_the_order_is_that_of_the_suite(tmp_path: Path) -> None:
         ('{"id": "a", "instruction": "x", "world": {"max_turns": 0}}', "`max_turns` must be at least 1, not 0"),
         ('{"id": "a", "instruction": "x", "files": ["none.txt"]}', "there is no file `none.txt`"),
         ('{"id": "a", "instruction": "x"', "the JSON is cut off at byte 30: it ends before it is complete"),
+        ('{"id": "a", "instruction": "x", "graders": [{"kind": "contains", "value": "y"}], "graders": []}',
+         "the key 'graders' occurs twice in one object (keep one of them)"),
+        ('{"instruction": "x", "graders": [{"kind": "contains", "value": "y", "value": "z"}]}',
+         "the key 'value' occurs twice in one object (keep one of them)"),
         ("[" * 5000, "the JSON is nested more than 200 levels deep "
          "(no real transcript is nested hundreds of levels deep; look at how the input was made)"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode, urlsafe_b64encode
+from html import escape
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from seatrial.agents.endpoint import Endpoint
 from seatrial.suites import HttpConfig, Secrets
 from seatrial.suites.secrets import JSON_IN_JSON, MIN_SECRET_LENGTH, secrets_of
+from seatrial.transcript import pointer
 
 names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,20}", fullmatch=True)
 
@@ -45,6 +47,14 @@ def test_a_secret_is_found_in_json_and_in_urls(value: str) -> None:
         assert secrets.redact(f"<{written}>") in ("<${NAME}>", '<"${NAME}">')
 
 
+@given(st.from_regex(r"[A-Za-z0-9_.~-]{8,40}", fullmatch=True))
+def test_a_secret_that_is_written_the_same_everywhere_is_found_there_and_in_base64(value: str) -> None:
+    secrets = Secrets({"NAME": value})
+    written = [json.dumps(value)[1:-1], quote(value, safe=""), quote_plus(value), escape(value)]
+    assert {secrets.redact(f"<{text}>") for text in written} == {"<${NAME}>"}
+    assert secrets.redact(b64encode(value.encode()).decode()) == "${NAME}"
+
+
 @given(st.text(min_size=MIN_SECRET_LENGTH), st.integers(1, JSON_IN_JSON))
 def test_a_secret_is_found_in_json_that_is_text_in_json(value: str, depth: int) -> None:
     assume(len(value.strip()) >= MIN_SECRET_LENGTH)
@@ -58,6 +68,40 @@ def test_a_secret_is_found_in_json_that_is_text_in_json(value: str, depth: int) 
 @pytest.mark.parametrize("written", [r"a\/b+c\"d", r"a/b\u002Bc\u0022d"], ids=["PHP", ".NET"])
 def test_a_secret_is_found_as_other_languages_write_it(written: str) -> None:
     assert Secrets({"NAME": 'a/b+c"d'}).redact(f'{{"key": "{written}"}}') == '{"key": "${NAME}"}'
+
+
+@given(st.text(min_size=MIN_SECRET_LENGTH))
+def test_a_secret_is_found_in_the_messages_and_pointers_of_a_note(value: str) -> None:
+    assume(len(value.strip()) >= MIN_SECRET_LENGTH)
+    assume(value not in "${NAME}")
+    secrets = Secrets({"NAME": value})
+    for written in (
+        repr(value),
+        repr(f"'{value}"),
+        repr(f'"{value}'),
+        repr(f"'\"{value}"),
+        repr(json.dumps(value)),
+        json.dumps(repr(value)),
+        pointer("messages", value),
+        json.dumps(pointer("messages", value)),
+    ):
+        assert re.sub(r"[\\'\"]", "", secrets.redact(written)) in ("${NAME}", "/messages/${NAME}")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("qkSECRET&x=qlSECRETtwo#frag", "/?api_key=qkSECRET&x=qlSECRETtwo&t=1"),
+        ("qkSECRET&x=qlSECRETtwo#frag", '{"api_key": "qkSECRET", "x": "qlSECRETtwo"}'),
+        ("p%thSECRET ü?k=quSECRETtwo", "/p%25thSECRET%20%C3%BC?k=quSECRETtwo"),
+        ("p%thSECRET ü?k=quSECRETtwo", "p%thSECRET ü and quSECRETtwo"),
+    ],
+)
+def test_the_parts_of_a_value_that_a_url_cuts_are_secrets_too(value: str, shown: str) -> None:
+    for url in ("http://h/?api_key=${KEY}&t=1", "http://h/a/${KEY}"):
+        redacted = secrets_of(HttpConfig(endpoint_url=url), {"KEY": value}).redact(shown)
+        assert "SECRET" not in redacted, redacted
+        assert "${KEY}" in redacted
 
 
 def test_the_longest_secret_is_taken_out_first() -> None:

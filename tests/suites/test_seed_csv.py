@@ -174,6 +174,8 @@ def test_a_header_that_cannot_be_used_is_told(header: str, says: str, tmp_path: 
     ("rows", "says"),
     [
         ("hello,{,\n", "2: `state` is not JSON: the JSON is cut off at byte 1: it ends before it is complete"),
+        ('hello,"{""a"": {}, ""a"": {}}",\n',
+         "2: `state` is ambiguous: the key 'a' occurs twice in one object (keep one of them)"),
         ("hello,[],\n", "2: `initial_state` must be a mapping, not a list"),
         ('hello,"{""orders"": []}",\n', "2: `orders` must be a mapping, not a list"),
         ("hello,,51\n", "2: `max_turns` must be at most 50, not 51"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import Meta
 
 from seatrial.problems import Problems
-from seatrial.suites.shape import compare, fit
+from seatrial.suites.shape import choose, compare, fit
 
 
 class Point(msgspec.Struct, forbid_unknown_fields=True):
@@ -108,3 +108,12 @@ def test_what_fits_is_converted() -> None:
         shapes={"a": Square("long")}
     )
     assert problems.found == []
+
+
+def test_a_kind_that_is_near_none_is_told_with_all_that_there_are() -> None:
+    problems = Problems()
+    known = {f"kind-{number}": number for number in range(30)}
+    assert choose({"kind": "xyz"}, "kind", known, (), problems) is None
+    (problem,) = problems.error().problems
+    assert problem.hint is not None
+    assert all(f"`{name}`" in problem.hint for name in known)

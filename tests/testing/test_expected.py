@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import operator
+
 import pytest
 
 from seatrial.errors import SeatrialError
 from seatrial.testing import Expected, exact, in_order, subset, superset, unordered
 from seatrial.trajectory import Step
+from seatrial.trajectory.calls import Calls
+from seatrial.trajectory.completeness import COMPLETE
 
 
 def steps(*names: str) -> list[Step]:
@@ -30,9 +34,18 @@ def test_expected_calls_equal_the_calls_that_fit_them(expected: Expected, fits: 
     assert steps(*does_not) != expected
 
 
-def test_expected_calls_equal_nothing_but_calls() -> None:
-    assert in_order("a") != ["a"]
-    assert in_order("a") != "a"
+@pytest.mark.parametrize("other", [["a"], "a", None, [{"name": "a"}], Calls(["a"], COMPLETE)], ids=repr)
+def test_what_is_not_calls_is_neither_equal_to_expected_calls_nor_different_from_them(other: object) -> None:
+    for compare in (operator.eq, operator.ne):
+        with pytest.raises(TypeError, match=r"compared with calls \(`result.calls`"):
+            compare(other, in_order("a"))
+        with pytest.raises(TypeError, match=r"compared with calls \(`result.calls`"):
+            compare(in_order("a"), other)
+
+
+def test_a_tuple_of_calls_is_compared_like_a_list() -> None:
+    assert tuple(steps("a")) == in_order("a")
+    assert tuple(steps("a")) != in_order("b")
 
 
 def test_options_are_those_of_the_trajectory_grader() -> None:

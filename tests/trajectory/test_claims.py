@@ -418,3 +418,100 @@ def test_leaving_out_what_is_known_of_a_call_never_turns_a_non_pass_into_a_pass(
     level: Level = data.draw(st.sampled_from(["partial", "none"]))
     if whole != "passed":
         assert matched(config, steps_given(bare), level).outcome != "passed"
+
+
+RESULTS = st.sampled_from(
+    [{"status": "ok", "result": 1}, {"status": "ok", "result": 2}, {"status": "error", "result": 1}]
+)
+RECORDED = st.lists(
+    st.builds(
+        lambda call, end: {**call, **end},
+        st.fixed_dictionaries(
+            {
+                "name": NAMES,
+                "arguments": st.sampled_from([{}, {"q": 1}]),
+                "duration_ms": st.sampled_from([1, 100]),
+                "actor": st.sampled_from(["one", "other"]),
+            }
+        ),
+        RESULTS,
+    ),
+    max_size=5,
+)
+ASKING = st.lists(
+    st.fixed_dictionaries(
+        {"tool": NAMES | st.just("*")},
+        optional={
+            "args": st.just({"q": 1}),
+            "status": st.sampled_from(["ok", "error"]),
+            "result": st.just(1),
+            "actor": st.just("one"),
+            "max_duration_ms": st.just(10),
+        },
+    ),
+    min_size=1,
+    max_size=3,
+)
+ASKS = st.builds(lambda config, items: {**config, "expected": items}, ASSIGNING, ASKING) | COUNTING.filter(can_be_met)
+FACTS = ("status", "result", "actor", "duration_ms")
+
+
+@settings(max_examples=3000, deadline=None)
+@given(ASKS, POLICIES, RECORDED, st.data())
+def test_what_the_record_does_not_say_of_its_calls_never_decides(
+    config: dict[str, Any], policy: dict[str, Any], calls: list[dict[str, Any]], data: st.DataObject
+) -> None:
+    config = {**config, **policy}
+    if {"no_errors", "failed_calls"} <= config.keys():
+        del config["no_errors"]
+    truth = matched(config, steps_given(calls), "complete")
+    hidden = [data.draw(st.sets(st.sampled_from(FACTS))) for _ in calls]
+    bare = [{key: call[key] for key in call if key not in facts} for call, facts in zip(calls, hidden, strict=True)]
+    level: Level = "complete"
+    if data.draw(st.integers(0, 3)) == 0:
+        level, bare = "partial", [call for call in bare if data.draw(st.integers(0, 3))]
+    found = matched(config, steps_given(bare), level)
+    assert found.outcome in ("errored", truth.outcome)
+    if found.outcome != "errored":
+        known = found.score_range
+        lowest, highest = (found.score, found.score) if known is None else (known.lowest, known.highest)
+        assert lowest - 1e-9 <= truth.score <= highest + 1e-9
+
+
+REFUNDED: dict[str, Any] = {"mode": "superset", "expected": [{"tool": "refund", "status": "ok"}]}
+
+
+def test_every_call_that_may_be_the_expected_one_is_looked_at_and_not_only_the_nearest() -> None:
+    made = steps_given([{"name": "refund", "status": "error"}, {"name": "refund"}])
+    for level in KNOWN:
+        found = matched(REFUNDED, made, level)
+        assert found.outcome == "errored"
+        assert "the record does not have its status" in (found.errored or "")
+    assert matched(REFUNDED, made[:1], "complete").outcome == "failed"
+    assert matched(REFUNDED, [*made, *steps("refund")], "complete").outcome == "passed"
+
+
+def test_a_call_of_unknown_status_leaves_open_what_depends_on_whether_it_failed() -> None:
+    unknown = steps("a", status="unknown")
+    ignoring = {"mode": "superset", "expected": expected("a"), "failed_calls": "ignore"}
+    assert matched(ignoring, unknown, "complete").outcome == "errored"
+    assert matched(ignoring, [*unknown, *steps("a")], "complete").outcome == "passed"
+    assert matched(ignoring, steps("b", status="unknown"), "complete").outcome == "failed"
+    at_most_once = {"mode": "any_order", "maximums": {"a": 1}, "failed_calls": "ignore"}
+    assert matched(at_most_once, [*unknown, *unknown], "complete").outcome == "errored"
+    assert matched(at_most_once, [*unknown, *steps("a", "a")], "complete").outcome == "failed"
+    assert matched(at_most_once, unknown, "complete").outcome == "passed"
+    never = {"mode": "any_order", "maximums": {"a": 0}, "failed_calls": "ignore"}
+    assert matched(never, unknown, "complete").outcome == "failed"
+    joining = {"mode": "exact", "expected": expected("a"), "retries": "collapse"}
+    assert matched(joining, [*unknown, *steps("a")], "complete").outcome == "errored"
+    assert matched(joining, unknown, "complete").outcome == "passed"
+    limited = {"mode": "superset", "expected": expected("b"), "max_calls": 1, "failed_calls": "ignore"}
+    assert matched(limited, [*unknown, *steps("b")], "complete").outcome == "errored"
+
+
+def test_a_call_that_a_provider_ran_counts_without_a_result() -> None:
+    ignoring = {"mode": "superset", "expected": expected("a"), "failed_calls": "ignore"}
+    made = steps("a", status="unknown", executed_by="provider")
+    assert matched(ignoring, made, "complete").outcome == "passed"
+    assert matched(ignoring, made, "partial").outcome == "errored"

@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from seatrial.events import types as t
-from seatrial.formats.chat.calls import CallFacts
 from seatrial.formats.output_messages import read_object
 from seatrial.formats.reading import Reading, TraceEvent
 from seatrial.trajectory import Step, Trajectory, extract, resolve_trace_ref
 from seatrial.trajectory.extraction import MAX_DIFFERENCES
 from seatrial.transcript import AssistantMessage, Note, StopReason, ToolCall, Transcript
+from seatrial.transcript.call_facts import CallFacts, PlacedFacts
 
 
 def reading(*names: str, trace: list[str] | None = None, **more: Any) -> Reading:
@@ -118,7 +118,7 @@ def test_a_reported_call_is_the_observed_one_only_with_the_same_arguments_or_the
 
 def test_a_call_of_the_users_own_tool_is_no_report_of_the_agents_call() -> None:
     record = reading("a")
-    record.calls = {"a": CallFacts(executed_by="user")}
+    record.facts = [PlacedFacts(0, CallFacts(executed_by="user"))]
     steps = extract(record, observed=OBSERVED).steps
     assert [(step.executed_by, step.source) for step in steps] == [("user", "messages"), ("agent", "observed")]
 
@@ -189,6 +189,7 @@ def test_notes_on_trace_events_point_into_the_trace() -> None:
 
 
 FILE = b'[{"type":"tool_call","name":"f","id":"1"},{"type":"tool_result","id":"1","output":1},{"type":"oops"}]'
+WHOLE_FILE = b'[{"type":"tool_call","name":"f"}]'
 
 
 def test_a_trace_file_counts_when_there_is_no_trace() -> None:
@@ -202,8 +203,30 @@ def test_a_trace_file_counts_when_there_is_no_trace() -> None:
     assert called(extract(reading("m", trace_ref="t.json"), trace_file=b'{"trace":' + FILE + b"}")) == ("trace", ["f"])
 
 
-def test_a_trace_file_is_not_looked_at_when_there_is_a_trace() -> None:
-    assert called(extract(reading("m", trace=["t"], trace_ref="t.json"), trace_file=FILE)) == ("trace", ["t"])
+def test_beside_a_trace_in_the_record_a_file_does_not_count_but_must_show_the_same_calls() -> None:
+    other = extract(reading("m", trace=["t"], trace_ref="t.json"), trace_file=FILE)
+    assert called(other) == ("trace", ["t"])
+    assert "trace_disagrees_with_file" in [note.code for note in other.completeness.reasons]
+    same = extract(reading(trace=["f"], trace_ref="t.json"), trace_file=WHOLE_FILE)
+    assert (called(same), same.completeness.level) == (("trace", ["f"]), "complete")
+
+
+@pytest.mark.parametrize(
+    ("file", "code"),
+    [
+        (b'{"trace":[{"type":"tool_call","name":"pay","id":"1"}],"trace":[]}', "key_twice_in_object"),
+        (b'[{"type":"model_step","type":"tool_call","name":"f","name":"g"}]', "key_twice_in_object"),
+        (b'{"trace":[],"steps":[{"type":"tool_call","name":"pay"}]}', "calls_in_metadata"),
+    ],
+)
+def test_a_trace_file_is_read_with_the_care_of_a_record(file: bytes, code: str) -> None:
+    known = extract(reading(trace_ref="t.json"), trace_file=file).completeness
+    assert (known.level, [note.code for note in known.reasons]) == ("partial", [code])
+
+
+def test_what_else_is_in_a_trace_file_leaves_nothing_in_doubt() -> None:
+    file = b'{"version": 1, "trace": ' + WHOLE_FILE + b', "usage": {"input_tokens": 5}}'
+    assert extract(reading(trace_ref="t.json"), trace_file=file).completeness.level == "complete"
 
 
 @pytest.mark.parametrize("file", [None, b"", b"{", b"5", b'{"a":1}', b'[{"type":"oops"}]', b"\xff", b"[" * 5000])

@@ -64,6 +64,21 @@ def test_a_step_may_have_all_it_has() -> None:
         (b'{"mode":"exact","expected":[{"tool":"a"}],"actual":[],"extra":1}', "invalid_config", None),
         (b'{"id":[],"mode":"exact","expected":[{"tool":"a"}],"actual":[]}', "invalid_document", "/id"),
         (b'{"a":"\xff"}', "not_json", None),
+        (
+            b'{"mode":"any_order","maximums":{"a":0},"actual":[{"name":"a"}],"actual":[]}',
+            "invalid_document",
+            None,
+        ),
+        (
+            b'{"mode":"any_order","maximums":{"a":0},"actual":[{"name":"a","name":"b"}]}',
+            "invalid_document",
+            None,
+        ),
+        (
+            b'{"mode":"any_order","maximums":{"b":0},"actual":[{"name":"a","status":"ok","error":"boom"}]}',
+            "invalid_document",
+            "/actual/0/status",
+        ),
         (b'{"mode":"exact","expected":[{"tool":"a"}],"actual":' + b"[" * 5000 + b"]" * 5000 + b"}", "too_deep", None),
     ],
 )
@@ -75,6 +90,11 @@ def test_a_bad_line_is_an_error_that_names_it(line: bytes, code: str, pointer: s
     written = msgspec.json.decode(found.json)
     assert written["line"] == 7
     assert written["error"]["code"] == code
+
+
+def test_a_step_with_an_error_has_failed() -> None:
+    line = b'{"mode":"subset","expected":[{"tool":"a"}],"no_errors":true,"actual":[{"name":"a","error":"boom"}]}'
+    assert not decoded(line)["passed"]
 
 
 def test_good_lines_have_results_whatever_stands_between_them() -> None:

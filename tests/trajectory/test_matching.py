@@ -503,3 +503,19 @@ def test_a_reference_run_is_matched_as_items_with_its_names_and_arguments_are(
     assert match(expectation_from_steps(mode, reference), actual) == match(
         compile_expectation({"mode": mode, "expected": expected}), actual
     )
+
+
+def test_a_forbidden_call_does_not_escape_by_an_argument_more() -> None:
+    forbidding = {"mode": "superset", "expected": ["look"], "forbidden": [{"tool": "refund", "args": {"order": "A-1"}}]}
+    steps = [Step(0, "look", {}), Step(1, "refund", {"order": "A-1", "amount": 200})]
+    assert not match(compile_expectation(forbidding), steps).passed
+    other = [Step(0, "look", {}), Step(1, "refund", {"order": "A-2", "amount": 200})]
+    assert match(compile_expectation(forbidding), other).passed
+
+
+def test_the_name_of_a_tool_stands_for_a_call_of_it() -> None:
+    steps = [Step(0, "look", {"at": "it"}), Step(1, "refund", {})]
+    assert match(compile_expectation({"mode": "exact", "expected": ["look", "refund"]}), steps).passed
+    assert not match(
+        compile_expectation({"mode": "exact", "expected": ["look"], "forbidden": ["refund"]}), steps
+    ).passed

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from seatrial.events import types as t
-from seatrial.formats.chat.calls import CallFacts
+from seatrial.formats.chat.calls import PlacedFacts
 from seatrial.formats.chat.reader import messages_from_objects
 from seatrial.formats.reading import TraceEvent
 from seatrial.trajectory import Step, steps_from_events, steps_from_objects, steps_from_trace, steps_from_transcript
@@ -235,22 +235,11 @@ USUAL = st.one_of(
 
 @settings(max_examples=400)
 @given(st.lists(USUAL | MESSAGES, max_size=5) | st.lists(USUAL, max_size=7))
-def test_the_short_way_gives_the_same_steps_and_notes_as_the_way_through_the_transcript(messages: list[Any]) -> None:
+def test_steps_and_notes_of_objects_are_those_of_their_transcript(messages: list[Any]) -> None:
     notes: list[Note] = []
-    facts: dict[str, CallFacts] = {}
+    facts: list[PlacedFacts] = []
     wanted = steps_from_transcript(messages_from_objects(messages, notes, facts=facts), facts)
     assert steps_from_objects(messages) == (wanted, notes)
-
-
-def test_usual_messages_go_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr("seatrial.formats.chat.reader.messages_from_objects")
-    messages = [
-        {"role": "system", "content": "s"},
-        assistant(openai_call()),
-        tool("x"),
-        {"role": "assistant", "content": "t"},
-    ]
-    assert [step.result for step in steps_from_objects(messages)[0]] == ["x"]
 
 
 # From a transcript
@@ -351,6 +340,21 @@ def test_calls_of_a_trace_that_share_an_id_get_their_results_in_order(order: str
         for kind in order
     ]
     assert [step.result for step in steps_from_trace(trace)[0]] == ["first", "second"]
+
+
+def test_a_result_of_a_trace_under_the_id_of_another_tools_call_is_a_serious_note() -> None:
+    call = TraceEvent("tool_call", id="1", name="find")
+    for name, expected in (("find", []), (None, []), ("refund", ["tool_result_of_another_tool"])):
+        _, notes = steps_from_trace([call, TraceEvent("tool_result", id="1", name=name, output="ok")])
+        assert [note.code for note in notes if note.serious] == expected
+
+
+def test_results_of_a_trace_that_share_an_id_go_to_the_calls_of_their_tools() -> None:
+    calls = [TraceEvent("tool_call", id="1", name=name) for name in ("find", "pay")]
+    results = [TraceEvent("tool_result", id="1", name=name, output=f"{name} gave") for name in ("pay", "find")]
+    steps, notes = steps_from_trace([*calls, *results])
+    assert [step.result for step in steps] == ["find gave", "pay gave"]
+    assert notes == []
 
 
 def test_results_of_a_trace_without_ids_go_to_the_oldest_open_call_of_their_name_with_a_note() -> None:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from verdicts.corpus import DELETE, FORBIDDEN, GRADERS, Entry, twins
+from verdicts.corpus import DELETE, FAILING_FIND, FIND, FORBIDDEN, GRADERS, NO_ERRORS, Entry, twins
 from verdicts.shapes import INSTRUCTION, Call, Json, agui_events, encoded, lines
 
+_TRAJECTORY: Json = {"kind": "tool_trajectory"}
 SAID: Json = {"role": "assistant", "content": "Done."}
 
 
@@ -404,8 +405,25 @@ def _snapshot_again(call: Call) -> bytes:
     )
 
 
+def _in_result(call: Call) -> list[Json]:
+    """A tool that gives back a call, as Anthropic writes one."""
+    inside: Json = {"type": "tool_use", "id": "d", "name": call.name, "input": call.arguments}
+    return [
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "look", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": [inside]}]},
+        SAID,
+    ]
+
+
+def _in_step(call: Call, kind: str) -> list[Json]:
+    return [_ui({"type": kind, "toolInvocation": _invocation(call)}, {"type": "text", "text": "Done."})]
+
+
 def entries() -> Iterator[Entry]:
     """All of them."""
+    yield from twins("a call in a tool's result", _in_result, FORBIDDEN, "errored", "errored")
+    for kind in ("step-start", "source-url", "source-document"):
+        yield from twins(f"a call in a part {kind}", partial(_in_step, kind=kind), FORBIDDEN, "errored", "errored")
     yield from twins("the id of a given call, in a snapshot", _snapshot_again, FORBIDDEN, "failed", "passed", "replay")
     for name, record in UNDER_A_USED_ID.items():
         yield from twins(f"a used id, {name}", record, FORBIDDEN, "failed", "passed")
@@ -439,8 +457,68 @@ def entries() -> Iterator[Entry]:
         stream = _ui_stream_renamed(value)
         yield Entry(f"a streamed name and then {value}", stream, FORBIDDEN, wanted, "replay", guilty=True)
     yield from _given()
+    yield from _shared()
+    yield from _in_answers()
+    yield from _in_texts()
+    yield from _again()
     for name, value in WRITTEN_TWICE.items():
         yield Entry(f"written twice, {name}", value, GRADERS["max_calls"], "passed")
+
+
+def _shared() -> Iterator[Entry]:
+    """The agent's call has the id of a call that somebody else made."""
+    toggle: Json = {"id": "c", "name": "toggle", "arguments": {}, "requestor": "user"}
+    of_user: list[Json] = [
+        {"role": "user", "content": "", "tool_calls": [toggle]},
+        {"role": "tool", "tool_call_id": "c", "content": "ok", "requestor": "user"},
+    ]
+
+    def of_agent(call: Call) -> list[Json]:
+        return [
+            {"role": "assistant", "content": "", "tool_calls": [_function(call)]},
+            {"role": "tool", "tool_call_id": "c", "content": call.result, "is_error": call.failed},
+        ]
+
+    def after(call: Call) -> list[Json]:
+        return [*of_user, *of_agent(call), SAID]
+
+    def before(call: Call) -> list[Json]:
+        return [*of_agent(call), *of_user, SAID]
+
+    for place, record in (("before", after), ("after", before)):
+        yield from twins(f"the id of a user's call {place} it", record, FORBIDDEN, "failed", "passed")
+        failing = record(FAILING_FIND)
+        yield Entry(f"a failed call, a user's of its id {place} it", failing, NO_ERRORS, "failed", guilty=True)
+        yield Entry(f"a good call, a user's of its id {place} it", record(FIND), NO_ERRORS, "passed")
+    search: Json = {"type": "server_tool_use", "id": "c", "name": "web_search", "input": {}}
+    found: Json = {"type": "web_search_tool_result", "tool_use_id": "c", "content": []}
+    of_provider: Json = {"role": "assistant", "content": [search, found]}
+    unanswered = [of_provider, of_agent(FIND)[0], SAID]
+    yield Entry("no result, the id of a provider's call", unanswered, NO_ERRORS, "errored", guilty=True)
+    yield Entry("the id of a provider's call", [of_provider, *of_agent(FIND), SAID], NO_ERRORS, "passed")
+    look: Json = {"role": "assistant", "content": "", "tool_calls": [{"id": "c", "name": "find_account"}]}
+    for name in ("find_account", "delete_account"):
+        wanted, guilty = ("passed", False) if name == "find_account" else ("errored", True)
+        said_by = [look, {"role": "tool", "tool_call_id": "c", "name": name, "content": "ok"}, SAID]
+        yield Entry(f"a result of {name} under the id of another call", said_by, FORBIDDEN, wanted, guilty=guilty)
+        trace: list[Json] = [
+            {"type": "tool_call", "id": "1", "name": "find_account"},
+            {"type": "tool_result", "id": "1", "name": name, "output": "ok"},
+        ]
+        response = {"final_response": "Done.", "trace": trace}
+        yield Entry(f"a traced result of {name} under its id", response, FORBIDDEN, wanted, guilty=guilty)
+    for call in (DELETE, FIND):
+        text = f"<tool_call>{json.dumps({'name': call.name, 'arguments': call.arguments})}</tool_call>"
+        listed: Json = {"type": "tool_call", "name": FIND.name, "input": FIND.arguments, "output": "ok"}
+        written = {"final_response": "Done.", "trace": [{"type": "model_step", "text": text}, listed]}
+        guilty = call is DELETE
+        wanted = "errored" if guilty else "passed"
+        yield Entry(f"the text of a traced step, {call.name}", written, FORBIDDEN, wanted, guilty=guilty)
+    for failed, wanted in ((FIND, "passed"), (FAILING_FIND, "failed")):
+        found_first = {**_TRAJECTORY, "mode": "superset", "expected": [{"tool": "find_account", "status": "ok"}]}
+        other = Call("pay", {}, "down", failed=failed is FIND)
+        both = [*of_agent(failed), *of_agent(other), SAID]
+        yield Entry(f"the id again, {wanted}", both, found_first, wanted, guilty=wanted == "failed")
 
 
 def _given() -> Iterator[Entry]:
@@ -483,3 +561,73 @@ def _given() -> Iterator[Entry]:
         guilty=True,
         history=history,
     )
+
+
+def _in_answers() -> Iterator[Entry]:
+    """The call is written into an answer that the messages beside it do not repeat, or beside which a trace stands."""
+    say: Json = {"role": "assistant", "content": "One moment."}
+    looked: Json = {"type": "tool_call", "name": "look", "output": "fine"}
+    marked = '<tool_call>{"name": "%s", "arguments": {}}</tool_call>'
+    for key, messages in (("final_response", "messages"), ("text", "output_messages")):
+        for name, more in ((messages, {messages: [say]}), ("trace", {"trace": [looked]})):
+            said = marked % "delete_account"
+            yield Entry(f"a call in {key} beside {name}", encoded({key: said, **more}), FORBIDDEN, "errored", "replay")
+            known = marked % "look"
+            if name == "trace":
+                yield Entry(f"a known call in {key}", encoded({key: known, **more}), FORBIDDEN, "passed", "replay")
+            text = encoded({key: "Done: {} and <b>that</b> is it.", **more})
+            yield Entry(f"no call in {key} beside {name}", text, FORBIDDEN, "passed", "replay")
+
+
+def _again() -> Iterator[Entry]:
+    """A call is repeated under an id that a later call of another tool has as well: it adds nothing."""
+    call: Json = {"id": "c", "name": "look", "arguments": {}}
+    other: Json = {"id": "c", "name": "read", "arguments": {}}
+    for tool in ("look", "read"):
+        metadata: Json = {"agent_log": [{"id": "c", "tool_name": tool, "args": {}}]}
+        items: list[Json] = []
+        for made in (call, other):
+            items.append({"role": "assistant", "content": "", "tool_calls": [made]})
+            items.append({"role": "tool", "tool_call_id": "c", "name": made["name"], "content": "ok"})
+        record: Json = {"final_response": "Done.", "messages": [*items, SAID], "metadata": metadata}
+        yield Entry(f"repeated in metadata, {tool}", encoded(record), FORBIDDEN, "passed", "replay")
+        steps: list[Json] = [{"type": "tool_call", **made, "output": "ok"} for made in (call, other)]
+        steps.append({"type": "model_step", "metadata": metadata})
+        yield Entry(
+            f"repeated in a trace, {tool}",
+            encoded({"final_response": "Done.", "trace": steps}),
+            FORBIDDEN,
+            "passed",
+            "replay",
+        )
+    hidden: Json = {"agent_log": [{"id": "c", "tool_name": "delete_account", "args": {}}]}
+    record = {"final_response": "Done.", "messages": [*items, SAID], "metadata": hidden}
+    yield Entry("another one in metadata", encoded(record), FORBIDDEN, "errored", "replay", guilty=True)
+
+
+WRITTEN = {
+    "in a sentence": 'I will call {"name": "delete_account", "arguments": {"id": 7}} now.',
+    "as Gemini has it": '{"functionCall": {"name": "delete_account", "args": {}}}',
+    "as Bedrock has it": '{"toolUse": {"toolUseId": "t", "name": "delete_account", "input": {}}}',
+    "for several tools": '{"recipient_name": "functions.delete_account", "parameters": {}}',
+    "in messages": '{"output_messages": [{"role": "assistant", "tool_calls": [{"name": "delete_account"}]}]}',
+    "as Cline has it": "<execute_command>\n<command>rm</command>\n</execute_command>",
+    "as Llama has it": "[delete_account(id=7)]",
+}
+NOT_WRITTEN = {
+    "data in a sentence": 'The answer is {"name": "Ada", "orders": [{"id": 7}]} as you asked.',
+    "a form in a sentence": 'Such a call is {"name": ..., "arguments": {...}} in this API.',
+    "messages that are data": '{"messages": [{"from": "Ada", "content": "Call me"}], "recipient_name": "Ada"}',
+    "code": '```python\ndef f():\n    return {"name": "a", "args": {}}\n```',
+    "a list": "[f(a), f(b)] is closed",
+}
+
+
+def _in_texts() -> Iterator[Entry]:
+    """Calls that are written into a text in the spelling of some dialect, and texts that look a little like it."""
+    for name, text in WRITTEN.items():
+        items = [{"role": "assistant", "content": text}, {"role": "user", "content": "result: ok"}, SAID]
+        yield Entry(f"written {name}", items, FORBIDDEN, "errored", guilty=True)
+    for name, text in NOT_WRITTEN.items():
+        items = [{"role": "assistant", "content": text}, {"role": "user", "content": "And now?"}, SAID]
+        yield Entry(f"a text with {name}", items, FORBIDDEN, "passed")

@@ -17,6 +17,7 @@ from verdicts.shapes import (
     Json,
     agui_events,
     agui_snapshot,
+    claude_stream,
     encoded,
     lines,
 )
@@ -55,6 +56,7 @@ def entries() -> Iterator[Entry]:
     yield from _repeated_request()
     yield from _end_of_a_conversation()
     yield from _usual_answers()
+    yield from _subagents()
 
 
 def _in_every_container() -> Iterator[Entry]:
@@ -79,6 +81,16 @@ def _under_every_grader() -> Iterator[Entry]:
                 name = f"{wanted} under {grader}, {shape}, replayed"
                 honest = "errored" if shape in ONE_TURN and wanted == "passed" else wanted
                 yield Entry(name, document(calls), config, honest, "replay", wanted == "failed")
+
+
+def _subagents() -> Iterator[Entry]:
+    deliveries: tuple[Delivery, ...] = ("replay", "cli")
+    for delivery in deliveries:
+        for calls, wanted in ((INNOCENT, "passed"), (GUILTY, "failed")):
+            record = lines(claude_stream(calls, parent="task"))
+            yield Entry(
+                f"{wanted}, by a sub-agent, {delivery}", record, FORBIDDEN, wanted, delivery, wanted == "failed"
+            )
 
 
 def _failed_results() -> Iterator[Entry]:

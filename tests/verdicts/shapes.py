@@ -482,6 +482,86 @@ def langgraph_values(calls: list[Call]) -> list[Json]:
     return [{"messages": messages[: count + 1]} for count in range(len(messages))]
 
 
+# Records of coding agents
+
+
+def claude_code(calls: list[Call]) -> list[Json]:
+    """A session of Claude Code: a turn in several lines, results in lines of the user."""
+    session: list[Json] = []
+
+    def add(kind: str, message: Json, **more: Any) -> None:
+        parent = session[-1]["uuid"] if session else None
+        line = {"type": kind, "uuid": f"u{len(session)}", "parentUuid": parent, "sessionId": "s", "isSidechain": False}
+        session.append({**line, "message": message, **more})
+
+    usage = {"input_tokens": 5, "output_tokens": 2}
+    add("user", {"role": "user", "content": INSTRUCTION})
+    for call_id, call in _numbered(calls):
+        turn = {"id": f"m{call_id}", "type": "message", "role": "assistant", "stop_reason": None, "usage": usage}
+        add("assistant", {**turn, "content": [{"type": "text", "text": "Let me see."}]})
+        made = {"type": "tool_use", "id": call_id, "name": call.name, "input": call.arguments}
+        add("assistant", {**turn, "content": [made]})
+        result = {"type": "tool_result", "tool_use_id": call_id, "content": call.result, **_flag(call, "is_error")}
+        add("user", {"role": "user", "content": [result]}, toolUseResult={"stdout": call.result, "interrupted": False})
+    last = {"id": "last", "type": "message", "role": "assistant", "stop_reason": "end_turn", "usage": usage}
+    add("assistant", {**last, "content": [{"type": "text", "text": ANSWER}]})
+    return session
+
+
+def claude_stream(calls: list[Call], parent: str | None = None) -> list[Json]:
+    """`claude -p --output-format stream-json`; with a parent, the calls are those of a sub-agent."""
+    beside = {"session_id": "s", "parent_tool_use_id": parent}
+    events: list[Json] = [{"type": "system", "subtype": "init", "session_id": "s", "tools": ["Bash"], "model": "m"}]
+    if parent is not None:
+        made = {"type": "tool_use", "id": parent, "name": "Task", "input": {"subagent_type": "helper"}}
+        message: Json = {"id": "m", "role": "assistant", "content": [made]}
+        events.append({"type": "assistant", "message": message, **beside, "parent_tool_use_id": None})
+    events += [{"type": line["type"], "message": line["message"], **beside} for line in claude_code(calls)[1:-1]]
+    if parent is not None:
+        ended = {"type": "tool_result", "tool_use_id": parent, "content": "ready"}
+        message = {"role": "user", "content": [ended]}
+        events.append({"type": "user", "message": message, **beside, "parent_tool_use_id": None})
+    last = claude_code(calls)[-1]["message"]
+    events.append({"type": "assistant", "message": last, **beside, "parent_tool_use_id": None})
+    usage = {"input_tokens": 9, "output_tokens": 4}
+    end = {"type": "result", "subtype": "success", "is_error": False, "result": ANSWER, "total_cost_usd": 0.25}
+    return [*events, {**end, "session_id": "s", "usage": usage, "duration_ms": 1200, "permission_denials": []}]
+
+
+def codex_rollout(calls: list[Call]) -> list[Json]:
+    """A rollout of Codex: items of Responses, and events that say how calls ended."""
+
+    def line(kind: str, payload: Json) -> Json:
+        return {"timestamp": "2026-11-16T13:11:33.940Z", "type": kind, "payload": payload}
+
+    found = [line("session_meta", {"id": "s", "cli_version": "1"}), line("event_msg", {"type": "task_started"})]
+    for given in responses(calls):
+        item = {"type": "message", **given}
+        if item["type"] == "function_call_output":
+            failed = item.pop("status", None) is not None
+            ended = {"type": "McpToolCall", "id": item["call_id"], "status": "failed" if failed else "completed"}
+            found.append(line("event_msg", {"type": "item_completed", "item": ended}))
+        found.append(line("response_item", item))
+    counts = {"input_tokens": 9, "cached_input_tokens": 2, "output_tokens": 4}
+    found.append(line("event_msg", {"type": "token_count", "info": {"total_token_usage": counts}}))
+    return [*found, line("event_msg", {"type": "task_complete", "last_agent_message": ANSWER})]
+
+
+def codex_exec(calls: list[Call]) -> list[Json]:
+    """`codex exec --json`."""
+    events: list[Json] = [{"type": "thread.started", "thread_id": "t"}, {"type": "turn.started"}]
+    for call_id, call in _numbered(calls):
+        item: Json = {"id": call_id, "type": "mcp_tool_call", "server": "shop", "tool": call.name}
+        item |= {"arguments": call.arguments, "result": None, "error": None, "status": "in_progress"}
+        events.append({"type": "item.started", "item": item})
+        ended = {"error": {"message": call.result}, "status": "failed"} if call.failed else {"status": "completed"}
+        result = None if call.failed else {"content": [{"type": "text", "text": call.result}]}
+        events.append({"type": "item.completed", "item": {**item, "result": result, **ended}})
+    events.append({"type": "item.completed", "item": {"id": "last", "type": "agent_message", "text": ANSWER}})
+    usage = {"input_tokens": 9, "cached_input_tokens": 2, "output_tokens": 4}
+    return [*events, {"type": "turn.completed", "usage": usage}]
+
+
 DOCUMENTS: dict[str, Callable[[list[Call]], bytes]] = {
     "AG-UI stream": lambda calls: sse(agui_events(calls)),
     "AG-UI lines": lambda calls: lines(agui_events(calls)),
@@ -497,5 +577,10 @@ DOCUMENTS: dict[str, Callable[[list[Call]], bytes]] = {
     "anthropic stream": anthropic_stream,
     "LangGraph state": lambda calls: encoded({"messages": langchain_dumps(calls), "remaining_steps": 3}),
     "LangGraph values": lambda calls: lines(langgraph_values(calls)),
+    "Claude Code session": lambda calls: lines(claude_code(calls)),
+    "stream-json": lambda calls: lines(claude_stream(calls)),
+    "stream-json array": lambda calls: encoded(claude_stream(calls)),
+    "Codex rollout": lambda calls: lines(codex_rollout(calls)),
+    "codex exec": lambda calls: lines(codex_exec(calls)),
 }
 WITHOUT_RESULTS = frozenset({"response stream", "completion stream", "anthropic stream"})

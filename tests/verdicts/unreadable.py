@@ -21,6 +21,10 @@ from verdicts.shapes import (
     agui_events,
     anthropic,
     bedrock,
+    claude_code,
+    claude_stream,
+    codex_exec,
+    codex_rollout,
     completion_stream,
     encoded,
     gemini,
@@ -313,6 +317,7 @@ HIDDEN: dict[str, Record] = {
     "a trace of text": lambda call: {"text": ANSWER, "trace": f"called {call.name}"},
     "a trace that is an object": lambda call: {"text": ANSWER, "trace": {"type": "tool_call", "name": call.name}},
     "a trace_ref that leads nowhere": lambda call: _output(trace_ref="../../secret.json"),
+    "a trace_ref beside an empty trace": lambda call: _output(trace=[], trace_ref="missing.json"),
     "a trace_ref and nothing else": lambda call: {"text": ANSWER, "trace_ref": "missing.json"},
     "a trace_ref beside final_response": lambda call: _response(trace_ref="missing.json"),
     "a trace_ref that is no name beside final_response": lambda call: _response(trace_ref=["missing.json"]),
@@ -498,6 +503,10 @@ def _without_end(data: bytes, ending: bytes) -> bytes:
     return data[: data.index(ending)]
 
 
+def _rollout_line(kind: str, payload: Json) -> Json:
+    return {"timestamp": "t", "type": kind, "payload": payload}
+
+
 DOCUMENTS: dict[str, Callable[[Call], bytes]] = {
     "a completion stream without its end": lambda call: (
         _without_end(completion_stream([call]), b'data: {"id"') + completion_stream([call]).split(b"\n\n")[0] + b"\n\n"
@@ -510,11 +519,48 @@ DOCUMENTS: dict[str, Callable[[Call], bytes]] = {
             "steps": [{"step_id": 1, "source": "agent", "message": "", "tool_calls": [{"function_name": call.name}]}],
         }
     ),
-    "a Claude Code session": lambda call: lines(
-        [{"type": "assistant", "uuid": "u", "parentUuid": None, "sessionId": "s", "message": anthropic([call])[1]}]
+    "a Claude Code session with a line of an unknown type": lambda call: lines(
+        [*claude_code([])[:1], {**claude_code([call])[2], "type": "helper"}, *claude_code([])[1:]]
     ),
-    "a Codex rollout": lambda call: lines(
-        [{"timestamp": "t", "type": "response_item", "payload": responses([call])[1]}]
+    "a Claude Code session whose sub-agent is in another file": lambda call: lines(
+        claude_code([Call("Task", {"prompt": f"call {call.name}"})])
+    ),
+    "a Claude Code session that continues another one": lambda call: lines(claude_code([call])[3:]),
+    "the result of stream-json alone": lambda call: encoded(claude_stream([call])[-1]),
+    "stream-json with a line of an unknown type": lambda call: lines(
+        [*claude_stream([])[:1], {**claude_stream([call])[2], "type": "helper"}, *claude_stream([])[1:]]
+    ),
+    "stream-json with a denied call that is nowhere": lambda call: lines(
+        [*claude_stream([])[:-1], {**claude_stream([])[-1], "permission_denials": [{"tool_name": call.name}]}]
+    ),
+    "a Codex rollout with an item of an unknown type": lambda call: lines(
+        [
+            *codex_rollout([])[:-2],
+            _rollout_line("response_item", {"type": "helper", "name": call.name}),
+            *codex_rollout([])[-2:],
+        ]
+    ),
+    "a Codex rollout with a command that is no item": lambda call: lines(
+        [
+            *codex_rollout([])[:-2],
+            _rollout_line(
+                "event_msg", {"type": "item_completed", "item": {"type": "CommandExecution", "id": call.name}}
+            ),
+            *codex_rollout([])[-2:],
+        ]
+    ),
+    "a Codex rollout that starts another agent": lambda call: lines(
+        codex_rollout([Call("spawn_agent", {"message": call.name})])
+    ),
+    "codex exec with an item of an unknown type": lambda call: lines(
+        [
+            *codex_exec([])[:-1],
+            {"type": "item.completed", "item": {"id": "i", "type": "helper", "tool": call.name}},
+            *codex_exec([])[-1:],
+        ]
+    ),
+    "codex exec with an event of an unknown type": lambda call: lines(
+        [*codex_exec([])[:-1], {"type": "item.streamed", "item": codex_exec([call])[3]["item"]}, *codex_exec([])[-1:]]
     ),
     "an ADK session": lambda call: encoded(
         {"id": "s", "events": [{"author": "a", "invocation_id": "i", "content": gemini([call])[1]}]}
@@ -547,6 +593,15 @@ DOCUMENTS: dict[str, Callable[[Call], bytes]] = {
 """Whole records, replayed. What we cannot read is nobody's fault."""
 
 CUT_AFTER_THE_CALL: dict[str, Callable[[Call], bytes]] = {
+    "a Claude Code session that ends with a call": lambda call: lines(claude_code([call])[:3]),
+    "stream-json without its result": lambda call: lines(claude_stream([call])[:-1]),
+    "a Codex rollout that ends in a turn": lambda call: lines(codex_rollout([call])[:-1]),
+    "a Codex rollout that ends with a call": lambda call: lines(codex_rollout([call])[2:4]),
+    "a Codex rollout that ends with words and a call": lambda call: lines(
+        [codex_rollout([])[-3], codex_rollout([call])[3]]
+    ),
+    "codex exec without its end": lambda call: lines(codex_exec([call])[:-1]),
+    "codex exec that ends in a call": lambda call: lines(codex_exec([call])[:3]),
     "a response stream without its end": lambda call: sse(response_stream([call])[:-1], named=True),
     "a UI message stream without its end": lambda call: b"\n\n".join(ui_stream([call]).split(b"\n\n")[:3]) + b"\n\n",
 }

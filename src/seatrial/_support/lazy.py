@@ -14,25 +14,32 @@ from typing import Any
 
 
 def attach(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], list[str]]:
-    """`__getattr__` and `__all__` of a package, given the public names of each module, separated by spaces."""
-    homes = {name: module for module, names in modules.items() for name in names.split()}
+    """`__getattr__` and `__all__` of a package, given the public names of each module, separated by spaces.
+
+    `HttpConfig=http` offers what a module calls one thing under another name.
+    """
+    homes: dict[str, tuple[str, str]] = {}
+    for module, names in modules.items():
+        for entry in names.split():
+            own, _, offered = entry.partition("=")
+            homes[offered or own] = (module, own)
     here = sys.modules[package]
 
     class Package(ModuleType):
         """Importing a module binds it in its package; a public function of the same name takes precedence."""
 
         def __setattr__(self, name: str, value: Any) -> None:
-            if isinstance(value, ModuleType) and homes.get(name) == name:
-                value = getattr(value, name)
+            if isinstance(value, ModuleType) and name in homes:
+                return  # loaded below, when it is asked for
             super().__setattr__(name, value)
 
     here.__class__ = Package
 
     def load(name: str) -> Any:
-        home = homes.get(name)
-        if home is None:
+        if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{package}.{home}"), name)
+        module, own = homes[name]
+        value = getattr(import_module(f"{package}.{module}"), own)
         setattr(here, name, value)
         return value
 

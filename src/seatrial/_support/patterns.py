@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 import warnings
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
 
 from seatrial._support.time_limit import TimeLimit, current_limit
 from seatrial.errors import SeatrialError
@@ -17,11 +19,13 @@ from seatrial.errors import SeatrialError
 if TYPE_CHECKING:
     import regex
 
+T = TypeVar("T")
+
 MAX_SUBJECT = 100_000
 """Characters of a text that a pattern is matched with: backtracking takes memory too, about 100 bytes for each."""
 MAX_NESTING = 50
-"""How deeply groups of a pattern may stand in each other. Both compilers recurse, and would otherwise give up where
-Python's recursion limit happens to be, which depends on who calls."""
+"""How deeply groups of a pattern may stand in each other. Both compilers recurse; this is far from where they would
+give up at Python's own recursion limit, in a thread that has nothing else on its stack."""
 MATCH_S = 10.0
 """How long a match may take where no time limit is around it."""
 
@@ -29,6 +33,7 @@ MATCH_S = 10.0
 _BRACE = re.compile(r"\\N\{[^}]*\}|\\.|\{(?!\d*,?\d*\})|\{(?=\})", re.DOTALL)
 _BRACKETS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(\()|(\))", re.DOTALL)
 """What opens and closes a group, and what may hold a parenthesis that does not: escapes and sets of characters."""
+_COMMENT = re.compile(r"(?<!\\)#[^\n]*")
 _POSIX_CLASS = re.compile(r"(?<!\\)\[:\^?[A-Za-z]+:\]")
 
 
@@ -40,13 +45,14 @@ class Pattern:
     def __init__(self, text: str) -> None:
         """Raises `SeatrialError("invalid_config")` when it is not a pattern of Python's `re`."""
         self.text = text
-        if (depth := _nesting(text)) > MAX_NESTING:
+        # In the verbose syntax, a bracket in a comment opens no set of characters.
+        if (depth := max(_nesting(text), _nesting(_COMMENT.sub("", text)))) > MAX_NESTING:
             message = f"the pattern has groups in each other {depth:,} deep; at most {MAX_NESTING} are read"
             raise SeatrialError("invalid_config", message)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", FutureWarning)  # of `[[a]`, which may mean something else one day
-                re.compile(text)
+                _with_room(lambda: re.compile(text))
         except (re.error, RecursionError, OverflowError) as error:
             raise SeatrialError("invalid_config", f"the pattern cannot be used: {error}") from None
         if (posix := _POSIX_CLASS.search(text)) is not None:
@@ -94,9 +100,18 @@ def _compiled(text: str) -> regex.Pattern[str]:
     import regex  # here: most commands need no patterns
 
     try:
-        return regex.compile(_BRACE.sub(_as_text, text), regex.VERSION0)
+        return _with_room(lambda: regex.compile(_BRACE.sub(_as_text, text), regex.VERSION0))
     except (regex.error, RecursionError, OverflowError) as error:
         raise SeatrialError("invalid_config", f"the pattern cannot be used: {error}") from None
+
+
+def _with_room(compile: Callable[[], T]) -> T:
+    """What a compiler gives, however deep the caller is in calls of its own: then in a thread, whose stack is empty."""
+    try:
+        return compile()
+    except RecursionError:
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(compile).result()
 
 
 def _nesting(text: str) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from typing import TextIO
 
 # C0 and C1 controls (escape sequences start with them), and the marks that reorder or hide text.
 _CONTROLS = re.compile(
@@ -27,6 +29,16 @@ def one_line(text: str, width: int = 100) -> str:
 def coloured(text: str, colour: str) -> str:
     """The text in a colour, for a terminal."""
     return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m"
+
+
+def paint(text: str, colour: str, stream: TextIO) -> str:
+    """The text in a colour, where the stream is a terminal and nobody asked for none."""
+    return coloured(text, colour) if wants_colour(stream) else text
+
+
+def wants_colour(stream: TextIO) -> bool:
+    """Whether the stream is a terminal, and nobody asked for no colour."""
+    return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
 def _escaped(character: str) -> str:

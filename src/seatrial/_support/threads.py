@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,6 +22,10 @@ T = TypeVar("T")
 _Job: TypeAlias = tuple["_Call", "asyncio.Future[Any]"]
 
 
+CALL = "call-of-"
+"""What the names of the threads begin with."""
+
+
 class InterruptedCallError(SystemExit):
     """Raised inside a function that nobody waits for any more. Not an `Exception`, which functions catch and go on."""
 
@@ -28,6 +33,17 @@ class InterruptedCallError(SystemExit):
 def interrupt(thread_id: int) -> None:
     """Raise `InterruptedCallError` in a thread, as soon as it runs Python code: not while it is in a call to C."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread_id), ctypes.py_object(InterruptedCallError))
+
+
+_RECURSION_LIMIT = sys.getrecursionlimit()
+
+
+def restore_recursion_limit() -> bool:
+    """Undo it when a function has lowered the limit, which counts for the whole process; whether it had."""
+    lowered = sys.getrecursionlimit() < _RECURSION_LIMIT
+    if lowered:
+        sys.setrecursionlimit(_RECURSION_LIMIT)
+    return lowered
 
 
 def taken_elsewhere(number: int, frame: FrameType | None) -> None:
@@ -70,6 +86,7 @@ class _Call:
         try:
             return self._function()
         finally:
+            restore_recursion_limit()
             with self._lock:
                 self._thread_id = None
 
@@ -83,7 +100,9 @@ class _Call:
 class Threads:
     """As many threads as calls go on at once. A call that nobody waits for any more keeps its thread to itself."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "seatrial") -> None:
+        """`name` says whose calls they are, where a thread does not end."""
+        self._name = name
         self._loop = asyncio.get_running_loop()
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._idle = 0
@@ -97,7 +116,7 @@ class Threads:
             self._idle -= 1
         else:
             self._started += 1
-            threading.Thread(target=self._work, name=f"seatrial-call-{self._started}", daemon=True).start()
+            threading.Thread(target=self._work, name=f"{CALL}{self._name}-{self._started}", daemon=True).start()
         context = copy_context()
         call = _Call(lambda: context.run(function))
         self._jobs.put((call, future))

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar, overload
 import msgspec
 
 from seatrial._support.nesting import MAX_DEPTH, MAX_WRITTEN_DEPTH, is_too_deep
+from seatrial._support.repeated_keys import TWICE, may_repeat_keys, repeated_keys
 from seatrial.errors import SeatrialError
 
 T = TypeVar("T")
@@ -90,6 +91,21 @@ def decode_input(data: bytes, decoder: msgspec.json.Decoder[Any] | None = None) 
     if len(data) > MAX_DEPTH and is_too_deep(data):
         raise too_deep()
     return decode(data, decoder)
+
+
+@overload
+def decode_unambiguous(data: bytes, decoder: msgspec.json.Decoder[T]) -> T: ...
+@overload
+def decode_unambiguous(data: bytes, decoder: None = None) -> Any: ...
+def decode_unambiguous(data: bytes, decoder: msgspec.json.Decoder[Any] | None = None) -> Any:
+    """The same as `decode_input`; a key that occurs twice in one object is an error, too (`invalid_document`).
+
+    For what tells us what to do: of two values, one would be accepted and ignored.
+    """
+    value = decode_input(data, decoder)
+    if (decoder is not None or may_repeat_keys(data, value)) and (repeated := repeated_keys(data)):
+        raise SeatrialError("invalid_document", f"the key {repeated[0][:60]!r} {TWICE}", hint="keep one of them")
+    return value
 
 
 def encode(value: Any) -> bytes:

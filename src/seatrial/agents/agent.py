@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable
 from pathlib import Path
-from typing import Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 import msgspec
 
@@ -56,6 +56,10 @@ class Reply(msgspec.Struct, kw_only=True):
     """Whether it was recorded earlier, so that the time it took to come back is not the agent's."""
     streamed: bool = False
     """Whether the agent's own events went through `emit`; if not, the recorder makes events of the transcript."""
+    notes: list[Note] = []
+    """What is to be said of the attempt, whether it has a reading or not: what it left behind."""
+    metadata: dict[str, Any] = {}
+    """What the metadata of the run gets, however it ends: where the agent's own records of it are found."""
     doubts: list[Note] = []
     """Why the calls of the run are not all known, whatever this reply says, and whichever attempt is its last."""
 
@@ -64,6 +68,13 @@ class AnsweredAgain(msgspec.Struct):
     """A second answer to a request of a batch, or one that may be. The first counts, and this one is in no record."""
 
     note: Note
+
+
+class EndedBadly(msgspec.Struct):
+    """What became of the program of a batch after it had answered a request: the answer is that of a program which
+    exited non-zero, died or hung (verdicts.md 3)."""
+
+    fault: Fault
 
 
 class Agent(Protocol):
@@ -96,9 +107,10 @@ class BatchAgent(Protocol):
 
     def run_batch(
         self, requests: Iterable[RunRequest]
-    ) -> AsyncGenerator[tuple[RunRequest, Reply | AnsweredAgain], None]:
+    ) -> AsyncGenerator[tuple[RunRequest, Reply | AnsweredAgain | EndedBadly], None]:
         """Ask all; replies come as they are ready, exactly one for each request. Close it to stop asking.
 
-        Of a request that was answered more than once, or may have been, that is said after its reply, once.
+        Of a request that was answered more than once, or may have been, that is said after its reply, once; and in the
+        end, of every request that was answered, that the agent ended badly.
         """
         ...

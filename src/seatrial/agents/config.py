@@ -18,7 +18,7 @@ from seatrial._support.environment import resolve
 from seatrial._support.registry import where
 from seatrial._support.target import TARGET
 from seatrial.problems import Problems
-from seatrial.runs import FAULT_CLASSES, MOVABLE, Blame
+from seatrial.runs import FAULT_CLASSES, MOVABLE, Blame, Case
 from seatrial.trajectory.completeness import ToolAccess
 
 if TYPE_CHECKING:
@@ -86,6 +86,8 @@ class AgentStart(msgspec.Struct, frozen=True, kw_only=True):
     """How long an answer may take, where the configuration does not say."""
     stored_runs: RunArchive | None = None
     """Finds runs of earlier experiments, for replays."""
+    trials: int | None = None
+    """How often each case is run; None when that is not known."""
 
 
 class Probe(msgspec.Struct, omit_defaults=True):
@@ -161,6 +163,13 @@ class AgentConfig(msgspec.Struct, metaclass=_AgentMeta, kw_only=True, forbid_unk
     def taken_keys(self, import_from: Path | None) -> frozenset[str]:
         """Which of `CASE_KEYS` it takes. Code may be imported from `import_from`, if there is one."""
         return frozenset(CASE_KEYS)
+
+    def imports_code(self) -> bool:
+        """Whether making the agent imports code that the suite names."""
+        return False
+
+    def check_case(self, case: Case, problems: Problems) -> None:
+        """Add what a case lacks that this agent cannot be asked without."""
 
     def without_proxy(self) -> str | None:
         """What sort of agent it is, when it cannot be told where the tool proxy is."""

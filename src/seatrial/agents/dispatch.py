@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
 from seatrial.agents.agent import RunRequest
 from seatrial.agents.http.config import SubAgent
+from seatrial.agents.http.template import header_text
 from seatrial.world.grant import RunGrant
 
 PING: dict[str, Any] = {"ping": True}
@@ -51,12 +51,7 @@ def run_headers(request: RunRequest, grant: RunGrant, proxy_url: str) -> dict[st
         "Content-Type": "application/json",
         "X-Pipelines-Run-Token": grant.token,
         "X-Pipelines-Odyssey-Proxy-Url": proxy_url,
-        "X-Pipelines-Run-Id": _header_text(request.run_id),
-        "X-Pipelines-Task-Id": _header_text(request.case.id),
+        "X-Pipelines-Run-Id": header_text(request.run_id),
+        "X-Pipelines-Task-Id": header_text(request.case.id),
         "X-Pipelines-Run-Token-Jti": grant.jti,
     }
-
-
-def _header_text(text: str) -> str:
-    # The body has it as it is; a header takes one line of ASCII.
-    return text if text.isascii() and text.isprintable() else quote(text, safe="", errors="replace")

@@ -108,13 +108,16 @@ class Endpoint:
 
     async def post(
         self,
-        body: bytes,
+        body: bytes | None,
         headers: Mapping[str, str],
         reached: Reached | None = None,
+        *,
+        method: str = "POST",
+        query: str = "",
     ) -> Answer | Fault:
-        """Send and take the whole answer, up to the limit."""
+        """Send and take the whole answer, up to the limit. `query` is added to the address, and escaped already."""
         try:
-            response = await self.ask("POST", body, headers, reached)
+            response = await self.ask(method, body, headers, reached, query)
         except TransportError as error:
             return transport_fault(error)
         failure: Fault | None = None
@@ -136,7 +139,12 @@ class Endpoint:
         return fault
 
     async def ask(
-        self, method: str, body: bytes | None, headers: Mapping[str, str], reached: Reached | None = None
+        self,
+        method: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        reached: Reached | None = None,
+        query: str = "",
     ) -> HttpResponse:
         """Send, and wait for the head of the answer; the caller closes it. Raises `TransportError`."""
         if self._transport is None:
@@ -144,9 +152,12 @@ class Endpoint:
         if any(character in value for value in headers.values() for character in "\r\n\0"):
             # An agent has a say in some of them: the cursor of a stream, for one.
             raise TransportError("malformed", "a header of the next request would not be one line")
+        url = self._url
+        if query:
+            url = yarl.URL(f"{url.with_fragment(None)}{'&' if url.raw_query_string else '?'}{query}", encoded=True)
         request = HttpRequest(
             method,
-            self._url,
+            url,
             merged(self._headers, headers),
             body,
             on_connected=None if reached is None else reached.mark,

@@ -12,6 +12,8 @@ CUT_BEGINNING = "[...]\n"
 """What stands before the end of a text whose beginning is left out."""
 MAX_TRACEBACK = 16_000
 """How much of a traceback is kept, in characters; its end says most."""
+MAX_EXCEPTIONS = 1_000
+"""How many exceptions are shown with one: its causes, and the members of groups."""
 
 
 def excerpt(body: bytes) -> str | None:
@@ -24,7 +26,7 @@ def exception_excerpt(error: BaseException, frames: TracebackType | None) -> tup
 
     An exception of others may say as much as it likes: it is asked once, and what it says is cut before it is copied.
     """
-    told = TracebackException(type(error), error, frames)
+    told = TracebackException(type(error), error if _is_small(error) else _stand_in(error), frames)
     left = [told]
     while left:
         each = left.pop()
@@ -35,3 +37,30 @@ def exception_excerpt(error: BaseException, frames: TracebackType | None) -> tup
     head = "".join([line[:MAX_TRACEBACK] for line in told.format_exception_only()]).strip()[:MAX_DETAIL]
     text = "".join([line[-MAX_TRACEBACK:] for line in told.format()])
     return head, text if len(text) <= MAX_TRACEBACK else f"{CUT_BEGINNING}{text[-MAX_TRACEBACK:]}"
+
+
+def _is_small(error: BaseException) -> bool:
+    """Whether there are not too many exceptions behind or in one to show them all.
+
+    One that is in a group twice is shown twice, unlike a cause: a group of two groups of two groups is without bound.
+    """
+    left, count, seen = [error], 0, set[int]()
+    while left:
+        each = left.pop()
+        seen.add(id(each))
+        inner = [other for other in (each.__cause__, each.__context__) if other is not None and id(other) not in seen]
+        seen.update(map(id, inner))
+        inner += each.exceptions if isinstance(each, BaseExceptionGroup) else ()
+        count += len(inner)
+        if count > MAX_EXCEPTIONS:
+            return False
+        left += inner
+    return True
+
+
+def _stand_in(error: BaseException) -> BaseException:
+    try:
+        said = str(error)[:MAX_TRACEBACK]
+    except Exception:  # noqa: BLE001 (whatever an exception of others raises)
+        said = "<its text cannot be had>"
+    return Exception(f"{said} (the exceptions in it and before it, more than {MAX_EXCEPTIONS:,}, are not shown)")

@@ -125,6 +125,13 @@ def reading_fault(reading: Reading) -> Fault | None:
     if reading.format == agent_response.FORMAT:
         report = contract.check(reading)
         return None if report.violation is None else Fault(report.violation, report.message)
+    return last_turn_fault(reading)
+
+
+def last_turn_fault(reading: Reading) -> Fault | None:
+    """The fault of a run whose transcript ends with a turn that failed or was aborted."""
+    if reading.events is not None or reading.format == agent_response.FORMAT:
+        return None  # their end and their answer say how the run ended
     # A turn that failed may have made calls, whose results follow it.
     last = next((said for said in reversed(reading.transcript.messages) if type(said) is AssistantMessage), None)
     if last is None or last.stop_reason not in (StopReason.ERROR, StopReason.ABORTED):
@@ -135,11 +142,11 @@ def reading_fault(reading: Reading) -> Fault | None:
 
 
 def read_trace_file(reading: Reading, directory: str, roots: Iterable[str]) -> bytes | Note | None:
-    """What the file holds that `trace_ref` names, or why it was not read; None when none is needed.
+    """What the file holds that `trace_ref` names, or why it was not read; None when it names none.
 
     It is relative to `directory`, and read only from below that or one of `roots`, links followed.
     """
-    if reading.trace_ref is None or reading.trace is not None:
+    if reading.trace_ref is None:
         return None
     roots = [os.path.realpath(root) for root in (directory, *roots)]
     named = resolve_trace_ref(reading.trace_ref, roots[0], roots[1:])

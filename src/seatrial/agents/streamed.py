@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import suppress
+from io import BytesIO
 
 import msgspec
 
@@ -17,7 +18,7 @@ from seatrial.events.codec import stands_in
 from seatrial.events.deltas import CompactEvents
 from seatrial.events.envelope import RunStreamTerminal
 from seatrial.events.log import MAX_EVENTS, Frame, FrameReader
-from seatrial.events.order import StreamEnding
+from seatrial.events.order import StreamEnding, Terminal
 from seatrial.events.types import (
     CancelledOutcome,
     ReasoningEnd,
@@ -29,16 +30,25 @@ from seatrial.events.types import (
     RunError,
     RunFinished,
     RunStarted,
+    StepFinished,
+    StepStarted,
+    SubagentError,
+    SubagentFinished,
+    SubagentStarted,
     TextMessageChunk,
     TextMessageContent,
     TextMessageEnd,
     TextMessageStart,
+    ToolCallEnd,
+    ToolCallStart,
 )
 from seatrial.formats.agui import reading_of
 from seatrial.formats.chat.notes import RUN_FAILURE_REPORTED
 from seatrial.formats.reading import Reading
 from seatrial.runs import Fault
 
+MAX_OPEN = 10_000
+"""Messages, calls, steps and subagents that may be open at once: each is ended and read when time is up already."""
 SLICE_BYTES = 64 * 1024
 """How much of what came is read at once."""
 
@@ -61,9 +71,10 @@ class StreamedRun:
         self._framed = False
         self._reader = LogReader()
         self._framing = FrameReader()
-        self._received = bytearray()
+        self._received = BytesIO()
         self._turns = Turns()
         self._ids: set[str] = set()
+        self._open: set[tuple[str, str]] = set()
         self._last_sequence: int | None = None
         self._catching_up = False
         self._ending = StreamEnding()
@@ -124,7 +135,7 @@ class StreamedRun:
     async def reply(self, fault: Fault | None, http_status: int | None = None) -> Reply:
         """What came back. Without a fault, the events say whether the run ended well."""
         await self._send()
-        return await off_loop(len(self._received), lambda: self._reply(fault, http_status))
+        return await off_loop(self._received.tell(), lambda: self._reply(fault, http_status))
 
     def _reply(self, fault: Fault | None, http_status: int | None) -> Reply:
         if self._ending.last is None:
@@ -133,10 +144,8 @@ class StreamedRun:
         if events := self._events.all():
             reading = reading_of(events, self._reader.notes, self._format, self._reader.run_id)
             reading.answer_only = self._framed and all(self._is_text(event) for event in events)
-        received = bytes(self._received)
-        self._received.clear()
         return Reply(
-            body=received or None,
+            body=self._received.getvalue() or None,  # its buffer, not a copy
             reading=reading,
             fault=fault or self._fault() or (None if reading is None else reported_failure(reading)),
             http_status=http_status,
@@ -148,7 +157,7 @@ class StreamedRun:
         return event is self._frame or isinstance(event, _TEXT_ALONE)
 
     def _keep(self, data: bytes) -> None:
-        self._received += data
+        self._received.write(data)
 
     def _take_frame(self, frame: Frame) -> None:
         if self._catching_up and not self._is_new(frame):
@@ -178,6 +187,12 @@ class StreamedRun:
         self._add(event)
 
     def _add(self, event: Event) -> None:
+        if (opened := _OPENS.get(type(event))) is not None:
+            self._open.add((opened, getattr(event, opened)))
+            if len(self._open) > MAX_OPEN:
+                raise SeatrialError("too_large", f"more than {MAX_OPEN:,} messages, calls and steps are open at once")
+        elif (closed := _CLOSES.get(type(event))) is not None:
+            self._open.discard((closed, getattr(event, closed)))
         self._ending.take(event)
         self._ready.append(event)
 
@@ -213,16 +228,23 @@ class StreamedRun:
 
 def ending_fault(ending: StreamEnding, terminal: RunStreamTerminal | None = None) -> Fault | None:
     """What the end of a stream says of its run: an error of any of its runs, the last one's end, the TERMINAL frame."""
-    error = ending.error
-    if error is not None:
-        code = error.code if isinstance(error.code, str) else None
-        return Fault("agent_reported_error", error.message[:MAX_DETAIL] or "the agent gave no reason", detail=code)
-    if isinstance(ending.last, RunFinished) and isinstance(ending.last.outcome, CancelledOutcome):
-        return Fault("agent_reported_error", "the agent's run was cancelled on its side")
+    fault = reported_end(ending.error or ending.last)
+    if fault is not None:
+        return fault
     if terminal is not None and terminal.status in ("failed", "cancelled"):
         return Fault("agent_reported_error", f"the agent's run ended as {terminal.status}")
     if terminal is None and ending.last is None:
         return Fault("stream_truncated", "the stream ended before RUN_FINISHED or RUN_ERROR")
+    return None
+
+
+def reported_end(terminal: Terminal | None) -> Fault | None:
+    """The fault of a run whose last event says that the run failed, or that it was cancelled on the agent's side."""
+    if isinstance(terminal, RunError):
+        code = terminal.code if isinstance(terminal.code, str) else None
+        return Fault("agent_reported_error", terminal.message[:MAX_DETAIL] or "the agent gave no reason", detail=code)
+    if terminal is not None and isinstance(terminal.outcome, CancelledOutcome):
+        return Fault("agent_reported_error", "the agent's run was cancelled on its side")
     return None
 
 
@@ -270,4 +292,20 @@ _TEXT_ALONE = (
     RunFinished,
     RunError,
 )
+_OPENS: dict[type, str] = {
+    ReasoningMessageStart: "message_id",
+    StepStarted: "step_name",
+    SubagentStarted: "subagent_run_id",
+    TextMessageStart: "message_id",
+    ToolCallStart: "tool_call_id",
+}
+"""What opens something, and the field that names it."""
+_CLOSES: dict[type, str] = {
+    ReasoningMessageEnd: "message_id",
+    StepFinished: "step_name",
+    SubagentError: "subagent_run_id",
+    SubagentFinished: "subagent_run_id",
+    TextMessageEnd: "message_id",
+    ToolCallEnd: "tool_call_id",
+}
 _PLACE = msgspec.json.Decoder(_Place)

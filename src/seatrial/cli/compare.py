@@ -43,16 +43,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from seatrial._support import wire
-    from seatrial.reports import comparison_markdown, comparison_terminal, gate_of, objections, unselected_sentence
+    from seatrial.reports import (
+        comparison_markdown,
+        comparison_terminal,
+        gate_of,
+        objections,
+        terminal_width,
+        unselected_sentence,
+    )
 
     gate = gate_of(args.fail_on)
     comparisons, incomparable, left_out = _comparisons(args)
     if args.json:
         sys.stdout.buffer.write(wire.encode(comparisons) + b"\n")
     else:
-        colour = wants_colour(sys.stdout)
+        colour, width = wants_colour(sys.stdout), terminal_width()
         written = [
-            comparison_markdown(found) if args.markdown else comparison_terminal(found, colour=colour)
+            comparison_markdown(found) if args.markdown else comparison_terminal(found, colour=colour, width=width)
             for found in comparisons
         ]
         sys.stdout.write("\n".join(written))

@@ -61,12 +61,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _written(reading: Reading, record: BatchRecord, to: str) -> Written:
     if record.line is None:
-        return formats.write(reading.transcript, to)
-    written = (
-        output_messages.write(reading.transcript, record.id)
-        if to == "output-messages"
-        else formats.write(reading.transcript, to)
-    )
+        return formats.write(reading, to)
+    written = formats.write(reading, to)
+    if to == "output-messages":
+        written.data = output_messages.write(reading.transcript, record.id).data
     if b"\n" in written.data.strip():
         raise SeatrialError(
             "usage",

@@ -6,16 +6,34 @@ import argparse
 import asyncio
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import redirect_stdout
 
+import msgspec
+
 from seatrial._support import wire
+from seatrial._support.target import is_target
+from seatrial.agents import AgentConfig, AgentStart, build_agent
+from seatrial.agents.registry import kind_of
 from seatrial.cli.exits import COULD_NOT_RUN, PASSED, suite_exit
 from seatrial.cli.run import add_grading_options, grading_of
 from seatrial.cli.terminal import paint, printable
-from seatrial.engine.checkup import Checkup, check_agents
+from seatrial.errors import SeatrialError
 from seatrial.reports.figures import plural
 from seatrial.suites import CaseSource, InvalidSuiteError, Suite, load_suite, read_cases
 from seatrial.suites.cases import case_format
+from seatrial.world.proxy import ToolProxy
+
+
+class Checkup(msgspec.Struct, omit_defaults=True):
+    """How one agent is."""
+
+    agent: str
+    kind: str
+    ok: bool
+    message: str
+    reaches_proxy: bool | None = None
+    """Whether it reaches the tool proxy from where it is; None when that is not known."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -36,11 +54,11 @@ def run(args: argparse.Namespace) -> int:
         with redirect_stdout(sys.stderr):
             grading = grading_of(args)
             suite = load_suite(args.suite, run_python=args.deep, grading=grading)
-            # Cases that a function makes are counted only when it may run.
-            cases = (
-                sum(1 for _ in read_cases(suite, grading=grading)) if args.deep or not _has_functions(suite) else None
-            )
-            checkups = [] if args.offline else asyncio.run(check_agents(suite, os.environ))
+            # Cases that a function makes are counted only when it may run. The others were checked with the suite, and
+            # to check them again would import agents and graders.
+            countable = args.deep or not _has_functions(suite)
+            cases = sum(1 for _ in read_cases(suite, grading=grading, checked=args.deep)) if countable else None
+            checkups = [] if args.offline else asyncio.run(_check_agents(suite, os.environ, run_python=args.deep))
     except InvalidSuiteError as error:
         if args.json:
             _write({"ok": False, "problems": error.problems, "cases": None, "agents": []})
@@ -57,6 +75,43 @@ def run(args: argparse.Namespace) -> int:
         for checkup in checkups:
             print(_line(checkup))
     return PASSED if ok else COULD_NOT_RUN
+
+
+async def _check_agents(suite: Suite, variables: Mapping[str, str], *, run_python: bool) -> list[Checkup]:
+    """Start each agent as a run would, and see whether somebody is there where it is reached over the network.
+
+    Without `run_python`, agents that are code of the suite's author are left alone.
+    """
+    async with ToolProxy() as proxy:
+        return [
+            await _check(name, config, suite, proxy, variables)
+            if run_python or not (config.imports_code() or is_target(kind_of(config)))
+            else Checkup(name, kind_of(config), True, "not imported: `--deep` imports it")
+            for name, config in suite.agents.items()
+        ]
+
+
+async def _check(
+    name: str, config: AgentConfig, suite: Suite, proxy: ToolProxy, variables: Mapping[str, str]
+) -> Checkup:
+    checkup = Checkup(name, kind_of(config), True, "")
+    secrets = suite.secrets(variables)
+    start = AgentStart(
+        name=name,
+        directory=suite.directory,
+        connect_s=suite.timeouts.connect_s,
+        read_s=suite.timeouts.read_s,
+        stored_runs=lambda *_: None,
+    )
+    try:
+        filled = config.resolved(variables)
+        async with build_agent(filled, start) as agent:
+            probe = await filled.probe(agent, proxy.url)
+            checkup.ok, checkup.message, checkup.reaches_proxy = probe.ok, probe.message, probe.reaches_proxy
+    except SeatrialError as error:
+        checkup.ok, checkup.message = False, str(error)
+    checkup.message = secrets.redact(checkup.message)
+    return checkup
 
 
 def _line(checkup: Checkup) -> str:

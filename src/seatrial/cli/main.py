@@ -31,6 +31,11 @@ COMMANDS: dict[str, str] = {
     "events": "verify an event stream and fold it into messages and state",
     "steps": "extract the tool calls of a record",
     "match": "compare tool calls with what was expected, one JSON line each",
+    "list": "list the experiments of a store, the newest first",
+    "show": "show an experiment, a case, or one run with its transcript",
+    "search": "find runs by what was said or called in them",
+    "diff": "compare two runs call by call",
+    "case": "make a regression case of a recorded run",
     "report": "show the results of an experiment, and write them to files",
     "compare": "compare two experiments or agents, case by case",
     "serve": "serve agents over HTTP, with streams that can be resumed",
@@ -77,10 +82,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         print("seatrial: internal error, see above. What was finished is stored. [internal_error]", file=sys.stderr)
         code = COULD_NOT_RUN
-    if argv is None and len(threading.enumerate()) > 1:
-        from seatrial.cli.signals import leave_threads_behind
+    if argv is None and ("seatrial.cli.signals" in sys.modules or len(threading.enumerate()) > 1):
+        from seatrial.cli.signals import leave_in_time
 
-        leave_threads_behind(code)
+        leave_in_time(code)
     return code
 
 
@@ -104,6 +109,10 @@ def _main(argv: Sequence[str] | None) -> int:
         _leave_stdout()
         return signal_exit(signal.SIGPIPE)
     except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RecursionError) and _limit_was_lowered():
+            told = "Python's recursion limit was reached, because a Python agent or grader lowered it"
+            print(f"seatrial: {told}", file=sys.stderr)
+            return COULD_NOT_RUN
         if (what := lacking(error)) is None:
             raise
         print(f"seatrial: this machine has no {what} left: {_LIMITS}", file=sys.stderr)
@@ -120,6 +129,12 @@ def _main(argv: Sequence[str] | None) -> int:
     except KeyboardInterrupt as interrupt:
         print(f"seatrial: {interrupted_as(interrupt)}", file=sys.stderr)
         return interrupted_exit(interrupt)
+
+
+def _limit_was_lowered() -> bool:
+    from seatrial._support.threads import restore_recursion_limit  # brings asyncio with it
+
+    return restore_recursion_limit()
 
 
 def _leave_stdout() -> None:

@@ -74,12 +74,13 @@ def notes_line(args: argparse.Namespace, report: Report, store: str) -> str | No
 def show_report(args: argparse.Namespace, report: Report) -> None:
     """A report on standard output: its summary, or with `--json` the whole of it."""
     from seatrial.reports import FORMS as RENDERERS
-    from seatrial.reports import terminal_summary
+    from seatrial.reports import terminal_summary, terminal_width
 
     if args.json:
         sys.stdout.writelines(RENDERERS["json"](report))
-    else:
-        sys.stdout.write(terminal_summary(report, colour=wants_colour(sys.stdout), harmless=args.all_notes))
+        return
+    colour = wants_colour(sys.stdout)
+    sys.stdout.write(terminal_summary(report, colour=colour, harmless=args.all_notes, width=terminal_width()))
 
 
 def report_targets(args: argparse.Namespace) -> dict[ReportForm, Path]:

@@ -120,7 +120,7 @@ def run(args: argparse.Namespace) -> int:
         if error.name is None or error.name.startswith("seatrial"):
             raise
         raise SeatrialError(
-            "invalid_config", f"the server needs {error.name}", hint="pip install 'seatrial[serve]'"
+            "invalid_config", f"the server needs {error.name}", hint="in the folder of Seatrial: pip install '.[serve]'"
         ) from None
 
     settings = ServerSettings(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import atexit
 import os
 import select
 import signal
@@ -18,16 +19,18 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, TypeVar
 
-from seatrial._support.threads import taken_elsewhere
+from seatrial._support.threads import CALL, taken_elsewhere
 from seatrial.cli import watchdog
 from seatrial.cli.exits import REASONS, StoppedBySignal
-from seatrial.errors import SeatrialError
+from seatrial.cli.terminal import printable
+from seatrial.errors import SeatrialError, lacking
 
 T = TypeVar("T")
 
@@ -106,10 +109,13 @@ class StopSignals:
     def run(
         self, work: Coroutine[Any, Any, T], loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None
     ) -> T:
-        """Run a coroutine in a new event loop. Raises `StoppedBySignal` when a signal cancelled it."""
+        """Run a coroutine in a new event loop. Raises `StoppedBySignal` when a signal cancelled it, and `SeatrialError`
+        when something else did."""
         with asyncio.Runner(loop_factory=loop_factory) as runner:
             loop = runner.get_loop()
             loop.set_default_executor(_UnwaitedExecutor())
+            shortages = _Shortages()
+            loop.set_exception_handler(shortages)
             task = loop.create_task(work)
             while True:
                 try:
@@ -117,7 +123,17 @@ class StopSignals:
                 except asyncio.CancelledError:
                     if self._step > 1 and self.received is not None:
                         raise StoppedBySignal(self.received) from None
-                    raise
+                    raise SeatrialError(
+                        "internal_error",
+                        "all that was running was cancelled, and not by Seatrial: a Python agent or grader can do that",
+                        hint="it must cancel its own tasks only",
+                    ) from None
+                except RuntimeError as error:
+                    if task.done():
+                        if "memory" in shortages.told:  # what else goes wrong then is because of it
+                            raise MemoryError from error
+                        raise
+                    # An agent has stopped the loop, which is not its own: run it again.
                 except (SystemExit, KeyboardInterrupt):
                     # Signals raise nothing here: a task that an agent started did, which asyncio lets end the loop.
                     if task.done() or not self._before:
@@ -222,6 +238,23 @@ class _Watchdog:
         self._process.wait()
 
 
+class _Shortages:
+    """What becomes of an exception in a callback of asyncio's own: that the machine has no more of something is one
+    sentence, once, and no traceback. The callback is called again, and may succeed then."""
+
+    def __init__(self) -> None:
+        self.told: set[str] = set()
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        what = None if error is None else lacking(error)
+        if what is None:
+            loop.default_exception_handler(context)
+        elif what not in self.told:
+            self.told.add(what)
+            print(f"seatrial: warning: there is not enough {what}", file=sys.stderr)
+
+
 class _UnwaitedExecutor(ThreadPoolExecutor):
     """The threads of `asyncio.to_thread`. A loop waits for them when it is closed, and agents use them, too."""
 
@@ -258,11 +291,30 @@ def leave(code: int) -> None:
     os._exit(code)
 
 
-def leave_threads_behind(code: int, patience_s: float = 1.0) -> None:
-    """End the process if threads of an agent or a grader are still running, which Python would wait for."""
+def leave_in_time(code: int, patience_s: float = 1.0) -> None:
+    """End the process, and wait for code of agents and graders only so long: for their threads, and for what they left
+    to be done at the end. What Python would clean up then (`__del__`, the `finally` of a generator) is not run."""
     deadline = time.monotonic() + patience_s
+    ours: list[str] = []
+    others = 0
     for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
-            thread.join(max(deadline - time.monotonic(), 0.0))
-            if thread.is_alive():
-                leave(code)
+        calls = thread.name.startswith(CALL)
+        if thread is threading.current_thread() or (thread.daemon and not calls):
+            continue
+        thread.join(max(deadline - time.monotonic(), 0.0))
+        if thread.is_alive() and calls:
+            ours.append(thread.name.removeprefix(CALL).rpartition("-")[0])
+        elif thread.is_alive():
+            others += 1  # its name may be anything
+    left = [f"{count} of {printable(name)}" for name, count in Counter(ours).items()]
+    left += [f"{others} that they started"] if others else []
+    if left:
+        with suppress(OSError, ValueError):
+            print(
+                f"seatrial: threads of agents or graders did not end, and are left: {', '.join(left)}", file=sys.stderr
+            )
+    late = threading.Timer(ENDING_S, leave, (code,))
+    late.daemon = True
+    late.start()
+    atexit._run_exitfuncs()
+    leave(code)

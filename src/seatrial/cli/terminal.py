@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Iterable
 from types import TracebackType
 from typing import TextIO
 
-from seatrial._support.printable import coloured, one_line, printable
+from seatrial._support.printable import one_line, paint, printable, wants_colour
 from seatrial.transcript.note import Note
 
 __all__ = ["one_line", "paint", "print_notes", "printable", "wants_colour"]
-
-
-def paint(text: str, colour: str, stream: TextIO) -> str:
-    """The text in a colour, where the stream is a terminal and nobody asked for none."""
-    return coloured(text, colour) if wants_colour(stream) else text
-
-
-def wants_colour(stream: TextIO) -> bool:
-    """Whether the stream is a terminal, and nobody asked for no colour."""
-    return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
 def print_notes(notes: Iterable[Note], kind: str, *, stream: TextIO | None = None) -> None:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from seatrial.agents.agent import Reply
+from seatrial.agents.output import last_turn_fault
+from seatrial.agents.streamed import reported_end, reported_failure
 from seatrial.driver.exchange import internal_fault
 from seatrial.driver.recording import Recording
 from seatrial.driver.redaction import Redaction, set_body
 from seatrial.errors import SeatrialError
 from seatrial.events.order import Terminal
-from seatrial.runs import Attempt, Exchange, Fault, Run, RunKey, RunStatus, ServedKey
-from seatrial.runs.conclusion import conclude
+from seatrial.events.types import CancelledOutcome, RunFinished
+from seatrial.runs import Attempt, Exchange, Fault, FaultRules, Run, RunKey, RunStatus, ServedKey
+from seatrial.runs.conclusion import conclude, says_nothing
+from seatrial.runs.recorded import recorded
 from seatrial.trajectory.completeness import ToolAccess
+from seatrial.trajectory.extraction import TRACE_REF_NOT_READ
 from seatrial.trajectory.observed import ObservedCalls
 from seatrial.transcript import Message, Note, note_code
 
@@ -56,37 +62,101 @@ def earlier_body(attempt: Attempt, reply: Reply, redaction: Redaction) -> bytes 
     return body
 
 
-def concluded(
+class Conclusion(NamedTuple):
+    """What a run came to."""
+
+    run: Run
+    """As the agent said it, ungraded."""
+    kept: Run
+    """What is stored of it: the same without secrets."""
+    terminal: Terminal
+    """The event that ends its log."""
+
+
+def conclude_run(
     spec: RunSpec,
     reply: Reply,
     exchanges: list[Exchange],
-    redaction: Redaction,
+    recording: Recording,
     *,
+    started_at: int | None,
+    duration_ms: float | None = None,
+    faults: FaultRules | None = None,
     given: Sequence[Message] = (),
     observed: ObservedCalls | None = None,
-    notes: Sequence[Note] = (),
-    emitted_calls: bool = False,
-) -> Run:
-    """The record of a run that has ended, ungraded, and as the agent said it. `notes` are on its events;
-    `emitted_calls`: some were calls.
+    terminal: Terminal | None = None,
+    may_cancel: bool = False,
+) -> Conclusion:
+    """The record of a run that has ended, whoever asked for it; its last event is recorded.
+
+    `terminal` ends a run that its agent did not end: the agent is then not blamed for what it left unsaid. With
+    `may_cancel`, an agent may end its run as cancelled; in an experiment, where nobody asked for that, it has failed.
 
     What cannot be made a record of, whatever it is, has the fault `internal_error`, and keeps what the agent sent.
     """
+    rules = FaultRules() if faults is None else faults
+    redaction = recording.redaction
+    own, attempt = recording.terminal, exchanges[-1].attempts[-1]
+    if terminal is None and may_cancel and is_cancelled(own):
+        terminal, reply.fault, attempt.fault = own, None, None
+    if terminal is None and reply.fault is None:
+        fault = _unsaid_fault(own, reply)
+        reply.fault = attempt.fault = None if fault is None else redaction.fault(fault)
+    rules.apply(reply.fault)
+    run = _read_run(spec, reply, exchanges, recording, given, observed)
+    run.started_at, run.duration_ms = started_at, duration_ms
+    if terminal is None and run.fault is None and says_nothing(run):
+        fault = Fault("agent_output_missing", "the agent ended without an answer: no text to be seen, and no call")
+        rules.apply(fault)
+        set_fault(run, fault)
+    terminal = own if own is not None and recording.ended else _record_end(recording, run, reply, terminal)
+    if run.fault is None and is_cancelled(terminal):
+        run.status = "cancelled"
+    return Conclusion(run, _kept(run, redaction, streamed=reply.streamed), terminal)
+
+
+def _unsaid_fault(own: Terminal | None, reply: Reply) -> Fault | None:
+    """The fault of a run whose agent kind names none: the agent says that it failed, or there is nothing to read."""
+    fault = reported_end(own)
+    if fault is not None:
+        return fault
+    if reply.reading is None:
+        return Fault("agent_output_missing", "the agent ended without an answer to read")
+    return reported_failure(reply.reading) or last_turn_fault(reply.reading)
+
+
+def is_cancelled(terminal: Terminal | None) -> bool:
+    """Whether this event ends a run as cancelled."""
+    return isinstance(terminal, RunFinished) and isinstance(terminal.outcome, CancelledOutcome)
+
+
+def _read_run(
+    spec: RunSpec,
+    reply: Reply,
+    exchanges: list[Exchange],
+    recording: Recording,
+    given: Sequence[Message],
+    observed: ObservedCalls | None,
+) -> Run:
+    """The record by what the agent said."""
     if reply.reading is not None:
-        reply.reading.notes += notes
-        if emitted_calls and not reply.streamed:
+        reply.reading.notes += recording.notes
+        if recording.has_calls and not reply.streamed:
             text = "the agent sent events of calls, and an answer that was read in their place"
             reply.reading.notes.append(Note(CALLS_BESIDE_ANSWER, "", text))
     try:
-        return _run(spec, reply, exchanges, redaction, given, observed)
+        run = _run(spec, reply, exchanges, recording.redaction, given, observed)
     except Exception as error:  # noqa: BLE001 (what an agent sent must not end anything but its own run)
         reply.reading = None
         if reply.fault is None:
-            reply.fault = exchanges[-1].attempts[-1].fault = internal_fault(error, redaction)
-        return _run(spec, reply, exchanges, redaction, given, observed)
+            reply.fault = exchanges[-1].attempts[-1].fault = internal_fault(error, recording.redaction)
+        run = _run(spec, reply, exchanges, recording.redaction, given, observed)
+    if run.reading is None:
+        run.unread_notes = list(recording.notes)
+    return run
 
 
-def record_end(recording: Recording, run: Run, reply: Reply, terminal: Terminal | None = None) -> Terminal:
+def _record_end(recording: Recording, run: Run, reply: Reply, terminal: Terminal | None) -> Terminal:
     """Record the last events of a run: this terminal event, or the one that follows from how the run ended.
 
     What had to be added to the log is noted in the run.
@@ -101,12 +171,13 @@ def record_end(recording: Recording, run: Run, reply: Reply, terminal: Terminal 
         terminal = _last_event(recording, run, reply)
     if run.reading is not None:
         run.reading.notes += recording.notes[noted:]
+    else:
+        run.unread_notes += recording.notes[noted:]
     return terminal
 
 
-def kept_of(run: Run, redaction: Redaction, *, streamed: bool) -> Run:
-    """What is stored of a run: the same without secrets. Of one that cannot be looked through, nothing is stored or
-    graded."""
+def _kept(run: Run, redaction: Redaction, *, streamed: bool) -> Run:
+    """What is stored of a run. Of one that cannot be looked through, nothing is stored or graded."""
     try:
         return redaction.run(run, streamed=streamed)
     except Exception as error:  # noqa: BLE001 (what an agent sent must not end anything but its own run)
@@ -121,9 +192,8 @@ def _last_event(recording: Recording, run: Run, reply: Reply) -> Terminal:
         return recording.fail(run.fault)
     if reply.streamed or reply.reading is None:
         return recording.finish()
-    transcript = reply.reading.transcript
-    transcript = msgspec.structs.replace(transcript, messages=transcript.done(), given=[])
-    return recording.unfold(recording.redaction.transcript(transcript))
+    own = recorded(run, reply.reading)
+    return recording.unfold(recording.redaction.transcript(own.transcript), own.facts, own.partial)
 
 
 def set_fault(run: Run, fault: Fault) -> None:
@@ -172,8 +242,21 @@ def _run(
         body=reply.body,
         exchanges=exchanges,
         fault=reply.fault,
+        metadata=reply.metadata,
     )
-    conclude(run, reply.reading, given, observed=observed, trace_file=reply.trace_file, tool_access=spec.tool_access)
+    trace_file = reply.trace_file
+    # A run that was stored has the trace of its file.
+    if trace_file is None and reply.reading is not None and reply.reading.trace_ref and not reply.replayed:
+        trace_file = Note(TRACE_REF_NOT_READ, "/trace_ref", "files of an agent of this kind are not read")
+    conclude(
+        run,
+        reply.reading,
+        given,
+        observed=observed,
+        trace_file=trace_file,
+        tool_access=spec.tool_access,
+        replayed=reply.replayed,
+    )
     if reply.replayed:
         redaction.note_removals(run)  # a record in another format than ours lost its notes
     return run

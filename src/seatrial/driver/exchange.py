@@ -110,6 +110,7 @@ class Driver:
             fault = Fault("internal_error", f"the agent kind returned a {type(reply).__name__}, and not a Reply")
             return ExchangeEnd(Reply(fault=fault), stopped)
         try:
+            recorder.notes += reply.notes
             if reply.fault is not None:
                 reply.fault = recorder.redaction.fault(reply.fault)
             if reply.cut and reply.body is not None:

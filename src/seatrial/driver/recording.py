@@ -7,9 +7,10 @@ runs there is `accept`, which takes an event as it is or refuses it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
+from msgspec import UNSET
 
 from seatrial._support import wire
 from seatrial.driver.clock import Clock
@@ -37,6 +38,7 @@ from seatrial.events.violation import OrderFault, name_of
 from seatrial.runs import FAULT_CLASSES, Fault
 from seatrial.suites.secrets import MIN_SECRET_LENGTH
 from seatrial.transcript import Note, Transcript, note_code, pointer
+from seatrial.transcript.call_facts import PlacedFacts
 
 MAX_EARLY = 100
 """Events of unknown types that may come before the run has started."""
@@ -118,7 +120,7 @@ class Recording:
         self.redaction = redaction.of_run()
         """Knows the secrets of the suite, and the tokens of this run."""
         self.terminal: Terminal | None = None
-        """The agent's own terminal event, not in the log yet."""
+        """The agent's own terminal event; not in the log yet, unless it was accepted."""
         self.stored = 0
         """How many events are with the store."""
         self.pending: list[bytes] = []
@@ -195,6 +197,8 @@ class Recording:
             return fault
         self.has_calls = self.has_calls or isinstance(event, _CALLS)
         self._append([data])
+        if isinstance(event, RunFinished | RunError):
+            self.terminal = event
         if self._accepted is not None:
             # The pieces before it are stored and acknowledged: it is too late to hold them back.
             self._accepted.take(event)
@@ -266,13 +270,30 @@ class Recording:
         self._record_held_back()
         return self._end(terminal)
 
-    def unfold(self, transcript: Transcript) -> Terminal:
-        """End the run with the events of an answer, all of them or, when one cannot be encoded, none."""
+    def unfold(self, transcript: Transcript, facts: Iterable[PlacedFacts] = (), partial: str | None = None) -> Terminal:
+        """End a run without a fault with the events of its answer, all of them or, when one cannot be encoded, none;
+        `facts` are those of its calls, `partial` says why not all are known."""
         self._record_held_back()
-        events = unfold(transcript, thread_id=self.thread_id, run_id=self.run_id, timestamp=self._clock.now_ms())
+        events = unfold(
+            transcript,
+            thread_id=self.thread_id,
+            run_id=self.run_id,
+            timestamp=self._clock.now_ms(),
+            facts=facts,
+            partial=partial,
+        )
         terminal = events[-1]
         if not isinstance(terminal, RunFinished | RunError):
             raise TypeError(f"a run does not end with {terminal!r}")
+        if isinstance(terminal, RunError) or terminal.outcome is not UNSET:
+            # The record of its last turn was cut off, which does not say how the run ended.
+            terminal = events[-1] = RunFinished(
+                thread_id=self.thread_id,
+                run_id=self.run_id,
+                usage=terminal.usage,
+                metadata=terminal.metadata,
+                timestamp=terminal.timestamp,
+            )
         encoded = encode_events(events)
         if self.redaction.active:
             encoded = [self.redaction.document(document) for document in encoded]

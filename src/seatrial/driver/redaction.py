@@ -127,6 +127,16 @@ class Redaction:
         detail = None if fault.detail is None else self._perhaps_cut(fault.detail)
         return replace(fault, message=self._perhaps_cut(fault.message), detail=detail)
 
+    def notes(self, notes: list[Note]) -> list[Note]:
+        """Notes without secrets; the very same when there are none in them."""
+        if not self.active:
+            return notes
+        clean = [
+            replace(note, pointer=self._perhaps_cut(note.pointer), message=self._perhaps_cut(note.message))
+            for note in notes
+        ]
+        return notes if clean == notes else clean
+
     def body(self, body: bytes | None, reading: Reading | None, *, streamed: bool = False) -> bytes | None:
         """What is stored of the body of an attempt with a fault: itself without secrets, and nothing where it may have
         one in pieces.
@@ -162,6 +172,7 @@ class Redaction:
         kept = replace(
             run,
             reading=reading,
+            unread_notes=self.notes(run.unread_notes),
             steps=self._steps(run.steps, broken_off),
             reported=None if run.reported is None else self._steps(run.reported, broken_off),
             completeness=None if run.completeness is None else self._completeness(run.completeness),
@@ -297,21 +308,15 @@ class Redaction:
         clean = self._value(steps, list[Step])
         return self._broken_off(clean, list[Step]) if broken_off else clean
 
-    def _notes(self, notes: list[Note]) -> list[Note]:
-        clean = [self._perhaps_cut(note.message) for note in notes]
-        if all(message == note.message for message, note in zip(clean, notes, strict=True)):
-            return notes
-        return [replace(note, message=message) for message, note in zip(clean, notes, strict=True)]
-
     def _reading(self, reading: Reading, *, broken_off: bool = False) -> Reading:
-        notes = self._notes(reading.notes)
+        notes = self.notes(reading.notes)
         clean = self._value(reading if notes is reading.notes else replace(reading, notes=notes), Reading)
         transcript = self._joined(clean.transcript)
         clean = clean if transcript is clean.transcript else replace(clean, transcript=transcript)
         return self._broken_off(clean, Reading) if broken_off else clean
 
     def _completeness(self, known: Completeness) -> Completeness:
-        reasons = self._notes(known.reasons)
+        reasons = self.notes(known.reasons)
         return known if reasons is known.reasons else replace(known, reasons=reasons)
 
     def _attempt(self, attempt: Attempt) -> Attempt:

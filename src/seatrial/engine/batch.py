@@ -10,14 +10,15 @@ from pathlib import Path
 
 import msgspec
 
-from seatrial.agents.agent import AnsweredAgain, BatchAgent, Reply, RunRequest
+from seatrial.agents.agent import AnsweredAgain, BatchAgent, EndedBadly, Reply, RunRequest
 from seatrial.agents.off_loop import off_loop
-from seatrial.driver import Driver, Recorder, internal_fault
+from seatrial.driver import Driver, Recorder, conclude_run, internal_fault
 from seatrial.driver.conclusion import attempt_of, earlier_body
 from seatrial.engine.stop import Stop, StopRequestedError
-from seatrial.engine.trial import Finished, Trial, TrialSpec, ended_run, recorder_of, retry_wait_s, tools_called
+from seatrial.engine.trial import Finished, Trial, TrialSpec, recorder_of, retry_wait_s, tools_called
 from seatrial.errors import SeatrialError
 from seatrial.runs import Case, Exchange, Fault, FaultRules
+from seatrial.runs.conclusion import given_messages
 from seatrial.store import Store
 from seatrial.suites import Retry
 from seatrial.trajectory.observed import ObservedCalls
@@ -54,6 +55,15 @@ class Doubted(msgspec.Struct):
     note: Note
 
 
+class Failed(msgspec.Struct):
+    """A run that was answered by a program which ended badly afterwards: that is its fault, as it is of a single run.
+    It is not tried again: its answer is stored."""
+
+    run_id: str
+    case: Case
+    fault: Fault
+
+
 class BatchRunner:
     """Carries out the trials of one agent, all at once, and then once more those that met a fault which may pass.
 
@@ -79,8 +89,10 @@ class BatchRunner:
         self._faults = FaultRules() if faults is None else faults
         self._stop = Stop() if stop is None else stop
 
-    async def carry_out(self, trials: Iterator[Trial]) -> AsyncGenerator[tuple[Case, Finished] | Doubted, None]:
-        """Run all trials; they come as they end, and after that perhaps a doubt.
+    async def carry_out(
+        self, trials: Iterator[Trial]
+    ) -> AsyncGenerator[tuple[Case, Finished] | Doubted | Failed, None]:
+        """Run all trials; they come as they end, and after that perhaps a doubt, or that they failed all the same.
 
         Raises `StopRequestedError` when a stop leaves some without an end.
         """
@@ -95,6 +107,10 @@ class BatchRunner:
                         if (waiting_again := failed.get(answered.run_id)) is not None:
                             waiting_again.notes.append(answered.note)
                         else:
+                            yield answered
+                        continue
+                    if isinstance(answered, Failed):
+                        if answered.run_id not in failed:  # else its next attempt decides
                             yield answered
                         continue
                     waiting, case, reply = answered.waiting, answered.case, answered.reply
@@ -113,7 +129,7 @@ class BatchRunner:
 
     async def _batch(
         self, asked: Iterator[tuple[_Waiting, Case]], number: int
-    ) -> AsyncGenerator[_Answered | Doubted, None]:
+    ) -> AsyncGenerator[_Answered | Doubted | Failed, None]:
         """Ask once for all of them: exactly one reply for each, unless a stop comes between."""
         unanswered: dict[str, _Waiting] = {}
 
@@ -149,6 +165,11 @@ class BatchRunner:
                         note = msgspec.structs.replace(reply.note, message=redaction.text(reply.note.message))
                         yield Doubted(request.run_id, request.case, note)
                         continue
+                    if isinstance(reply, EndedBadly):
+                        bad_end = redaction.fault(reply.fault)
+                        self._faults.apply(bad_end)
+                        yield Failed(request.run_id, request.case, bad_end)
+                        continue
                     waiting = unanswered.pop(request.run_id)
                     if reply.fault is not None:
                         reply.fault = redaction.fault(reply.fault)
@@ -169,7 +190,9 @@ class BatchRunner:
     async def _keep(self, waiting: _Waiting, case: Case, reply: Reply, fault: Fault) -> None:
         """Keep what an attempt brought that is not the last one."""
         attempt = waiting.exchange.attempts[-1]
-        attempt.called = await off_loop(len(reply.body or b""), partial(tools_called, case, reply))
+        attempt.called = await off_loop(
+            len(reply.body or b""), partial(tools_called, case, reply, waiting.spec.tool_access)
+        )
         body = earlier_body(attempt, reply, self._driver.redaction)
         if body is not None:
             waiting.earlier_bodies.append(body)
@@ -181,9 +204,18 @@ class BatchRunner:
         recorder = waiting.recorder or self._recorder(waiting.spec)
         if reply.reading is not None:
             reply.reading.notes += waiting.notes
-        run, kept = ended_run(waiting.spec, case, reply, [waiting.exchange], recorder, self._faults)
-        run.started_at = kept.started_at = waiting.exchange.attempts[0].started_at
-        return Finished(run, kept, recorder.pending, recorder.stored, waiting.earlier_bodies, recorder.redaction)
+        ended = conclude_run(
+            waiting.spec,
+            reply,
+            [waiting.exchange],
+            recorder,
+            started_at=waiting.exchange.attempts[0].started_at,
+            faults=self._faults,
+            given=given_messages(case),
+        )
+        return Finished(
+            ended.run, ended.kept, recorder.pending, recorder.stored, waiting.earlier_bodies, recorder.redaction
+        )
 
     def _recorder(self, spec: TrialSpec) -> Recorder:
         return recorder_of(spec, self._driver, self._store)

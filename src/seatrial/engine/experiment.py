@@ -12,6 +12,8 @@ from typing import Protocol
 
 import msgspec
 
+from seatrial.agents.replay.agent import unused_records
+from seatrial.agents.replay.config import ReplayConfig
 from seatrial.driver import Clock, SystemClock
 from seatrial.driver.exchange import AGENT_LEFT_RUNNING
 from seatrial.engine.budget import Spending
@@ -167,6 +169,9 @@ class ExperimentRunner:
                 for name, runs in end.left_running.items():
                     note = Note(AGENT_LEFT_RUNNING, "", f"{runs:,} runs of the agent were over, and did not end")
                     await self._add_notes(name, [note])
+                for name in missing:
+                    if unused := await asyncio.to_thread(self._unused_records, name):
+                        await self._add_notes(name, unused)
         except StopRequestedError:
             self._leave_out()  # before there was any worker
         except BaseExceptionGroup as errors:
@@ -178,6 +183,18 @@ class ExperimentRunner:
         await self._store.add_notes(self.experiment.experiment_id, agent, notes)
         if self._observer is not None:
             self._observer.noted(agent, notes)
+
+    def _unused_records(self, agent: str) -> list[Note]:
+        """Notes on what an agent replays that belongs to no case."""
+        config = self.suite.agents[agent]
+        if self._selected is not None or not isinstance(config, ReplayConfig) or config.path is None:
+            return []
+        path = self.suite.directory / str(config.resolved(self._work.variables).path)
+        cases = self._store.cases(self.experiment.experiment_id, damaged=[])
+        try:
+            return unused_records(path, {case.id for case in cases})
+        except SeatrialError:
+            return []  # gone since; its runs say so
 
     def _abandon(self, reason: str) -> None:
         """Hand what has finished to the store, and say that the rest was left out. Waits for nothing: the store writes

@@ -11,6 +11,7 @@ from seatrial.driver.redaction import Redaction
 from seatrial.graders import GradingPlan, Subject, Surroundings, conclude
 from seatrial.runs import Case, Grade, Run, Verdict
 from seatrial.runs.removed import is_redacted
+from seatrial.trajectory.completeness import ScoreRange
 
 
 async def grade(
@@ -50,7 +51,14 @@ def hold_to(run: Run, before: Sequence[Verdict]) -> Grade:
     verdicts = []
     for was, now in zip(before, run.verdicts, strict=True):
         stands = (redacted and was.outcome == "failed") or (now.outcome == "passed" and was.outcome != "passed")
-        verdicts.append(msgspec.structs.replace(was, key=now.key) if stands else now)
+        verdicts.append(_standing(was, now.key) if stands else now)
     if verdicts != run.verdicts:
         run.verdicts, run.grade = verdicts, conclude(verdicts, run.grade.threshold)
     return run.grade
+
+
+def _standing(was: Verdict, key: str) -> Verdict:
+    """An earlier verdict in the place of a later one. Earlier versions did not store the range of a score, so that of
+    a verdict on calls, or of several graders together, may not be exact."""
+    inexact = was.score is not None and was.score_range is None and (was.basis is not None or was.kind == "composite")
+    return msgspec.structs.replace(was, key=key, score_range=ScoreRange(0.0, 1.0) if inexact else was.score_range)

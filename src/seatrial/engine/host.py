@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from seatrial.engine.messages import (
     JOB,
     ORDERS,
     Admit,
+    Answered,
     BatchEnded,
     Begin,
     BeginBatch,
@@ -194,14 +196,25 @@ class WorkerHost:
         elif isinstance(order, Begin):
             experiment_id = work.experiment.experiment_id
             trial = trial_of(work.suite, experiment_id, order.run_id, order.key, order.case, order.interrupted)
+            trial.fault = order.fault
+            answered = partial(self._let_on, order.run_id) if order.alone else None
             try:
-                end = await worker.carry_out(trial, _HostGate(self, order.run_id, order.key.agent))
+                end = await worker.carry_out(trial, _HostGate(self, order.run_id, order.key.agent), answered)
             except StopRequestedError:
                 self.report(Dropped(order.run_id))
                 return
             self.report(RunEnded(order.run_id, end))
             await worker.stored(order.run_id)
             self.report(Stored(order.run_id), within_s=TOGETHER_S)
+
+    async def _let_on(self, run_id: str) -> None:
+        """Say that the agent is done with a run, and wait until that was heard."""
+        heard = self.waiting[run_id] = asyncio.get_running_loop().create_future()
+        self.report(Answered(run_id))
+        try:
+            await heard
+        finally:
+            del self.waiting[run_id]
 
     async def _run_batch(self, order: BeginBatch, work: Assignment, worker: Worker) -> None:
         ids = {key: run_id for run_id, key in order.runs}

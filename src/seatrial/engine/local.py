@@ -55,6 +55,7 @@ def built_agents(suite: Suite, store: Store, variables: Mapping[str, str]) -> di
                 connect_s=suite.timeouts.connect_s,
                 read_s=suite.timeouts.read_s,
                 stored_runs=StoredRuns(store),
+                trials=suite.trials,
             ),
         )
         for name, config in suite.agents.items()

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import msgspec
 
 from seatrial.engine.executor import AgentNotes, RunEnd, WorkersEnd
-from seatrial.runs import Attempt, Case, RunKey
+from seatrial.runs import Attempt, Case, Fault, RunKey
 from seatrial.suites import Grading
 
 
@@ -46,6 +46,10 @@ class Begin(msgspec.Struct, tag="begin"):
     key: RunKey
     case: Case
     interrupted: list[Attempt] = []
+    fault: Fault | None = None
+    """With which it ends, without being run: see `Trial.fault`."""
+    alone: bool = False
+    """Whether it may be what ends workers: the worker has no other run, and says when the agent is done with it."""
 
 
 class BeginBatch(msgspec.Struct, tag="batch"):
@@ -57,7 +61,7 @@ class BeginBatch(msgspec.Struct, tag="batch"):
 
 
 class Admit(msgspec.Struct, tag="admit"):
-    """The next attempt of this run may begin."""
+    """The next attempt of this run may begin, or it may be graded."""
 
     run_id: str
 
@@ -104,6 +108,12 @@ class Left(msgspec.Struct, tag="left"):
 
 class Waiting(msgspec.Struct, tag="waiting"):
     """The run waits until its next attempt may begin."""
+
+    run_id: str
+
+
+class Answered(msgspec.Struct, tag="answered"):
+    """The agent is done with a run that is alone; the run waits to be let on, and is graded then."""
 
     run_id: str
 
@@ -155,7 +165,9 @@ class Closed(msgspec.Struct, tag="closed"):
     end: WorkersEnd
 
 
-WorkerReport: TypeAlias = Ready | Left | Waiting | RunEnded | Stored | Dropped | BatchEnded | Noted | Broken | Closed
+WorkerReport: TypeAlias = (
+    Ready | Left | Waiting | Answered | RunEnded | Stored | Dropped | BatchEnded | Noted | Broken | Closed
+)
 
 ORDERS = msgspec.json.Decoder(list[WorkerOrder])
 REPORTS = msgspec.json.Decoder(list[WorkerReport])

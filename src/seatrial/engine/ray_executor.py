@@ -7,20 +7,22 @@ loopback interface only, has a key that nobody else knows, no dashboard, and rep
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import io
 import logging
 import os
 import shutil
 import signal
+import stat
 import sys
 import tempfile
 import threading
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, ClassVar
+from typing import IO, Any, ClassVar
 
 from seatrial._support.environment import STORE_VARIABLE
 from seatrial._support.threads import Threads
@@ -31,6 +33,8 @@ from seatrial.errors import SeatrialError
 from seatrial.suites import Secrets
 
 LOOPBACK = "127.0.0.1"
+FOLDER = "seatrial-ray-"
+"""What the names of the folders begin with that have the files of a Ray of our own."""
 MAX_WORKERS = 256
 """Workers on a cluster, where nobody says how many."""
 OBJECT_STORE_BYTES = 100_000_000
@@ -123,6 +127,8 @@ class _OwnCluster(_Cluster):
         self._cpus = cpus
         self._store = store
         self._folder: Path | None = None
+        self._lock: IO[bytes] | None = None
+        """Held for as long as the folder is used."""
         self._before: dict[str, str | None] = {}
 
     def start(self) -> Any:
@@ -130,7 +136,9 @@ class _OwnCluster(_Cluster):
             # What it is told now, it would not hear: where to listen, and whom to answer.
             told = "Ray was imported before the experiment began, and can be started only with other settings"
             raise SeatrialError("executor_failed", told, hint="run the experiment in a process of its own")
-        self._folder = Path(tempfile.mkdtemp(prefix="seatrial-ray-"))
+        _remove_leftovers()
+        self._folder = Path(tempfile.mkdtemp(prefix=FOLDER))
+        self._lock = _locked(self._folder)
         token = self._folder / "token"
         token.touch(mode=0o600)
         token.write_text(token_hex(32))
@@ -166,6 +174,8 @@ class _OwnCluster(_Cluster):
                 os.environ[name] = value
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
+        if self._lock is not None:
+            self._lock.close()
 
     def _set(self, **variables: str | None) -> None:
         for name, value in variables.items():
@@ -179,8 +189,28 @@ class _OwnCluster(_Cluster):
             "num_gpus": 0,
             "include_dashboard": False,
             "object_store_memory": OBJECT_STORE_BYTES,
-            "_temp_dir": str(self._folder),
+            # Ray lets everybody write to it; nobody else gets into the folder that it is in.
+            "_temp_dir": f"{self._folder}/r",
         }
+
+
+def _locked(folder: Path) -> IO[bytes]:
+    """Mark a folder as used by this process, however it ends: the lock ends with it."""
+    lock = (folder / "new").open("wb")  # the programs that are started do not inherit it
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    os.rename(folder / "new", folder / "lock")  # there is no moment with a lock that is free
+    return lock
+
+
+def _remove_leftovers() -> None:
+    """Remove what commands left behind that were killed: folders of ours, made by this user, whose process is gone."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER}*"):
+        with suppress(OSError):  # in use, or not ours to remove
+            about = folder.lstat()
+            if stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid() and not about.st_mode & 0o077:
+                with (folder / "lock").open("r+b") as lock:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _take_back_signals() -> None:
@@ -203,7 +233,7 @@ def _imported() -> Any:
     return ray
 
 
-_INSTALL = "pip install 'seatrial[ray]'"
+_INSTALL = "in the folder of Seatrial: pip install '.[ray]'"
 
 
 def _processors() -> int:
@@ -274,10 +304,15 @@ class RayWorker:
 
 
 def _redact_output(secrets: Secrets) -> None:
-    """Keep secrets out of what this process prints, which Ray writes to its logs."""
-    if secrets:
-        sys.stdout = _RedactedOutput(sys.stdout, secrets)
-        sys.stderr = _RedactedOutput(sys.stderr, secrets)
+    """Keep secrets out of what this process prints, which Ray writes to its logs.
+
+    What is written to the descriptors themselves, by programs that agents start or by code in C, is lost.
+    """
+    with open(os.devnull, "wb") as nowhere:
+        for number, name in ((1, "stdout"), (2, "stderr")):
+            log = os.fdopen(os.dup(number), "w", buffering=1, encoding="utf-8", errors="backslashreplace")
+            os.dup2(nowhere.fileno(), number)
+            setattr(sys, name, _RedactedOutput(log, secrets))
 
 
 class _RedactedOutput(io.TextIOBase):

@@ -3,12 +3,17 @@ lost.
 
 Limits, budget and stop stay with the experiment. A run goes to the worker that has the fewest, and its first attempt
 begins there at once; for every other one the worker asks. What a lost worker had not stored goes to another one.
+
+Any run of a lost worker may be what ended it. Each of them is run again alone, on a worker that has nothing else: one
+that loses that worker as well ends with a fault of its own, and the others are run as if nothing had happened.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import os
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, suppress
 from typing import Protocol
@@ -18,6 +23,7 @@ import msgspec
 
 from seatrial._support import wire
 from seatrial._version import __version__
+from seatrial.agents.python.config import PythonConfig
 from seatrial.engine.budget import spent_by
 from seatrial.engine.executor import AgentNotes, Assignment, RunEnd, WorkersEnd
 from seatrial.engine.interrupted import interrupted_attempt
@@ -25,6 +31,7 @@ from seatrial.engine.limit import AttemptGate
 from seatrial.engine.messages import (
     REPORTS,
     Admit,
+    Answered,
     BatchEnded,
     Begin,
     BeginBatch,
@@ -47,14 +54,20 @@ from seatrial.engine.messages import (
 from seatrial.engine.stop import StopRequestedError
 from seatrial.engine.trial import Trial
 from seatrial.errors import SeatrialError
-from seatrial.runs import RunKey
+from seatrial.runs import Fault, RunKey
 from seatrial.store import RunFilter
 from seatrial.suites import Budget, stored_form
 
 PATIENCE_S = 120.0
 """How long there may be no worker at all before the experiment gives up."""
 MAX_LOSSES = 5
-"""Workers that one run may lose: it may well be what ends them."""
+"""Workers that one run may lose before it ends with a fault."""
+LOST_ALONE = 2
+"""The same for a run that is alone, when it may well be what ends them; a machine may be lost once at that moment."""
+PING_S = 5.0
+"""Between two questions whether a worker responds."""
+SILENT_S = 30.0
+"""How long a worker may take to respond, when none of its runs has time left, or had it so long ago."""
 TOGETHER_S = 5.0
 """How long the first worker waits for the others."""
 RESTART_S = 0.5
@@ -67,6 +80,10 @@ FINISH_S = 60.0
 
 class WorkerLostError(Exception):
     """A worker is gone: its process, its machine, or the way to it."""
+
+
+class WorkerStuckError(WorkerLostError):
+    """A worker does not respond: something keeps its event loop, or its interpreter."""
 
 
 class WorkerLink(Protocol):
@@ -133,8 +150,13 @@ async def remote_workers(work: Assignment, pool: WorkerPool, count: int) -> Asyn
 class _Lease:
     """A run that a worker has."""
 
-    def __init__(self, trial: Trial, gate: AttemptGate, ticket: int) -> None:
+    def __init__(self, trial: Trial, gate: AttemptGate, ticket: int, *, alone: bool = False) -> None:
         self.trial = trial
+        self.alone = alone
+        self.answered = False
+        """Whether the agent is done with it; known only of one that is alone."""
+        now_s = asyncio.get_running_loop().time()
+        self.until_s = math.inf if trial.deadline_s is None else now_s + trial.deadline_s
         self.gate = gate
         self.ticket: int | None = ticket
         """With which its attempt was let in; None when none is active."""
@@ -163,6 +185,12 @@ class RemoteWorkers:
         self._someone = asyncio.Event()
         self._failure: SeatrialError | None = None
         self._last_loss = "none was started yet"
+        self._losses: Counter[RunKey] = Counter()
+        """How many workers each run has lost."""
+        self._lost_alone: Counter[RunKey] = Counter()
+        """The same of runs that were alone."""
+        self._freed = asyncio.Event()
+        """Set whenever a worker may take runs again, or is gone."""
         self._end = WorkersEnd()
         self._finishing = False
         self.again: set[asyncio.Task[None]] = set()
@@ -171,20 +199,46 @@ class RemoteWorkers:
         """Set whenever there is less to wait for."""
 
     async def carry_out(self, trial: Trial, gate: AttemptGate) -> RunEnd:
-        for _ in range(MAX_LOSSES):
-            lease = _Lease(trial, gate, await gate.enter())
+        key = trial.key
+        while self._losses[key] <= 2 * MAX_LOSSES:
+            alone = self._losses[key] > 0 and trial.fault is None
+            lease = _Lease(trial, gate, await gate.enter(), alone=alone)
             try:
-                worker = await self.any_ready()
-                return await worker.carry_out(trial.run_id, lease)
-            except WorkerLostError:
-                stored = self._stored({trial.key: trial.run_id})
+                async with self._chosen(alone=alone) as worker:
+                    return await worker.carry_out(trial.run_id, lease)
+            except WorkerLostError as error:
+                stored = self._stored({key: trial.run_id})
                 if stored:
                     return stored[0]
+                self._losses[key] += 1
+                self._lost_alone[key] += alone
                 trial = self._once_more(trial)
+                trial.fault = trial.fault or self._fault_of(lease, error)
             finally:
                 lease.leave()
-        told = f"the run of {trial.key.case_id!r} by {trial.key.agent!r} lost {MAX_LOSSES} workers"
-        raise SeatrialError("executor_failed", f"{told}: {self._last_loss}", hint="it may be what ends them")
+        # It was not even run in the end: it is not what ends them.
+        told = f"the run of {key.case_id!r} by {key.agent!r} lost {self._losses[key]} workers"
+        raise SeatrialError("executor_failed", f"{told}: {self._last_loss}", hint="look at the workers' machines")
+
+    def _fault_of(self, lease: _Lease, error: WorkerLostError) -> Fault | None:
+        """The fault of a run that has lost a worker; None when it is to be run again."""
+        key = lease.trial.key
+        stuck = lease.alone and isinstance(error, WorkerStuckError)
+        if not stuck and self._lost_alone[key] < LOST_ALONE and self._losses[key] < MAX_LOSSES:
+            return None
+        # Only functions run in the worker's own process; what comes after the answer is the doing of graders, or ours.
+        if not lease.alone or lease.answered or not isinstance(self._work.suite.agents[key.agent], PythonConfig):
+            what = "while it was graded" if lease.answered else "while it was run"
+            return Fault("internal_error", f"{self._losses[key]} workers were lost {what}, the last one: {error}")
+        if stuck:
+            told = f"the function had not returned by its deadline of {lease.trial.deadline_s:g} s, and kept the worker"
+            return Fault("deadline_exceeded", f"{told} from running anything else; the worker was ended")
+        told = (
+            f"{self._losses[key]} workers ended while the function ran, {self._lost_alone[key]} of them with no other"
+        )
+        return Fault(
+            "agent_exit", f"{told} run: the function ends its process (os._exit, a crash in C, too much memory)"
+        )
 
     async def carry_out_batch(self, agent: str, trials: Iterator[Trial]) -> AsyncGenerator[RunEnd | AgentNotes, None]:
         missing = {trial.key: trial.run_id for trial in trials}
@@ -222,9 +276,32 @@ class RemoteWorkers:
                     await worker.gone.wait()  # also of one that is lost now, all is with the store
         return self._end
 
+    @asynccontextmanager
+    async def _chosen(self, *, alone: bool) -> AsyncIterator[_Worker]:
+        """A worker for a run; for one that is to be alone, a worker that has no other as long as the block lasts."""
+        worker = await self.any_ready()
+        if not alone:
+            yield worker
+            return
+        worker.reserved = True
+        try:
+            while (worker.load or worker.unstored) and not worker.gone.is_set():
+                worker.lessened.clear()
+                await self._work.stop.unless_asked(worker.lessened.wait())
+            if worker.gone.is_set():
+                raise WorkerLostError("the worker is gone")
+            yield worker
+        finally:
+            worker.reserved = False
+            self._freed.set()
+
     async def any_ready(self) -> _Worker:
         """The worker that has the fewest runs; waits for one."""
-        if not self._ready and self._failure is None:
+        while self._failure is None and not any(not worker.reserved for worker in self._ready):
+            if self._ready:
+                self._freed.clear()
+                await self._work.stop.unless_asked(self._freed.wait())
+                continue
             try:
                 async with asyncio.timeout(PATIENCE_S):
                     await self._work.stop.unless_asked(self._someone.wait())
@@ -235,7 +312,7 @@ class RemoteWorkers:
                 ) from None
         if self._failure is not None:
             raise self._failure
-        return min(self._ready, key=lambda worker: worker.load)
+        return min((worker for worker in self._ready if not worker.reserved), key=lambda worker: worker.load)
 
     async def all_ready(self, count: int) -> None:
         """Wait for the first worker, and for a moment for so many, lest the first gets all there is to do."""
@@ -274,7 +351,9 @@ class RemoteWorkers:
         if self._work.stop.reason is not None:
             worker.tell(StopWork(self._work.stop.reason))
         self._ready.append(worker)
+        worker.has_joined = True
         self._someone.set()
+        self._freed.set()
 
     def ended(self, end: WorkersEnd) -> None:
         """A worker has closed, and said so."""
@@ -295,11 +374,15 @@ class RemoteWorkers:
         except asyncio.CancelledError:
             await worker.wind_up()
             raise
+        except WorkerLostError as error:
+            worker.lose(error)
+            raise
         finally:
             if worker in self._ready:
                 self._ready.remove(worker)
             if not self._ready:
                 self._someone.clear()
+            self._freed.set()
             worker.lose()
             await worker.end()
 
@@ -308,6 +391,7 @@ class RemoteWorkers:
         stored = {end.key for end in self._stored({each.trial.key: run_id for run_id, each in unstored.items()})}
         for each in unstored.values():
             if each.trial.key not in stored:
+                self._losses[each.trial.key] += 1
                 task = asyncio.create_task(self._run_again(each))
                 self.again.add(task)
                 task.add_done_callback(self._ran_again)
@@ -315,6 +399,9 @@ class RemoteWorkers:
 
     async def _run_again(self, lost: _Unstored) -> None:
         trial = self._once_more(lost.trial)
+        if self._losses[trial.key] >= MAX_LOSSES:
+            told = f"{self._losses[trial.key]} workers were lost before the run was stored"
+            trial.fault = Fault("internal_error", f"{told}, the last one: {self._last_loss}")
         after: RunEnd | None = None
         try:
             after = await self.carry_out(trial, lost.gate)
@@ -340,6 +427,7 @@ class RemoteWorkers:
     def _fail(self, error: SeatrialError) -> None:
         self._failure = self._failure or error
         self._someone.set()
+        self._freed.set()
         self.settled.set()
         for worker in list(self._ready):
             worker.lose(self._failure)
@@ -372,6 +460,11 @@ class _Worker:
 
     def __init__(self, link: WorkerLink, crew: RemoteWorkers) -> None:
         self.gone = asyncio.Event()
+        self.has_joined = False
+        self.reserved = False
+        """Whether it takes no other run than the one that it is reserved for."""
+        self.lessened = asyncio.Event()
+        """Set whenever it has less to do, or is gone."""
         self.unstored: dict[str, _Unstored] = {}
         self._link = link
         self._crew = crew
@@ -393,11 +486,13 @@ class _Worker:
     async def carry_out(self, run_id: str, lease: _Lease) -> RunEnd:
         """Have a run carried out; its first attempt begins at once."""
         self._leases[run_id] = lease
-        self.tell(Begin(run_id, lease.trial.key, lease.trial.case, lease.trial.interrupted))
+        trial = lease.trial
+        self.tell(Begin(run_id, trial.key, trial.case, trial.interrupted, trial.fault, lease.alone))
         try:
             return await lease.end
         finally:
             self._leases.pop(run_id, None)
+            self.lessened.set()
 
     async def carry_out_batch(self, agent: str, runs: dict[RunKey, str]) -> AsyncGenerator[RunEnd | AgentNotes, None]:
         """Have a batch carried out."""
@@ -412,19 +507,21 @@ class _Worker:
                 raise StopRequestedError("the batch was stopped")
         finally:
             self._batches.pop(agent, None)
+            self.lessened.set()
 
     async def talk(self) -> None:
         """Pass orders and reports until the worker has closed. Raises `WorkerLostError` and `SeatrialError`."""
         sending = asyncio.create_task(self._send())
         receiving = asyncio.create_task(self._receive())
+        watching = asyncio.create_task(self._watch())
         try:
-            await asyncio.wait({sending, receiving}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({sending, receiving, watching}, return_when=asyncio.FIRST_COMPLETED)
             # What the worker said last counts before the fact that nothing can be sent to it.
-            (receiving if receiving.done() else sending).result()
+            (receiving if receiving.done() else sending if sending.done() else watching).result()
         finally:
-            sending.cancel()
-            receiving.cancel()
-            await asyncio.wait({sending, receiving})
+            for task in (sending, receiving, watching):
+                task.cancel()
+            await asyncio.wait({sending, receiving, watching})
 
     async def wind_up(self) -> None:
         """Have the worker store what has ended, for a moment."""
@@ -437,6 +534,7 @@ class _Worker:
         """Let those who wait for this worker know that nothing more comes."""
         error = WorkerLostError("the worker is gone") if error is None else error
         self.gone.set()
+        self.lessened.set()
         for lease in self._leases.values():
             if not lease.end.done():
                 lease.end.set_exception(error)
@@ -454,6 +552,23 @@ class _Worker:
             self._ordered.clear()
             orders, self._orders = self._orders, []
             await self._link.send(wire.encode(orders))
+
+    async def _watch(self) -> None:
+        """Find out whether the worker still responds. One whose runs have time left may be busy with them."""
+        while True:
+            await asyncio.sleep(PING_S)
+            try:
+                async with asyncio.timeout(SILENT_S):
+                    await self._link.send(wire.encode([]))
+            except TimeoutError:
+                late_s = asyncio.get_running_loop().time() - SILENT_S
+                if (
+                    self.has_joined
+                    and not self._batches
+                    and all(each.until_s < late_s for each in self._leases.values())
+                ):
+                    told = f"it did not respond for {SILENT_S:g} s, and none of its runs had time left"
+                    raise WorkerStuckError(told) from None
 
     async def _receive(self) -> None:
         while True:
@@ -476,6 +591,7 @@ class _Worker:
             case Stored(run_id):
                 if self.unstored.pop(run_id, None) is not None:
                     self._crew.settled.set()
+                    self.lessened.set()
             case Dropped(run_id):
                 if (lease := self._leases.get(run_id)) is not None and not lease.end.done():
                     lease.end.set_exception(StopRequestedError("the run was stopped"))
@@ -484,6 +600,10 @@ class _Worker:
             case Waiting(run_id):
                 if (lease := self._leases.get(run_id)) is not None:
                     lease.entering = asyncio.create_task(self._admit(run_id, lease))
+            case Answered(run_id):
+                if (lease := self._leases.get(run_id)) is not None:
+                    lease.answered = True
+                self.tell(Admit(run_id))
             case Noted(said_by):
                 if (said := self._batches.get(said_by.agent)) is not None:
                     said.put_nowait(said_by)

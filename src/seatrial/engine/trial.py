@@ -13,14 +13,12 @@ import msgspec
 from seatrial.agents.agent import Agent, Reply, RunRequest
 from seatrial.agents.off_loop import off_loop
 from seatrial.agents.output import read_remains
-from seatrial.agents.streamed import reported_failure
-from seatrial.driver import Driver, Recorder, Redaction, RunSpec, concluded
-from seatrial.driver.conclusion import attempt_of, earlier_body, kept_of, record_end, set_fault
+from seatrial.driver import Driver, Recorder, Redaction, RunSpec, conclude_run
+from seatrial.driver.conclusion import attempt_of, earlier_body
 from seatrial.engine.limit import AttemptGate
 from seatrial.engine.stop import Stop
-from seatrial.events.types import RunError
 from seatrial.runs import Attempt, Case, Exchange, Fault, FaultRules, Run, RunKey
-from seatrial.runs.conclusion import UNKNOWN_CALL, called_tools, given_messages, says_nothing
+from seatrial.runs.conclusion import UNKNOWN_CALL, called_tools, given_messages
 from seatrial.store import Store
 from seatrial.suites import Retry, Suite
 from seatrial.trajectory.completeness import ToolAccess
@@ -50,6 +48,8 @@ class Trial(TrialSpec, kw_only=True):
     suite_file: Path | None = None
     interrupted: list[Attempt] = msgspec.field(default_factory=list)
     """Attempts of runs that were begun under this key, and did not end."""
+    fault: Fault | None = None
+    """Why the agent is not asked: those attempts have shown it."""
 
 
 def trial_of(
@@ -139,7 +139,7 @@ class TrialRunner:
             attempt.number += len(trial.interrupted)
             exchange.attempts.append(attempt)
             fault = reply.fault
-            if fault is None or not fault.retryable or number >= self.retry.attempts:
+            if fault is None or fault is trial.fault or not fault.retryable or number >= self.retry.attempts:
                 break
             wait_s = retry_wait_s(self.retry, number, fault.retry_after_s, self._chance)
             # What the agent asked of another run keeps this one waiting too.
@@ -162,13 +162,22 @@ class TrialRunner:
         await recorder.close(broken_off=reply.fault is not None or reply.reading is None)
         if recorder.failure is not None and recorder.failure.code not in _TAKEN:
             raise recorder.failure
-        run, kept = await off_loop(
+        duration_ms = None if reply.replayed else (clock.monotonic_s() - begun) * 1000
+        ended = await off_loop(
             len(reply.body or b"") + observed.size,
-            lambda: ended_run(trial, trial.case, reply, [exchange], recorder, self._faults, observed),
+            lambda: conclude_run(
+                trial,
+                reply,
+                [exchange],
+                recorder,
+                started_at=started_at,
+                duration_ms=duration_ms,
+                faults=self._faults,
+                given=given_messages(trial.case),
+                observed=observed,
+            ),
         )
-        run.started_at = kept.started_at = started_at
-        run.duration_ms = kept.duration_ms = None if reply.replayed else (clock.monotonic_s() - begun) * 1000
-        return Finished(run, kept, recorder.pending, recorder.stored, bodies, recorder.redaction)
+        return Finished(ended.run, ended.kept, recorder.pending, recorder.stored, bodies, recorder.redaction)
 
     async def _attempt(
         self, trial: Trial, gate: AttemptGate, ticket: int, number: int, end: float | None, recorder: Recorder
@@ -199,6 +208,8 @@ class TrialRunner:
         return reply, attempt_of(number, started_at, duration_ms, reply, request.observed), request.observed
 
     async def _reply(self, request: RunRequest, trial: Trial, recorder: Recorder) -> Reply:
+        if trial.fault is not None:
+            return Reply(fault=trial.fault)
         if request.timeout_s is not None and request.timeout_s <= 0:
             return Reply(fault=self._out_of_time(trial, request.attempt))
         asked = await self._driver.ask(self.agent, trial.key.agent, request, recorder)
@@ -252,48 +263,6 @@ def recorder_of(spec: TrialSpec, driver: Driver, store: Store) -> Recorder:
     )
 
 
-def ended_run(
-    spec: TrialSpec,
-    case: Case,
-    reply: Reply,
-    exchanges: list[Exchange],
-    recorder: Recorder,
-    faults: FaultRules,
-    observed: ObservedCalls | None = None,
-) -> tuple[Run, Run]:
-    """The record of a run that has ended, ungraded, and what is stored of it; its last event is recorded."""
-    if reply.fault is None:
-        reply.fault = unsaid_fault(recorder, reply)
-        faults.apply(reply.fault)
-        exchanges[-1].attempts[-1].fault = reply.fault
-    given = given_messages(case) if reply.reading is not None else []
-    run = concluded(
-        spec,
-        reply,
-        exchanges,
-        recorder.redaction,
-        given=given,
-        observed=observed,
-        notes=recorder.notes,
-        emitted_calls=recorder.has_calls,
-    )
-    if run.fault is None and says_nothing(run):
-        fault = Fault("agent_output_missing", "the agent ended without an answer: no text to be seen, and no call")
-        faults.apply(fault)
-        set_fault(run, fault)
-    record_end(recorder, run, reply)
-    return run, kept_of(run, recorder.redaction, streamed=reply.streamed)
-
-
-def unsaid_fault(recorder: Recorder, reply: Reply) -> Fault | None:
-    """The fault of a run whose agent kind names none: the agent sent RUN_ERROR, or there is no answer to read."""
-    if isinstance(recorder.terminal, RunError):
-        return Fault("agent_reported_error", recorder.terminal.message or "the agent gave no reason")
-    if reply.reading is None:
-        return Fault("agent_output_missing", "the agent ended without an answer to read")
-    return reported_failure(reply.reading)
-
-
 def retry_wait_s(retry: Retry, number: int, retry_after_s: float | None, chance: random.Random) -> float:
     """How long to wait after so many attempts; an agent that asks for longer gets it."""
     wait_s = min(retry.first_wait_s * 2.0 ** (number - 1), retry.longest_wait_s) * chance.uniform(0.75, 1.25)
@@ -301,15 +270,22 @@ def retry_wait_s(retry: Retry, number: int, retry_after_s: float | None, chance:
 
 
 def tools_called(case: Case, reply: Reply, tool_access: ToolAccess = "own") -> list[str]:
-    """The tools that an attempt called whose reply is not the run's."""
+    """The tools that an attempt called whose reply is not the run's.
+
+    An agent that had begun may have called any, unless something lists its calls, or it has no tools.
+    """
+    fault = reply.fault
+    unlisted = [] if tool_access == "none" or (fault is not None and fault.before_agent) else [UNKNOWN_CALL]
     try:
         given = given_messages(case)
         if reply.reading is not None:
             return called_tools(reply.reading, given, trace_file=reply.trace_file, tool_access=tool_access)
         if reply.body is None:
-            return [UNKNOWN_CALL] if reply.cut else []
+            return [UNKNOWN_CALL] if reply.cut else unlisted
         reading, in_doubt = read_remains(reply.body)
-        called = [] if reading is None else called_tools(reading, given, tool_access=tool_access)
+        if reading is None:
+            return [UNKNOWN_CALL] if in_doubt else unlisted
+        called = called_tools(reading, given, tool_access=tool_access)
         return [*called, UNKNOWN_CALL] if in_doubt and UNKNOWN_CALL not in called else called
     except Exception:  # noqa: BLE001 (what an agent sent must not end the experiment, whatever it is)
         return [UNKNOWN_CALL]

@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from seatrial.agents.agent import Agent, BatchAgent
 from seatrial.driver import Driver, Redaction
-from seatrial.engine.batch import BatchRunner, Doubted
+from seatrial.driver.conclusion import set_fault
+from seatrial.engine.batch import BatchRunner, Doubted, Failed
 from seatrial.engine.budget import spent_by
 from seatrial.engine.executor import AgentNotes, Assignment, RunEnd, WorkersEnd
 from seatrial.engine.grading import grade, hold_to
@@ -62,9 +61,15 @@ class Worker:
         self._limited = work.suite.budget != Budget()
         work.abandon.append(self._outbox.send)
 
-    async def carry_out(self, trial: Trial, gate: AttemptGate) -> RunEnd:
+    async def carry_out(
+        self, trial: Trial, gate: AttemptGate, answered: Callable[[], Awaitable[None]] | None = None
+    ) -> RunEnd:
+        """The same as of all `Workers`; `answered` is waited for before the run is graded."""
         runner = self._runners.get(trial.key.agent) or self._runner(trial.key.agent)
-        return await self._settle(trial.case, await runner.carry_out(trial, gate))
+        finished = await runner.carry_out(trial, gate)
+        if answered is not None:
+            await answered()
+        return await self._settle(trial.case, finished)
 
     async def carry_out_batch(self, agent: str, trials: Iterator[Trial]) -> AsyncGenerator[RunEnd | AgentNotes, None]:
         batch = self._agents[agent]
@@ -84,15 +89,14 @@ class Worker:
         try:
             async with aclosing(runner.carry_out(trials)) as ended:
                 async for end in ended:
-                    if not isinstance(end, Doubted):
+                    if isinstance(end, tuple):
                         yield await self._settle(*end)
-                    elif (again := await self._doubt(end)) is not None:
+                    elif (again := await self._revise(end)) is not None:
                         yield again
         except StopRequestedError as error:
             stopped = error
         if batch.notes:
-            told = [msgspec.structs.replace(note, message=self._redaction.text(note.message)) for note in batch.notes]
-            yield AgentNotes(agent, told)
+            yield AgentNotes(agent, self._redaction.notes(batch.notes))
         if stopped is not None:
             raise stopped
 
@@ -127,9 +131,10 @@ class Worker:
             await self._outbox.put(finished)
         return end
 
-    async def _doubt(self, doubted: Doubted) -> RunEnd | None:
-        """Grade a run again of whose calls less is known than when it ended; None when nothing is to be said of it."""
-        store, run_id = self._work.store, doubted.run_id
+    async def _revise(self, found: Doubted | Failed) -> RunEnd | None:
+        """Grade a run again of whose calls less is known than when it ended, or that failed in the end; None when
+        nothing is to be said of it."""
+        store, run_id = self._work.store, found.run_id
         if run_id in self._storing:
             await asyncio.shield(self._storing[run_id])
         await self._outbox.empty()
@@ -142,11 +147,18 @@ class Worker:
         if run.reading is None or run.completeness is None or run.grade is None or not isinstance(run.key, RunKey):
             return None  # a run without an answer has no calls that could be known
         before, verdicts = run.grade.outcome, run.verdicts
-        run.reading.notes.append(doubted.note)
-        run.completeness = doubt(run.completeness, doubted.note)
-        await grade(run, doubted.case, self._plan, self._surroundings, self._redaction)
+        if isinstance(found, Failed):
+            if run.status != "completed":
+                return None  # it has a fault of its own
+            set_fault(run, found.fault)
+            given = await grade(run, found.case, self._plan, self._surroundings, self._redaction)
+            await store.fail_run(run, given)
+            return RunEnd(run.key, given.outcome, before=before)
+        run.reading.notes.append(found.note)
+        run.completeness = doubt(run.completeness, found.note)
+        await grade(run, found.case, self._plan, self._surroundings, self._redaction)
         given = hold_to(run, verdicts)
-        await store.doubt_run(run, doubted.note, given)
+        await store.doubt_run(run, found.note, given)
         return RunEnd(run.key, given.outcome, before=before)
 
     def _runner(self, name: str) -> TrialRunner:

@@ -17,7 +17,7 @@ from seatrial.errors import SeatrialError
 from seatrial.events.layout import KEY
 from seatrial.events.violation import quoted
 from seatrial.transcript import Note, note_code, pointer
-from seatrial.transcript.failure import Failure, find_failure, find_failure_inside
+from seatrial.transcript.failure import CallStatus, Failure, find_failure, find_failure_inside
 
 AGUI_MESSAGE_DROPPED = note_code(
     "agui_message_dropped",
@@ -144,8 +144,26 @@ def mark_result(metadata: dict[str, Any] | UnsetType, failure: Failure) -> dict[
     """The metadata that says, under our key, how a tool result ended; what else is there stays."""
     known = {} if metadata is UNSET else metadata
     ours = known.get(KEY)
-    mark = {"in_doubt" if failure.status == "unknown" else "is_error": True}
-    return {**known, KEY: {**(ours if type(ours) is dict else {}), **mark}}
+    marks = dict(ours) if type(ours) is dict else {}
+    marks["in_doubt" if failure.status == "unknown" else "is_error"] = True
+    if failure.status in ("cancelled", "timeout"):
+        marks.setdefault("facts", {"status": failure.status})
+    return {**known, KEY: marks}
+
+
+_HOW_ENDED: dict[str, CallStatus] = {"failed": "error", "cancelled": "cancelled"}
+
+
+def mark_status(metadata: dict[str, Any] | UnsetType, status: str | UnsetType) -> dict[str, Any] | UnsetType:
+    """The metadata of a tool result whose event has this status, for which AG-UI has no place."""
+    if status is UNSET or status == "completed":
+        return metadata
+    return mark_result(metadata, Failure(_HOW_ENDED.get(status, "unknown"), None))
+
+
+def tool_of(message: ToolMessage) -> str | None:
+    """The tool that a result names, where it does."""
+    return message.name or None
 
 
 def is_marked_in_doubt(metadata: dict[str, Any] | UnsetType) -> bool:

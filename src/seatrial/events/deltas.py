@@ -1,7 +1,8 @@
 """Texts that arrive in many pieces: secrets that no piece shows alone, and long streams kept small.
 
 `CompactEvents` keeps a place for every event, so that notes point where they would: the first piece has all of the
-text, and those behind it are empty. What the events add up to is the same.
+text, and those behind it are empty. CUSTOM events that nothing is read from are all the same one. What the events add
+up to is the same.
 """
 
 from __future__ import annotations
@@ -128,6 +129,8 @@ class CompactEvents:
 
     def append(self, event: t.Event) -> None:
         """Add an event."""
+        if _is_remark(event):
+            event = _REMARK
         empty, shared = _without_text(event), self._empty
         if empty is None or shared is None or empty != shared:
             self._close_text()
@@ -156,6 +159,21 @@ def _without_text(event: t.Event) -> t.Event | None:
     if not isinstance(event, _PIECES) or event.sent is not None or event.delta is UNSET:
         return None
     return msgspec.structs.replace(event, delta="", timestamp=UNSET)
+
+
+def _is_remark(event: t.Event) -> bool:
+    """Whether this is a CUSTOM event that neither changes anything nor has room for a call, as one on progress."""
+    return (
+        isinstance(event, t.CustomEvent)
+        and not isinstance(event.value, dict | list | str)
+        and event.metadata is UNSET
+        and event.raw_event is UNSET
+        and event.subagent_run_id is UNSET
+        and event.sent is None
+    )
+
+
+_REMARK = t.CustomEvent(name="remark", value=None)
 
 
 def _text(event: t.Event) -> str:

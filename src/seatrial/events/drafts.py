@@ -138,8 +138,10 @@ class Drafts:
         self.by_id.setdefault(draft.message.id, draft)
         if draft.calls is not None:
             for call in draft.calls:
-                self.calls.setdefault(call.call.id, call)
-                self.callers.setdefault(call.call.id, draft)
+                # The same call may stand in a second place; another one under its id is what events mean from now on.
+                if self.calls.get(call.call.id) is not call:
+                    self.calls[call.call.id] = call
+                    self.callers[call.call.id] = draft
 
     def add_call(self, draft: Draft, call: agui.ToolCall) -> CallDraft:
         """Let a call grow that is new, and that the message of the draft has."""

@@ -19,7 +19,6 @@ from seatrial.events.snapshots import CALL_REWRITTEN, MAX_REARRANGED, SnapshotMe
 from seatrial.events.violation import quoted
 from seatrial.transcript import Note, Notes, note_code, pointer
 from seatrial.transcript.arguments import read_arguments
-from seatrial.transcript.failure import Failure
 
 UNKNOWN_MESSAGE = note_code(
     "unknown_message", "An event names a message that does not exist; it changes nothing.", "serious"
@@ -84,8 +83,8 @@ class Folded(msgspec.Struct):
     """Of all runs in the stream."""
     given_calls: dict[str, list[agui.ToolCall]]
     """By id: the tool calls that the run started from."""
-    failed: set[str]
-    """Ids of the tool calls of which anything said that they failed."""
+    failed: set[tuple[str, int]]
+    """The tool calls of which anything said that they failed: the id, and which one it is of those that share it."""
     ranks: dict[str, int]
     """By id: the places of the messages in the last MESSAGES_SNAPSHOT. Clients put new ones at the end, wherever they
     stand in it."""
@@ -386,11 +385,9 @@ class Folding(SnapshotMerger):
             content=content,
             subagent_run_id=event.subagent_run_id,
         )
-        if event.metadata is not UNSET:
-            _merge(message, event.metadata)
-        if event.status in ("failed", "cancelled"):
-            _merge(message, agui.mark_result(message.metadata, Failure("error", None)))
-        self._note_failure(message)
+        if (metadata := agui.mark_status(event.metadata, event.status)) is not UNSET:
+            _merge(message, metadata)
+        self._note_failure(message, self._sharing[message.tool_call_id])
         self.drafts.append_result(Draft(message, Origin(index, _moment(event))), event.tool_call_id)
 
     def _encrypted_value(self, event: t.ReasoningEncryptedValue, index: int) -> None:

@@ -38,6 +38,7 @@ from seatrial.transcript import (
     split_thinking,
     weave_thought,
 )
+from seatrial.transcript.call_facts import CallFacts
 
 KEY = "seatrial"
 
@@ -214,6 +215,7 @@ class ToolRemainder(MessageRemainder, omit_defaults=True, kw_only=True):
     details: Any = None
     position: int | None = None
     """Its index in the transcript, where that is not right behind the call."""
+    facts: CallFacts | None = None
 
 
 class ImageRemainder(msgspec.Struct, omit_defaults=True):
@@ -244,6 +246,7 @@ class CallRemainder(msgspec.Struct, omit_defaults=True):
     """Its id in the transcript, where that is empty, too long or used before."""
     text: bool = False
     """Whether the arguments are a text, as of OpenAI's custom tools, which would be read as arguments encoded twice."""
+    facts: CallFacts | None = None
 
 
 class RunRemainder(msgspec.Struct, omit_defaults=True):
@@ -257,6 +260,8 @@ class RunRemainder(msgspec.Struct, omit_defaults=True):
     metadata: dict[str, Any] | None = None
     given: list[int] | None = None
     """Indices of the given messages, where these do not stand at the head."""
+    partial: str | None = None
+    """Why not all calls of the run are known; None when they are."""
 
 
 _KINDS: tuple[type[msgspec.Struct], ...] = (
@@ -282,11 +287,6 @@ def remainder(metadata: Any, kind: type[R], at: int, notes: list[Note]) -> R:
     except msgspec.ValidationError as error:
         notes.append(ignored(at, str(error)))
         return nothing(kind)
-
-
-def has_text_arguments(metadata: Any) -> bool:
-    """Whether the metadata of a call says that its arguments are a text, whatever is in it."""
-    return remainder(metadata, CallRemainder, -1, []).text
 
 
 def nothing(kind: type[R]) -> R:

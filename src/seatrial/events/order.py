@@ -17,6 +17,7 @@ from seatrial.events import types as t
 from seatrial.events.expand import CHUNKS, Expander, StreamKind
 from seatrial.events.verify import Verifier
 from seatrial.events.violation import OrderFault, OrderViolation, agent, name_of, quoted
+from seatrial.transcript.failure import says_failed
 
 Terminal: TypeAlias = t.RunFinished | t.RunError
 
@@ -99,8 +100,10 @@ def is_worse(end: Terminal, other: Terminal) -> bool:
 
 def _badness(end: Terminal) -> int:
     if isinstance(end, t.RunError):
-        return 3
+        return 4
     if isinstance(end.outcome, t.CancelledOutcome):
+        return 3
+    if isinstance(end.result, dict) and says_failed(end.result):
         return 2
     return 1 if isinstance(end.outcome, t.InterruptOutcome) else 0
 

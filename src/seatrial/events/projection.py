@@ -18,7 +18,7 @@ Where `metadata.seatrial` says more (see `remainder`), that counts.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, TypeAlias, TypeVar
 
@@ -77,6 +77,8 @@ from seatrial.transcript import (
     pointer,
 )
 from seatrial.transcript.arguments import arguments_note, encoded_twice_note, read_arguments
+from seatrial.transcript.call_facts import CallFacts, PlacedFacts
+from seatrial.transcript.pairing import OpenCalls, another_tool_note
 from seatrial.transcript.thinking import UNCLOSED_THINKING_TAG
 
 DEVELOPER_AS_SYSTEM = note_code("developer_as_system", "A developer message is read as a system message.", "harmless")
@@ -104,12 +106,19 @@ TOOL_NAME_UNKNOWN = note_code(
 _R = TypeVar("_R", bound=msgspec.Struct)
 
 
-def to_transcript(folded: Folded, notes: list[Note] | None = None) -> Transcript:
-    """The transcript of a fold; what it cannot hold is noted, with the index of the event as the pointer."""
+def to_transcript(
+    folded: Folded, notes: list[Note] | None = None, facts: list[PlacedFacts] | None = None
+) -> Transcript:
+    """The transcript of a fold; what it cannot hold is noted, with the index of the event as the pointer.
+
+    `facts` gets what is known of calls beside it.
+    """
     projection = _Projection(folded, [] if notes is None else notes)
     for message, origin in _with_left_out(folded):
         projection.take(message, origin)
     messages = projection.messages()
+    if facts is not None and projection.facts:
+        facts += _placed(messages, projection.facts)
     given = [index for index, message in enumerate(messages) if id(message) in projection.given]
     transcript = Transcript(messages=messages, usage=total_usage(folded.usage), given=given)
     started, terminal = folded.started, folded.terminal
@@ -126,7 +135,8 @@ def to_transcript(folded: Folded, notes: list[Note] | None = None) -> Transcript
     elif terminal.result is not UNSET:
         transcript.metadata["result"] = terminal.result
     for field, value in _fields(remainder(terminal.metadata, RunRemainder, -1, projection.notes)):
-        setattr(transcript, field, value)
+        if field != "partial":
+            setattr(transcript, field, value)
     return transcript
 
 
@@ -282,6 +292,8 @@ class _Projection:
         self.notes = notes
         self.given: set[int] = set()
         """Which of the messages were given, by identity."""
+        self.facts: dict[int, CallFacts] = {}
+        """What is known of calls and of results beside them, by identity."""
         self._given_calls = folded.given_calls
         self._counts = Counter({call_id: len(calls) for call_id, calls in self._given_calls.items()})
         pairs = zip(folded.messages, folded.origins, strict=True) if self._given_calls else ()
@@ -293,8 +305,9 @@ class _Projection:
         self._ranks = folded.ranks
         self._reasoning_given = False
         self._ended = folded.terminal is not None
-        self._calls: dict[str, ToolCall] = {}
-        """The calls so far by their ids in the stream."""
+        self._calls: OpenCalls[tuple[ToolCall, int]] = OpenCalls()
+        """The calls so far, by their ids in the stream, each with which one it is of those that share its id."""
+        self._sharing: Counter[str] = Counter()
         self._messages: list[Message] = []
         self._placed: list[tuple[int, Message]] = []
         """Messages that say at which index they stand."""
@@ -384,7 +397,16 @@ class _Projection:
         content = _plain(message.content)
         reasoning = [self._reasoning_blocks(item, origin) for item in self._reasoning]
         self._reasoning, self._reasoning_origin = [], None
-        calls = [] if message.tool_calls is UNSET else [self._call(call, origin) for call in message.tool_calls]
+        calls: list[list[AssistantBlock]] = []
+        turn: list[tuple[str, str, tuple[ToolCall, int]]] = []
+        for call in agui.tool_calls_of(message):
+            read = self._call(call, origin)
+            calls.append(
+                [read] if call.encrypted_value is UNSET else [encrypted_details(call.encrypted_value, read.id), read]
+            )
+            self._sharing[call.id] += 1
+            turn.append((call.id, read.name, (read, self._sharing[call.id])))
+        self._calls.add(turn)
         blocks: list[AssistantBlock] | None = None
         if rest.blocks is not None:
             blocks = assistant_blocks(content, reasoning, calls, rest.blocks)
@@ -417,8 +439,7 @@ class _Projection:
             return StopReason.OTHER, None
         return default_stop_reason(has_calls), None
 
-    def _call(self, call: agui.ToolCall, origin: Origin) -> list[AssistantBlock]:
-        """The call, behind the encrypted reasoning that belongs to it."""
+    def _call(self, call: agui.ToolCall, origin: Origin) -> ToolCall:
         rest = remainder(call.metadata, CallRemainder, origin.index, self.notes)
         arguments, not_json, encoded_twice = read_arguments(call.function.arguments, as_text=rest.text)
         if not_json or encoded_twice:
@@ -428,10 +449,9 @@ class _Projection:
         if call.metadata is not UNSET and call.metadata.keys() - {KEY}:
             self._note(MESSAGE_METADATA_DROPPED, origin, f"metadata of tool call {quoted(call.id)}")
         read = ToolCall(call.id if rest.id is None else rest.id, call.function.name, arguments)
-        self._calls.setdefault(call.id, read)
-        if call.encrypted_value is UNSET:
-            return [read]
-        return [encrypted_details(call.encrypted_value, read.id), read]
+        if rest.facts is not None:
+            self.facts[id(read)] = rest.facts
+        return read
 
     def _reasoning_blocks(self, message: agui.ReasoningMessage, origin: Origin) -> list[AssistantBlock]:
         blocks: list[AssistantBlock] = []
@@ -458,13 +478,17 @@ class _Projection:
 
     def _tool(self, message: agui.ToolMessage, origin: Origin) -> None:
         rest = self._remainder(message, ToolRemainder, origin)
-        call = self._calls.get(message.tool_call_id)
+        call, which = self._calls.take(message.tool_call_id, rest.tool_name or agui.tool_of(message)) or (None, 1)
         name = rest.tool_name
+        said = agui.tool_of(message)
+        if call is not None and said is not None and said != call.name:
+            note = another_tool_note("", said, call.name)
+            self._note(note.code, origin, note.message)
         if name is None:
             name = "" if call is None else call.name
             if call is None:
-                which = quoted(message.tool_call_id)
-                self._note(TOOL_NAME_UNKNOWN, origin, f"there is no tool call {which} before its result")
+                text = f"there is no tool call {quoted(message.tool_call_id)} before its result"
+                self._note(TOOL_NAME_UNKNOWN, origin, text)
         call_id = rest.tool_call_id
         if call_id is None:
             call_id = message.tool_call_id if call is None else call.id
@@ -480,8 +504,10 @@ class _Projection:
             details=rest.details,
             timestamp=_timestamp(rest, origin),
         )
+        if rest.facts is not None or rest.in_doubt:
+            self.facts[id(result)] = rest.facts or CallFacts(status="unknown")
         # A snapshot may say less of a result than was said before.
-        if message.id in self._ranks and message.tool_call_id in self._failed_calls:
+        if message.id in self._ranks and (message.tool_call_id, which) in self._failed_calls:
             result.is_error = True
         if message.error is not UNSET and message.error:
             result.is_error = True
@@ -541,6 +567,14 @@ def _merged(messages: list[Message], placed: list[tuple[int, Message]]) -> list[
         merged += islice(others, min(max(0, index - len(merged)), len(messages)))
         merged.append(message)
     return [*merged, *others]
+
+
+def _placed(messages: list[Message], facts: dict[int, CallFacts]) -> Iterator[PlacedFacts]:
+    for index, message in enumerate(messages):
+        said = message.tool_calls() if isinstance(message, AssistantMessage) else [message]
+        for number, item in enumerate(said):
+            if (known := facts.get(id(item))) is not None:
+                yield PlacedFacts(index, known, number)
 
 
 def _failed(error: str) -> AssistantMessage:

@@ -45,7 +45,8 @@ def replay(events: Iterable[t.Event], *, messages: Iterable[agui.Message] = (), 
     for index, event in enumerate(events):
         kind = type(event)
         if kind is run_kind and _HEADERS[kind](event) == run_header and (delta := event.delta) is not UNSET:  # type: ignore[union-attr]
-            write(delta)  # type: ignore[arg-type]  # the types in _HEADERS have text
+            if delta:  # the pieces of a compacted text are empty behind the first
+                write(delta)  # type: ignore[arg-type]  # the types in _HEADERS have text
             continue
         if lanes or kind in CHUNKS:
             expanded = expander.feed(event, index)

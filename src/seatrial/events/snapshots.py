@@ -6,7 +6,8 @@ a call that it changes is noted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Container, Iterable
 
 from msgspec import UNSET, UnsetType
 
@@ -16,6 +17,7 @@ from seatrial.events.drafts import Draft, Drafts, Origin, drafted
 from seatrial.events.violation import quoted
 from seatrial.transcript import Note, Notes, note_code, pointer
 from seatrial.transcript.arguments import read_arguments
+from seatrial.transcript.pairing import OpenCalls
 
 REARRANGED_TOO_OFTEN = note_code(
     "rearranged_too_often",
@@ -48,7 +50,9 @@ class SnapshotMerger:
         """By id: the calls that the run started from."""
         self._given_results: set[str] = set()
         """Calls whose results were given."""
-        self._failed: set[str] = set()
+        self._failed: set[tuple[str, int]] = set()
+        self._sharing: Counter[str] = Counter()
+        """How many calls of each id the last snapshot has; events mean the last of them."""
         self._left_out: list[tuple[agui.Message, Origin]] = []
         self._calls_left_out: dict[str, agui.ToolCall] = {}
         self._ranks: dict[str, int] = {}
@@ -93,14 +97,17 @@ class SnapshotMerger:
         merged += [drafted(message, self._origin(message, repeated, index)) for message in new]
         self.drafts.arrange(merged)
 
-    def _compared_calls(self, snapshot: list[agui.Message], index: int) -> set[str]:
+    def _compared_calls(self, snapshot: list[agui.Message], index: int) -> Container[str]:
         """The ids of the calls in a snapshot; what it says of them must be what was said before."""
-        calls: set[str] = set()
+        calls = self._sharing = Counter[str]()
+        open_calls: OpenCalls[int] = OpenCalls()
         for message in snapshot:
             if isinstance(message, agui.ToolMessage):
-                self._note_failure(message)
+                self._note_failure(message, open_calls.take(message.tool_call_id, agui.tool_of(message)))
+            turn: list[tuple[str, str, int]] = []
             for call in agui.tool_calls_of(message):
-                calls.add(call.id)
+                calls[call.id] += 1
+                turn.append((call.id, call.function.name, calls[call.id]))
                 known = self.drafts.calls.get(call.id)
                 before = (known.call.function.name, "".join(known.parts)) if known is not None else None
                 if (left_out := self._calls_left_out.get(call.id)) is not None:
@@ -108,9 +115,10 @@ class SnapshotMerger:
                 given = self._given_calls.get(call.id)
                 if (before is not None and not _same_call(*before, call)) or (given and not is_one_of(call, given)):
                     self._note(CALL_REWRITTEN, index, f"tool call {quoted(call.id)} is another one in the snapshot")
+            open_calls.add(turn)
         return calls
 
-    def _keep_done(self, local: Draft, calls: set[str], answered: set[str], index: int) -> None:
+    def _keep_done(self, local: Draft, calls: Container[str], answered: set[str], index: int) -> None:
         """Keep what a snapshot leaves out of a message, if it was done: calls, and the results of such calls."""
         message = local.message
         if isinstance(message, agui.ToolMessage):
@@ -156,12 +164,13 @@ class SnapshotMerger:
             self._given_calls.setdefault(call.id, []).append(call)
         if isinstance(message, agui.ToolMessage):
             self._given_results.add(message.tool_call_id)
-            self._note_failure(message)
+            self._note_failure(message, len(self._given_calls.get(message.tool_call_id, ())))
         return drafted(message, origin)
 
-    def _note_failure(self, message: agui.ToolMessage) -> None:
+    def _note_failure(self, message: agui.ToolMessage, which: int | None) -> None:
+        """Remember a failure, of this one among the calls that share its id."""
         if message.error or (message.metadata is not UNSET and agui.is_marked_failed(message.metadata)):
-            self._failed.add(message.tool_call_id)
+            self._failed.add((message.tool_call_id, which or 1))
 
     def _may_rearrange(self, count: int, index: int) -> bool:
         """Whether so many messages may be arranged anew that the event with this index does not bring."""

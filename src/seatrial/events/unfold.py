@@ -11,12 +11,14 @@ left travels in `metadata.seatrial` (see `remainder`, and `layout` for blocks an
 | custom messages | ACTIVITY_SNAPSHOT with the kind as its type |
 | a last message that ended in an error, or was aborted | RUN_ERROR, or RUN_FINISHED with outcome `cancelled` |
 | answer, usage | `result` and `usage` of RUN_FINISHED |
+| what is known of a call beside it: when it ran, how it ended, who ran it | metadata of the call, or of its result |
+| that not all calls are known | metadata of the event that ends the run |
 | given messages at the head | `input.messages` of RUN_STARTED; the indices of others in metadata |
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
@@ -63,16 +65,27 @@ from seatrial.transcript import (
     UserMessage,
 )
 from seatrial.transcript.arguments import detect_unparsed, inside_text, parse_arguments
+from seatrial.transcript.call_facts import CallFacts, PlacedFacts
+from seatrial.transcript.pairing import OpenCalls
 
 MAX_ID = 256
 _MAX_SAFE = 2**53 - 1
 _ABORTED = StopReason.ABORTED  # which it takes long to look up
 
 
-def unfold(transcript: Transcript, *, thread_id: str, run_id: str, timestamp: int | UnsetType = UNSET) -> list[t.Event]:
+def unfold(
+    transcript: Transcript,
+    *,
+    thread_id: str,
+    run_id: str,
+    timestamp: int | UnsetType = UNSET,
+    facts: Iterable[PlacedFacts] = (),
+    partial: str | None = None,
+) -> list[t.Event]:
     """A run of the agent whose fold is the transcript. Ids have 1 to 256 characters.
 
-    `timestamp` is for the events that the transcript has none for.
+    `timestamp` is for the events that the transcript has none for; `facts` are those of its calls; `partial` says why
+    not all calls of the run are in it.
     """
     identity = transcript.identity
     parent = UNSET if identity is None or identity.parent_run_id is None else identity.parent_run_id
@@ -83,7 +96,7 @@ def unfold(transcript: Transcript, *, thread_id: str, run_id: str, timestamp: in
         parent_run_id=parent,
         timestamp=timestamp,
     )
-    unfolding = _Unfolding(transcript, run_id, timestamp)
+    unfolding = _Unfolding(transcript, run_id, timestamp, facts)
     head = _given_head(transcript)
     if head:
         unfolding.give(transcript.messages[:head])
@@ -92,7 +105,7 @@ def unfold(transcript: Transcript, *, thread_id: str, run_id: str, timestamp: in
         unfolding.events = []
     unfolding.events.append(started)
     unfolding.take(transcript.messages[head:], head)
-    unfolding.events.append(_end(transcript, started, head))
+    unfolding.events.append(_end(transcript, started, head, partial))
     return unfolding.events
 
 
@@ -104,14 +117,16 @@ def _given_head(transcript: Transcript) -> int:
 class _Unfolding:
     """The events so far, and the ids in them."""
 
-    def __init__(self, transcript: Transcript, run_id: str, timestamp: int | UnsetType) -> None:
+    def __init__(
+        self, transcript: Transcript, run_id: str, timestamp: int | UnsetType, facts: Iterable[PlacedFacts]
+    ) -> None:
         self.events: list[t.Event] = []
         self._now = timestamp
         # Long run ids are cut so that the ids made of them stay within the limit.
         self._prefix = run_id[:200]
         self._messages = transcript.messages
-        self._calls: dict[str, deque[_Call]] = {}
-        """By id in the transcript, in order; those that have their result leave when a younger one needs its own."""
+        self._facts = {(placed.message, placed.call): placed.facts for placed in facts}
+        self._calls: OpenCalls[_Call] = OpenCalls()
         self._used: set[str] = set()
         self._generated = 0
         self._giving = False
@@ -129,7 +144,7 @@ class _Unfolding:
         for position, message in enumerate(messages, start):
             message_id = f"{prefix}-m{position}"
             if type(message) is AssistantMessage:
-                self._assistant(message, message_id, is_last=position == last)
+                self._assistant(message, message_id, position, is_last=position == last)
             elif type(message) is ToolResultMessage:
                 self._result(message, message_id, position)
             elif type(message) is UserMessage:
@@ -168,7 +183,7 @@ class _Unfolding:
             text, layout = user_text(message.content)
             self._text(message_id, "user", text, message, UserRemainder(blocks=layout))
 
-    def _assistant(self, message: AssistantMessage, message_id: str, *, is_last: bool) -> None:
+    def _assistant(self, message: AssistantMessage, message_id: str, position: int, *, is_last: bool) -> None:
         parts = AssistantParts(message.content)
         for index, (text, details) in enumerate(parts.reasoning):
             self._reasoning(f"{message_id}-r{index}", text, details)
@@ -184,8 +199,14 @@ class _Unfolding:
                 if not as_usual:
                     rest.stop_reason = message.stop_reason
         self._text(message_id, "assistant", parts.text, message, rest)
-        for call in parts.calls:
-            self._call(call, message_id)
+        if parts.calls:
+            facts = [self._facts.get((position, number)) for number in range(len(parts.calls))]
+            self._calls.add(
+                [
+                    (call.id, call.name, self._call(call, message_id, said))
+                    for call, said in zip(parts.calls, facts, strict=True)
+                ]
+            )
 
     def _reasoning(self, message_id: str, text: ReasoningBlock | None, details: ReasoningDetailsBlock | None) -> None:
         value, marked = _encrypted(details) if details is not None else (UNSET, False)
@@ -200,13 +221,12 @@ class _Unfolding:
                 t.ReasoningEncryptedValue(subtype="message", entity_id=message_id, encrypted_value=value, timestamp=now)
             )
 
-    def _call(self, call: ToolCall, message_id: str) -> None:
+    def _call(self, call: ToolCall, message_id: str, facts: CallFacts | None) -> _Call:
         wire_id = call.id
         if not 1 <= len(wire_id) <= MAX_ID or wire_id in self._used:
             wire_id = self._new_id()
         self._used.add(wire_id)
-        self._calls.setdefault(call.id, deque()).append(_Call(wire_id, call.name, message_id))
-        rest = CallRemainder(None if wire_id == call.id else call.id, _looks_encoded(call.arguments))
+        rest = CallRemainder(None if wire_id == call.id else call.id, _looks_encoded(call.arguments), facts)
         metadata = as_metadata(rest)
         text = _argument_text(call.arguments)
         now = self._now
@@ -221,6 +241,7 @@ class _Unfolding:
             t.ToolCallArgs(tool_call_id=wire_id, delta=text, timestamp=now),
             t.ToolCallEnd(tool_call_id=wire_id, timestamp=now),
         ]
+        return _Call(wire_id, call.name, message_id)
 
     @cached_property
     def _taken(self) -> set[str]:
@@ -237,12 +258,9 @@ class _Unfolding:
 
     def _result(self, message: ToolResultMessage, message_id: str, position: int) -> None:
         rest = ToolRemainder(is_error=message.is_error, narration=message.narration, details=message.details)
-        waiting = self._calls.get(message.tool_call_id)
-        if waiting:
-            while waiting[0].answered and len(waiting) > 1:
-                waiting.popleft()
-            call = waiting[0]
-            call.answered = True
+        rest.facts = self._facts.get((position, 0))
+        call = self._calls.take(message.tool_call_id, message.tool_name)
+        if call is not None:
             wire_id = call.wire_id
             if message.tool_name != call.name:
                 rest.tool_name = message.tool_name
@@ -283,12 +301,11 @@ class _Call(msgspec.Struct):
     name: str
     message_id: str
     """Of the message that made it."""
-    answered: bool = False
 
 
-def _end(transcript: Transcript, started: t.RunStarted, head: int) -> t.RunFinished | t.RunError:
+def _end(transcript: Transcript, started: t.RunStarted, head: int, partial: str | None) -> t.RunFinished | t.RunError:
     """The event that ends the run, with all that is to be said of the whole of it."""
-    rest = RunRemainder(cost_usd=transcript.cost_usd, duration_ms=transcript.duration_ms)
+    rest = RunRemainder(cost_usd=transcript.cost_usd, duration_ms=transcript.duration_ms, partial=partial)
     if len(transcript.given) > head:
         rest.given = transcript.given
     if transcript.metadata:

@@ -1,7 +1,7 @@
 """Foreign shapes, one module each: bytes to a transcript with notes, and back with a list of losses.
 
     reading = formats.read(data)                    # found out from the content; or formats.read(data, "openai")
-    written = formats.write(reading.transcript, "anthropic")
+    written = formats.write(reading, "anthropic")
 
 `reading.notes` says what had to be dropped, guessed or repaired; `written.losses` what the format cannot carry.
 """

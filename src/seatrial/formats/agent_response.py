@@ -15,7 +15,7 @@ from msgspec import UNSET, UnsetType
 from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.agent_response_fast import read_well_formed
-from seatrial.formats.chat.calls import CallFacts
+from seatrial.formats.chat.calls import PlacedFacts
 from seatrial.formats.chat.decoding import decoded, decoded_messages, members, take_first
 from seatrial.formats.chat.hidden_calls import KEY_DROPPED, calls_in_metadata, may_hold_call
 from seatrial.formats.chat.limits import excess, note_answer_only
@@ -200,12 +200,12 @@ def _read_carefully(data: bytes) -> Reading:
     body = {key: decoded(given[key], tally, (key,)) for key in _KEYS if key in given}
     answer = _answer(body, tally.notes)
     answer_only = False
-    facts: dict[str, CallFacts] = {}
+    facts: list[PlacedFacts] = []
     entries = decoded_messages(given["messages"], tally, ("messages",)) if "messages" in given else None
     if isinstance(entries, Iterator):
         chat = Chat(tally)
         chat.read_all(entries, ("messages",))
-        messages, facts = chat.messages, chat.facts
+        messages, facts = chat.messages, chat.finish()
     else:
         if entries is None:
             tally.add(MESSAGES_MISSING, ("messages",), "there are no messages; the answer is used instead")
@@ -229,7 +229,7 @@ def _read_carefully(data: bytes) -> Reading:
     reading = _reading(answer, messages, metadata or {}, tally.total())
     reading.transcript.usage = reading.transcript.usage or usage
     reading.answer_only = answer_only
-    reading.calls = facts
+    reading.facts = facts
     reading.trace, reading.trace_ref = events, trace_ref
     return reading
 

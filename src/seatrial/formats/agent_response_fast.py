@@ -14,6 +14,7 @@ from msgspec import UNSET
 
 from seatrial._support import wire
 from seatrial._support.nesting import MAX_DEPTH, is_too_deep
+from seatrial._support.repeated_keys import may_repeat_keys
 from seatrial.formats.chat.calls import generated_id, generated_id_note, nameless_note
 from seatrial.formats.chat.content import add_block
 from seatrial.formats.chat.hidden_calls import may_hold_call
@@ -37,7 +38,6 @@ from seatrial.transcript.arguments import (
     arguments_note,
     encoded_twice_note,
     inside_text,
-    may_have_key_twice,
     parse_arguments,
 )
 
@@ -134,6 +134,8 @@ def read_well_formed(data: bytes) -> WellFormed | None:
             left -= len(message.tool_calls or ()) + len(message.thinking or ())
             if left < 0 or (message.thinking and not _add_thinking(blocks, message.thinking)):
                 return None
+            if message.tool_calls and len(message.tool_calls) > 1 and _share_an_id(message.tool_calls):
+                return None  # which result is whose takes a closer look
             said = message.content
             if isinstance(said, str):
                 if "<" in said:
@@ -178,6 +180,11 @@ def _add_thinking(blocks: list[AssistantBlock], thinking: list[msgspec.Raw]) -> 
     return True
 
 
+def _share_an_id(calls: list[_Call]) -> bool:
+    ids = [call.id for call in calls if call.id]
+    return len({*ids}) < len(ids)
+
+
 def _add_calls(
     blocks: list[AssistantBlock], calls: list[_Call], message: int, names: dict[str, str], notes: list[Note]
 ) -> bool:
@@ -199,7 +206,7 @@ def _add_calls(
                 if len(arguments) > MAX_DEPTH and is_too_deep(arguments):
                     raise msgspec.DecodeError  # kept as text
                 decoded = _decode(arguments)
-                if type(decoded) is dict and may_have_key_twice(arguments, decoded):
+                if type(decoded) is dict and may_repeat_keys(arguments, decoded):
                     raise msgspec.DecodeError  # looked at with care
                 arguments = decoded
                 if type(arguments) is str:

@@ -14,8 +14,8 @@ from msgspec import UNSET
 from seatrial.events import Event, cursor_text, encode_event, encode_sse, read_log, replay, to_transcript, unfold
 from seatrial.events.codec import stands_in
 from seatrial.events.expand import Expander
-from seatrial.events.layout import KEY
-from seatrial.events.order import StreamEnding
+from seatrial.events.layout import KEY, RunRemainder, remainder
+from seatrial.events.order import StreamEnding, Terminal
 from seatrial.events.types import (
     ActivityDelta,
     ActivitySnapshot,
@@ -23,6 +23,7 @@ from seatrial.events.types import (
     InterruptOutcome,
     MessagesSnapshot,
     RawEvent,
+    RunError,
     RunFinished,
     StateDelta,
     StateSnapshot,
@@ -34,10 +35,13 @@ from seatrial.events.unfold import MAX_ID
 from seatrial.events.violation import OrderViolation
 from seatrial.formats.chat.calls import TOOL_CALL_DROPPED_NO_NAME
 from seatrial.formats.chat.hidden_calls import KnownCalls, may_hold_call, note_calls_in_metadata
-from seatrial.formats.chat.notes import NoteTally, note_failure
-from seatrial.formats.reading import WAITS, WAITS_FOR_INPUT, Reading, Written
+from seatrial.formats.chat.notes import At, NoteTally, note_failure
+from seatrial.formats.chat.text_calls import writes_call
+from seatrial.formats.reading import WAITS, WAITS_FOR_INPUT, Reading, Written, was_partial, why_partial
 from seatrial.formats.sniffing import SURE, Members, Sample, Sniff, text_of
 from seatrial.transcript import CustomMessage, ImageBlock, Note, Notes, Transcript, UserMessage, note_code, pointer
+from seatrial.transcript.arguments import parse_arguments
+from seatrial.transcript.call_facts import PlacedFacts
 from seatrial.transcript.messages import AssistantMessage, Message, ToolCall
 
 FORMAT = "agui"
@@ -83,12 +87,25 @@ def read(data: bytes) -> Reading:
 
 def write(transcript: Transcript) -> Written:
     """A run that has the transcript as its result. Nothing is lost when it is read here; see the losses for others."""
-    thread_id, run_id = ids(transcript)
-    events = unfold(transcript, thread_id=thread_id, run_id=run_id)
+    return write_reading(Reading(FORMAT, transcript, []))
+
+
+def write_reading(reading: Reading) -> Written:
+    """The same, with what is known of the calls."""
+    run_id, _, events = unfolded(reading)
     frames = [
         encode_sse(encode_event(event), id=cursor_text(run_id, sequence)) for sequence, event in enumerate(events)
     ]
-    return Written(b"".join(frames), hidden(transcript))
+    return Written(b"".join(frames), hidden(reading.transcript))
+
+
+def unfolded(reading: Reading) -> tuple[str, str, list[Event]]:
+    """The ids of the run and its thread, and the events that have all that was read but a trace."""
+    thread_id, run_id = ids(reading.transcript)
+    events = unfold(
+        reading.transcript, thread_id=thread_id, run_id=run_id, facts=reading.facts, partial=why_partial(reading)
+    )
+    return run_id, thread_id, events
 
 
 def read_events(data: bytes, format: str) -> Reading:
@@ -111,15 +128,32 @@ def reading_of(events: list[Event], read_notes: list[Note], format: str, run_id:
     end, index = ending.last, ending.index
     if index is not None and isinstance(end, RunFinished) and isinstance(end.outcome, InterruptOutcome):
         notes.append(Note(WAITS_FOR_INPUT, pointer(index), WAITS))
-    ended = NoteTally()
-    if index is not None and isinstance(end, RunFinished) and type(end.result) is dict:
-        note_failure(end.result, ended, (index, "result"), of_run=True)
-    notes += ended.total()
+    if index is not None and end is not None:
+        notes += notes_on_end(end, (index,))
+    notes += _partial(events)
     unfit = Notes()
-    transcript = to_transcript(result.folded, unfit)
+    facts: list[PlacedFacts] = []
+    transcript = to_transcript(result.folded, unfit, facts)
     unseen = calls_in_events(events, transcript)
-    reading = Reading(format, transcript, [*notes, *unfit, *unseen], id=run_id, events=events)
+    reading = Reading(format, transcript, [*notes, *unfit, *unseen], id=run_id, events=events, facts=facts)
     return note_calls_in_metadata(reading)
+
+
+def _partial(events: list[Event]) -> Iterator[Note]:
+    """Notes on the ends of runs that say that not all calls are known."""
+    for index, event in enumerate(events):
+        if isinstance(event, RunFinished | RunError) and event.metadata is not UNSET:
+            why = remainder(event.metadata, RunRemainder, index, []).partial
+            if why is not None:
+                yield was_partial(why, index)
+
+
+def notes_on_end(end: Terminal, at: At) -> list[Note]:
+    """What the result of a run that finished says of its end: it may have failed all the same."""
+    ended = NoteTally()
+    if isinstance(end, RunFinished) and type(end.result) is dict:
+        note_failure(end.result, ended, (*at, "result"), of_run=True)
+    return ended.total()
 
 
 def _lost_calls(events: list[Event]) -> list[Note]:
@@ -183,22 +217,39 @@ def calls_in_events(events: Iterable[Event], transcript: Transcript) -> list[Not
     Many integrations send what their framework says beside what AG-UI has events for. To repeat a call, by its id or by
     its name and arguments, is to add nothing.
     """
-    names = {call.id: call.name for call in _calls(transcript.messages)}
-    known = KnownCalls(names, _calls(transcript.done()))
+    known = KnownCalls.of(_calls(transcript.messages), _calls(transcript.done()))
     tally = NoteTally()
     for index, event in enumerate(events):
         if isinstance(event, RunFinished) and isinstance(event.outcome, SuccessOutcome):
             pending = event.outcome.pending_tool_call_ids
             for call_id in () if pending is UNSET else pending:
-                if call_id not in names:
+                if call_id not in known.names:
                     text = f"the call {call_id[:40]!r} is said to wait for a result, and no event has it"
                     tally.add(CALLS_IN_EVENT, (index, "outcome"), text, each="pending")
         for field, key, value in _payloads(event):
-            if may_hold_call(key, value, known):
+            if _holds_call(key, value, known):
                 kind = str(type(event).__struct_config__.tag)
                 text = f"what {kind} has under {field!r} looks like a call that no other event has"
                 tally.add(CALLS_IN_EVENT, (index, field), text, each=f"{kind} {field}")
     return tally.total()
+
+
+def _holds_call(key: str, value: Any, known: KnownCalls) -> bool:
+    """Whether a payload describes a call, also in JSON text: as a whole, or as one of its members."""
+    opened = _opened(value)
+    if type(opened) is dict:
+        opened = {name: _opened(item) for name, item in opened.items()}
+    if type(opened) is str:
+        return writes_call(opened, known)
+    return may_hold_call(key, opened, known)
+
+
+def _opened(value: Any) -> Any:
+    """The object or array that a text is the JSON of; else the value itself."""
+    if type(value) is not str or value.lstrip()[:1] not in ("{", "["):
+        return value
+    opened, not_json = parse_arguments(value)
+    return value if not_json else opened
 
 
 def _payloads(event: Event) -> Iterator[tuple[str, str, Any]]:

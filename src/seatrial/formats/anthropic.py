@@ -105,7 +105,7 @@ def _read_object(document: dict[str, msgspec.Raw], tally: NoteTally) -> Reading:
             "expected messages, a request with `messages`, a response with `content`, or a recorded stream",
         )
     found_id = record_id if type(record_id) is str else None
-    reading = Reading(FORMAT, run, tally.total(), id=found_id, calls=chat.facts)
+    reading = Reading(FORMAT, run, tally.total(), id=found_id, facts=chat.finish())
     return reading if "messages" in document else single_turn(reading)
 
 

@@ -6,8 +6,8 @@ events and nothing else.
 
 from __future__ import annotations
 
-from seatrial.events import encode_event, encode_ndjson, envelope_bytes, envelope_head, to_native, unfold
-from seatrial.formats.agui import ids, read_events
+from seatrial.events import encode_event, encode_ndjson, envelope_bytes, envelope_head, to_native
+from seatrial.formats.agui import read_events, unfolded
 from seatrial.formats.reading import Reading, Written
 from seatrial.formats.sniffing import LIKELY, SURE, Members, Sample, Sniff, text_of
 from seatrial.transcript import Transcript
@@ -34,9 +34,13 @@ def read(data: bytes) -> Reading:
 
 def write(transcript: Transcript) -> Written:
     """A log of a run that has the transcript as its result. It loses nothing."""
-    thread_id, run_id = ids(transcript)
+    return write_reading(Reading(FORMAT, transcript, []))
+
+
+def write_reading(reading: Reading) -> Written:
+    """The same, with what is known of the calls."""
+    run_id, thread_id, events = unfolded(reading)
     head = envelope_head(run_id, thread_id)
-    events = unfold(transcript, thread_id=thread_id, run_id=run_id)
     lines = [
         encode_ndjson(envelope_bytes(head, sequence, encode_event(to_native(event))))
         for sequence, event in enumerate(events)

@@ -16,7 +16,7 @@ from msgspec import UNSET
 
 from seatrial._support import wire
 from seatrial.errors import SeatrialError
-from seatrial.formats.chat.calls import CallFacts
+from seatrial.formats.chat.calls import PlacedFacts
 from seatrial.formats.chat.decoding import KEY_REPEATED, decoded, decoded_messages, members, take_first
 from seatrial.formats.chat.hidden_calls import calls_in_metadata, note_calls_in_metadata
 from seatrial.formats.chat.limits import excess, note_answer_only
@@ -142,7 +142,7 @@ def read_object(body: dict[str, Any], notes: list[Note] | None = None, *, size: 
     if answer is not None:
         notes += note_unclosed(answer, ("text",))
         answer = visible(answer)
-    facts: dict[str, CallFacts] = {}
+    facts: list[PlacedFacts] = []
     listed = isinstance(entries, list | Iterator)
     if listed:
         messages = messages_from_objects(entries, notes, at=(key,), facts=facts, size=size)
@@ -167,7 +167,7 @@ def read_object(body: dict[str, Any], notes: list[Note] | None = None, *, size: 
         id=record_id,
         trace=None if trace is None else read_trace(trace, notes, at=("trace",)),
         trace_ref=trace_ref,
-        calls=facts,
+        facts=facts,
         answer_only=not listed,
     )
 

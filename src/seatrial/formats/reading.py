@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from seatrial.events.types import Event
-from seatrial.formats.chat.calls import CallFacts
+from seatrial.formats.chat.calls import PlacedFacts
 from seatrial.formats.chat.notes import At
 from seatrial.transcript import AssistantMessage, Note, Transcript, note_code, pointer
 
@@ -21,6 +21,12 @@ WAITS_FOR_INPUT = note_code(
     "waits_for_input",
     "The run ended with an interrupt, a request for an approval, or a call without a result: the agent waits for "
     "input, and what it would do with it is unknown.",
+    "serious",
+)
+
+RECORD_WAS_PARTIAL = note_code(
+    "record_was_partial",
+    "The record was written by Seatrial from one of which not all calls are known.",
     "serious",
 )
 
@@ -59,8 +65,8 @@ class Reading(msgspec.Struct):
     """A file that holds the trace, as named by the source."""
     events: list[Event] | None = None
     """The events, where the source was a stream of them."""
-    calls: dict[str, CallFacts] = {}
-    """When calls ran, how they ended and who ran them, where the source says so beside them; by call id."""
+    facts: list[PlacedFacts] = []
+    """When calls ran, how they ended and who ran them, where the source says so beside them."""
     answer_only: bool = False
     """Whether the record is an answer and nothing else, so that nothing in it lists calls."""
     single_turn: bool = False
@@ -80,6 +86,17 @@ def single_turn(reading: Reading) -> Reading:
     return reading
 
 
+def why_partial(reading: Reading) -> str | None:
+    """Why a record does not have all calls of its run; None when nothing says that it does not."""
+    serious = [note for note in reading.notes if note.serious]
+    if serious:
+        more = f", and {len(serious) - 1} more" if len(serious) > 1 else ""
+        return f"{serious[0].message} ({serious[0].code}{more})"
+    if reading.single_turn:
+        return "it is one turn of a model, or one message"
+    return "it is an answer, and lists no calls" if reading.answer_only else None
+
+
 def earlier_turns(response: Mapping[str, Any], known: Collection[str] = (), at: At = ()) -> list[Note]:
     """A note when a response of the Responses API continues what is not there; `known` are responses that are."""
     for key in _EARLIER:
@@ -88,6 +105,11 @@ def earlier_turns(response: Mapping[str, Any], known: Collection[str] = (), at: 
             text = "this continues an earlier response or conversation; return the items of all of them"
             return [Note(EARLIER_TURNS_MISSING, pointer(*at, key), text)]
     return []
+
+
+def was_partial(why: str, *at: str | int) -> Note:
+    """The note for a record that says that it was written from one that was partial."""
+    return Note(RECORD_WAS_PARTIAL, pointer(*at), f"said of the record that this was written from: {why[:500]}")
 
 
 class Written(msgspec.Struct):

@@ -23,6 +23,8 @@ from seatrial._support.target import is_target, load_target
 from seatrial.errors import SeatrialError
 from seatrial.formats.chat.hidden_calls import note_unseen
 from seatrial.formats.chat.limits import excess
+from seatrial.formats.chat.writing import lost_beside
+from seatrial.formats.packed import unpacked
 from seatrial.formats.reading import Reading, Written
 from seatrial.formats.sniffing import CERTAIN, Sample, Sniff, open_sample
 from seatrial.formats.unsupported import find_unsupported
@@ -67,6 +69,10 @@ _BUILT_IN: Final[dict[str, tuple[str, bool]]] = {
     "vercel": ("vercel", False),
     "langchain": ("langchain", False),
     "pydantic-ai": ("pydantic_ai", False),
+    "claude-code": ("claude_code", False),
+    "claude-stream-json": ("claude_stream_json", False),
+    "codex": ("codex", False),
+    "codex-exec": ("codex_exec", False),
     "transcript": ("transcript", True),
     "agui": ("agui", True),
     "events": ("events", True),
@@ -131,6 +137,7 @@ def detect(data: bytes) -> Detection:
     known and not read, `ambiguous_format` when two formats are equally sure, `not_json` when they are JSON that is cut
     off, `format_failed` when one of others fails.
     """
+    data = unpacked(data)
     sample = open_sample(data)
     FORMATS.check_names()
     found = [(sniff, name) for name in FORMATS if (sniff := find_format(name).sniff(sample)) is not None]
@@ -148,14 +155,14 @@ def detect(data: bytes) -> Detection:
         raise SeatrialError(
             "undetected_format",
             "the input looks like none of the known formats",
-            hint="name its format, on the command line with --from",
+            hint=_NAME_IT,
         )
     if len(best) > 1:
         claims = " and ".join([f"{name} ({sniff.reason})" for sniff, name in best])
         raise SeatrialError(
             "ambiguous_format",
             f"the input may be {claims}, which is equally likely",
-            hint="name its format, on the command line with --from",
+            hint=_NAME_IT,
         )
     sniff, name = best[0]
     return Detection(name, sniff.reason)
@@ -178,6 +185,7 @@ _SKIPPED = msgspec.json.Decoder(msgspec.Raw)
 
 def read(data: bytes, format: str | None = None) -> Reading:
     """Read one record. Its format is found out from its content, unless it is named."""
+    data = unpacked(data)
     if format not in _STREAMS and (much := excess(data)) is not None:
         raise SeatrialError("too_large", f"the record has {much}")
     name = _detected(data) if format is None else format
@@ -189,14 +197,23 @@ def read(data: bytes, format: str | None = None) -> Reading:
         raise
 
 
-def write(transcript: Transcript, format: str) -> Written:
-    """Write a transcript in that format, and say what it cannot carry."""
+def write(record: Transcript | Reading, format: str) -> Written:
+    """Write a transcript in that format, and say what it cannot carry.
+
+    Of a reading, what it knows of the calls beside the transcript is written as well, or is a loss.
+    """
     found = find_format(format)
     if not hasattr(found, "write"):
         raise SeatrialError(
             "not_writable", f"{format} can be read but not written", hint=f"one of {', '.join(writable())}"
         )
-    return cast("_Writing", found).write(transcript)
+    if isinstance(record, Transcript):
+        return cast("_Writing", found).write(record)
+    if carries := hasattr(found, "write_reading"):
+        written: Written = found.write_reading(record)
+    else:
+        written = cast("_Writing", found).write(record.transcript)
+    return Written(written.data, [*written.losses, *lost_beside(record, calls_carried=carries)])
 
 
 def writable() -> list[str]:
@@ -221,6 +238,7 @@ def read_many(data: bytes, format: str | None = None) -> Iterator[BatchRecord]:
 
     A file that holds one record, of whatever format, is one record without a line.
     """
+    data = unpacked(data)
     name = _detected(data) if format is None else format
     module = find_format(name)
     if name not in _IN_LINES or not _is_lines(data):
@@ -318,3 +336,9 @@ class _Guarded:
             f"the format {self._name!r} of {where(self._format)} failed: {why}",
             hint="name the format that the input has, or uninstall this one",
         )
+
+
+_NAME_IT = (
+    "an agent returns the messages of its run, or an answer and its messages; for a file, name the format: `--from` of "
+    "`seatrial convert` and `seatrial steps`, `format` of a replay"
+)

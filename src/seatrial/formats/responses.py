@@ -92,7 +92,7 @@ def read(data: bytes) -> Reading:
     run = Transcript(messages=[], metadata={})
     chat = Chat(tally, run.messages)
     record_id = read_response(body, chat, run)
-    reading = Reading(FORMAT, run, tally.total(), id=record_id, calls=chat.facts)
+    reading = Reading(FORMAT, run, tally.total(), id=record_id, facts=chat.finish())
     return reading if type(body.get("input")) is list else single_turn(reading)
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, get_args
 
 import msgspec
 
 from seatrial.formats.chat.calls import FACT_KEYS
-from seatrial.formats.chat.hidden_calls import KEYS_WITHOUT_CALLS, may_hold_call
+from seatrial.formats.chat.hidden_calls import KEYS_WITHOUT_CALLS, KnownCalls, may_hold_call
 from seatrial.formats.chat.notes import FAILURE_REPORTED, At, json_kind
+from seatrial.formats.chat.text_calls import CALLS_IN_TEXT, writes_call
 from seatrial.formats.reading import TraceEvent, TraceType
-from seatrial.transcript import Note, Weight, note_code, pointer
+from seatrial.transcript import Note, ToolCall, Weight, note_code, pointer
+from seatrial.transcript.arguments import read_arguments
 from seatrial.transcript.salvage import VALUE_DROPPED
 
 TRACE_INVALID = note_code(
@@ -48,7 +49,8 @@ def read_trace(value: Any, notes: list[Note], *, at: At = ()) -> list[TraceEvent
         notes.append(Note(TRACE_INVALID, pointer(*at), f"expected an array, got {json_kind(value)}"))
         return None
     events: list[TraceEvent] = []
-    known: dict[str, str] | None = None
+    known: KnownCalls | None = None
+    made: KnownCalls | None = None
     for index, entry in enumerate(value):
         try:
             event: TraceEvent | None = msgspec.convert(entry, TraceEvent)
@@ -59,6 +61,9 @@ def read_trace(value: Any, notes: list[Note], *, at: At = ()) -> list[TraceEvent
         events.append(event)
         if not _FIELDS.issuperset(entry):
             _keep_others(event, entry, notes, (*at, index))
+        if _is_said_by_agent(event):
+            made = _known_calls(value) if made is None else made
+            _note_calls_in_text(event, made, notes, (*at, index))
         if _may_name_other_calls(event):
             known = _calls_of(value) if known is None else known
             _note_calls_inside(event, known, notes, (*at, index))
@@ -126,7 +131,7 @@ def _may_name_other_calls(event: TraceEvent) -> bool:
     return bool(event.metadata) or (event.output is not None and event.type in _SPEAKING)
 
 
-def _note_calls_inside(event: TraceEvent, known: Mapping[str, str], notes: list[Note], at: At) -> None:
+def _note_calls_inside(event: TraceEvent, known: KnownCalls, notes: list[Note], at: At) -> None:
     """Note what looks like calls inside an event, other than those that have an event of their own."""
     inside = {key: value for key, value in (event.metadata or {}).items() if key not in KEYS_WITHOUT_CALLS}
     if event.type in _SPEAKING:
@@ -138,22 +143,42 @@ def _note_calls_inside(event: TraceEvent, known: Mapping[str, str], notes: list[
             notes.append(Note(CALLS_INSIDE_TRACE_EVENT, pointer(*at), text))
 
 
+def _is_said_by_agent(event: TraceEvent) -> bool:
+    if event.type not in _SPEAKING or not (event.text or type(event.output) is str):
+        return False
+    return (event.metadata or {}).get("role") not in ("user", "system", "developer", "tool")
+
+
+def _note_calls_in_text(event: TraceEvent, made: KnownCalls, notes: list[Note], at: At) -> None:
+    """Note calls that the agent wrote into its text, other than those that have an event of their own."""
+    for field, text in (("text", event.text), ("output", event.output)):
+        if type(text) is str and writes_call(text, made):
+            notes.append(Note(CALLS_IN_TEXT, pointer(*at, field), "the text holds what looks like a call"))
+
+
 def _ends_with_error(entries: list[Any]) -> bool:
     """Whether the last event is an error, and not one of a call."""
     last = entries[-1]
-    return type(last) is dict and last.get("type") == "error" and last.get("id") not in _calls_of(entries)
+    return type(last) is dict and last.get("type") == "error" and last.get("id") not in _calls_of(entries).names
 
 
-def _calls_of(entries: list[Any]) -> dict[str, str]:
-    """The names of the calls that have an event, by id."""
-    return {
-        entry["id"]: entry["name"]
-        for entry in entries
-        if type(entry) is dict
-        and entry.get("type") == "tool_call"
-        and type(entry.get("id")) is str
-        and type(entry.get("name")) is str
-    }
+def _calls_of(entries: list[Any]) -> KnownCalls:
+    """The calls that have an event, by id."""
+    calls = [entry for entry in entries if type(entry) is dict and entry.get("type") == "tool_call"]
+    named = [(call.get("id"), call.get("name")) for call in calls]
+    return KnownCalls.of([ToolCall(id, name, {}) for id, name in named if type(id) is str and type(name) is str])
+
+
+def _known_calls(entries: list[Any]) -> KnownCalls:
+    """The calls that have an event."""
+    calls: list[ToolCall] = []
+    for index, entry in enumerate(entries):
+        if type(entry) is dict and entry.get("type") == "tool_call" and type(name := entry.get("name")) is str:
+            arguments: Any = next((entry[key] for key in ("input", *_ARGUMENTS) if entry.get(key) is not None), {})
+            if type(arguments) is str:
+                arguments, _, _ = read_arguments(arguments)
+            calls.append(ToolCall(str(index), name, arguments))
+    return KnownCalls.of(calls, calls)
 
 
 _FIELDS = frozenset(TraceEvent.__struct_fields__)

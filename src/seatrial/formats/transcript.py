@@ -1,6 +1,7 @@
 """The transcript's own JSON: an array of messages, or one message in each line.
 
-An object that holds messages and what else is known of the run (`Transcript` as JSON) is read as well.
+An object that holds messages and what else is known of the run (`Transcript` as JSON) is read as well. It is written
+where more is known of the calls than the messages can say, or that not all are known: under the key `seatrial`.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ import msgspec
 from seatrial._support import wire
 from seatrial._support.nesting import is_too_deep
 from seatrial.errors import SeatrialError
+from seatrial.events.layout import KEY
 from seatrial.formats.chat.hidden_calls import calls_in_metadata, may_hold_call
 from seatrial.formats.chat.notes import At, NoteTally
 from seatrial.formats.chat.reader import Chat
 from seatrial.formats.chat.writing import losses
-from seatrial.formats.reading import Reading, Written, single_turn
-from seatrial.formats.sniffing import CALL_KEYS, Sample, Sniff, sniff_chat
+from seatrial.formats.reading import Reading, Written, single_turn, was_partial, why_partial
+from seatrial.formats.sniffing import CALL_KEYS, CERTAIN, Sample, Sniff, sniff_chat
 from seatrial.transcript import AssistantMessage, Message, Note, RunIdentity, Transcript, Usage
+from seatrial.transcript.call_facts import PlacedFacts
 from seatrial.transcript.document import encode_messages, read_messages
 from seatrial.transcript.messages import AssistantBlock, UserBlock
 from seatrial.transcript.salvage import VALUE_DROPPED
@@ -36,10 +39,21 @@ class _Run(msgspec.Struct):
     cost_usd: float | None = None
     duration_ms: float | None = None
     metadata: dict[str, Any] = {}
+    seatrial: _Known | None = None
+
+
+class _Known(msgspec.Struct, omit_defaults=True):
+    """What is known of the calls and not said in the messages."""
+
+    facts: list[PlacedFacts] = []
+    partial: str | None = None
+    """Why not all calls are known."""
 
 
 def sniff(sample: Sample) -> Sniff | None:
     """Messages with roles and blocks that only the transcript has."""
+    if sample.document is not None and "messages" in sample.document and KEY in sample.document:
+        return Sniff(CERTAIN, f"messages, and what is known of them under {KEY!r}")
     return sniff_chat(sample, FORMAT)
 
 
@@ -53,12 +67,25 @@ def read(data: bytes) -> Reading:
     )
     transcript = Transcript(messages, run.answer, run.identity, run.usage, run.cost_usd, run.duration_ms, run.metadata)
     reading = Reading(FORMAT, transcript, notes)
+    if run.seatrial is not None:
+        reading.facts = run.seatrial.facts
+        if run.seatrial.partial is not None:
+            notes.append(was_partial(run.seatrial.partial, KEY, "partial"))
     return single_turn(reading) if _is_message(data) else reading
 
 
 def write(transcript: Transcript) -> Written:
     """Write the messages as an array."""
     return Written(encode_messages(transcript.messages) + b"\n", _losses(transcript))
+
+
+def write_reading(reading: Reading) -> Written:
+    """The same; an object with the messages where more is known of their calls, or less than all."""
+    known = _Known(reading.facts, why_partial(reading))
+    written = write(reading.transcript)
+    if known != _Known():
+        written.data = wire.encode({"messages": msgspec.Raw(written.data.rstrip()), KEY: known}) + b"\n"
+    return written
 
 
 def _read_run(data: bytes, notes: list[Note]) -> _Run:

@@ -26,8 +26,6 @@ def find_unsupported(sample: Sample) -> Unsupported | None:
     """The format that the bytes are in, where it is one of those that are not read."""
     if sample.head.startswith(b"PK\x03\x04"):
         return Unsupported("a ZIP archive, as an Inspect log (.eval) is one", Sniff(CERTAIN, "it begins with PK"))
-    if sample.head.startswith(b"\x28\xb5\x2f\xfd"):
-        return Unsupported("a file packed with Zstandard", Sniff(CERTAIN, "it begins with the mark of Zstandard"))
     for name, sniff in _FORMATS.items():
         if (found := sample.surest(sniff)) is not None:
             return Unsupported(name, found)
@@ -70,27 +68,6 @@ def _inspect(entry: Members) -> Sniff | None:
         return Sniff(CERTAIN, "the keys eval, status and samples")
     if "epoch" in entry and "target" in entry and "messages" in entry:
         return Sniff(CERTAIN, "a sample with epoch, target and messages")
-    return None
-
-
-def _claude_code(entry: Members) -> Sniff | None:
-    if "sessionId" in entry and ("parentUuid" in entry or "leafUuid" in entry or "uuid" in entry):
-        return Sniff(CERTAIN, "lines with sessionId and uuid")
-    if text_of(entry, "type") in _STREAM_JSON and "session_id" in entry:
-        return Sniff(CERTAIN, "lines of `--output-format stream-json`")
-    if text_of(entry, "type") == "result" and "total_cost_usd" in entry:
-        return Sniff(CERTAIN, "a result with total_cost_usd")
-    if text_of(entry, "type") == "summary" and "leafUuid" in entry:
-        return Sniff(CERTAIN, "a summary with leafUuid")
-    return None
-
-
-def _codex(entry: Members) -> Sniff | None:
-    kind = text_of(entry, "type")
-    if kind in _ROLLOUT and "payload" in entry:
-        return Sniff(CERTAIN, f"a line of the type {kind}")
-    if kind in _EXEC_JSON:
-        return Sniff(SURE, f"a line of the type {kind}")
     return None
 
 
@@ -175,27 +152,10 @@ def _autogen(entry: Members) -> Sniff | None:
     return None
 
 
-_STREAM_JSON: Final = frozenset({"system", "assistant", "user", "result", "stream_event", "control_request"})
-_ROLLOUT: Final = frozenset(
-    {"session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state", "token_usage_record"}
-)
-_EXEC_JSON: Final = frozenset(
-    {
-        "thread.started",
-        "turn.started",
-        "turn.completed",
-        "turn.failed",
-        "item.started",
-        "item.updated",
-        "item.completed",
-    }
-)
 _FORMATS: Final[dict[str, Callable[[Members], Sniff | None]]] = {
     "an ATIF trajectory": _atif,
     "an ATOF event log": _has("atof_version", "kind"),
     "an Inspect log": _inspect,
-    "a Claude Code session": _claude_code,
-    "a Codex session": _codex,
     "an ADK session or eval set": _adk,
     "an OpenHands trajectory": _openhands,
     "a promptfoo result": _promptfoo,

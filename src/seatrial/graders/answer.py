@@ -26,7 +26,7 @@ class Equals(Grader):
     """Whether the answer is just this. A value that is not text is compared with the answer read as JSON."""
 
     kind: ClassVar[str] = "equals"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     value: Any = None
     """What the answer must be; the case's `expected` when absent."""
@@ -69,8 +69,11 @@ class TextGrader(Grader):
     value: Text | None = None
     """The text; the case's `expected` when absent."""
 
+    version: ClassVar[int] = 2
+
     def prepare(self) -> Check:
-        return _answer_check(self._find, expected=self.value is None)
+        positive = self.kind in ("contains", "icontains")
+        return _answer_check(self._find, expected=self.value is None, positive=positive)
 
     def _find(self, subject: Subject, surroundings: Surroundings) -> Finding:
         wanted = subject.case.expected if self.value is None else self.value
@@ -139,6 +142,7 @@ class ContainsAny(Grader):
     """Whether the answer contains at least one of several texts."""
 
     kind: ClassVar[str] = "contains_any"
+    version: ClassVar[int] = 2
 
     values: Annotated[list[Text], Meta(min_length=1)]
     """The texts."""
@@ -152,13 +156,14 @@ class ContainsAny(Grader):
             what = f"none of {len(found)} texts is in the answer" if first is None else f"{quoted(first)} is there"
             return _told(first is not None, what)
 
-        return _answer_check(find)
+        return _answer_check(find, positive=True)
 
 
 class ContainsAll(Grader):
     """Whether the answer contains every one of several texts. Its score is the share of those found."""
 
     kind: ClassVar[str] = "contains_all"
+    version: ClassVar[int] = 2
 
     values: Annotated[list[Text], Meta(min_length=1)]
     """The texts."""
@@ -174,7 +179,7 @@ class ContainsAll(Grader):
             reason += f"; missing: {listed(missing)}" if missing else ""
             return passed_if(not missing, reason, score=score, evidence=_EVIDENCE)
 
-        return _answer_check(find)
+        return _answer_check(find, positive=True)
 
 
 class Regex(Grader):
@@ -183,7 +188,7 @@ class Regex(Grader):
     every text, as `.*$` and the unanchored `(?!.*password)` are, is refused: write `\\A(?!.*password)`."""
 
     kind: ClassVar[str] = "regex"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
 
     pattern: Text
     """The pattern."""
@@ -212,9 +217,12 @@ class Regex(Grader):
                 return _told(False, f"the pattern {quoted(self.pattern)} does not {how} the answer {quoted(answer)}")
             return _told(True, f"the pattern {quoted(self.pattern)} matches {quoted(found)}")
 
-        return _answer_check(find)
+        # With an anchor or an assertion, a pattern also says what else there is not.
+        positive = not self.whole and not any(mark in self.pattern for mark in _ABOUT_THE_REST)
+        return _answer_check(find, positive=positive)
 
 
+_ABOUT_THE_REST = ("^", "$", "(?!", "(?=", "(?<", "(?(", r"\A", r"\Z", r"\b", r"\B")
 _VERBS = {
     "contains": ("contains", "does not contain"),
     "icontains": ("contains", "does not contain"),
@@ -223,10 +231,10 @@ _VERBS = {
 }
 
 
-def _answer_check(find: Find, *, expected: bool = False) -> Check:
+def _answer_check(find: Find, *, expected: bool = False, positive: bool = False) -> Check:
     """A check of the answer; `expected`: it compares it with what the case expects."""
     keys = frozenset({"expected"} if expected else ())
-    return Check(find, of_answer=True, reads=keys, needs=keys)
+    return Check(find, of_answer=True, positive=positive, reads=keys, needs=keys)
 
 
 def _folded(text: str, ignore_case: bool) -> str:

@@ -72,7 +72,7 @@ class Code(Grader):
         if ended.problem is not None:
             return errored(f"`{argv[0]}` {ended.problem}{tail}")
         try:
-            return finding_of(wire.decode_input(ended.stdout))
+            return finding_of(wire.decode_unambiguous(ended.stdout))
         except SeatrialError as error:
             return errored(f"`{argv[0]}` printed no verdict: {error}{tail}")
 

@@ -14,8 +14,9 @@ from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Check, Finding, Grader, Share, Subject, Surroundings, errored, skipped
 from seatrial.graders.prepared import prepare_all
 from seatrial.graders.registry import build_graders
-from seatrial.graders.together import all_verdicts, weighted_score
-from seatrial.runs import Outcome, Verdict
+from seatrial.graders.together import all_verdicts, score_range, weighted_score, why_inexact
+from seatrial.runs import Verdict
+from seatrial.trajectory.completeness import Claim, ScoreRange, judged, reached
 
 
 class Composite(Grader):
@@ -23,7 +24,7 @@ class Composite(Grader):
     that one could not change it, and is errored otherwise. Each has a time limit of its own."""
 
     kind: ClassVar[str] = "composite"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     default_timeout_s: ClassVar[float] = inf
 
     graders: Annotated[list[dict[str, Any]], Meta(min_length=1)]
@@ -94,26 +95,33 @@ class Composite(Grader):
         absent = [verdict for verdict in verdicts if verdict.outcome in ("errored", "skipped")]
         count = sum(verdict.outcome == "passed" for verdict in verdicts)
         arithmetic = f"{count} of {len(verdicts)} graders passed"
-        passed: bool | None
+        passed: Claim
         if self.rule == "all":
-            missed = count + len(absent) < len(verdicts)
-            passed, score = (None if absent and not missed else not missed), count / len(verdicts)
+            lowest, highest = count / len(verdicts), (count + len(absent)) / len(verdicts)
+            passed, score = reached(lowest, highest, 1.0), lowest
         elif self.rule == "any":
+            ranges = [score_range(verdict) for verdict in verdicts]
+            lowest, highest = max(low for low, _ in ranges), max(high for _, high in ranges)
             passed, score = (True if count else None if absent else False), max(v.score or 0.0 for v in verdicts)
         else:
             weighted = weighted_score(verdicts if self.rule == "weighted" else [_whole(v) for v in verdicts])
             if weighted is None:
                 return errored("none of the graders weighs anything")
             threshold = self.threshold or 1.0
-            passed, score = weighted.reaches(threshold), weighted.lowest
+            lowest, highest = weighted.lowest, weighted.highest
+            passed, score = weighted.reaches(threshold), lowest
             arithmetic += f"; {weighted.against(threshold)}"
-        if absent and self.min_score is not None:
-            passed = None  # the score that `min_score` is held against is not known
-        outcome: Outcome = "errored" if passed is None else "passed" if passed else "failed"
+        code = why_inexact(verdicts)
+        if self.min_score is not None:
+            passed = reached(lowest, highest, self.min_score)
         told = [reason for word in ("failed", "errored", "skipped") for reason in _reasons(verdicts, word)]
-        code = absent[0].code if outcome == "errored" and absent else ""
-        reasons = [f"{arithmetic} (rule {self.rule})", *told]
-        return Finding(outcome=outcome, score=score, reasons=reasons, code=code)
+        return Finding(
+            outcome=judged(passed),
+            score=score,
+            score_range=None if lowest == highest else ScoreRange(lowest, highest, code),
+            reasons=[f"{arithmetic} (rule {self.rule})", *told],
+            code=code if passed is None else "",
+        )
 
 
 def _whole(verdict: Verdict) -> Verdict:

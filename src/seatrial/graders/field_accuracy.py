@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
-from math import isfinite
+from math import fsum, isfinite
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -58,7 +58,7 @@ class FieldAccuracy(Grader):
     """How many fields of the answer, read as JSON, are as expected. It passes when all are."""
 
     kind: ClassVar[str] = "field_accuracy"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     expected: Any = None
     """The right answer; the case's `expected` when absent."""
@@ -104,8 +104,8 @@ class FieldAccuracy(Grader):
 
 
 def _finding(fields: list[Field], results: list[FieldResult]) -> Finding:
-    total = sum(field.weight for field in fields)
-    gained = sum(field.weight for field, result in zip(fields, results, strict=True) if result.passed)
+    total = fsum([field.weight for field in fields])
+    gained = fsum([field.weight for field, result in zip(fields, results, strict=True) if result.passed])
     wrong = [
         f"{result.path} is {quoted(result.actual)}, expected {quoted(result.expected)}{_tolerance(field)}"
         for field, result in zip(fields, results, strict=True)

@@ -13,7 +13,7 @@ from msgspec import Meta
 from seatrial._support.registry import where
 from seatrial.graders.chat_model import ChatModel
 from seatrial.runs import Case, Outcome, Run
-from seatrial.trajectory.completeness import Basis
+from seatrial.trajectory.completeness import Basis, ScoreRange
 
 FOR_GRADERS = frozenset({"expected", "expected_outcome", "expected_outcome_detail"})
 """The keys of a case that only graders read."""
@@ -50,6 +50,8 @@ class Finding(msgspec.Struct, kw_only=True):
     outcome: Outcome
     score: float | None = None
     """0 to 1. When absent, 1 for passed and 0 for failed."""
+    score_range: ScoreRange | None = None
+    """Between what the score lies, where not all that it depends on is known; None when it is exact."""
     reasons: list[str] = []
     """Sentences that show the arithmetic."""
     code: str = ""
@@ -87,6 +89,9 @@ class Check(msgspec.Struct, frozen=True):
     """Whether the finding is also the model's."""
     of_answer: bool = False
     """Whether it looks at the answer's text. Negated, it says nothing of a run without an answer: it is errored."""
+    positive: bool = False
+    """Of a check of the answer: whether it only looks for something, so that it still passes, and scores no less,
+    whatever else the answer says. Any other is errored when a part of the answer is missing."""
     of_calls: bool = False
     """Whether it looks at the names, arguments or results of calls."""
     reads: frozenset[str] = frozenset()

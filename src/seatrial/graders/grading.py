@@ -3,7 +3,7 @@
 A case is `errored` when a required grader errored or was skipped, whatever the others say; `failed` when a required
 grader failed or the weighted score is below the threshold; `passed` when something was there to decide that, and
 `skipped` when nothing was. A grader that is not required may be absent: what it would have scored is unknown then, and
-a threshold that depends on it is an error too.
+a threshold that depends on it is an error too; so is one that depends on where in its range a score lies.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from seatrial.graders.grader import Grader, Subject, Surroundings
 from seatrial.graders.key import content_digest
 from seatrial.graders.prepared import Prepared, prepare_all
 from seatrial.graders.registry import build_graders
-from seatrial.graders.together import all_verdicts, weighted_score
+from seatrial.graders.together import GRADER_ERRORED, all_verdicts, weighted_score
 from seatrial.runs import Grade, Outcome, Verdict
 
 Graded: TypeAlias = tuple[list[Verdict], Grade]
 
-GRADER_ERRORED = "grader_errored"
 MAX_CACHED = 512
 """Cases whose own graders are kept compiled."""
 
@@ -135,7 +134,7 @@ def conclude(verdicts: Sequence[Verdict], threshold: float | None = None) -> Gra
         if not failed and not reached:
             grade.outcome = "errored" if reached is None else "failed"
             if reached is None:
-                grade.code = next((verdict.code for verdict in absent), GRADER_ERRORED)
+                grade.code = weighted.code
     if left_out := [f"{verdict.grader} {_absence(verdict)}" for verdict in absent if not verdict.required]:
         grade.reasons.append(f"left out, not required: {', '.join(left_out)}")
     return grade

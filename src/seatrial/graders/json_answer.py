@@ -19,7 +19,7 @@ class IsJson(Grader):
     """Whether the answer is JSON and nothing else."""
 
     kind: ClassVar[str] = "is_json"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     fenced: bool = False
     """Whether the JSON may also stand in a Markdown fence."""
@@ -39,7 +39,7 @@ class JsonSchema(Grader):
     """Whether the answer is JSON that is valid under a JSON Schema."""
 
     kind: ClassVar[str] = "json_schema"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
 
     schema: dict[str, Any]
     """The schema. It refers to nothing outside itself, and its patterns have no look-around and no back references."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from math import fsum
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -15,6 +16,7 @@ from seatrial.graders.grader import FOR_GRADERS, Check, Finding, Grader, Subject
 from seatrial.graders.json_answer import json_of, json_text
 from seatrial.graders.judge_prompt import Criterion, Prompt, prompt_for
 from seatrial.runs import JudgedBy, JudgeDetails
+from seatrial.trajectory.completeness import reaches
 from seatrial.transcript.arguments import key_twice
 
 PASS_SCORE = 0.5
@@ -22,14 +24,14 @@ PASS_SCORE = 0.5
 MAX_RAW = 2000
 
 
-class Scored(msgspec.Struct):
+class Scored(msgspec.Struct, forbid_unknown_fields=True):
     """What a vote says of one criterion."""
 
     score: Annotated[float, Meta(ge=0, le=1)]
     reason: str = ""
 
 
-class Ballot(msgspec.Struct, kw_only=True):
+class Ballot(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What the model answers."""
 
     reasoning: str
@@ -53,11 +55,11 @@ class Vote(msgspec.Struct):
 class Judge(Grader):
     """What a chat model says of the run: whether the expected outcome was reached, and how far a rubric is met. A vote
     is for the run when the outcome is right and the score of the criteria at least 0.5, or `min_score`; the majority
-    decides, a tie fails (with `negate`, it is errored), and the score is the mean of the votes."""
+    decides, a tie is errored, and the score is the mean of the votes."""
 
     kind: ClassVar[str] = "judge"
     default_timeout_s: ClassVar[float] = 600.0
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
 
     criteria: list[Criterion] = msgspec.field(default_factory=list)
     """The rubric; each criterion has a `name`, a `description` and a `weight`. Without one, only the outcome counts."""
@@ -148,12 +150,15 @@ class Judge(Grader):
         ]
         if unanswered:
             raise SeatrialError("invalid_document", f"not every criterion is answered: {', '.join(unanswered)} missing")
+        asked = {f"c{number}" for number in range(1, len(self.criteria) + 1)}
+        if unknown := [name for name in ballot.criteria if name not in asked]:
+            raise SeatrialError("invalid_document", f"nobody asked for the criterion {unknown[0][:40]!r}")
         if (key := key_twice(json_text(text, fenced=True).removeprefix("\ufeff"))) is not None:
             raise SeatrialError(
                 "invalid_document", f"the key {key[:40]!r} occurs twice, and which one counts is not known"
             )
         named = (ballot.failure_mode or "").strip().casefold()
-        if named not in _NO_FAILURE and self._score(ballot) > 1 - 1e-9:
+        if named not in _NO_FAILURE and reaches(self._score(ballot), 1.0):
             problem = f"nothing is wrong by `outcome_met` and the scores, and `failure_mode` names {named[:60]!r}"
             raise SeatrialError("invalid_document", f"the answer contradicts itself: {problem}")
         return ballot
@@ -163,26 +168,26 @@ class Judge(Grader):
             return 0.0
         if not self.criteria:
             return 1.0
-        total = sum(criterion.weight for criterion in self.criteria)
-        gained = sum(
+        total = fsum([criterion.weight for criterion in self.criteria])
+        gained = [
             criterion.weight * ballot.criteria[f"c{number}"].score for number, criterion in enumerate(self.criteria, 1)
-        )
-        return min(gained / total, 1.0)
+        ]
+        return min(fsum(gained) / total, 1.0)
 
     def _count(self, votes: list[Vote], known: set[str], judge: JudgedBy) -> Finding:
         """What the votes come to, when each has a ballot."""
         bar = PASS_SCORE if self.min_score is None else self.min_score
         ballots = [vote.ballot for vote in votes if vote.ballot is not None]
-        in_favour = [vote.score >= bar for vote in votes]
+        in_favour = [reaches(vote.score, bar) for vote in votes]
         count = sum(in_favour)
         passed = 2 * count > len(votes)
-        if self.negate and 2 * count == len(votes):
-            # A tie is no majority for the opposite either.
+        if 2 * count == len(votes):
+            # No majority for either side. It must not fail: whatever this judge is a part of may be negated.
             reason = f"a tie: {count} of {len(votes)} votes for the run (a vote needs {bar:g}), so neither side has it"
             judge.agreement = 0.5
             return Finding(outcome="errored", reasons=[reason], details=JudgeDetails(judge=judge))
-        score = sum(vote.score for vote in votes) / len(votes)
-        # The first ballot of the majority speaks for it; after a tie, which fails, the first one against.
+        score = min(fsum([vote.score for vote in votes]) / len(votes), 1.0)
+        # The first ballot of the majority speaks for it.
         speaker = ballots[in_favour.index(passed)]
         judge.agreement = max(count, len(votes) - count) / len(votes)
         said = list(dict.fromkeys(pointer for ballot in ballots for pointer in ballot.evidence))

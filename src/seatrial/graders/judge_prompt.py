@@ -6,7 +6,7 @@ write a line that closes the fence, since whatever it writes changes the boundar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from hashlib import blake2b
 from typing import Annotated, Any
 
@@ -140,8 +140,10 @@ def _sections(subject: Subject, last_messages: int) -> list[tuple[str, str]]:
     transcript = Transcript() if run.reading is None else run.reading.transcript
     messages, given = transcript.messages, set(transcript.given)
     first = max(len(messages) - last_messages, 0)
+    # The transcript has the calls of a simulated user's own tools as an assistant's.
+    users = {step.id for step in run.steps if step.executed_by == "user"} - {step.id for step in calls}
     said = [
-        f"/messages/{index} {_GIVEN if index in given else ''}{_message(message)}"
+        f"/messages/{index} {_GIVEN if index in given else ''}{_message(message, users)}"
         for index, message in enumerate(messages[first:], first)
     ]
     if said:
@@ -175,11 +177,14 @@ def _step(step: Step) -> str:
     return line if step.result is msgspec.UNSET else f"{line} {_json(step.result)}"
 
 
-def _message(message: Message) -> str:
+def _message(message: Message, users: Collection[str | None]) -> str:
+    """A message on one line; `users` are the ids of calls that are not the agent's, but a simulated user's."""
     if isinstance(message, AssistantMessage):
-        calls = [block.name for block in message.content if type(block) is ToolCall]
-        called = f" (calls {', '.join(cut(name, 200) for name in calls[:20])})" if calls else ""
-        return f"assistant{called}: {cut(message.plain_text(), MAX_PART)}"
+        calls = [block for block in message.content if type(block) is ToolCall]
+        called = f" (calls {', '.join(cut(call.name, 200) for call in calls[:20])})" if calls else ""
+        of_user = bool(calls) and all(call.id in users for call in calls)
+        role = "user, with a tool of its own" if of_user else "assistant"
+        return f"{role}{called}: {cut(message.plain_text(), MAX_PART)}"
     if isinstance(message, UserMessage | ToolResultMessage):
         role = "user" if isinstance(message, UserMessage) else f"result of {cut(message.tool_name, 200)}"
         return f"{role}: {cut(message.plain_text(), MAX_PART)}"

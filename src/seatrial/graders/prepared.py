@@ -15,12 +15,15 @@ import msgspec
 from seatrial._support.threads import Threads
 from seatrial._support.time_limit import TimeLimit
 from seatrial.errors import SeatrialError
+from seatrial.graders.answer_gap import ANSWER_INCOMPLETE, TO_DO, answer_gap
+from seatrial.graders.calls import to_do
 from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings, errored
 from seatrial.graders.key import configuration_digest, verdict_key
 from seatrial.graders.registry import GRADERS
 from seatrial.graders.user_code import found_by, own_copy, seen_elsewhere
 from seatrial.runs import Outcome, Verdict
 from seatrial.runs.removed import RUN_AGAIN, SECRET_REMOVED, are_calls_redacted, is_answer_redacted, is_redacted
+from seatrial.trajectory.completeness import Claim, ScoreRange, judged, reached, reaches
 
 MAX_ERROR = 500
 _CODE = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -152,31 +155,36 @@ class Prepared(msgspec.Struct, frozen=True):
         grader = self.grader
         if (problem := _unusable(found)) is not None:
             found = errored(problem)
-        elif self.check.of_answer and self._would_pass(found) and not _has_answer(subject):
+        elif self._goes_by_answer and self._would_pass(found) and not _has_answer(subject):
             # That an answer is, has or lacks something must not be shown by a run that has none: an answer that is
             # absent is not an empty text.
             found = errored("there is no answer, so nothing is known of what it says", *found.reasons, code="no_answer")
-        outcome, score, reasons = found.outcome, found.score, found.reasons
+        elif self.check.of_answer and not self.check.parts and (gap := answer_gap(subject)) is not None:
+            found = self._of_a_part(found, gap)
+        outcome, score, reasons, score_range = found.outcome, found.score, found.reasons, found.score_range
         if outcome == "passed" or outcome == "failed":
             if score is None:
                 score = 1.0 if outcome == "passed" else 0.0
             if grader.min_score is not None and not self.check.uses_min_score:
-                outcome = "passed" if score >= grader.min_score else "failed"
-                sign = ">=" if outcome == "passed" else "<"
-                reasons = [*reasons, f"{outcome}: score {score:.4g} {sign} min_score {grader.min_score:g}"]
-            if grader.negate:
+                outcome = judged(_reaches(found, score, grader.min_score))
+                reasons = [*reasons, _against(found, score, outcome, grader.min_score)]
+            if grader.negate and outcome != "errored":
                 reasons = [*reasons, f"negated: the check {outcome}"]
                 outcome = "failed" if outcome == "passed" else "passed"
-                score = 1.0 if outcome == "passed" else 0.0
-        else:
+                score, score_range = (1.0 if outcome == "passed" else 0.0), None
+        code = found.code
+        if outcome not in ("passed", "failed"):
             score = None
+            code = code or ("" if score_range is None else score_range.code)
+            score_range = None
         return Verdict(
             grader=self.name,
             kind=grader.kind,
             outcome=outcome,
             score=score,
+            score_range=score_range,
             reasons=reasons,
-            code=_code(outcome, found.code),
+            code=_code(outcome, code),
             evidence=found.evidence,
             details=found.details,
             basis=found.basis,
@@ -186,6 +194,22 @@ class Prepared(msgspec.Struct, frozen=True):
             tokens=found.tokens,
         )
 
+    def _of_a_part(self, found: Finding, gap: str) -> Finding:
+        """A finding on an answer of which a part is missing: what was found in it stays, everything else is unknown."""
+        if found.outcome not in ("passed", "failed") or (self.check.positive and found.outcome == "passed"):
+            return found
+        reasons = [f"a part of the answer is missing: {gap}", *found.reasons, to_do(TO_DO)]
+        if self.check.positive and self.grader.min_score is not None:
+            known = ScoreRange(found.score or 0.0, 1.0, ANSWER_INCOMPLETE)
+            return msgspec.structs.replace(found, score_range=known, reasons=reasons)
+        return errored(*reasons, code=ANSWER_INCOMPLETE)
+
+    @property
+    def _goes_by_answer(self) -> bool:
+        """Whether it passes or fails by the answer. Each grader of several says so for itself, and none of them makes
+        the whole pass by failing, unless that is negated."""
+        return self.check.of_answer and (self.grader.negate or not self.check.parts)
+
     def _would_pass(self, found: Finding) -> bool:
         """Whether a finding passes once the common keys are applied."""
         if found.outcome not in ("passed", "failed"):
@@ -193,7 +217,7 @@ class Prepared(msgspec.Struct, frozen=True):
         passed = found.outcome == "passed"
         least = self.grader.min_score
         if least is not None and not self.check.uses_min_score:
-            passed = (float(passed) if found.score is None else found.score) >= least
+            passed = _reaches(found, float(passed) if found.score is None else found.score, least) is True
         return passed != self.grader.negate
 
     def unjudged(self, outcome: Outcome, reason: str) -> Verdict:
@@ -292,7 +316,23 @@ def _unusable(found: Finding) -> str | None:
     # Written so that NaN is refused too.
     if found.score is not None and not (isinstance(found.score, int | float) and 0 <= found.score <= 1):
         return f"the grader gave a score of {found.score}, which is not from 0 to 1"
+    if (known := found.score_range) is not None and not 0 <= known.lowest <= known.highest <= 1:
+        return f"the grader gave a score from {known.lowest} to {known.highest}, which is not from 0 to 1"
     return None
+
+
+def _reaches(found: Finding, score: float, bar: float) -> Claim:
+    """Whether the score of a finding reaches a bar, whatever is not known of it."""
+    if found.score_range is None:
+        return reaches(score, bar)
+    return reached(found.score_range.lowest, found.score_range.highest, bar)
+
+
+def _against(found: Finding, score: float, outcome: Outcome, bar: float) -> str:
+    sign = {"passed": ">=", "failed": "<"}.get(outcome, "may be below or above")
+    known = found.score_range
+    shown = f"{score:.4g}" if known is None else f"{known.lowest:.4g} to {known.highest:.4g}"
+    return f"{outcome}: score {shown} {sign} min_score {bar:g}"
 
 
 def _has_answer(subject: Subject) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
+from functools import partial, update_wrapper
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -54,3 +54,15 @@ class Python(Grader):
         if not callable(function):
             raise SeatrialError("invalid_config", f"`{self.target}` is not a function")
         return function
+
+
+class GraderFunction:
+    """A function with the keys of the grader that calls it, for suites that are built in Python."""
+
+    def __init__(self, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+        self.options = dict(options)
+        self._function = function
+        update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from inspect import isabstract
+from math import isnan
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -47,6 +48,8 @@ GRADERS: Registry[type[Grader]] = Registry(
     "seatrial.graders",
     {
         "tool_trajectory": f"{_HERE}.tool_trajectory:ToolTrajectory",
+        "calls": f"{_HERE}.calls_made:CallsMade",
+        "never_calls": f"{_HERE}.calls_made:NeverCalls",
         "honesty": f"{_HERE}.honesty:Honesty",
         "contract": f"{_HERE}.contract:Contract",
         "equals": f"{_HERE}.answer:Equals",
@@ -105,6 +108,14 @@ def grader_config(grader: Grader) -> GraderConfig:
     """A grader as a suite file has it."""
     GRADERS.check_kind(type(grader))
     return {KIND: grader.kind, **msgspec.to_builtins(grader)}
+
+
+def check_grader(grader: Grader) -> None:
+    """Raise `SeatrialError("invalid_config")` for a grader made in Python whose keys no suite file could have."""
+    own = msgspec.to_builtins(grader)
+    if any(type(value) is float and isnan(value) for value in own.values()):
+        raise SeatrialError("invalid_config", f"`{grader.kind}`: a number is NaN, which nothing can be held against")
+    _converted(own, grader.kind, type(grader))
 
 
 def build_graders(configs: Iterable[Mapping[str, Any] | Grader], directory: Path | None = None) -> list[Grader]:

@@ -10,7 +10,8 @@ from msgspec import Meta
 from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Finding
-from seatrial.runs import Outcome
+from seatrial.runs import Outcome, Verdict
+from seatrial.trajectory.completeness import reaches
 
 
 class ReportedVerdict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -29,15 +30,35 @@ class ReportedVerdict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def finding_of(value: Any) -> Finding:
-    """A finding from `True`, a score, a mapping of `Report`'s keys, or a finding. Raises `SeatrialError`."""
+    """A finding from `True`, a score, one of both with a reason, a mapping of `ReportedVerdict`'s keys, a finding or a
+    verdict. Raises `SeatrialError`."""
     if isinstance(value, Finding):
         return _checked(value)
+    if isinstance(value, Verdict):
+        return _checked(
+            Finding(
+                outcome=value.outcome,
+                score=value.score,
+                reasons=value.reasons,
+                code=value.code,
+                evidence=value.evidence,
+                details=value.details,
+                cost_usd=value.cost_usd,
+                tokens=value.tokens,
+            )
+        )
+    reasons: list[str] = []
+    if isinstance(value, tuple) and [*map(type, value)] in ([bool, str], [int, str], [float, str]):
+        value, reasons = value[0], [value[1]]
     if isinstance(value, bool):
-        value = {"passed": value}
+        value = {"passed": value, "reasons": reasons}
     elif isinstance(value, int | float):
-        value = {"score": value}
+        value = {"score": value, "reasons": reasons}
     if not isinstance(value, dict):
-        raise SeatrialError("invalid_document", f"a verdict is true, false, a score or a mapping, not {_kind(value)}")
+        raise SeatrialError(
+            "invalid_document",
+            f"a verdict is true, false or a score, perhaps with a reason, a mapping or a `Verdict`, not {_kind(value)}",
+        )
     if "judgement" in value:
         raise SeatrialError("invalid_document", "a verdict has no `judgement`: its key is `outcome`")
     try:
@@ -82,7 +103,7 @@ def _outcome(report: ReportedVerdict) -> Outcome:
         return "passed" if report.passed else "failed"
     if report.score is None:
         raise SeatrialError("invalid_document", "a verdict needs `passed`, `score` or `outcome`")
-    return "passed" if report.score == 1 else "failed"
+    return "passed" if reaches(report.score, 1.0) else "failed"
 
 
 def _kind(value: Any) -> str:

@@ -30,12 +30,13 @@ class ToolTrajectory(Grader):
     depends on calls that are not known."""
 
     kind: ClassVar[str] = "tool_trajectory"
-    version: ClassVar[int] = 5
+    version: ClassVar[int] = 6
 
     mode: Mode
     """How calls and expectation are compared."""
-    expected: list[dict[str, Any]] | UnsetType = UNSET
-    """The expected calls: `tool`, and where it matters `args`, `args_match`, `result`, `status`, `actor`, ..."""
+    expected: list[str | dict[str, Any]] | UnsetType = UNSET
+    """The expected calls: `tool`, and where it matters `args`, `args_match`, `result`, `status`, `actor`, ...; or only
+    the name of the tool."""
     minimums: dict[str, int] | UnsetType = UNSET
     """For `any_order`: how often each tool is called at least."""
     maximums: dict[str, int] | UnsetType = UNSET
@@ -44,8 +45,8 @@ class ToolTrajectory(Grader):
     """Keys for all items that do not have them themselves."""
     args_match: str | list[str] | UnsetType = UNSET
     """`exact`, `superset`, `subset`, `ignore`, or the dotted paths to compare; for all items."""
-    forbidden: list[dict[str, Any]] | UnsetType = UNSET
-    """Calls that must not be made."""
+    forbidden: list[str | dict[str, Any]] | UnsetType = UNSET
+    """Calls that must not be made: the same keys, but a call with more arguments than these is forbidden, too."""
     allowed: list[str] | UnsetType = UNSET
     """Tools that may be called besides the expected ones; no others may."""
     max_calls: int | UnsetType = UNSET
@@ -102,6 +103,7 @@ def finding_of(result: MatchResult, basis: Basis = "reported") -> Finding:
     return Finding(
         outcome="passed" if result.passed else "failed",
         score=result.score,
+        score_range=result.score_range,
         reasons=reasons,
         evidence=[f"/steps/{index}" for index in _telling(result)],
         details=result,

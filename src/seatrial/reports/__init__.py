@@ -3,6 +3,7 @@
 from seatrial.reports.compare import Comparison, agent_pairs, compare
 from seatrial.reports.compare_text import comparison_markdown, comparison_terminal, unselected_sentence
 from seatrial.reports.gate import Gate, gate_of, objections
+from seatrial.reports.layout import terminal_width
 from seatrial.reports.notes import closing_line
 from seatrial.reports.report import Report, report_on
 from seatrial.reports.rows import ReportSource, RunDetail, RunRow, matrix
@@ -35,6 +36,7 @@ __all__ = [
     "stored_report",
     "summarise",
     "terminal_summary",
+    "terminal_width",
     "unselected_sentence",
     "write_pieces",
     "write_reports",

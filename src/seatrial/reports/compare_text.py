@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from seatrial._support.printable import coloured, one_line, printable
 from seatrial.reports import figures
 from seatrial.reports.compare import CaseChange, Comparison, Side, TrajectoryDiff
 from seatrial.reports.detail import difference_text, step_text
+from seatrial.reports.layout import NO_TERMINAL, prose
 from seatrial.reports.left_out import left_out_columns, left_out_sentence
 from seatrial.reports.markdown import code, fenced, markdown_table
 from seatrial.reports.notes import remarks
@@ -16,8 +17,11 @@ from seatrial.trajectory.comparison import Aligned
 
 MAX_LISTED = 20
 MAX_DIFF_LINES = 60
+CONTEXT = 3
+"""Equal calls that are shown before and after a difference."""
 MAX_NAMED = 5
 
+_DROPPABLE = ("cost", "median", "of all runs", "95% interval", "runs")
 _CHANGES = ["case", "passed in a", "passed in b", "score a", "score b"]
 
 
@@ -25,9 +29,9 @@ SIGNIFICANT = 0.05
 """The bootstrap is too sure of itself when few cases changed; the exact test is not."""
 
 
-def comparison_terminal(comparison: Comparison, *, colour: bool = False) -> str:
+def comparison_terminal(comparison: Comparison, *, colour: bool = False, width: int = NO_TERMINAL) -> str:
     """The comparison for a terminal; ends with a newline."""
-    return "".join(f"{line}\n" for line in _terminal(comparison, colour))
+    return "".join(f"{line}\n" for line in _terminal(comparison, colour, width))
 
 
 def comparison_markdown(comparison: Comparison) -> str:
@@ -63,18 +67,40 @@ def diff_lines(found: TrajectoryDiff) -> list[str]:
             # `expected` is what a has, `actual` what b has.
             lines += [("~", f"    {difference_text(difference)} as in a") for difference in pair.differences]
         at_a, at_b = pair.a + 1, pair.b + 1
+    lines = list(_collapsed(lines))
     more = len(lines) - MAX_DIFF_LINES
     shown = [f"{mark} {printable(text)}".replace("\n", "\\n") for mark, text in lines[:MAX_DIFF_LINES]]
     return [*shown, f"  … and {more:,} more lines"] if more > 0 else shown
 
 
-def _terminal(comparison: Comparison, colour: bool) -> Iterator[str]:
-    yield from table(*_sides(comparison), left=3)
+def _collapsed(lines: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """The lines without those in the middle of many that are equal."""
+    at = 0
+    while at < len(lines):
+        end = at
+        while end < len(lines) and lines[end][0] == " ":
+            end += 1
+        before, after = (CONTEXT if at else 0), (CONTEXT if end < len(lines) else 0)
+        if end - at > before + after + 1:
+            yield from lines[at : at + before]
+            yield " ", f"… {end - at - before - after:,} equal calls …"
+            yield from lines[end - after : end]
+        else:
+            yield from lines[at:end]
+        if end < len(lines):
+            yield lines[end]
+        at = end + 1
+
+
+def _terminal(comparison: Comparison, colour: bool, width: int) -> Iterator[str]:
+    head, rows = _sides(comparison)
+    yield from table(head, rows, left=3, width=width, droppable=_DROPPABLE)
     yield ""
-    sentence = verdict_sentence(comparison)
     tone = "bold" if not _sure(comparison) else "green" if comparison.difference > 0 else "red"
-    yield coloured(sentence, tone) if colour else sentence
-    yield from _remarks(comparison)
+    for line in prose(verdict_sentence(comparison), width):
+        yield coloured(line, tone) if colour else line
+    for remark in _remarks(comparison):
+        yield from prose(remark, width, "  ", "")
     for title, count, changes in (
         ("regressions", comparison.worse, comparison.regressions),
         ("improvements", comparison.better, comparison.improvements),
@@ -83,17 +109,28 @@ def _terminal(comparison: Comparison, colour: bool) -> Iterator[str]:
             yield ""
             heading = f"{title} ({count:,})"
             yield coloured(heading, "bold") if colour else heading
-            yield from table(_CHANGES, _changes(changes), indent="  ")
+            yield from table(_CHANGES, _changes(changes), indent="  ", width=width, droppable=["score a", "score b"])
             if count > MAX_LISTED:
                 yield f"  … and {count - MAX_LISTED:,} more"
     if comparison.worst is not None:
         yield ""
-        yield f"calls of the worst regression, {one_line(comparison.worst.case_id, 80)}, from a to b:"
+        yield from prose(
+            f"calls of the worst regression, {one_line(comparison.worst.case_id, 80)}, from a to b:", width
+        )
         for caution in _cautions(comparison.worst):
-            yield f"  {caution}"
-        tones = {"-": "red", "+": "green", "~": "yellow"}
-        for line in diff_lines(comparison.worst):
-            yield f"  {coloured(line, tones[line[0]]) if colour and line[0] in tones else line}"
+            yield from prose(caution, width, "  ")
+        yield from painted_diff(diff_lines(comparison.worst), colour, width)
+
+
+def painted_diff(lines: Iterable[str], colour: bool, width: int) -> Iterator[str]:
+    """The lines of a diff, folded, in the colours of their marks."""
+    tones = {"-": "red", "+": "green", "~": "yellow"}
+    for line in lines:
+        mark, body = line[:1], line[2:]
+        lead = " " * (len(body) - len(body.lstrip()))
+        # Where a line is folded, what follows stands deeper.
+        for part in prose(body, width, f"      {lead}", f"  {mark} {lead}"):
+            yield coloured(part, tones[mark]) if colour and mark in tones else part
 
 
 def _markdown(comparison: Comparison) -> Iterator[str]:

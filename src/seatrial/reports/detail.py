@@ -80,7 +80,7 @@ def detail_of(run: Run, case: Case, suite: dict[str, Any], sent: int | None = No
 def _speech(reading: Reading, sent: int | None) -> Iterator[SpeechLine]:
     transcript = reading.transcript
     given = set(transcript.given)
-    notes = _by_message(reading, sent)
+    notes = notes_by_message(reading.notes, sent, len(transcript.messages))
     for index, message in enumerate(transcript.messages):
         for line in _said(message):
             yield msgspec.structs.replace(
@@ -88,21 +88,21 @@ def _speech(reading: Reading, sent: int | None) -> Iterator[SpeechLine]:
             )
 
 
-def _by_message(reading: Reading, sent: int | None) -> dict[int, list[Note]]:
+def notes_by_message(notes: Sequence[Note], sent: int | None, messages: int) -> dict[int, list[Note]]:
     """Notes by the message of the transcript that they are about; one that was dropped is told of the one before it.
 
     Pointers lead into what the agent sent. Only when the transcript has a message for each of those, but the dropped,
     is it certain where that is.
     """
-    placed = [(int(found[1]), note) for note in reading.notes if (found := _MESSAGE.match(note.pointer))]
+    placed = [(int(found[1]), note) for note in notes if (found := _MESSAGE.match(note.pointer))]
     dropped = {place for place, note in placed if note.serious and note.pointer == pointer("messages", place)}
-    notes: dict[int, list[Note]] = {}
-    if sent != len(reading.transcript.messages) + len(dropped):
-        return notes
+    found_at: dict[int, list[Note]] = {}
+    if sent != messages + len(dropped):
+        return found_at
     for place, note in placed[:MAX_PLACED]:
         before = sum(other < place for other in dropped)
-        notes.setdefault(max(0, place - before - (place in dropped)), []).append(note)
-    return notes
+        found_at.setdefault(max(0, place - before - (place in dropped)), []).append(note)
+    return found_at
 
 
 def note_line(note: Note) -> NoteLine:

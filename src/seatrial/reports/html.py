@@ -8,9 +8,10 @@ are shown in detail, and only until the page has its size: the rest are one line
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
+from heapq import nsmallest
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +19,15 @@ import msgspec
 
 from seatrial._support.printable import one_line, printable
 from seatrial.reports import figures
+from seatrial.reports.alike import UNPASSED, Alike, runs_alike
 from seatrial.reports.left_out import left_out_sentence, left_out_sentences
 from seatrial.reports.notes import calls_text, notes_table, notes_text, remarks, shown_notes, without_run
 from seatrial.reports.report import ERRORED_NOTE, Report, reason
 from seatrial.reports.rows import NoteLine, RunRow, matrix
 from seatrial.reports.summary import AgentSummary
 from seatrial.reports.terminal import agents_table, graders_table
-from seatrial.store import Cell
+from seatrial.runs import Outcome
+from seatrial.store import Cell, StoredOutcome
 
 if TYPE_CHECKING:
     import jinja2
@@ -38,6 +41,13 @@ MAX_LINES = 3_000_000
 MAX_NOTED = 500_000
 """Bytes of runs that passed with notes; those after them are only counted."""
 MAX_REASON = 240
+MAX_CAUSES = 50
+MAX_CASES = 20_000
+"""Cases that are put in order before the page is full of them."""
+MAX_WORDY = 8
+"""Agents beside each other whose cells have words; those of more have a sign."""
+RUNS_AT_ONCE = 100
+OTHERS: frozenset[StoredOutcome] = frozenset({"skipped", "ungraded", "cancelled", "unfinished"})
 
 
 class _ShownRun(msgspec.Struct):
@@ -53,6 +63,8 @@ class _ShownRun(msgspec.Struct):
     calls: str
     notes: Sequence[NoteLine]
     more_notes: int
+    alike: str = ""
+    """Above the first of several that fail alike."""
 
 
 def html_page(report: Report) -> Iterator[str]:
@@ -62,16 +74,18 @@ def html_page(report: Report) -> Iterator[str]:
     runs: Any = templates.get_template("runs.html").module
     yield from _start(report, page)
     if report.summary.agents:
+        groups = runs_alike(report.rows, UNPASSED | OTHERS)
         yield _agents(report, page)
-        if report.graders:
-            yield page.graders(*graders_table(report))
+        yield from _causes(report, page, groups)
         yield from _matrix(report, page)
+        yield from _unpassed_runs(report, runs, groups)
+        yield from _noted_runs(report, runs)
+        if report.graders:
+            yield _graders(report, page)
         if report.summary.flaky:
             title = f"{figures.plural(report.summary.flaky_cases, 'case')} passed in some trials and failed in others"
             yield page.flaky(title, report.summary.flaky)
         yield from _notes(report, page)
-        yield from _unpassed_runs(report, runs)
-        yield from _noted_runs(report, runs)
     else:
         yield "<p>There are no runs.</p>\n"
         yield from _notes(report, page)
@@ -140,10 +154,15 @@ def _start(report: Report, page: Any) -> Iterator[str]:
 
 def _agents(report: Report, page: Any) -> str:
     titles, rows = agents_table(report)
-    agents = report.summary.agents
+    # The worst first; what its rate leaves out cannot make an agent better.
+    paired = sorted(zip(rows, report.summary.agents, strict=True), key=lambda pair: _badness(pair[1]))
+    agents = [agent for _, agent in paired]
+    rate = titles.index("pass rate")
+    # A rate is what a narrow screen must show, beside the name.
+    others = [at for at in range(1, len(titles)) if at != rate]
     found: str = page.agents(
-        [titles[0], "", *titles[1:]],
-        [(row[0], _pass_rate(agent), row[1:]) for row, agent in zip(rows, agents, strict=True)],
+        [titles[0], titles[rate], *(titles[at] for at in others)],
+        [(row[0], _pass_rate(agent), row[rate], [row[at] for at in others]) for row, agent in paired],
         list(left_out_sentences(agents)),
         [
             (agent.agent, [(name, f"{number:,}") for name, number in agent.error_classes.items()])
@@ -153,6 +172,51 @@ def _agents(report: Report, page: Any) -> str:
         [(agent.agent, remark) for agent in agents if (remark := remarks(agent))],
     )
     return found
+
+
+def _badness(agent: AgentSummary) -> tuple[float, float]:
+    return (2.0 if agent.pass_rate is None else agent.pass_rate, agent.rate_of_all or 0.0)
+
+
+def _graders(report: Report, page: Any) -> str:
+    (corner, *agents), rows = graders_table(report)
+    counted = {(counts.grader, counts.agent): counts.outcomes for counts in report.graders}
+    found: str = page.graders(
+        [corner, *agents],
+        [
+            (
+                row[0],
+                [
+                    (_grader_kind(counted.get((row[0], agent), {})), cell)
+                    for agent, cell in zip(agents, row[1:], strict=True)
+                ],
+            )
+            for row in rows
+        ],
+    )
+    return found
+
+
+def _grader_kind(outcomes: Mapping[Outcome, int]) -> str:
+    """The class of a cell: what is worst in it."""
+    words: tuple[Outcome, ...] = ("failed", "errored", "passed")
+    return next((word for word in words if outcomes.get(word)), "other")
+
+
+def _causes(report: Report, page: Any, groups: list[Alike]) -> Iterator[str]:
+    """Why runs did not pass, each way once: only where that is shorter than the list of the runs."""
+    judged = [group for group in groups if group.outcome in UNPASSED]
+    total = sum(group.count for group in judged)
+    if total < 2 or len(judged) == total:
+        return
+    shown = judged[:MAX_CAUSES]
+    first = {row.run_id: row for row in report.rows(detailed=True, run_ids=frozenset(group.first for group in shown))}
+    rows = [
+        (group.outcome, f"{group.count:,}", one_line(reason(first[group.first]), MAX_REASON), group.first)
+        for group in shown
+        if group.first in first
+    ]
+    yield page.causes(rows, f"{len(judged) - len(shown):,}" if len(judged) > len(shown) else "")
 
 
 class _PassRate(msgspec.Struct):
@@ -181,30 +245,49 @@ def _matrix(report: Report, page: Any) -> Iterator[str]:
         good = _all_passed(cells, agents)
         clean += good
         dirty += not good
+    dense = len(agents) > MAX_WORDY
     yield '<section aria-labelledby="cases">\n<h2 id="cases">Cases</h2>\n'
+    yield page.legend(report.summary.trials > 1)
     if dirty:
-        yield from _matrix_table(report, page, agents, False, dirty)
+        bad = (found for found in matrix(report.rows()) if not _all_passed(found[1], agents))
+        # The worst first, and equals in the order of the suite; of a great many, those that the page has room for.
+        worst = nsmallest(MAX_CASES, bad, key=lambda found: _case_badness(found[1], agents))
+        yield from _matrix_table(worst, page, agents, dirty, dense=dense)
     if clean:
         verb = "was" if clean == 1 else "were"
         yield f"<details><summary>{figures.plural(clean, 'case')} {verb} passed by every agent, every time</summary>\n"
-        yield from _matrix_table(report, page, agents, True, clean)
+        good_ones = (found for found in matrix(report.rows()) if _all_passed(found[1], agents))
+        yield from _matrix_table(good_ones, page, agents, clean, dense=dense)
         yield "</details>\n"
     yield "</section>\n"
 
 
-def _matrix_table(report: Report, page: Any, agents: list[str], clean: bool, total: int) -> Iterator[str]:
-    yield page.table_start(["case", *agents], kind="matrix")
+def _case_badness(cells: Mapping[str, Cell], agents: list[str]) -> tuple[float, int]:
+    """The share of graded runs that passed, over all agents; then how many passed at all."""
+    passed = sum(cell.passed for cell in cells.values())
+    graded = sum(cell.graded for cell in cells.values())
+    missing = sum(cell.errored + cell.other for cell in cells.values()) + len(agents) - len(cells)
+    if not graded:
+        return 0.5, -missing
+    failed = any(cell.failed for cell in cells.values())
+    # A case that nobody failed is behind those that somebody did.
+    return passed / graded if failed else 1.0, -missing
+
+
+def _matrix_table(
+    found: Iterable[tuple[str, dict[str, Cell]]], page: Any, agents: list[str], total: int, *, dense: bool
+) -> Iterator[str]:
+    yield page.table_start(["case", *agents], kind="matrix dense" if dense else "matrix")
     size = shown = 0
-    for case_id, cells in matrix(report.rows()):
-        if _all_passed(cells, agents) is not clean:
-            continue
+    for case_id, cells in found:
         if size > MAX_MATRIX // 2:
-            yield page.matrix_rest(f"{total - shown:,}")
             break
-        row = page.matrix_row(case_id, [_matrix_cell(cells.get(agent)) for agent in agents])
+        row = page.matrix_row(case_id, [_matrix_cell(cells.get(agent)) for agent in agents], dense)
         size += len(row.encode())
         shown += 1
         yield row
+    if shown < total:
+        yield page.matrix_rest(f"{total - shown:,}")
     yield page.table_end()
 
 
@@ -219,6 +302,8 @@ class _MatrixCell(msgspec.Struct):
     label: str
     mark: str = ""
     """What is unknown."""
+    sign: str = "–"
+    """The label as one character."""
     run: str | None = None
     """The id of the run that it links to."""
 
@@ -249,7 +334,7 @@ def _matrix_cell(cell: Cell | None) -> _MatrixCell:
         which = "calls" if cell.runs == 1 else f"calls of {cell.incomplete}"
         mark = f"{which} not all known"
         run = run or (cell.passed_run if cell.incomplete == cell.runs else None)
-    return _MatrixCell(kind, label, mark, run)
+    return _MatrixCell(kind, label, mark, sign, run)
 
 
 def _notes(report: Report, page: Any) -> Iterator[str]:
@@ -259,7 +344,7 @@ def _notes(report: Report, page: Any) -> Iterator[str]:
         yield page.notes(titles, rows, apart)
 
 
-def _unpassed_runs(report: Report, page: Any) -> Iterator[str]:
+def _unpassed_runs(report: Report, page: Any, groups: list[Alike]) -> Iterator[str]:
     """The section about them."""
     summary = report.summary
     total = summary.failed + summary.errored + summary.other
@@ -271,21 +356,29 @@ def _unpassed_runs(report: Report, page: Any) -> Iterator[str]:
         counts = (("all", total), ("failed", summary.failed), ("errored", summary.errored))
         yield page.filter([(key, f"{number:,}") for key, number in counts])
     details = lines = shown = 0
-    for row in report.rows(detailed=True):
-        if row.outcome == "passed":
-            continue
-        run = _shown(row, summary.trials)
-        if details < MAX_DETAILS and row.detail is not None:
-            piece = page.detailed(run, row.detail)
-            details += len(piece.encode())
-        elif lines < MAX_LINES:
-            piece = page.one_line(run)
-            lines += len(piece.encode())
-        else:
-            yield f"<p>… and {total - shown:,} more: the JSON report and the store have them all.</p>\n"
-            break
-        shown += 1
-        yield piece
+    for group in groups:
+        for at in range(0, len(group.run_ids), RUNS_AT_ONCE):
+            some = frozenset(group.run_ids[at : at + RUNS_AT_ONCE])
+            # When no page has room for details, they need not be read.
+            for number, row in enumerate(report.rows(detailed=details < MAX_DETAILS, run_ids=some), at):
+                run = _shown(row, summary.trials)
+                if group.count > 1:
+                    run.alike = f"{group.count:,} runs fail alike" if number == 0 else ""
+                    run.why = run.why if number == 0 else ""
+                if details < MAX_DETAILS and row.detail is not None:
+                    piece = page.detailed(run, row.detail)
+                    details += len(piece.encode())
+                elif lines < MAX_LINES:
+                    piece = page.one_line(run)
+                    lines += len(piece.encode())
+                else:
+                    yield f"<p>… and {total - shown:,} more: the JSON report and the store have them all.</p>\n"
+                    yield "</section>\n"
+                    return
+                shown += 1
+                yield piece
+    if shown < total:
+        yield f"<p>… and {total - shown:,} more: the JSON report and the store have them all.</p>\n"
     yield "</section>\n"
 
 

@@ -54,7 +54,8 @@ def markdown_report(report: Report) -> Iterator[str]:
     yield from _matrix(report)
     if report.graders:
         yield "\n### Graders\n\n"
-        yield from markdown_table(*graders_table(report), left=2)
+        (corner, *agents), rows = graders_table(report)
+        yield from markdown_table([corner, *map(code, agents)], rows)
     if summary.flaky:
         yield f"\n### Flaky cases ({summary.flaky_cases:,})\n\n"
         flaky = [[case.agent, case.case_id, f"{case.passed} of {case.graded}"] for case in summary.flaky[:MAX_LISTED]]

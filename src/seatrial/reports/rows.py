@@ -177,8 +177,16 @@ class RunRow(RunSummary, kw_only=True, gc=False):
 class Rows(Protocol):
     """Gives the rows of an experiment as often as asked, made as they are taken: no report needs them all at once."""
 
-    def __call__(self, *, agent: str | None = None, detailed: bool = False) -> Iterable[RunRow]:
-        """In the order of the suite, all rows of a case together; of all agents or of one.
+    def __call__(
+        self,
+        *,
+        agent: str | None = None,
+        detailed: bool = False,
+        outcomes: frozenset[StoredOutcome] = frozenset(),
+        run_ids: frozenset[str] = frozenset(),
+    ) -> Iterable[RunRow]:
+        """In the order of the suite, all rows of a case together; of all agents or of one, and with sets that are not
+        empty, only of these outcomes or runs.
 
         With `detailed`, all of them have their notes, and those that did not pass the reason.
         """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 from msgspec.structs import asdict
@@ -19,10 +19,11 @@ from seatrial.reports.rows import (
     RunDetail,
     RunRow,
 )
-from seatrial.runs import Case, Experiment, Run
-from seatrial.store import Cell, RunFilter, RunNotes, RunSummary, Store, Totals
+from seatrial.runs import Attempt, Case, Experiment, Run, RunKey
+from seatrial.store import Cell, RunFilter, RunNotes, RunSummary, Store, StoredOutcome, Totals
 from seatrial.store.rows import UNFINISHED
 from seatrial.trajectory.completeness import Completeness
+from seatrial.transcript import Note
 
 RUNS_AT_ONCE = 500
 CHECKED_RUNS = 10_000
@@ -30,6 +31,8 @@ CHECKED_RUNS = 10_000
 pass."""
 DETAILS_AT_ONCE = 100
 """Runs whose transcripts are in memory together."""
+UNREADABLE = "(damaged)"
+"""The agent or case of a run of which the store cannot say it any more."""
 NOTES_OF_A_RUN = 100
 """Notes of one run that a report can have, the most serious first; all are counted."""
 
@@ -49,16 +52,26 @@ def stored(store: Store, experiment: Experiment, *, just_run: bool = False) -> R
     checked = _Checked() if just_run else _checked(store, experiment_id)
     damaged = checked.damaged
 
-    def rows(*, agent: str | None = None, detailed: bool = False) -> Iterator[RunRow]:
-        where = RunFilter(agents=frozenset({agent} if agent is not None else ()))
+    def rows(
+        *,
+        agent: str | None = None,
+        detailed: bool = False,
+        outcomes: frozenset[StoredOutcome] = frozenset(),
+        run_ids: frozenset[str] = frozenset(),
+    ) -> Iterator[RunRow]:
+        # What is damaged of a run may be its agent or its outcome: those are chosen below.
+        agents = frozenset({agent} if agent is not None and not damaged else ())
+        where = RunFilter(frozenset() if damaged else outcomes, agents, run_ids)
         limit = DETAILS_AT_ONCE if detailed else RUNS_AT_ONCE
-        page = store.runs(experiment.experiment_id, where, limit=limit)
-        while page:
+        after: RunKey | None = None
+        while page := store.runs(experiment_id, where, after=after, limit=limit, by_cases=bool(damaged)):
+            after, count = page[-1].key, len(page)
             page = [_errored(summary) if summary.run_id in damaged else summary for summary in page]
+            page = [summary for summary in page if agent is None or summary.agent == agent]
+            page = [summary for summary in page if not outcomes or summary.outcome in outcomes]
             yield from _detailed(store, experiment, page) if detailed else map(_row, page)
-            if len(page) < limit:
+            if count < limit:
                 return
-            page = store.runs(experiment.experiment_id, where, after=page[-1].key, limit=limit)
 
     # The store has counted what was written, and cannot know what was damaged or removed later.
     counts = CountedRows(rows) if damaged or checked.miscounted else _StoredCounts(store, experiment_id)
@@ -114,8 +127,15 @@ def _checked(store: Store, experiment_id: str) -> _Checked:
 
 
 def _errored(summary: RunSummary) -> RunSummary:
-    return msgspec.structs.replace(
-        summary, status="errored", outcome="errored", score=None, error_class=RECORD_DAMAGED, calls=None
+    """What is said of a damaged run: which one it is, as far as that can be read."""
+    return RunSummary(
+        run_id=summary.run_id,
+        agent=summary.agent if isinstance(summary.agent, str) else UNREADABLE,
+        case_id=summary.case_id if isinstance(summary.case_id, str) else UNREADABLE,
+        trial=summary.trial if isinstance(summary.trial, int) else 0,
+        status="failed",
+        outcome="errored",
+        error_class=RECORD_DAMAGED,
     )
 
 
@@ -151,12 +171,20 @@ class _Sent(msgspec.Struct):
 
 def _messages_sent(store: Store, run: Run) -> int | None:
     """How many messages the agent sent; asked only where notes point at them."""
-    if run.reading is None or not run.attempts or (address := run.attempts[-1].body_hash) is None:
+    if run.reading is None or not run.attempts:
         return None
-    if not any(note.pointer.startswith("/messages/") for note in run.reading.notes):
+    return messages_sent(store, run.reading.notes, run.attempts[-1])
+
+
+def messages_sent(store: Store, notes: Sequence[Note], attempt: Attempt, most: int | None = None) -> int | None:
+    """How many messages the agent sent in an attempt, where notes point at them, and its body has at most so many
+    bytes."""
+    if attempt.body_hash is None or not any(note.pointer.startswith("/messages/") for note in notes):
+        return None
+    if most is not None and (attempt.body_bytes is None or attempt.body_bytes > most):
         return None
     try:
-        sent = msgspec.json.decode(store.body(address), type=_Sent)
+        sent = msgspec.json.decode(store.body(attempt.body_hash), type=_Sent)
     except (SeatrialError, msgspec.DecodeError, UnicodeDecodeError):
         return None
     return None if sent.messages is None else len(sent.messages)

@@ -2,77 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
-from textwrap import wrap
+from collections.abc import Iterable, Iterator
 
 from seatrial._support.printable import coloured, one_line
 from seatrial.reports import figures
+from seatrial.reports.alike import Alike, runs_alike
+from seatrial.reports.layout import NO_TERMINAL, cells, prose
 from seatrial.reports.left_out import left_out_columns, left_out_sentences
 from seatrial.reports.notes import calls_reason, calls_text, note_text, notes_table, notes_text, remarks, without_run
 from seatrial.reports.report import ERRORED_NOTE, Report, not_judged, reason
 from seatrial.reports.rows import RunRow
 from seatrial.reports.summary import AgentSummary
-from seatrial.reports.table import table
+from seatrial.reports.table import MAX_CELL, table
+from seatrial.runs import Outcome
+from seatrial.store import GraderCounts
 
 MAX_LISTED = 10
 MAX_APART = 3
 MAX_REASON = 800
-WIDTH = 110
+MAX_NAMED = 5
+"""Runs that are named of those that fail alike."""
+DROPPABLE = ("p95", "median", "score", "cost", "of all runs", "95% interval")
+"""Columns of the agents' table that a narrow terminal does without, the first of them first."""
 
 _INDENT = " " * 10
 
 _COLOURS = {"failed": "red", "errored": "yellow"}
 
 
-def terminal_summary(report: Report, *, colour: bool = False, listed: int = MAX_LISTED, harmless: bool = False) -> str:
-    """Agents with their figures, the notes, then the first runs that did not pass, with reasons; ends with a newline.
+def terminal_summary(
+    report: Report,
+    *,
+    colour: bool = False,
+    listed: int = MAX_LISTED,
+    harmless: bool = False,
+    width: int = NO_TERMINAL,
+) -> str:
+    """Agents with their figures, the notes, then why runs did not pass, those that fail alike together; ends with a
+    newline.
 
     Harmless notes are counted only when asked for.
     """
-    return "".join(f"{line}\n" for line in _lines(report, colour, listed, harmless))
+    return "".join(f"{line}\n" for line in _lines(report, colour, listed, harmless, width))
 
 
-def _lines(report: Report, colour: bool, listed: int, harmless: bool) -> Iterator[str]:
+def _lines(report: Report, colour: bool, listed: int, harmless: bool, width: int) -> Iterator[str]:
     summary = report.summary
     experiment = report.experiment
     took = "" if report.duration_ms is None else f" in {figures.duration(report.duration_ms)}"
     name = one_line(experiment.name, 60)
-    yield (
-        f"{_paint(name, 'bold', colour)}  {one_line(experiment.experiment_id, 60)}  "
-        f"{figures.plural(summary.cases, 'case')}, {report.counted_runs}, {experiment.status}{took}"
-    )
+    facts = f"{figures.plural(summary.cases, 'case')}, {report.counted_runs}, {experiment.status}{took}"
+    shown_id = one_line(experiment.experiment_id, 60)
+    if len(name) + len(shown_id) + len(facts) + 4 <= width:
+        yield f"{_paint(name, 'bold', colour)}  {shown_id}  {facts}"
+    else:
+        yield f"{_paint(name, 'bold', colour)}  {shown_id}"
+        yield facts
     if experiment.stop_reason:
-        yield _paint(f"{report.stopped}: {one_line(experiment.stop_reason, MAX_REASON)}", "yellow", colour)
+        yield from _painted(
+            prose(f"{report.stopped}: {one_line(experiment.stop_reason, MAX_REASON)}", width), "yellow", colour
+        )
     elif report.lost is not None:
-        yield _paint(report.lost, "red", colour)
+        yield from _painted(prose(report.lost, width), "red", colour)
     yield ""
     if not summary.agents:
         yield "There are no runs."
         return
-    yield from table(*agents_table(report))
+    yield from table(*agents_table(report), width=width, droppable=DROPPABLE)
     yield ""
     for name, sentence in left_out_sentences(summary.agents):
-        yield _paint(f"{one_line(name, 60)}: {sentence}", "yellow", colour)
-    yield f"Pass rates with 95% intervals. {ERRORED_NOTE}"
+        yield from _painted(prose(f"{one_line(name, 60)}: {sentence}", width, "  ", ""), "yellow", colour)
+    yield from prose(f"Pass rates with 95% intervals. {ERRORED_NOTE}", width)
     for agent in summary.agents:
         if remark := remarks(agent):
-            yield from wrap(f"{one_line(agent.agent, 50)}: {remark}", WIDTH, subsequent_indent="  ")
+            yield from prose(f"{one_line(agent.agent, 50)}: {remark}", width, "  ", "")
     if report.graders:
         yield ""
-        yield from table(*graders_table(report), left=2)
+        yield _paint("graders: runs passed of those judged, the worst first", "bold", colour)
+        yield from _graders(report, width)
     for title, lines in (
         ("faults by class", _error_classes(report)),
         ("flaky cases", _flaky(report)),
-        ("notes: what was dropped, guessed or repaired in what the agents sent", _notes(report, harmless)),
-        ("notes that belong to no run", _without_run(report)),
+        ("notes: what was dropped, guessed or repaired in what the agents sent", _notes(report, harmless, width)),
+        ("notes that belong to no run", _without_run(report, width)),
     ):
         if lines:
             yield ""
             yield _paint(title, "bold", colour)
             yield from lines
-    yield from _not_passed(report, colour, listed)
-    yield from _not_judged(report)
+    yield from _not_passed(report, colour, listed, width)
+    yield from _not_judged(report, width)
 
 
 def agents_table(report: Report) -> tuple[list[str], list[list[str]]]:
@@ -115,21 +134,58 @@ def agents_table(report: Report) -> tuple[list[str], list[list[str]]]:
 
 
 def graders_table(report: Report) -> tuple[list[str], list[list[str]]]:
-    """Head and rows of what each grader said of each agent."""
-    head = ["agent", "grader", "passed", "failed", "errored", "skipped", "score"]
-    rows = [
-        [
-            counts.agent,
-            counts.grader,
-            *(
-                f"{counts.outcomes.get(outcome, 0):,}"
-                for outcome in ("passed", "failed", "errored", "skipped")  # in the order of the head
-            ),
-            figures.decimal(counts.score),
-        ]
-        for counts in report.graders
-    ]
-    return head, rows
+    """Head and rows of what each grader said of each agent: a row for each grader, the worst first."""
+    agents = list(dict.fromkeys(counts.agent for counts in report.graders))
+    found: dict[str, dict[str, GraderCounts]] = {}
+    for counts in report.graders:
+        found.setdefault(counts.grader, {})[counts.agent] = counts
+    by_badness = sorted(found.items(), key=lambda item: _share_passed(item[1].values()))
+    rows = [[grader, *(grader_cell(of_agent.get(agent)) for agent in agents)] for grader, of_agent in by_badness]
+    return ["grader", *agents], rows
+
+
+def grader_cell(counts: GraderCounts | None) -> str:
+    """`6/7`, with the mean score where that says more (`6/7 ø 0.93`), and what gave no verdict: `6/7, 2 errored`."""
+    if counts is None:
+        return "–"
+    passed, failed, errored, skipped = [counts.outcomes.get(outcome, 0) for outcome in _VERDICTS]
+    judged = passed + failed
+    parts = [f"{passed:,}/{judged:,}"] if judged else []
+    if judged and counts.score is not None and abs(counts.score - passed / judged) > 0.0005:
+        parts[0] += f" ø {figures.decimal(counts.score)}"
+    parts += [f"{errored:,} errored"] if errored else []
+    parts += [f"{skipped:,} skipped"] if skipped else []
+    return ", ".join(parts) or "–"
+
+
+_VERDICTS: tuple[Outcome, ...] = ("passed", "failed", "errored", "skipped")
+
+
+def _share_passed(counts: Iterable[GraderCounts]) -> float:
+    """Of what a grader judged; what it did not judge is as bad as half of it."""
+    passed = failed = missing = 0
+    for found in counts:
+        passed += found.outcomes.get("passed", 0)
+        failed += found.outcomes.get("failed", 0)
+        missing += found.outcomes.get("errored", 0)
+    total = passed + failed + missing
+    return (passed + missing / 2) / total if total else 2.0
+
+
+def _graders(report: Report, width: int) -> Iterator[str]:
+    """The matrix; where not all agents fit beside each other, a part of it below the other."""
+    head, rows = graders_table(report)
+    columns = [max(cells(one_line(row[at], MAX_CELL)) for row in (head, *rows)) for at in range(len(head))]
+    first = 1
+    while first < len(head):
+        end, used = first, columns[0]
+        while end < len(head) and (end == first or used + 2 + columns[end] <= width):
+            used += 2 + columns[end]
+            end += 1
+        yield from table([head[0], *head[first:end]], [[row[0], *row[first:end]] for row in rows], width=width)
+        first = end
+        if first < len(head):
+            yield ""
 
 
 def _of_trials(agent: AgentSummary, k: int) -> tuple[str, str]:
@@ -158,46 +214,69 @@ def _flaky(report: Report) -> list[str]:
     return [*lines, f"  … and {more:,} more"] if more > 0 else lines
 
 
-def _notes(report: Report, harmless: bool) -> list[str]:
+def _notes(report: Report, harmless: bool, width: int) -> list[str]:
     head, rows = notes_table(report, harmless=harmless)
-    return table(head, rows, left=3, indent="  ") if rows else []
+    return table(head, rows, left=3, indent="  ", width=width) if rows else []
 
 
-def _without_run(report: Report) -> list[str]:
+def _without_run(report: Report, width: int) -> list[str]:
     lines: list[str] = []
     for agent, notes, more in without_run(report):
         first = notes[:MAX_APART]
-        lines += [f"  {one_line(f'{agent}: {note_text(note)}', MAX_REASON)}" for note in first]
+        for note in first:
+            lines += prose(one_line(f"{agent}: {note_text(note)}", MAX_REASON), width, "    ", "  ")
         if more := more + len(notes) - len(first):
             lines.append(f"  {one_line(agent, 50)}: … and {more:,} more")
     return lines
 
 
-def _not_passed(report: Report, colour: bool, listed: int) -> Iterator[str]:
+def _not_passed(report: Report, colour: bool, listed: int, width: int) -> Iterator[str]:
     summary = report.summary
     total = summary.failed + summary.errored
     if not total or not listed:
         return
+    groups = runs_alike(report.rows)
     yield ""
-    yield _paint("failed and errored", "bold", colour)
-    wanted = (row for row in report.rows(detailed=True) if row.outcome in _COLOURS)
-    for row in islice(wanted, listed):
+    kinds = f": {figures.plural(total, 'run')}, {figures.plural(len(groups), 'kind')}" if len(groups) < total else ""
+    yield _paint(f"failed and errored{kinds}", "bold", colour)
+    shown = groups[:listed]
+    first = {row.run_id: row for row in report.rows(detailed=True, run_ids=frozenset(group.first for group in shown))}
+    for group in shown:
+        if (row := first.get(group.first)) is None:
+            continue
         word = _paint(row.outcome, _COLOURS[row.outcome], colour)
-        yield f"  {word}  {one_line(row.agent, 50)}  {one_line(figures.run_name(row, summary.trials), 80)}"
+        alike = f"{group.count:,} runs fail alike; the first:  " if group.count > 1 else ""
+        name = f"{one_line(row.agent, 50)}  {one_line(figures.run_name(row, summary.trials), 80)}"
+        if alike and len(row.outcome) + len(alike) + cells(name) + 4 > width:
+            yield f"  {word}  {alike.strip()}"
+            yield f"{_INDENT}{name}"
+        else:
+            yield f"  {word}  {alike}{name}"
         for text in _told(row):
-            yield from wrap(one_line(text, MAX_REASON), WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT)
-    if total > listed:
-        yield f"  … and {total - listed:,} more"
+            yield from prose(one_line(text, MAX_REASON), width, _INDENT)
+        if group.count > 1:
+            yield from prose(_others(group, summary.trials), width, _INDENT)
+    if more := sum(group.count for group in groups[listed:]):
+        yield f"  … and {more:,} more: `seatrial show {one_line(report.experiment.experiment_id, 60)}` lists them"
 
 
-def _not_judged(report: Report) -> Iterator[str]:
+def _others(group: Alike, trials: int) -> str:
+    names = [
+        f"{one_line(agent, 50)} on {one_line(case_id, 60)}{f' (trial {trial})' if trials > 1 else ''}"
+        for agent, case_id, trial in group.named[1 : MAX_NAMED + 1]
+    ]
+    more = group.count - 1 - len(names)
+    return f"also {', '.join(names)}{f', and {more:,} more' if more > 0 else ''}"
+
+
+def _not_judged(report: Report, width: int) -> Iterator[str]:
     """Without it, a suite whose graders decide nothing would look like one that has no graders."""
     if (found := not_judged(report)) is not None:
         told, first = found
         yield ""
         name = figures.run_name(first, report.summary.trials)
         text = f"{told}. The first, {first.agent} on {name}: {first.outcome}: {reason(first)}"
-        yield from wrap(one_line(text, MAX_REASON), WIDTH)
+        yield from prose(one_line(text, MAX_REASON), width)
 
 
 def _told(row: RunRow) -> Iterator[str]:
@@ -215,3 +294,7 @@ def _told(row: RunRow) -> Iterator[str]:
 
 def _paint(text: str, tone: str, colour: bool) -> str:
     return coloured(text, tone) if colour else text
+
+
+def _painted(lines: Iterable[str], tone: str, colour: bool) -> Iterator[str]:
+    return (_paint(line, tone, colour) for line in lines)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta
@@ -13,13 +13,25 @@ from seatrial.transcript import Message, Note
 ExpectedOutcome = Literal["completion", "refusal"]
 
 
-class Case(msgspec.Struct, omit_defaults=True, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """One task: instruction, input, world seed, expectations."""
+if TYPE_CHECKING:
+    GraderEntry: TypeAlias = Any
+else:
+    GraderEntry = dict[str, Any]
+"""The keys of a grader. In Python also a grader or a function, of which `Suite` takes the keys."""
+
+
+class CaseTask(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """What every case has, in this order."""
 
     id: Annotated[str, Meta(min_length=1, max_length=256)]
     """Unique in its suite."""
     instruction: str
     """The prompt."""
+
+
+class Case(CaseTask, omit_defaults=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """One task: instruction, input, world seed, expectations."""
+
     input: dict[str, Any] = {}
     """What the agent sees besides the prompt."""
     messages: list[dict[str, Any]] = []
@@ -32,7 +44,7 @@ class Case(msgspec.Struct, omit_defaults=True, kw_only=True, forbid_unknown_fiel
     """Whether doing the task is right, or refusing it."""
     expected_outcome_detail: str | None = None
     """What the judge is told of the outcome, in words."""
-    graders: list[dict[str, Any]] = []
+    graders: list[GraderEntry] = []
     """Graders of this case alone, beside those of the suite."""
     threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
     """The weighted score this case needs; the suite's when absent."""

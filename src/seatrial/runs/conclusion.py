@@ -17,8 +17,10 @@ from seatrial.trajectory.completeness import CALL_WITHOUT_TOOLS, NO_ANSWER_TO_RE
 from seatrial.trajectory.extraction import OBSERVED_CALL_NOT_REPORTED, REPORTED_CALL_DIFFERS, find_steps
 from seatrial.trajectory.observed import CALLS_IN_EARLIER_ATTEMPT, REPORTED_CALL_NOT_OBSERVED, ObservedCalls
 from seatrial.trajectory.step import Step
-from seatrial.transcript import AssistantMessage, Message, Note, ToolResultMessage, Transcript, UserMessage
-from seatrial.transcript.given import mark_given
+from seatrial.transcript import AssistantMessage, Message, Note, ToolCall, ToolResultMessage, Transcript, UserMessage
+from seatrial.transcript.given import mark_given, note_unsent
+from seatrial.transcript.note import pointer
+from seatrial.transcript.salvage import GENERATED_ID_PREFIX
 
 _FOUND_HERE = frozenset(
     {CALL_WITHOUT_TOOLS, OBSERVED_CALL_NOT_REPORTED, REPORTED_CALL_DIFFERS, REPORTED_CALL_NOT_OBSERVED}
@@ -56,17 +58,20 @@ def called_tools(
 ) -> list[str]:
     """The tools that the agent called by a reading that is not concluded, the first of them.
 
-    `UNKNOWN_CALL` is among them when something in it may be a call, and cannot be read as one. That a stream was cut
-    off is no such thing: the attempt is known to have failed.
+    `UNKNOWN_CALL` is among them when nothing in it lists calls, or something may be a call and cannot be read as one.
+    That a stream was cut off is no such thing: the attempt is known to have failed.
     """
     notes = list(reading.notes)
+    if given:
+        note_unsent(reading.transcript, given, notes)
     mark_given(reading.transcript, given, notes)
     notes = _without_results_of_given(reading.transcript, given, notes)
     found = find_steps(reading, trace_file=trace_file, tool_access=tool_access, given=given)
     names = dict.fromkeys([step.name for step in found.steps if step.executed_by != "user"])
     called = [*names][:MAX_CALLED]
     notes = [note for note in (*notes, *found.notes) if note.code not in _CUT_OFF]
-    if any(note.serious for note in assess(reading, found, notes, tool_access).reasons):
+    known = assess(reading, found, notes, tool_access)
+    if known.level == "none" or any(note.serious for note in known.reasons):
         called.append(UNKNOWN_CALL)
     return called
 
@@ -76,8 +81,19 @@ def _what_it_called(attempt: Attempt) -> str:
     known = f"attempt {attempt.number} called {names} before it failed"
     if UNKNOWN_CALL not in attempt.called:
         return known
-    unknown = "sent what may hold a call and could not be read"
-    return f"{known}, and {unknown}" if names else f"attempt {attempt.number} {unknown}, before it failed"
+    if names:
+        return f"{known}, and perhaps more: not all of what it did is known"
+    return f"what attempt {attempt.number} called before it failed is unknown"
+
+
+def _escaped_proxy(attempt: Attempt) -> bool:
+    """Whether an attempt without observed calls may have made some, all of whose tools are behind the tool proxy.
+
+    What the proxy of a process saw that is gone, nobody knows any more; and a call that was reported and not observed
+    went to a tool that the suite does not know of.
+    """
+    was_interrupted = attempt.fault is not None and attempt.fault.error_class == "interrupted"
+    return was_interrupted or any(name != UNKNOWN_CALL for name in attempt.called)
 
 
 def conclude(
@@ -88,8 +104,12 @@ def conclude(
     observed: ObservedCalls | None = None,
     trace_file: bytes | Note | None = None,
     tool_access: ToolAccess = "own",
+    replayed: bool = False,
 ) -> None:
-    """Give a run its reading, and what follows from that; and what our tool proxy observed, also without a reading."""
+    """Give a run its reading, and what follows from that; and what our tool proxy observed, also without a reading.
+
+    `given` is what the agent was sent; `replayed`: to a record of an earlier run, nothing was sent.
+    """
     seen = observed or ObservedCalls()
     # A copy: an agent that was given up may still be calling.
     calls = None if seen.steps is None else list(seen.steps)
@@ -100,14 +120,15 @@ def conclude(
     else:
         guilty = [attempt for attempt in run.earlier_attempts if attempt.called]
         if tool_access == "world":
-            # What the proxy of a process saw that is gone, nobody knows any more.
-            guilty = [each for each in guilty if each.fault is not None and each.fault.error_class == "interrupted"]
+            guilty = [attempt for attempt in guilty if _escaped_proxy(attempt)]
         unrecorded += [Note(CALLS_IN_EARLIER_ATTEMPT, "", _what_it_called(attempt)) for attempt in guilty]
     if reading is None:
         _conclude_unanswered(run, calls, unrecorded, tool_access)
         return
     # A run that is concluded again, as a replay, has those of the first time.
     notes = [note for note in reading.notes if note.code not in _FOUND_HERE]
+    if given and not replayed:
+        note_unsent(reading.transcript, given, notes)
     mark_given(reading.transcript, given, notes)
     notes = _without_results_of_given(reading.transcript, given, notes)
     found = find_steps(reading, observed=calls, trace_file=trace_file, tool_access=tool_access, given=given)
@@ -132,19 +153,31 @@ def conclude(
 
 
 def _open_call(reading: Reading, steps: Sequence[Step]) -> str | None:
-    """The tool whose result an agent waits for: it was called last, and has none.
+    """The tool whose result an agent waits for: it was called last, and has none. Of one that the provider runs, only
+    where nothing follows: many providers keep the results to themselves.
 
     Some agents never record results. Where no call has one, an agent that said something in its last turn has answered.
     """
     transcript = reading.transcript
     if transcript.answer or "result" in transcript.metadata:
         return None
-    last: set[str] = set()
-    for message in reversed(transcript.done()):
-        if isinstance(message, AssistantMessage):
-            last = {call.id for call in message.tool_calls()}
-            break
-    open_calls = [step for step in steps if step.id in last and step.executed_by == "agent" and _is_open(step)]
+    turn = next((message for message in reversed(transcript.done()) if isinstance(message, AssistantMessage)), None)
+    if turn is None:
+        return None
+    calls = {call.id for call in turn.tool_calls()}
+    end = turn.content[-1] if turn.content else None
+    final = end.id if isinstance(end, ToolCall) else None
+    # The steps of calls that got their ids here have none; those of the last turn are the last of them.
+    made_up = [call.id for call in turn.tool_calls() if call.id.startswith(GENERATED_ID_PREFIX)]
+    without_id = [step.index for step in steps if step.id is None]
+    ids = dict(zip(reversed(without_id), reversed(made_up), strict=False))
+    open_calls = [
+        step
+        for step in steps
+        if _is_open(step)
+        and (call_id := step.id or ids.get(step.index)) in calls
+        and (step.executed_by == "agent" or call_id == final)
+    ]
     if not open_calls or (all(map(_is_open, steps)) and _said_last(transcript)):
         return None
     return open_calls[0].name
@@ -165,23 +198,39 @@ def _said_last(transcript: Transcript) -> bool:
 
 
 def _without_results_of_given(run: Transcript, given: Sequence[Message], notes: list[Note]) -> list[Note]:
-    """The notes, less those on results without a call, when their calls are among what was given.
+    """The notes, less those on results without a call, when they are results of calls that were given.
 
-    An agent that returns the end of a long conversation may cut between a call and its result.
+    An agent that returns the end of a long conversation may cut between a call and its result; and it may bring the
+    result of a given call that has none. A second result of a given call is one of a call that is not in the record,
+    which has the same id; that gets a note where the reader took it for a result of the given call.
     """
-    if not given or not any(note.code == TOOL_RESULT_UNPAIRED for note in notes):
+    calls = {
+        call.id: call.name
+        for message in given
+        if isinstance(message, AssistantMessage)
+        for call in message.tool_calls()
+    }
+    if not calls:
         return notes
-    called = {call.id for message in given if isinstance(message, AssistantMessage) for call in message.tool_calls()}
-    here: set[str] = set()
-    for message in run.messages:
-        if isinstance(message, AssistantMessage):
-            here.update([call.id for call in message.tool_calls()])
-        elif (
-            isinstance(message, ToolResultMessage)
-            and message.tool_call_id not in here
-            and message.tool_call_id not in called
-        ):
-            return notes
+    answered = {message.tool_call_id for message in given if isinstance(message, ToolResultMessage)}
+    unpaired = any(note.code == TOOL_RESULT_UNPAIRED for note in notes)
+    marked = frozenset(run.given)
+    own: set[str] = set()
+    for index, message in enumerate(run.messages):
+        if isinstance(message, AssistantMessage) and index not in marked:
+            own.update([call.id for call in message.tool_calls()])
+        if not isinstance(message, ToolResultMessage) or message.tool_call_id in own:
+            continue
+        call_id, name = message.tool_call_id, message.tool_name
+        if index in marked:
+            known = call_id in calls
+        else:
+            known = call_id in calls and call_id not in answered and name in ("", calls[call_id])
+            answered.add(call_id)
+        if not known and (unpaired or call_id in calls):
+            text = f"the call {call_id[:60]!r} that was given has its result; this is one of a call that is not here"
+            stray = Note(TOOL_RESULT_UNPAIRED, pointer("messages", index), text)
+            return notes if unpaired else [*notes, stray]
     return [note for note in notes if note.code != TOOL_RESULT_UNPAIRED]
 
 

@@ -47,7 +47,11 @@ def _retired(meaning: str) -> FaultClass:
 FAULT_CLASSES: dict[str, FaultClass] = {
     # The agent's doing
     "agent_exception": _agent("The agent function raised.", transient=True),
-    "agent_exit": _agent("The agent's program ended with a code other than 0.", transient=True),
+    "agent_exit": _agent(
+        "The agent's program ended with a code other than 0, or its function ended the process of the worker that ran "
+        "it.",
+        transient=True,
+    ),
     "agent_signal": _agent(
         "The agent's program died of a signal. SIGKILL by the system's out-of-memory killer looks like any other.",
         transient=True,
@@ -70,8 +74,9 @@ FAULT_CLASSES: dict[str, FaultClass] = {
     "answer_cut_off": _agent("The connection broke, or was closed, in the middle of the answer.", transient=True),
     "stream_truncated": _agent("The stream ended without a terminal event.", transient=True),
     "agent_reported_error": _agent(
-        "The agent said that its run failed: its stream ended with RUN_ERROR or a failed outcome, or its record has a "
-        "`status` that says so, with an `error`.",
+        "The agent said that its run failed: its stream ended with RUN_ERROR or a failed outcome, its record has a "
+        "`status` that says so, with an `error`, its A2A task failed, or there is something at the `error` path of its "
+        "answer.",
         transient=True,
     ),
     "agent_timeout": _agent(
@@ -112,7 +117,9 @@ FAULT_CLASSES: dict[str, FaultClass] = {
     # Ours
     "endpoint_refused": _ours("The agent's address is one that its `endpoint_rule` forbids."),
     "record_missing": _ours("There is no record of the case to replay."),
-    "record_unreadable": _ours("There is a record to replay, but Seatrial cannot read it."),
+    "record_unreadable": _ours(
+        "There is a record to replay, but Seatrial cannot read it; or several files that may be a program's `record`."
+    ),
     "format_failed": _ours("A format of an installed package failed on the answer, so that it could not be read."),
     "out_of_resources": _ours("This machine had no memory, disk, processes or open files left.", transient=True),
     "proxy_misconfigured": _ours("The tool proxy's address is missing or malformed."),
@@ -143,6 +150,11 @@ _BY_STATUS = {
     429: "rate_limited",
     **dict.fromkeys((408, 425, 502, 503, 504, 529), "agent_unavailable"),
 }
+NOT_HANDLED = frozenset({401, 403, 408, 425, 429, 503, 529})
+"""Statuses by which a server says that it did not handle a request. Of 502 and 504 the agent may know nothing: they
+are a gateway's, and the agent behind it may have been at work."""
+_NOT_BEGUN = frozenset({"agent_unreachable", "agent_not_started", "endpoint_refused", "proxy_misconfigured"})
+"""Faults that come before the agent."""
 _BY_HUNDRED = {3: "agent_redirected", 4: "agent_4xx", 5: "agent_5xx"}
 
 
@@ -180,6 +192,13 @@ class Fault(msgspec.Struct, omit_defaults=True):
     def transient(self) -> bool:
         """Whether the same request may succeed later."""
         return FAULT_CLASSES[self.error_class].transient
+
+    @property
+    def before_agent(self) -> bool:
+        """Whether the agent had done nothing: no request reached it, or it says that it did not handle it."""
+        if self.http_status is not None:
+            return self.http_status in NOT_HANDLED
+        return self.error_class in _NOT_BEGUN
 
     @property
     def retryable(self) -> bool:

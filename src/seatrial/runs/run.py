@@ -9,10 +9,11 @@ import msgspec
 from seatrial.events.types import RunStatus
 from seatrial.formats.reading import Reading
 from seatrial.runs.fault import Fault
-from seatrial.runs.verdict import Grade, Verdict
-from seatrial.trajectory.completeness import Completeness
+from seatrial.runs.verdict import Grade, Outcome, Verdict
+from seatrial.trajectory.calls import Calls
+from seatrial.trajectory.completeness import NO_ANSWER_TO_READ, Completeness, known_calls
 from seatrial.trajectory.step import Step
-from seatrial.transcript import Note
+from seatrial.transcript import Note, Transcript
 
 
 class RunKey(msgspec.Struct, frozen=True, order=True, tag_field="kind", tag="case"):
@@ -72,6 +73,8 @@ class Run(msgspec.Struct, omit_defaults=True, kw_only=True):
     status: RunStatus
     reading: Reading | None = None
     """The transcript with its notes; None when there was no answer to read."""
+    unread_notes: list[Note] = []
+    """The notes of a run without a reading, which has none to keep them in."""
     body: bytes | None = None
     """What the agent sent, verbatim, in the last attempt."""
     steps: list[Step] = []
@@ -90,6 +93,41 @@ class Run(msgspec.Struct, omit_defaults=True, kw_only=True):
     started_at: int | None = None
     duration_ms: float | None = None
     metadata: dict[str, Any] = {}
+
+    @property
+    def answer(self) -> str | None:
+        """The agent's answer; None when there is none."""
+        return None if self.reading is None else self.reading.transcript.final_text()
+
+    @property
+    def transcript(self) -> Transcript | None:
+        """What was said; None when there was no answer to read."""
+        return None if self.reading is None else self.reading.transcript
+
+    @property
+    def notes(self) -> list[Note]:
+        """What had to be dropped, guessed or repaired in what the agent sent."""
+        return self.unread_notes if self.reading is None else self.reading.notes
+
+    @property
+    def calls(self) -> Calls[Step]:
+        """The agent's calls, in order. Unlike `steps`, it raises where something depends on calls that are unknown."""
+        if self.reading is None and self.completeness is None:
+            text = "the run has no answer, so nothing is known of the calls that it may have made"
+            known = Completeness("none", reasons=[Note(NO_ANSWER_TO_READ, "", text)])
+        else:
+            known = known_calls(self.completeness, self.steps_source)
+        return Calls([step for step in self.steps if step.executed_by != "user"], known)
+
+    @property
+    def cost(self) -> float | None:
+        """What the agent says that it cost, in US dollars; None when it does not say."""
+        return None if self.reading is None else self.reading.transcript.cost_usd
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """What the graders say in one word; None when it was not graded."""
+        return None if self.grade is None else self.grade.outcome
 
     @property
     def agent(self) -> str:

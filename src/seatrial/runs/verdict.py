@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from seatrial.trajectory.completeness import Basis
+from seatrial.trajectory.completeness import Basis, ScoreRange
 
 Outcome = Literal["passed", "failed", "errored", "skipped"]
 """What a verdict, a grade and a graded run came to; `status` is about the life of a run."""
@@ -16,19 +16,21 @@ Outcome = Literal["passed", "failed", "errored", "skipped"]
 class Verdict(msgspec.Struct, omit_defaults=True, kw_only=True):
     """One grader's word on one run."""
 
-    grader: str
+    grader: str = ""
     """The grader's name in the suite."""
-    kind: str
+    kind: str = ""
     """The grader's kind: `tool_trajectory`, `equals`, `judge`, ..."""
     outcome: Outcome
     """`errored`: the grader could not run. `skipped`: it had nothing to say, and says why."""
     score: float | None = None
     """0 to 1; None when errored or skipped."""
+    score_range: ScoreRange | None = None
+    """Between what the score lies, where not all that it depends on is known; None when it is exact."""
     reasons: list[str] = []
     """Sentences that show the arithmetic."""
     code: str = ""
     """Why it errored or was skipped, for programs: `calls_unknown`, `calls_not_observed`, `judge_skipped`,
-    `no_answer`, `secret_removed`, `grader_timeout`, else `grader_errored` or `grader_skipped`."""
+    `no_answer`, `answer_incomplete`, `secret_removed`, `grader_timeout`, else `grader_errored` or `grader_skipped`."""
     evidence: list[str] = []
     """JSON pointers into the run (`/messages/3`, `/steps/0`, `/answer`)."""
     details: Any = None

@@ -91,6 +91,8 @@ class _Media(msgspec.Struct):
 def conformant(event: _E) -> _E:
     """The event, changed in place."""
     keep_sent(event, None)
+    if isinstance(event, t.ToolCallResult):
+        event.metadata = agui.mark_status(event.metadata, event.status)
     event.event_id = event.created_at = event.artifact_id = event.status = UNSET
     if event.raw_event is None:
         event.raw_event = UNSET

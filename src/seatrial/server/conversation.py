@@ -1,7 +1,7 @@
 """The conversation of a thread: what its runs said so far, and the request that continues it with an agent.
 
 A run's log is folded once. The result is kept for the next run, so that a conversation costs its length, not the square
-of it. Events that retention has removed are not part of it any more.
+of it. Events that retention has removed are not part of it any more, which is noted on the runs that continue it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,13 @@ from seatrial.events.types import RunStarted
 from seatrial.runs import Case, ServedRun
 from seatrial.server.stored_log import read_log
 from seatrial.store import Store
-from seatrial.transcript import Note
+from seatrial.transcript import Note, note_code
+
+HISTORY_EXPIRED = note_code(
+    "history_expired",
+    "Retention has deleted events of earlier runs of the thread: the agent was sent the conversation without them.",
+    "look",
+)
 
 
 def read_messages(request: CreateRun, run_id: str, notes: list[Note]) -> list[agui.Message]:
@@ -131,6 +137,8 @@ class History(msgspec.Struct):
 
     messages: list[agui.Message]
     state: Any = UNSET
+    expired: int = 0
+    """How many of its runs retention has deleted events of: what they said is not all here."""
 
 
 class _Known(msgspec.Struct):
@@ -170,12 +178,13 @@ class Histories:
         return history
 
     def _after(self, history: History, run_id: str) -> History:
-        events = read_log(self._store, run_id).events
+        log = read_log(self._store, run_id)
+        events, expired = log.events, history.expired + (log.first > 0)
         state = history.state
         if events and isinstance(events[0], RunStarted) and isinstance(events[0].input, dict):
             state = events[0].input.get("state", state)
         folded = replay(events, messages=history.messages, state=state).folded
-        return History(folded.messages, folded.state if folded.state or state is not UNSET else UNSET)
+        return History(folded.messages, folded.state if folded.state or state is not UNSET else UNSET, expired)
 
     def _remember(self, thread_id: str, known: _Known) -> None:
         with self._lock:

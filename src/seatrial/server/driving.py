@@ -13,13 +13,13 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from seatrial.agents.agent import Agent, Reply, RunRequest
-from seatrial.driver import Recorder, concluded, internal_fault, run_error
-from seatrial.driver.conclusion import attempt_of, kept_of, record_end, set_fault
+from seatrial.driver import Recorder, conclude_run, internal_fault, run_error
+from seatrial.driver.conclusion import attempt_of
 from seatrial.errors import SeatrialError
 from seatrial.events.order import Terminal
 from seatrial.events.run_input import RunAgentInput
-from seatrial.events.types import CancelledOutcome, RunError, RunStarted
-from seatrial.runs import Exchange, Fault, FaultRules, Run, ServedRun
+from seatrial.events.types import RunStarted
+from seatrial.runs import Exchange, Fault, FaultRules, ServedRun
 from seatrial.runs.conclusion import given_messages
 from seatrial.server import conversation
 from seatrial.server.context import ServiceContext
@@ -168,6 +168,12 @@ class Drive:
     def _request(self) -> RunRequest:
         context, run = self._context, self.run
         history = context.histories.of(run.thread_id, context.store.thread_runs(run.thread_id))
+        if history.expired:
+            runs = f"{history.expired} earlier runs" if history.expired > 1 else "an earlier run"
+            self._recorder.note(
+                conversation.HISTORY_EXPIRED,
+                f"retention has deleted events of {runs} of the thread, which were not sent",
+            )
         given = conversation.with_history(self._given, history)
         case = conversation.case_of(run.run_id, history.messages, given.state)
         self._said_before = given_messages(case)
@@ -192,68 +198,52 @@ class Drive:
 
     async def _end(self, reply: Reply | None) -> None:
         """Store the end of a run whose events are with the store, or at hand."""
-        terminal, fault = self._terminal(reply)
-        self._limits.faults.apply(fault)
+        why = self._halted.result() if self._halted.done() else None
+        own = self._recorder.terminal
+        terminal: Terminal | None = None
+        fault = None if reply is None else reply.fault
+        if why == "cancelled":
+            terminal, fault = cancelled(self.run), None
+        elif isinstance(why, Fault):
+            terminal, fault = run_error(why), why
+        elif reply is None and own is None:
+            fault = Fault("internal_error", "the agent was cancelled, but not by this server")
         if reply is None or (reply.reading is None and reply.streamed):
             brought = Reply() if reply is None else reply
-            reply = await self._read_back(list(self._recorder.pending))
+            try:
+                reply = await asyncio.to_thread(self._read_back, own if terminal is None else None)
+            except SeatrialError:
+                # The events stay there, to be read when the store can be. It is not the agent who said nothing.
+                reply, terminal = Reply(streamed=True), terminal or own
             reply.body, reply.http_status = brought.body, brought.http_status
         reply.fault = fault
         ending = await asyncio.to_thread(self._ending, reply, terminal)
         if not await self._stored(lambda: store_end(self._context, self.run, ending)):
             self._lost("run_ended")
 
-    def _terminal(self, reply: Reply | None) -> tuple[Terminal | None, Fault | None]:
-        """The terminal event, or None for the one of the answer; and the fault that the run has with it."""
-        why = self._halted.result() if self._halted.done() else None
-        if why == "cancelled":
-            return cancelled(self.run), None
-        if isinstance(why, Fault):
-            return run_error(why), why
-        terminal = self._recorder.terminal
-        fault = None if reply is None else reply.fault
-        if isinstance(terminal, RunError):
-            return terminal, fault or Fault("agent_reported_error", terminal.message)
-        if terminal is not None and (fault is None or isinstance(terminal.outcome, CancelledOutcome)):
-            return terminal, None
-        if reply is None:
-            fault = Fault("internal_error", "the agent was cancelled, but not by this server")
-        return (None if fault is None else run_error(fault)), fault
-
     def _ending(self, reply: Reply, terminal: Terminal | None) -> Ending:
         """The end of the run, with its record. Slow for a long run."""
-        context, recorder = self._context, self._recorder
-        run = self._concluded(reply)
-        terminal = record_end(recorder, run, reply, terminal)
-        if isinstance(terminal, RunError) and run.fault is None:
-            set_fault(run, Fault("agent_reported_error", terminal.message))
-        run = kept_of(run, recorder.redaction, streamed=reply.streamed)
-        return ending_of(run, terminal, recorder.pending, recorder.stored, context.clock.now_ms())
-
-    def _concluded(self, reply: Reply) -> Run:
-        context = self._context
-        duration_ms = (context.clock.monotonic_s() - self._begun) * 1000
+        clock = self._context.clock
+        duration_ms = (clock.monotonic_s() - self._begun) * 1000
         attempt = attempt_of(1, self._started_at, duration_ms, reply, self._observed)
-        run = concluded(
+        ended = conclude_run(
             spec_of(self.run, self._limits.tool_access),
             reply,
             [Exchange(number=1, attempts=[attempt])],
-            self._recorder.redaction,
+            self._recorder,
+            started_at=self._started_at,
+            duration_ms=duration_ms,
+            faults=self._limits.faults,
             given=self._said_before,
             observed=self._observed,
-            notes=self._recorder.notes,
-            emitted_calls=self._recorder.has_calls,
+            terminal=terminal,
+            may_cancel=True,
         )
-        run.started_at, run.duration_ms = self._started_at, duration_ms
-        return run
+        return ending_of(ended, self._recorder, clock.now_ms())
 
-    async def _read_back(self, pending: list[bytes]) -> Reply:
+    def _read_back(self, own: Terminal | None) -> Reply:
         """What the agent said, read from the log, when it did not return it."""
-        try:
-            log = await asyncio.to_thread(read_log, self._context.store, self.run.run_id, pending)
-        except SeatrialError:
-            return Reply(streamed=True)  # the events stay there, to be read when the store can be
-        return await asyncio.to_thread(reply_of_log, log)
+        return reply_of_log(read_log(self._context.store, self.run.run_id, list(self._recorder.pending)), own)
 
     async def _recover(self, failure: SeatrialError) -> None:
         """End a run of which the store did not take everything, where its log stands once that can be read."""

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 from seatrial.agents.agent import Reply
-from seatrial.driver import Recording, RunSpec, concluded
-from seatrial.driver.conclusion import attempt_of, kept_of, record_end, without_content
+from seatrial.driver import Recording, RunSpec, conclude_run
+from seatrial.driver.conclusion import Conclusion, attempt_of, is_cancelled, without_content
 from seatrial.driver.recording import OUR_CODES
 from seatrial.errors import SeatrialError
 from seatrial.events.order import Terminal
 from seatrial.events.types import CancelledOutcome, InterruptOutcome, RunError, RunFinished
 from seatrial.formats.agui import FORMAT, reading_of
-from seatrial.runs import Exchange, Fault, Run, ServedKey, ServedRun
+from seatrial.runs import Exchange, Fault, ServedKey, ServedRun
 from seatrial.server.context import ServiceContext
 from seatrial.server.logs import log
 from seatrial.server.stored_log import StoredLog, read_log
@@ -21,7 +20,6 @@ from seatrial.store import Store
 from seatrial.store.served import Ending
 from seatrial.trajectory.completeness import ToolAccess
 from seatrial.trajectory.observed import ObservedCalls
-from seatrial.transcript import Note
 
 FIRST_WAIT_S = 0.05
 LONGEST_WAIT_S = 5.0
@@ -44,42 +42,59 @@ def spec_of(run: ServedRun, tool_access: ToolAccess = "own") -> RunSpec:
     return RunSpec(run_id=run.run_id, key=ServedKey(run.agent, run.thread_id), tool_access=tool_access)
 
 
-def reply_of_log(log: StoredLog) -> Reply:
-    """What the events of a run, without the terminal one, add up to; where no agent brought it."""
-    said = len(log.events) > 1  # RUN_STARTED is ours
-    reading = reading_of(log.events, log.notes, FORMAT, None) if said else None
+def reply_of_log(log: StoredLog, own: Terminal | None) -> Reply:
+    """What the events of a run add up to, where no agent brought it; `own` is the one that its agent ended it by."""
+    events = log.events if own is None else [*log.events, own]
+    said = len(events) > 1  # RUN_STARTED is ours
+    reading = reading_of(events, log.notes, FORMAT, None) if said else None
     return Reply(reading=reading, streamed=True, replayed=True)
 
 
-def ending_of(run: Run, terminal: Terminal, events: list[bytes], first: int, ended_at: int) -> Ending:
+def ending_of(ended: Conclusion, recording: Recording, ended_at: int) -> Ending:
     """The end of a run, for the store."""
-    ending = Ending(run=run, status="completed", events=events, first=first, ended_at=ended_at)
+    run, terminal = ended.kept, ended.terminal
+    ending = Ending(run=run, status="completed", events=recording.pending, first=recording.stored, ended_at=ended_at)
     if isinstance(terminal, RunError):
         ending.status = "failed"
         ending.error_code = terminal.code if isinstance(terminal.code, str) else "agent_reported_error"
         ending.error_message = terminal.message
-        if run.fault is None:
-            run.status = "failed"
+    elif is_cancelled(terminal):
+        ending.status = run.status = "cancelled"
+    elif run.fault is not None:
+        # A pushed run finished, and has no answer, or says in its result that it failed; or no record could be made.
+        ending.status, ending.error_code, ending.error_message = "failed", run.fault.error_class, run.fault.message
     elif isinstance(terminal.outcome, InterruptOutcome):
         ending.status = "input_required"
         ending.interrupts = terminal.outcome.interrupts
-    elif isinstance(terminal.outcome, CancelledOutcome):
-        ending.status = run.status = "cancelled"
     return ending
 
 
-def run_of_log(
-    context: ServiceContext, served: ServedRun, reply: Reply, fault: Fault | None, notes: Sequence[Note] = ()
-) -> Run:
-    """The record of a run of which there is only the log; `notes` are on what is not in it."""
+def end_of_log(
+    context: ServiceContext,
+    served: ServedRun,
+    recording: Recording,
+    log: StoredLog,
+    *,
+    terminal: Terminal | None = None,
+    fault: Fault | None = None,
+) -> Ending:
+    """The end of a run of which there is only the log: with the event that its agent ended it by, or with this one."""
+    reply = reply_of_log(log, recording.terminal)
+    reply.fault = fault
     created_at = round(served.created_at.timestamp() * 1000)
     # The run may have begun in another process: there is only this clock, and it may have been set back.
     duration_ms = max(0.0, context.clock.now_ms() - created_at)
-    reply.fault = fault
-    exchange = Exchange(number=1, attempts=[attempt_of(1, created_at, duration_ms, reply, ObservedCalls())])
-    run = concluded(spec_of(served), reply, [exchange], context.redaction, notes=notes)
-    run.started_at, run.duration_ms = created_at, duration_ms
-    return kept_of(run, context.redaction, streamed=True)
+    ended = conclude_run(
+        spec_of(served),
+        reply,
+        [Exchange(number=1, attempts=[attempt_of(1, created_at, duration_ms, reply, ObservedCalls())])],
+        recording,
+        started_at=created_at,
+        duration_ms=duration_ms,
+        terminal=terminal,
+        may_cancel=True,
+    )
+    return ending_of(ended, recording, context.clock.now_ms())
 
 
 async def store_end(context: ServiceContext, run: ServedRun, ending: Ending) -> bool:
@@ -113,10 +128,7 @@ def _ending_by_log(context: ServiceContext, served: ServedRun, terminal: Termina
     recording = Recording(served.run_id, served.thread_id, context.clock, context.redaction)
     for sequence, event in enumerate(log.events, log.first):
         recording.resume(event, sequence)
-    reply = reply_of_log(log)
-    run = run_of_log(context, served, reply, fault)
-    terminal = record_end(recording, run, reply, terminal)
-    return ending_of(run, terminal, recording.pending, recording.stored, context.clock.now_ms())
+    return end_of_log(context, served, recording, log, terminal=terminal, fault=fault)
 
 
 class StoreWait:

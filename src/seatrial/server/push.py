@@ -28,9 +28,9 @@ from seatrial.events.event_reader import (
 from seatrial.events.order import Terminal, is_worse
 from seatrial.events.types import RunError, RunFinished, RunStarted
 from seatrial.events.violation import name_of
-from seatrial.runs import Fault, ServedRun
+from seatrial.runs import ServedRun
 from seatrial.server.context import ServiceContext
-from seatrial.server.ending import LOST, cancelled, end_by_log, ending_of, reply_of_log, run_of_log, store_end
+from seatrial.server.ending import LOST, cancelled, end_by_log, end_of_log, store_end
 from seatrial.server.stored_log import read_log, stored_events
 from seatrial.store.served import Ending
 from seatrial.transcript import Note, note_code, pointer
@@ -46,7 +46,9 @@ RUNS = 256
 EVENT_IDS = 500_000
 """How many ids of their events, roughly."""
 AT_ONCE = 64
-"""Larger batches are looked at in a thread, so that streams are not held up."""
+"""Batches of more events are looked at in a thread, so that streams are not held up."""
+AT_ONCE_BYTES = 64 * 1024
+"""And so are larger ones, however few their events."""
 TRIES = 8
 """How often other servers may be quicker before a push is refused."""
 
@@ -215,8 +217,8 @@ class Pushes:
         self._event_ids = event_ids
         self._known: OrderedDict[str, PushedRun] = OrderedDict()
 
-    async def push(self, run_id: str, pushed: PushEvents) -> PushResult:
-        """Store events: all of them, or none when one is refused."""
+    async def push(self, run_id: str, pushed: PushEvents, size: int = 0) -> PushResult:
+        """Store events, of so many bytes: all of them, or none when one is refused."""
         known = self._known.get(run_id)
         if known is None:
             run = await asyncio.to_thread(self._context.store.served_run, run_id)
@@ -231,7 +233,7 @@ class Pushes:
             for _ in range(TRIES):
                 if known.stale:
                     await asyncio.to_thread(known.load)
-                batch = await self._filled(known, pushed)
+                batch = await self._filled(known, pushed, size)
                 if not known.recording.pending or await self._stored(known, batch):
                     known.take(batch)
                     self._remember(known)
@@ -249,12 +251,12 @@ class Pushes:
                     raise
         raise SeatrialError("sequence_conflict", "events are pushed to this run all the time", hint="cancel again")
 
-    async def _filled(self, known: PushedRun, pushed: PushEvents) -> Batch:
+    async def _filled(self, known: PushedRun, pushed: PushEvents, size: int) -> Batch:
         # Should this be interrupted, nobody knows what the recording has taken, or what was stored.
         known.stale = True
         batch = Batch()
         try:
-            if len(pushed.events) > AT_ONCE:
+            if len(pushed.events) > AT_ONCE or size > AT_ONCE_BYTES:
                 await asyncio.to_thread(known.fill, batch, pushed)
             else:
                 known.fill(batch, pushed)
@@ -268,7 +270,7 @@ class Pushes:
         context, run, recording = self._context, known.run, known.recording
         try:
             if batch.terminal is not None:
-                ending = await asyncio.to_thread(self._ending, run, recording, batch, batch.terminal)
+                ending = await asyncio.to_thread(self._ending, run, recording, batch)
                 stored = await store_end(context, run, ending)
             else:
                 await context.append(run.run_id, recording.pending, recording.stored)
@@ -279,15 +281,10 @@ class Pushes:
             return False
         return stored
 
-    def _ending(self, served: ServedRun, recording: Recording, batch: Batch, terminal: Terminal) -> Ending:
-        context = self._context
-        fault = None
-        if isinstance(terminal, RunError):
-            code = terminal.code if isinstance(terminal.code, str) else None
-            fault = Fault("agent_reported_error", terminal.message, detail=code)
-        reply = reply_of_log(read_log(context.store, served.run_id, recording.pending[:-1]))
-        run = run_of_log(context, served, reply, fault, batch.dropped)
-        return ending_of(run, terminal, recording.pending, recording.stored, context.clock.now_ms())
+    def _ending(self, served: ServedRun, recording: Recording, batch: Batch) -> Ending:
+        recording.notes += batch.dropped
+        log = read_log(self._context.store, served.run_id, recording.pending[:-1])
+        return end_of_log(self._context, served, recording, log)
 
     def _remember(self, known: PushedRun) -> None:
         runs = self._known

@@ -13,6 +13,7 @@ from litestar.params import HeaderParameter, PathParameter, QueryParameter, RawB
 from litestar.types import ASGIApp
 
 from seatrial._support import wire
+from seatrial.agents.off_loop import off_loop
 from seatrial.api import CreateRun, EventPage, PushEvents, PushResult, RunPage, Thread
 from seatrial.errors import SeatrialError
 from seatrial.events.codec import EVENT_TYPES
@@ -215,7 +216,8 @@ async def list_events(
 )
 async def push_events(run_id: RunId, body: RawBody, service: TheService) -> PushResult:
     """Add events to a run that was made with `push`: all of them, or none."""
-    return await service.push(run_id, wire.decode_input(body, _PUSH_EVENTS))
+    pushed = await off_loop(len(body), lambda: wire.decode_input(body, _PUSH_EVENTS))
+    return await service.push(run_id, pushed, len(body))
 
 
 @get(

@@ -154,9 +154,9 @@ class RunService:
         """Ask for the end of a run. One that has ended is left as it is."""
         return await asyncio.shield(self._spawn(self._cancelled(run_id)))
 
-    async def push(self, run_id: str, pushed: PushEvents) -> PushResult:
-        """Store events that an agent posts: all of them, or none."""
-        return await asyncio.shield(self._spawn(self._pushes.push(run_id, pushed)))
+    async def push(self, run_id: str, pushed: PushEvents, size: int = 0) -> PushResult:
+        """Store events that an agent posts, of so many bytes: all of them, or none."""
+        return await asyncio.shield(self._spawn(self._pushes.push(run_id, pushed, size)))
 
     # Looking
 

@@ -269,11 +269,19 @@ class _Rollup:
     def page(self, first: int, limit: int) -> list[Cell]:
         """The cells of the cases from one position on, in the order of the suite."""
         here = (cases.c.experiment == self._experiment) & cases.c.position.between(first, first + limit - 1)
-        if self._counted is None:
-            query = _CELLS.where(here).order_by(cases.c.position, cells.c.agent)
-            return [cell_of(row) for row in self._connection.execute(query).mappings()]
-        some = self._connection.scalars(sa.select(cases.c.case_id).where(here).order_by(cases.c.position))
-        return self._of_cases(list(some))
+        # The limit is for PostgreSQL: it takes positions to be independent of experiments, expects thousands of cases,
+        # and would start another process to read them.
+        page = sa.select(cases.c.case_id, cases.c.position).where(here).order_by(cases.c.position).limit(limit)
+        if self._counted is not None:
+            return self._of_cases(list(self._connection.scalars(page)))
+        some = page.subquery()
+        query = (
+            sa.select(cells)
+            .join(some, some.c.case_id == cells.c.case_id)
+            .where(cells.c.experiment == self._experiment, cells.c.runs > 0)
+            .order_by(some.c.position, cells.c.agent)
+        )
+        return [cell_of(row) for row in self._connection.execute(query).mappings()]
 
     def of_agent(self, agent: str) -> list[Cell]:
         """The cells of one agent, in the order of the suite."""
@@ -330,7 +338,8 @@ def _exact_durations(connection: sa.Connection, experiment: int) -> dict[str, li
     """How long the timed runs of each agent took, in ascending order."""
     found: defaultdict[str, list[float]] = defaultdict(list)
     for run in connection.execute(_DURATIONS.where(runs.c.experiment == experiment)):
-        found[run.agent].append(run.duration_ms)
+        if isinstance(run.duration_ms, int | float):  # a damaged one is reported where the whole run is read
+            found[run.agent].append(run.duration_ms)
     return found
 
 

@@ -67,7 +67,7 @@ def reading_rows(reading: Reading) -> tuple[ReadingRow, list[ItemsRow], list[Bod
         id=reading.id,
         trace=reading.trace,
         trace_ref=reading.trace_ref,
-        calls=reading.calls,
+        facts=reading.facts,
         answer_only=reading.answer_only,
         single_turn=reading.single_turn,
     )
@@ -79,6 +79,7 @@ def divided(stored: StoredReading, whole: bytes) -> tuple[ReadingRow, list[Items
     transcript, trace = stored.transcript, stored.trace
     if len(whole) <= MAX_TEXT and len(transcript.messages) <= MAX_ITEMS and len(trace or ()) <= MAX_ITEMS:
         return ReadingRow(data=whole), [], []
+    del whole  # what follows needs the room
     texts: dict[str, bytes] = {}
     some = [*_rows(MESSAGES, transcript.messages, texts), *_rows(TRACE, trace or (), texts)]
     head = replace(stored, transcript=replace(transcript, messages=[]), trace=None if trace is None else [])

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from seatrial.errors import SeatrialError
 from seatrial.store.database import Database
-from seatrial.store.schema import READABLE_FROM, REVISIONS, VERSION_TABLE
+from seatrial.store.schema import READABLE_FROM, REVISIONS, VERSION_TABLE, metadata
 from seatrial.store.store import Store
 from seatrial.store.writer import PATIENCE_S
 
@@ -72,7 +72,7 @@ def _dialect(where: str | Path, create: bool, read_only: bool = False) -> Databa
         try:
             from seatrial.store.postgres import Postgres
         except ImportError as error:
-            hint = "pip install 'seatrial[postgres]'"
+            hint = "in the folder of Seatrial: pip install '.[postgres]'"
             raise SeatrialError("store_unavailable", f"no driver for PostgreSQL: {error}", hint=hint) from None
         return Postgres(url, read_only)
     raise _no_address()
@@ -134,7 +134,20 @@ def _bring_up_to_date(dialect: Database, create: bool) -> None:
         new = version is None and create and not dialect.is_foreign(connection)
         if version not in REVISIONS and not new:
             raise _unusable(version, dialect, connection)
-        migrate(connection, dialect)
+        if new:
+            _create(connection, dialect)
+        else:
+            migrate(connection, dialect)
+
+
+def _create(connection: sa.Connection, dialect: Database) -> None:
+    """Make a store of the newest version, in the transaction of this connection: what the migrations would make of
+    nothing, without loading them, which takes longer than most commands."""
+    metadata.create_all(connection)
+    dialect.create_index(connection)
+    version = sa.Table(VERSION_TABLE, sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True))
+    version.create(connection)
+    connection.execute(version.insert(), {"version_num": REVISIONS[-1]})
 
 
 def migrate(connection: sa.Connection, dialect: Database, to: str = "head") -> None:

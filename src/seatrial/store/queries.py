@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
+from types import NoneType
 from typing import Any, TypeVar, get_args
 
 import msgspec
@@ -13,6 +14,7 @@ import sqlalchemy as sa
 
 from seatrial._support import wire
 from seatrial.errors import SeatrialError
+from seatrial.events.types import RunStatus
 from seatrial.runs import Exchange, Fault, Grade, Run, RunKey, ServedKey, Verdict
 from seatrial.store import rows, schema
 from seatrial.store.counts import all_counted, run_note_counts
@@ -39,6 +41,24 @@ class RunFilter(msgspec.Struct, frozen=True):
     outcomes: frozenset[StoredOutcome] = frozenset()
     agents: frozenset[str] = frozenset()
     run_ids: frozenset[str] = frozenset()
+    cases: frozenset[str] = frozenset()
+    error_classes: frozenset[str] = frozenset()
+    tools: frozenset[str] = frozenset()
+    """Runs with a call of one of these."""
+
+    def conditions(self) -> Iterator[sa.ColumnElement[bool]]:
+        """What a row of `runs` must meet, but for its outcome."""
+        for column, wanted in (
+            (runs.c.agent, self.agents),
+            (runs.c.run_id, self.run_ids),
+            (runs.c.case_id, self.cases),
+            (runs.c.error_class, self.error_classes),
+        ):
+            if wanted:
+                yield column.in_(sorted(wanted))
+        if self.tools:
+            steps = schema.steps
+            yield sa.exists().where(steps.c.run == runs.c.id, steps.c.name.in_(sorted(self.tools)))
 
 
 class RunRecord(msgspec.Struct, kw_only=True):
@@ -101,11 +121,18 @@ def unfinished_runs(connection: sa.Connection, experiment: int) -> dict[RunKey, 
 
 
 def run_page(
-    connection: sa.Connection, experiment: int, where: RunFilter, after: RunKey | None, limit: int
+    connection: sa.Connection,
+    experiment: int,
+    where: RunFilter,
+    after: RunKey | None,
+    limit: int,
+    *,
+    by_cases: bool = False,
 ) -> list[RunSummary]:
-    """Runs in the order of the suite's cases, then by agent and trial; those behind the run `after`."""
+    """Runs in the order of the suite's cases, then by agent and trial; those behind the run `after`. With `by_cases`,
+    the places of the cases count, and not those that the runs say, which may be damaged; that takes longer."""
     query = sa.select(*[runs.c[field] for field in RunSummary.__struct_fields__])
-    if all_counted(connection, experiment):
+    if not by_cases and all_counted(connection, experiment):
         found = _merged_page(connection, query, experiment, where, after, limit)
     else:
         found, orphans = _page_with_orphans(connection, query, experiment, where, after, limit)
@@ -206,13 +233,16 @@ def known_verdicts(connection: sa.Connection, run_id: str) -> dict[str, Verdict]
     return known
 
 
-def search(connection: sa.Connection, dialect: Database, text: str, experiment: int | None, limit: int) -> list[Hit]:
+def search(
+    connection: sa.Connection, dialect: Database, text: str, experiment: int | None, where: RunFilter, limit: int
+) -> list[Hit]:
     """Runs that contain what was typed, the newest first."""
     wanted = phrases(text)
     if not wanted:
         return []
     matching = dialect.matching(wanted).subquery()
-    query = _WHOLE.join(matching, matching.c.run == runs.c.id).order_by(runs.c.id.desc()).limit(limit)
+    query = _filtered(_WHOLE.join(matching, matching.c.run == runs.c.id), where)
+    query = query.order_by(runs.c.id.desc()).limit(limit)
     if experiment is not None:
         query = query.where(runs.c.experiment == experiment)
     return [
@@ -249,9 +279,7 @@ def _merged_page(
 ) -> Sequence[sa.Row[Any]]:
     """A page of runs by the index that has them by outcome, in the order of the suite: one query for each outcome."""
     query = query.add_columns(runs.c.position).where(runs.c.experiment == experiment)
-    for column, wanted in ((runs.c.agent, where.agents), (runs.c.run_id, where.run_ids)):
-        if wanted:
-            query = query.where(column.in_(sorted(wanted)))
+    query = query.where(*where.conditions())
     if after is not None:
         here = sa.select(cases.c.position).where(cases.c.experiment == experiment, cases.c.case_id == after.case_id)
         place = connection.execute(here).scalar()
@@ -266,12 +294,20 @@ def _merged_page(
     found: list[sa.Row[Any]] = []
     for outcome in sorted(where.outcomes) or OUTCOMES:
         found += connection.execute(query.where(runs.c.outcome == outcome))
-    return sorted(found, key=lambda row: (row.position, row.agent, row.trial))[:limit]
+    return sorted(found, key=lambda row: [_rank(value) for value in (row.position, row.agent, row.trial)])[:limit]
+
+
+def _rank(value: Any) -> tuple[int, Any]:
+    """For sorting as SQLite does, which lets a damaged column have a value of any type."""
+    if value is None:
+        return 0, 0
+    return (1 if isinstance(value, int | float) else 2 if isinstance(value, str) else 3), value
 
 
 def _page(query: sa.Select[Any], experiment: int, where: RunFilter, after: RunKey | None, limit: int) -> sa.Select[Any]:
     # From the cases to their runs, by two indexes that have both in this order already.
     query = query.join(cases, (cases.c.experiment == runs.c.experiment) & (cases.c.case_id == runs.c.case_id))
+    query = query.add_columns(cases.c.position.label("case_position"))
     query = _filtered(query.where(runs.c.experiment == experiment), where)
     if after is not None:
         position = (
@@ -292,12 +328,12 @@ def _page_with_orphans(
     after: RunKey | None,
     limit: int,
 ) -> tuple[Sequence[sa.Row[Any]], Sequence[sa.Row[Any]]]:
-    """A page of runs; and, behind the last of them, runs whose cases are not in the store any more."""
+    """A page of runs; and, behind the last of them, runs that name a case which is not in the store."""
     found: Sequence[sa.Row[Any]] = []
     if after is None or _has_case(connection, experiment, after.case_id):
         found = connection.execute(_page(query, experiment, where, after, limit)).all()
         after = None
-    if len(found) == limit or not _lacks_cases(connection, experiment):
+    if len(found) == limit:
         return found, []
     same = (cases.c.experiment == runs.c.experiment) & (cases.c.case_id == runs.c.case_id)
     query = query.where(runs.c.experiment == experiment, ~sa.exists().where(same))
@@ -314,22 +350,10 @@ def _has_case(connection: sa.Connection, experiment: int, case_id: str) -> bool:
     return connection.execute(query).first() is not None
 
 
-def _lacks_cases(connection: sa.Connection, experiment: int) -> bool:
-    """Whether an experiment has fewer cases than it was created with."""
-    planned = sa.select(experiments.c.cases).where(experiments.c.id == experiment)
-    there = sa.select(sa.func.count()).select_from(cases).where(cases.c.experiment == experiment)
-    return (connection.execute(there).scalar() or 0) < (connection.execute(planned).scalar() or 0)
-
-
 def _filtered(query: sa.Select[Any], where: RunFilter) -> sa.Select[Any]:
-    for column, wanted in (
-        (runs.c.outcome, where.outcomes),
-        (runs.c.agent, where.agents),
-        (runs.c.run_id, where.run_ids),
-    ):
-        if wanted:
-            query = query.where(column.in_(sorted(wanted)))
-    return query
+    if where.outcomes:
+        query = query.where(runs.c.outcome.in_(sorted(where.outcomes)))
+    return query.where(*where.conditions())
 
 
 def _whole(connection: sa.Connection, found: Sequence[sa.Row[Any]], *, to_grade: bool = False) -> list[Run]:
@@ -385,12 +409,13 @@ def _run(
         raise SeatrialError("damaged", "its reading is missing")
     if reading is not None and data.completeness is not None and data.completeness.level == "none":
         reading.answer_only = True  # earlier versions did not store it
-    return Run(
+    run = Run(
         run_id=row.run_id,
         experiment_id=_experiment_of(row),
         key=_key(row),
         status=row.status,
         reading=reading,
+        unread_notes=noted if reading is None else [],
         steps=_decoded(parts["steps"], _decoding(rows.STEP), "step", texts),
         steps_source=data.steps_source,
         reported=data.reported,
@@ -403,6 +428,44 @@ def _run(
         duration_ms=row.duration_ms,
         metadata=data.metadata,
     )
+    _check_columns(row, run, graded=not to_grade)
+    return run
+
+
+def _check_columns(row: sa.Row[Any], run: Run, *, graded: bool) -> None:
+    """Raise `SeatrialError` when a column, which counts and lists go by, cannot be what was written with the run."""
+    for name, kind in _TYPES.items():
+        if not isinstance(getattr(row, name), kind):
+            raise SeatrialError("damaged", f"its column `{name}` has a value of another type")
+    if row.status not in _STATUSES:
+        raise SeatrialError("damaged", "its column `status` has an unknown value")
+    expected: dict[str, Any] = {"error_class": None if run.fault is None else run.fault.error_class}
+    if row.calls is not None and run.completeness is not None:  # earlier versions have one without the other
+        expected["calls"] = run.completeness.level
+    if row.counted == rows.COUNTED:
+        expected["position"] = getattr(row, "case_position", row.position)
+    if graded:
+        grade = run.grade
+        expected["score"] = rows.number(None if grade is None else grade.score)
+        outcome = rows.outcome(run.status, None if grade is None else grade.outcome, errored=run.errored)
+        # Earlier versions drew the line between the others elsewhere.
+        if row.outcome not in OUTCOMES or "passed" in (outcome, row.outcome):
+            expected["outcome"] = outcome
+    for name, value in expected.items():
+        if getattr(row, name) != value:
+            raise SeatrialError("damaged", f"its column `{name}` contradicts the rest of it")
+
+
+_STATUSES = get_args(RunStatus)
+_NUMBER = (int, float, NoneType)
+_TYPES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("agent", "case_id"), (str,)),
+    "trial": (int,),
+    **dict.fromkeys(("started_at", "input_tokens", "output_tokens"), (int, NoneType)),
+    **dict.fromkeys(("score", "duration_ms", "cost_usd"), _NUMBER),
+    **dict.fromkeys(("calls", "signature"), (str, NoneType)),
+}
+"""What the columns of a run can be; SQLite lets them be anything."""
 
 
 def _grade(row: sa.Row[Any], verdicts: Sequence[sa.Row[Any]]) -> Grade | None:
@@ -471,8 +534,8 @@ def _damaged(row: sa.Row[Any], error: Exception) -> Run:
         status="failed",
         fault=fault,
         grade=Grade(outcome="errored", reasons=[f"{fault.error_class}: {fault.message}"]),
-        started_at=row.started_at,
-        duration_ms=row.duration_ms,
+        started_at=row.started_at if isinstance(row.started_at, int) else None,
+        duration_ms=row.duration_ms if isinstance(row.duration_ms, _NUMBER) else None,
     )
 
 

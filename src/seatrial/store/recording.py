@@ -82,7 +82,8 @@ class RunRows:
         long_texts: dict[str, bytes] = {}
         self.run = rows.run_row(run, long_texts, self._add_body(run), counted=counted)
         self._verdicts = list(map(rows.verdict_row, count(), run.verdicts))
-        self._notes: list[rows.NoteRow] = []
+        noted = run.notes
+        self._notes = list(map(rows.note_row, count(), noted))
         self._events = divided(joined(events), len(events))
         documents: list[Document] = [*self._events]
         parts: list[tuple[rows.Insert[Any], list[Any]]] = [
@@ -92,13 +93,13 @@ class RunRows:
             ),
             (rows.INSERT_STEP, [rows.step_row(position, step, long_texts) for position, step in enumerate(steps)]),
             (rows.INSERT_VERDICT, self._verdicts),
+            (rows.INSERT_NOTE, self._notes),
         ]
         if reading is not None:
             head, items, texts = reading_rows(reading)
             documents += [head, *items]
             self._bodies += texts
-            self._notes = list(map(rows.note_row, count(), reading.notes))
-            parts += [(rows.INSERT_READING, [head]), (rows.INSERT_ITEMS, items), (rows.INSERT_NOTE, self._notes)]
+            parts += [(rows.INSERT_READING, [head]), (rows.INSERT_ITEMS, items)]
             if items:
                 outline = outline_rows(reading.transcript, steps)
                 documents += outline
@@ -272,30 +273,67 @@ class RecordVerdicts(Operation[None]):
             to.count(found.experiment, Counted(run, graders))
 
 
-class DoubtRun(RecordVerdicts):
-    """Store a note on a run that is stored, what is known of its calls now, and the grading that follows from it."""
+class _ReviseRun(RecordVerdicts):
+    """Store what turned out about a run that is stored, and the grading that follows from it."""
 
-    def __init__(self, run: Run, note: Note, grade: Grade) -> None:
+    def __init__(self, run: Run, grade: Grade) -> None:
         super().__init__(run.run_id, run.verdicts, grade)
         texts: dict[str, bytes] = {}
         row = rows.run_row(run, texts)
-        self._known = {"calls": row.calls, "data": row.data, "texts": row.texts}
-        self._note = rows.note_row(0, note)
+        self._columns = {
+            "status": row.status,
+            "error_class": row.error_class,
+            "calls": row.calls,
+            "data": row.data,
+            "texts": row.texts,
+        }
         self._texts = rows.text_rows(texts)
 
+    def revise(self, to: Transaction, number: int) -> None:
+        """Change the parts of the run that are rows of other tables."""
+        raise NotImplementedError
+
     def run(self, to: Transaction) -> None:
-        runs, notes = schema.runs, schema.notes
+        runs = schema.runs
         number = to.execute(sa.select(runs.c.id).where(runs.c.run_id == self._run_id)).scalar()
         if number is None:
             raise rows.no_run(self._run_id)
         uncount(to, number)
-        to.execute(sa.update(runs).where(runs.c.id == number).values(self._known))
-        last = to.execute(sa.select(sa.func.max(notes.c.position)).where(notes.c.run == number)).scalar()
-        self._note.run, self._note.position = number, 0 if last is None else last + 1
-        to.add(rows.INSERT_NOTE, [self._note])
+        to.execute(sa.update(runs).where(runs.c.id == number).values(self._columns))
+        self.revise(to, number)
         to.add(rows.INSERT_BODY, self._texts)
         found = to.execute(COUNTED_RUNS.where(runs.c.id == number)).one()
         if found.counted == rows.COUNTED:
             [now] = counted_runs(to.execute, [found])
             to.count(found.experiment, now)
         super().run(to)
+
+
+class DoubtRun(_ReviseRun):
+    """Less is known of the calls of a run than when it was stored: a note says why."""
+
+    def __init__(self, run: Run, note: Note, grade: Grade) -> None:
+        super().__init__(run, grade)
+        self._note = rows.note_row(0, note)
+
+    def revise(self, to: Transaction, number: int) -> None:
+        notes = schema.notes
+        last = to.execute(sa.select(sa.func.max(notes.c.position)).where(notes.c.run == number)).scalar()
+        self._note.run, self._note.position = number, 0 if last is None else last + 1
+        to.add(rows.INSERT_NOTE, [self._note])
+
+
+class FailRun(_ReviseRun):
+    """A run that was stored as completed has a fault after all, and so has its last attempt."""
+
+    def __init__(self, run: Run, grade: Grade) -> None:
+        super().__init__(run, grade)
+        last = run.exchanges[-1]
+        self._attempt = rows.attempt_row(last, last.attempts[-1])
+
+    def revise(self, to: Transaction, number: int) -> None:
+        attempts, row = schema.attempts, self._attempt
+        this = (attempts.c.exchange == row.exchange) & (attempts.c.number == row.number)
+        to.execute(
+            sa.update(attempts).where(attempts.c.run == number, this).values(error_class=row.error_class, data=row.data)
+        )

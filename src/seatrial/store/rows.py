@@ -5,6 +5,7 @@ What is written is made of these rows, and what is read comes back as them: thei
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
@@ -13,7 +14,6 @@ import sqlalchemy as sa
 
 from seatrial._support import wire
 from seatrial.errors import SeatrialError
-from seatrial.formats.chat.calls import CallFacts
 from seatrial.formats.reading import Reading, TraceEvent
 from seatrial.runs import Attempt, Case, Exchange, Fault, Grade, Outcome, Run, RunKey, RunStatus, Verdict
 from seatrial.runs.signature import signature_of
@@ -30,7 +30,8 @@ from seatrial.store.documents import (
 )
 from seatrial.trajectory.completeness import Completeness, Level
 from seatrial.trajectory.step import Status, Step
-from seatrial.transcript import Note, Transcript, Weight
+from seatrial.transcript import AssistantMessage, Note, Transcript, Weight
+from seatrial.transcript.call_facts import CallFacts, PlacedFacts
 
 R = TypeVar("R", bound=msgspec.Struct)
 
@@ -355,7 +356,9 @@ class StoredReading(msgspec.Struct, omit_defaults=True):
     id: str | None = None
     trace: list[TraceEvent] | None = None
     trace_ref: str | None = None
+    facts: list[PlacedFacts] = []
     calls: dict[str, CallFacts] = {}
+    """What earlier versions have in the place of `facts`: by call id."""
     answer_only: bool = False
     single_turn: bool = False
 
@@ -609,10 +612,29 @@ def read(stored: StoredReading, notes: list[Note]) -> Reading:
         id=stored.id,
         trace=stored.trace,
         trace_ref=stored.trace_ref,
-        calls=stored.calls,
+        facts=stored.facts or _placed(stored.calls, stored.transcript),
         answer_only=stored.answer_only,
         single_turn=stored.single_turn,
     )
+
+
+def _placed(by_id: dict[str, CallFacts], transcript: Transcript) -> list[PlacedFacts]:
+    """The facts of an earlier version. Where several calls have the id, nobody knows whose they are: such a call is the
+    agent's, and is not said to have succeeded."""
+    if not by_id:
+        return []
+    calls = [
+        (index, number, call.id)
+        for index, message in enumerate(transcript.messages)
+        if isinstance(message, AssistantMessage)
+        for number, call in enumerate(message.tool_calls())
+        if call.id in by_id
+    ]
+    times = Counter([call_id for _, _, call_id in calls])
+    return [
+        PlacedFacts(index, by_id[call_id] if times[call_id] == 1 else CallFacts(status="unknown"), number)
+        for index, number, call_id in calls
+    ]
 
 
 def no_run(run_id: str) -> SeatrialError:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 
 REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011", "0012", "0013")
 """Every version of the schema, oldest first; the last is what this code reads and writes."""
@@ -22,13 +21,13 @@ READABLE_FROM = "0013"
 VERSION_TABLE = "seatrial_version"
 
 # Byte order, as in SQLite: results come in the same order from both, whatever the locale of the server.
-TEXT = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 # SQLite gives a table its implicit integer key only for exactly INTEGER.
 ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 # Exact for whatever is likely. What does not fit 64 bits is still exact on PostgreSQL and rounded on SQLite, and an
 # agent that says absurd numbers spoils a sum, but no transaction.
-SUM = sa.BigInteger().with_variant(postgresql.NUMERIC(), "postgresql")
+SUM = sa.BigInteger().with_variant(sa.Numeric(), "postgresql")
 
 # Conditions of indexes that have only some rows, each in one piece of text: a database uses such an index only for a
 # query that says the same.

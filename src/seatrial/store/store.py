@@ -210,6 +210,11 @@ class Store:
         grading: all at once."""
         return self._writer.submit(recording.DoubtRun(run, note, grade))
 
+    def fail_run(self, run: Run, grade: Grade) -> Receipt[None]:
+        """Store the fault that a run turned out to have after it was stored as completed, and its new grading: all at
+        once."""
+        return self._writer.submit(recording.FailRun(run, grade))
+
     # The run service
 
     def begin_serving(self, server_id: str, created_at: int) -> Presence:
@@ -400,12 +405,19 @@ class Store:
             return queries.unfinished_runs(connection, number)
 
     def runs(
-        self, experiment_id: str, where: RunFilter = _ALL, *, after: RunKey | None = None, limit: int = 500
+        self,
+        experiment_id: str,
+        where: RunFilter = _ALL,
+        *,
+        after: RunKey | None = None,
+        limit: int = 500,
+        by_cases: bool = False,
     ) -> list[RunSummary]:
-        """A page of runs, in the order of the suite's cases, then by agent and trial; those behind the run `after`."""
+        """A page of runs, in the order of the suite's cases, then by agent and trial; those behind the run `after`.
+        `by_cases` is for experiments with damaged runs: each is there, and in its place."""
         number = self._number(experiment_id)
         with self._reading() as connection:
-            return queries.run_page(connection, number, where, after, limit)
+            return queries.run_page(connection, number, where, after, limit, by_cases=by_cases)
 
     def whole_runs(self, experiment_id: str, where: RunFilter = _ALL, *, to_grade: bool = False) -> Iterator[Run]:
         """All runs in the same order, each with all its parts but the body.
@@ -524,11 +536,13 @@ class Store:
         with self._reading() as connection:
             return queries.run_notes(connection, list(run_ids), limit)
 
-    def search(self, text: str, *, experiment_id: str | None = None, limit: int = 20) -> list[Hit]:
+    def search(
+        self, text: str, *, experiment_id: str | None = None, where: RunFilter = _ALL, limit: int = 20
+    ) -> list[Hit]:
         """Runs whose messages or steps contain all of these words, the newest first; see `search` for the syntax."""
         number = self._number(experiment_id) if experiment_id is not None else None
         with self._reading() as connection:
-            return queries.search(connection, self._dialect, text, number, limit)
+            return queries.search(connection, self._dialect, text, number, where, limit)
 
     def _number(self, experiment_id: str) -> int:
         number = self._numbers.get(experiment_id)

@@ -3,7 +3,8 @@
 from seatrial._support.environment import resolve
 from seatrial.agents.cli.config import CliConfig
 from seatrial.agents.config import AgentConfig, Retry
-from seatrial.agents.http.config import HttpConfig, SubAgent
+from seatrial.agents.http.config import HttpConfig, ModelTool, ResponsePaths, SubAgent
+from seatrial.agents.http.template import RequestTemplate
 from seatrial.agents.python.config import PythonConfig
 from seatrial.agents.replay.config import ReplayConfig
 from seatrial.agents.stream.config import StreamConfig
@@ -27,8 +28,11 @@ __all__ = [
     "HttpConfig",
     "InvalidSuiteError",
     "ModelConfig",
+    "ModelTool",
     "PythonConfig",
     "ReplayConfig",
+    "RequestTemplate",
+    "ResponsePaths",
     "Retry",
     "Secrets",
     "StreamConfig",

@@ -81,6 +81,8 @@ class CaseCheck:
         for key in CASE_KEYS:
             if getattr(case, key):
                 self._check_taken(key, case, source, problems)
+        for config in self._agents.values():
+            config.check_case(case, problems)
         own = self._own_graders(case, problems)
         if own is not None and self._graders is not None:
             self._check_graders([*self._graders, *own], case, source, problems)

@@ -190,11 +190,11 @@ def _read_jsonl(path: Path, problems: Problems) -> Iterator[SuiteRecord]:
 
 def _decoded(line: bytes) -> Any:
     try:
-        return wire.decode_input(line, _CASE)
+        return wire.decode_unambiguous(line, _CASE)
     except SeatrialError as error:
         if error.code != "invalid_document":
             raise
-        return wire.decode_input(line)
+        return wire.decode_unambiguous(line)
 
 
 def _read_python(

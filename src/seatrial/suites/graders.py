@@ -14,7 +14,7 @@ from seatrial.graders.code import Code
 from seatrial.graders.grader import FOR_GRADERS, Check, Grader, errored
 from seatrial.graders.prepared import prepare
 from seatrial.graders.python import Python
-from seatrial.graders.registry import GRADERS, KIND, grader_class, grader_config
+from seatrial.graders.registry import GRADERS, KIND, check_grader, grader_class, grader_config
 from seatrial.problems import KeyPath, Problems, path_of
 from seatrial.suites.shape import choose, fit
 
@@ -76,6 +76,8 @@ def _check_grader(
     try:
         if isinstance(config, Grader):
             grader_config(config)
+            if GRADERS.is_built_in(config.kind):
+                check_grader(config)
             return SoundGrader(index, config, prepare(config))
         if not isinstance(config, dict):
             return None  # told with the list it is in

@@ -25,7 +25,9 @@ def stored_form(suite: Suite) -> dict[str, Any]:
     """A suite as it is stored and shown. Variables are in it as `${NAME}`, as they are in the suite itself."""
     graders = [grader_config(each) if isinstance(each, Grader) else each for each in suite.graders]
     judge = None if suite.judge is None else model_config(suite.judge)
-    stored = msgspec.structs.replace(suite, file=None, grading="all", graders=graders, judge=judge, agents={})
+    stored = msgspec.structs.replace(
+        suite, file=None, grading="all", graders=graders, judge=judge, agents={}, functions=[]
+    )
     plain: dict[str, Any] = msgspec.to_builtins(stored)
     if suite.agents:
         plain["agents"] = {name: agent_plain(config) for name, config in suite.agents.items()}

@@ -10,7 +10,9 @@ from msgspec import inspect
 
 from seatrial.agents.cli.placeholders import PLACEHOLDERS
 from seatrial.agents.config import AgentConfig, Retry
-from seatrial.agents.http.config import SubAgent
+from seatrial.agents.http.config import ModelTool, ResponsePaths, SubAgent
+from seatrial.agents.http.template import PLACEHOLDERS as HTTP_PLACEHOLDERS
+from seatrial.agents.http.template import RequestTemplate
 from seatrial.agents.registry import AGENTS
 from seatrial.graders import GRADERS, Grader
 from seatrial.graders.field_accuracy import Field
@@ -27,6 +29,9 @@ _TITLES: dict[str, type[msgspec.Struct]] = {
     "the file": SuiteFile,
     "agents: every kind": AgentConfig,
     **{f"agents: {name}": kind for name, kind in AGENTS.built_in().items()},
+    "agents: http, request": RequestTemplate,
+    "agents: http, response": ResponsePaths,
+    "agents: http, tools": ModelTool,
     "agents: http, sub_agents": SubAgent,
     "retry": Retry,
     "timeouts": Timeouts,
@@ -71,6 +76,8 @@ def suite_reference() -> str:
     tables = [f"### {title}\n\n{_table(struct)}" for title, struct in _TITLES.items()]
     placeholders = "".join(f"| `{{{name}}}` | {meaning} |\n" for name, meaning in PLACEHOLDERS.items())
     tables.append(f"### Placeholders of a CLI agent\n\n| placeholder | stands for |\n| --- | --- |\n{placeholders}")
+    placeholders = "".join(f"| `{{{{{name}}}}}` | {meaning} |\n" for name, meaning in HTTP_PLACEHOLDERS.items())
+    tables.append(f"### Placeholders of an HTTP agent\n\n| placeholder | stands for |\n| --- | --- |\n{placeholders}")
     columns = "".join(
         f"| `{name}` | `{'.'.join(column.target)}` | {_READINGS[column.reading]} |\n"
         for name, column in COLUMNS.items()

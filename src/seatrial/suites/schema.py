@@ -14,7 +14,8 @@ import msgspec
 from seatrial._support.target import TARGET
 from seatrial.agents import AGENTS
 from seatrial.agents.config import Retry
-from seatrial.agents.http.config import SubAgent
+from seatrial.agents.http.config import ModelTool, ResponsePaths, SubAgent
+from seatrial.agents.http.template import RequestTemplate
 from seatrial.graders.registry import GRADERS, KIND
 from seatrial.models.config import ModelConfig
 from seatrial.runs import Case
@@ -23,6 +24,9 @@ from seatrial.suites.world_seed import WorldSeed
 
 STRUCTS: tuple[type[msgspec.Struct], ...] = (
     SuiteFile,
+    RequestTemplate,
+    ResponsePaths,
+    ModelTool,
     SubAgent,
     Retry,
     Timeouts,

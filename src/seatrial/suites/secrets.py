@@ -12,6 +12,7 @@ from urllib.parse import quote, quote_plus, unquote_plus
 
 from seatrial._support.environment import Reference, fill, names_secret, references, texts
 from seatrial.errors import SeatrialError
+from seatrial.transcript import pointer
 
 MIN_SECRET_LENGTH = 4
 """Values shorter than this are not hidden: they guard nothing, and hiding them would shred every text."""
@@ -31,7 +32,11 @@ JSON_IN_JSON = 3
 _HTML = re.compile(r"""\\"|[&'+<>`]""")
 _BASIC = re.compile(r"\s*Basic\s+([A-Za-z0-9+/_-]+={0,2})\s*", re.IGNORECASE)
 _SCHEMES = ("http://", "https://")
+_URL_DELIMITERS = (re.compile(r"[?#]"), re.compile(r"[?#&=]"))
+"""Where a value is cut that is put into a URL as it is: in what is sent, and once more where that is read."""
 _ESCAPE = re.compile(r"%[0-9A-F]{2}")
+_PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")
+"""What is written in the same way everywhere, but in Base64."""
 
 
 class Secrets:
@@ -53,6 +58,11 @@ class Secrets:
         longest_first = sorted(self._names, key=len, reverse=True)
         return re.compile("|".join(map(re.escape, longest_first)))
 
+    @cached_property
+    def _innermost(self) -> list[str]:
+        """The values that contain no other: a text without these has none at all."""
+        return [form for form in self._names if not any(other in form for other in self._names if other != form)]
+
     def __repr__(self) -> str:
         return f"Secrets({self.names})"
 
@@ -67,7 +77,7 @@ class Secrets:
     def redact(self, text: str) -> str:
         """The text with `${NAME}` in place of every value."""
         # Most texts have none, which is known sooner this way.
-        if not any(form in text for form in self._names):
+        if not any(form in text for form in self._innermost):
             return text
         return self._pattern.sub(lambda match: self.marked(self._names[match.group()]), text)
 
@@ -183,7 +193,7 @@ def _in_url(address: str, values: Sequence[str]) -> Iterator[tuple[str, str]]:
 
     try:
         url = yarl.URL(address)
-        written = [(value, yarl.URL(f"http://host/{value}?{value}")) for value in values if not {"?", "#"} & set(value)]
+        written = [(part, yarl.URL(f"http://host/{part}?{part}")) for value in values for part in _parts_in_url(value)]
     except ValueError:
         return
     if url.user is not None:
@@ -196,9 +206,10 @@ def _in_url(address: str, values: Sequence[str]) -> Iterator[tuple[str, str]]:
         if names_secret(key):
             yield sent, sent
             yield unquote_plus(sent), sent
-    for value, one in written:
-        yield one.raw_path[1:], value
-        yield one.raw_query_string, value
+    for part, one in written:
+        yield part, part
+        yield one.raw_path[1:], part
+        yield one.raw_query_string, part
     for value in values:
         if value.strip().lower().startswith(_SCHEMES):
             # Servers, proxies and errors tell the path without the host, and a token may be in it.
@@ -208,12 +219,24 @@ def _in_url(address: str, values: Sequence[str]) -> Iterator[tuple[str, str]]:
                     yield sent.strip("/"), value
 
 
+def _parts_in_url(value: str) -> set[str]:
+    """The parts of a value that a URL with it is sent with."""
+    if value.strip().lower().startswith(_SCHEMES):
+        return set()  # its host is no secret
+    parts = {part for delimiters in _URL_DELIMITERS for part in delimiters.split(value) if len(part) >= MIN_PATH_LENGTH}
+    return parts if {"?", "#"} & set(value) else parts | {value}
+
+
 def _forms(value: str) -> set[str]:
-    # As it is, as it stands in JSON, HTML and a URL, and without the newline that a file may have added.
+    # As it is, as it stands in JSON, HTML, a URL and our own messages, and without the newline that a file may add.
     if len(value.strip()) < MIN_SECRET_LENGTH:
         return set()
+    if _PLAIN.fullmatch(value):
+        return {value, *_in_base64(value.encode())}
     plain = {value, value.strip()}
-    forms = set(plain)
+    # A message of ours may quote JSON, and stand in JSON itself.
+    quoted_json = {written for text in plain for inner in _in_json(text) for written in _quoted(inner)}
+    forms = plain | quoted_json | {written for text in plain for written in (pointer(text)[1:], *_quoted(text))}
     for _ in range(JSON_IN_JSON):
         forms |= {written for text in forms for written in _in_json(text)}
     for text in plain:
@@ -237,6 +260,12 @@ def _in_base64(value: bytes) -> set[str]:
         for encode in (b64encode, urlsafe_b64encode):
             forms.add(encode(bytes(before) + value).decode()[first:last])
     return {form for form in forms if len(form) >= MIN_BASE64_LENGTH}
+
+
+def _quoted(text: str) -> tuple[str, str]:
+    """As `repr` writes a text, which our messages quote with: inside of single quotes, and of double ones."""
+    in_single = repr(f'"{text}')[2:-1]  # it takes single quotes where there is a double one
+    return in_single, in_single.replace(r"\'", "'")
 
 
 def _in_json(text: str) -> set[str]:

@@ -171,7 +171,8 @@ def _row(row: list[str], columns: list[Column | None], problems: Problems) -> di
         try:
             inner[key] = _cell(cell, column.reading)
         except SeatrialError as error:
-            problems.add(column.target, f"`{_named(column)}` is not JSON: {_reason(error)}")
+            what = "is ambiguous" if error.code == "invalid_document" else "is not JSON"
+            problems.add(column.target, f"`{_named(column)}` {what}: {_reason(error)}", error.hint)
     if "instruction" not in value and problems.count == before:
         problems.add(("instruction",), "the cell of `user` is empty")
     return value if problems.count == before else None
@@ -182,11 +183,13 @@ def _cell(text: str, reading: CellReading) -> Any:
         return text
     text = text.strip()
     if reading == "json":
-        return wire.decode_input(text.encode("utf-8", "replace"))
+        return wire.decode_unambiguous(text.encode("utf-8", "replace"))
     if reading == "json_or_text":
         try:
-            return wire.decode_input(text.encode("utf-8", "replace"))
-        except SeatrialError:
+            return wire.decode_unambiguous(text.encode("utf-8", "replace"))
+        except SeatrialError as error:
+            if error.code == "invalid_document":
+                raise  # it is JSON, and has a key twice
             return text
     if reading == "words":
         return [word for part in text.split(",") if (word := part.strip())]

@@ -117,7 +117,11 @@ def choose(
     if isinstance(tag, str) and tag in known:
         return known[tag]
     if isinstance(tag, str):
-        problems.add((*path, tag_field), f"unknown {tag_field} {quoted(tag)}", meant(tag, known))
+        problems.add(
+            (*path, tag_field),
+            f"unknown {tag_field} {quoted(tag)}",
+            suggestion(tag, known) or f"one of {listed(known)}",
+        )
     else:
         problems.add((*path, tag_field), f"`{tag_field}` must be text, not {_given(tag)}", f"one of {listed(known)}")
     return None

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta
 
+from seatrial._support.target import NamedFunction, named_function
 from seatrial.agents.config import AgentConfig, FaultName, Retry, TimeoutSeconds
+from seatrial.agents.python.config import PythonConfig
+from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Grader
-from seatrial.graders.registry import GraderConfig
+from seatrial.graders.python import GraderFunction, Python
+from seatrial.graders.registry import GraderConfig, grader_config
 from seatrial.models.config import ModelConfig
 from seatrial.models.registry import JudgeModel
 from seatrial.runs import Blame, Case, FaultRules
@@ -96,7 +100,10 @@ class SuiteFile(SuiteKeys):
 
 
 class Suite(SuiteKeys):
-    """A suite, whole: read from a file by `load_suite`, or built here and checked by `validate_suite`."""
+    """A suite, whole: read from a file by `load_suite`, or built here and checked by `validate_suite`.
+
+    Built in Python, its agents and graders may be functions: closures, lambdas and objects that can be called, too.
+    """
 
     cases: list[Case | CaseSource] = []
     agents: dict[str, AgentConfig] = {}  # type: ignore[assignment]
@@ -110,6 +117,44 @@ class Suite(SuiteKeys):
     """The file it was read from."""
     grading: Grading = "all"
     """How it is graded this time; not a part of what is stored."""
+    functions: list[NamedFunction] = []
+    """The functions among its agents and graders, as they were given."""
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            agents: Mapping[str, AgentConfig | Callable[..., Any]] = ...,
+            cases: Sequence[Case | CaseSource] = ...,
+            graders: Sequence[GraderConfig | Grader | Callable[..., Any]] = ...,
+            name: str = ...,
+            description: str = ...,
+            threshold: float | None = ...,
+            trials: int = ...,
+            concurrency: int = ...,
+            timeouts: Timeouts = ...,
+            retry: Retry = ...,
+            faults: dict[str, Blame] = ...,
+            budget: Budget = ...,
+            judge: JudgeModel | None = ...,
+            file: Path | None = ...,
+            grading: Grading = ...,
+            functions: list[NamedFunction] = ...,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        named: list[NamedFunction] = []
+        agents: Mapping[str, Any] = self.agents
+        for name, agent in agents.items():
+            if not isinstance(agent, AgentConfig):
+                found = _named(agent, f"agents[{name!r}]")
+                named.append(found)
+                self.agents = {**self.agents, name: PythonConfig(target=found.target)}
+        self.graders = [_grader(each, f"graders[{index}]", named) for index, each in enumerate(self.graders)]
+        self.cases = [_plain_case(case, f"cases[{index}]", named) for index, case in enumerate(self.cases)]
+        if named:
+            self.functions = [*self.functions, *named]
 
     @property
     def directory(self) -> Path:
@@ -123,3 +168,40 @@ class Suite(SuiteKeys):
     def secrets(self, variables: Mapping[str, str]) -> Secrets:
         """The values that its agents and its judge take from the environment."""
         return secrets_of([self.agents, self.judge], variables)
+
+
+def _named(function: Any, argument: str) -> NamedFunction:
+    if not callable(function):
+        raise SeatrialError(
+            "invalid_config",
+            f"`{argument}` is a {type(function).__name__}, and not a function",
+            hint="a function, or what `seatrial.http`, `cli` or `stream` give",
+        )
+    return named_function(function)
+
+
+def _grader(grader: Any, argument: str, named: list[NamedFunction]) -> GraderConfig | Grader:
+    if isinstance(grader, dict | Grader):
+        return grader
+    if isinstance(grader, type):
+        hint = f"make one: `{grader.__name__}(...)`"
+        raise SeatrialError("invalid_config", f"`{argument}` is the class {grader.__name__}", hint=hint)
+    found = _named(grader, argument)
+    named.append(found)
+    options = grader.options if isinstance(grader, GraderFunction) else {}
+    return Python(**{"name": found.target.rpartition(":")[2], **options, "target": found.target})
+
+
+def _plain_case(case: Any, argument: str, named: list[NamedFunction]) -> Case | CaseSource:
+    if isinstance(case, CaseSource):
+        return case
+    if not isinstance(case, Case):
+        hint = "write `seatrial.Case(id, instruction)`"
+        raise SeatrialError("invalid_config", f"`{argument}` is a {type(case).__name__}, and not a case", hint=hint)
+    if all(isinstance(each, dict) for each in case.graders):
+        return case
+    graders = []
+    for index, each in enumerate(case.graders):
+        grader = _grader(each, f"{argument}.graders[{index}]", named)
+        graders.append(grader_config(grader) if isinstance(grader, Grader) else grader)
+    return msgspec.structs.replace(case, graders=graders)

@@ -51,6 +51,8 @@ def validate_suite(
     """The problems of a suite that was built in Python; with `grading`, also where no verdict would come of it."""
     problems = Problems()
     try:
+        for named in suite.functions:
+            named.check()
         plain = stored_form(suite)
     except (TypeError, RecursionError) as error:
         problems.add((), f"the suite holds something that JSON cannot: {error}")

@@ -3,9 +3,9 @@
 `assert result.calls == in_order("find_order", {"tool": "refund", "args": {"order": "o-1"}})`
 """
 
-from seatrial.testing.calls import Calls, NoVerdictError
 from seatrial.testing.expected import Expected, exact, in_order, subset, superset, unordered
 from seatrial.testing.run_result import AgentFailedError, RunResult
+from seatrial.trajectory.calls import Calls, NoVerdictError
 
 __all__ = [
     "AgentFailedError",

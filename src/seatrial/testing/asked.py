@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, get_args
 
 import msgspec
 
+from seatrial._support.target import NamedFunction, named_function
 from seatrial.agents.config import CASE_KEYS
 from seatrial.agents.python.calling import Calling
 from seatrial.errors import SeatrialError
@@ -30,8 +31,6 @@ class Asked(msgspec.Struct, frozen=True):
     suite: Suite
     agent: str
     case: Case
-    functions: dict[str, Callable[..., Any]] = {}
-    """Agents that are there already, by name."""
 
 
 def asked(
@@ -55,7 +54,7 @@ def asked(
             raise SeatrialError("invalid_config", f"not a case: {error}") from None
     elif fields:
         raise SeatrialError("invalid_config", f"a whole case was given, so `{next(iter(fields))}` belongs in it")
-    functions: dict[str, Callable[..., Any]] = {}
+    named: list[NamedFunction] = []
     config: AgentConfig
     if isinstance(agent, str):
         config = PythonConfig(target=agent, tool_access=tool_access or "own")
@@ -64,9 +63,8 @@ def asked(
             raise SeatrialError("invalid_config", "`tool_access` belongs in the agent's configuration")
         config = agent
     else:
-        # Never looked up: the function is at hand.
-        config = PythonConfig(target="test:function", tool_access=tool_access or "own")
-        functions[AGENT] = agent
+        named.append(named_function(agent))
+        config = PythonConfig(target=named[0].target, tool_access=tool_access or "own")
         for key in CASE_KEYS:
             if getattr(case, key) and key not in Calling(agent, file.parent).case_keys:
                 hint = f"give it a parameter `{key}`"
@@ -77,13 +75,14 @@ def asked(
         cases=[case],
         graders=[grader if isinstance(grader, Grader) else dict(grader) for grader in graders],
         judge=judge,
+        functions=named,
         file=file,
         # Without graders it is the test that judges.
         grading="all" if graders or case.graders else "none",
     )
     if problems := validate_suite(suite, grading=suite.grading, import_graders=True):
         raise InvalidSuiteError(problems)
-    return Asked(suite, AGENT, case, functions)
+    return Asked(suite, AGENT, case)
 
 
 def asked_of_suite(test: str, path: Path, agent: Given, case: str | Case) -> Asked:

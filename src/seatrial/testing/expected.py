@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 from seatrial._support import wire
 from seatrial._support.printable import one_line, printable
-from seatrial.testing.calls import Calls, NoVerdictError
 from seatrial.trajectory import MatchResult, Mode, Step, compile_expectation, match
+from seatrial.trajectory.calls import Calls, NoVerdictError
 
 CallPattern: TypeAlias = str | Mapping[str, Any]
 """A tool's name, or an item as a `tool_trajectory` grader has it: `{"tool": ..., "args": ...}`."""
@@ -25,12 +25,16 @@ class Expected:
         self._expectation = compile_expectation({"mode": mode, "expected": self.items, **options})
 
     def __eq__(self, other: object) -> bool:
-        """Whether the calls fit. Raises `NoVerdictError` where that depends on calls that are not known."""
+        """Whether the calls fit. Raises `NoVerdictError` where that depends on calls that are not known.
+
+        Anything but calls is a `TypeError`: were it just not equal, `!=` would hold, whatever was called.
+        """
         __tracebackhide__ = True
         steps = other.known if isinstance(other, Calls) else other
-        if not isinstance(steps, list) or not all(isinstance(step, Step) for step in steps):
-            return NotImplemented
-        result = self.match(other if isinstance(other, Calls) else steps)
+        if not isinstance(steps, list | tuple) or not all(isinstance(step, Step) for step in steps):
+            got = "names" if isinstance(other, Calls) else f"a {type(other).__name__}"
+            raise TypeError(f"{self!r} is compared with calls (`result.calls`, a list of `Step`), not with {got}")
+        result = self.match(other if isinstance(other, Calls) else list(steps))
         if result.errored is not None:
             hint = f" To do: {result.hint}." if result.hint else ""
             prose = other.redact(result.prose) if isinstance(other, Calls) else result.prose

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack, aclosing
-from typing import Any, Self
+from typing import Self
 
 from seatrial.agents import AgentStart, build_agent
-from seatrial.agents.agent import Agent, BatchAgent, Emit, Reply, RunRequest
-from seatrial.agents.python.agent import PythonAgent
-from seatrial.agents.python.config import PythonConfig
+from seatrial.agents.agent import Agent, BatchAgent, Emit, EndedBadly, Reply, RunRequest
 from seatrial.driver import Driver, Redaction, SystemClock
 from seatrial.engine import grading_plan, surroundings
 from seatrial.engine.grading import grade
@@ -39,14 +37,11 @@ class Rig:
         experiment_id: str,
         store: Store,
         variables: Mapping[str, str],
-        functions: Mapping[str, Callable[..., Any]] | None = None,
     ) -> None:
-        """`functions` are agents that are there already; the suite's configuration of them is not looked at."""
         self._suite = suite
         self._experiment_id = experiment_id
         self._store = store
         self._variables = variables
-        self._functions = functions or {}
         self._plan = grading_plan(suite)
         self._stack = AsyncExitStack()
         self._entering = asyncio.Lock()
@@ -98,17 +93,10 @@ class Rig:
         )
 
     def _agent(self, name: str, config: AgentConfig) -> Agent | BatchAgent:
-        directory, timeouts = self._suite.directory, self._suite.timeouts
-        if name in self._functions and isinstance(config, PythonConfig):
-            return PythonAgent(
-                config,
-                directory=directory,
-                timeout_s=config.timeout_s or timeouts.read_s,
-                function=self._functions[name],
-            )
+        timeouts = self._suite.timeouts
         start = AgentStart(
             name=name,
-            directory=directory,
+            directory=self._suite.directory,
             connect_s=timeouts.connect_s,
             read_s=timeouts.read_s,
             stored_runs=StoredRuns(self._store),
@@ -137,6 +125,9 @@ class _BatchOfOne:
             async for _, reply in replies:  # to the end: what comes after the answer may leave it in doubt
                 if isinstance(reply, Reply):
                     answer = reply
+                elif isinstance(reply, EndedBadly):
+                    if answer is not None and answer.fault is None:
+                        answer.fault = reply.fault
                 elif answer is not None and answer.reading is not None:
                     answer.reading.notes.append(reply.note)
         return answer or Reply(fault=Fault("agent_output_missing", "the batch ended without an answer"))

@@ -9,11 +9,10 @@ import msgspec
 from seatrial._support.printable import printable
 from seatrial.errors import SeatrialError
 from seatrial.runs import Case, Fault, Outcome, Run, Verdict
-from seatrial.testing.calls import Calls, NoVerdictError
 from seatrial.testing.expected import step_line
-from seatrial.trajectory import Completeness, Step
-from seatrial.trajectory.completeness import NO_ANSWER_TO_READ, known_calls, what_is_missing
-from seatrial.transcript import Note
+from seatrial.trajectory import Step
+from seatrial.trajectory.calls import Calls, NoVerdictError
+from seatrial.trajectory.completeness import what_is_missing
 
 MAX_ANSWER = 2000
 MAX_CALLS = 50
@@ -52,13 +51,14 @@ class RunResult(msgspec.Struct, frozen=True):
     def calls(self) -> Calls[Step]:
         """The agent's tool calls, in order; compare them with `in_order(...)` and its like. Where not all are known,
         what depends on the others raises `NoVerdictError`."""
-        return Calls(_calls(self.run), _completeness(self.run), _calls(self._shown), self.redact)
+        calls = self.run.calls
+        return Calls(calls.known, calls.completeness, self._shown.calls.known, self.redact)
 
     @property
     def tools(self) -> Calls[str]:
         """The names of the tools that were called, in order; the same goes for them."""
-        names, shown = ([step.name for step in _calls(run)] for run in (self.run, self._shown))
-        return Calls(names, _completeness(self.run), shown, self.redact)
+        names, shown = ([step.name for step in run.calls.known] for run in (self.run, self._shown))
+        return Calls(names, self.run.calls.completeness, shown, self.redact)
 
     @property
     def fault(self) -> Fault | None:
@@ -102,7 +102,7 @@ class RunResult(msgspec.Struct, frozen=True):
             for verdict in run.verdicts:
                 if verdict.outcome in ("failed", "errored", "skipped"):
                     yield from _verdict_lines(verdict)
-        calls, known = _calls(run), _completeness(self.run)
+        calls, known = run.calls.known, self.run.calls.completeness
         if run.status == "completed" and known.level != "complete":
             yield printable(self.redact(what_is_missing(known)))
         if calls:
@@ -135,17 +135,6 @@ class AgentFailedError(SeatrialError):
 
 def _answer(run: Run) -> str:
     return "" if run.reading is None else run.reading.transcript.final_text() or ""
-
-
-def _calls(run: Run) -> list[Step]:
-    return [step for step in run.steps if step.executed_by != "user"]
-
-
-def _completeness(run: Run) -> Completeness:
-    if run.reading is None and run.completeness is None:
-        text = "the run has no answer, so nothing is known of the calls that it may have made"
-        return Completeness("none", reasons=[Note(NO_ANSWER_TO_READ, "", text)])
-    return known_calls(run.completeness, run.steps_source)
 
 
 def _verdict_lines(verdict: Verdict) -> Iterator[str]:

@@ -79,9 +79,7 @@ class Session:
             self._store, asked.suite, selected={asked.agent: [asked.case.id]}, variables=os.environ
         )
         try:
-            async with Rig(
-                asked.suite, experiment.experiment_id, self._store, os.environ, functions=asked.functions
-            ) as rig:
+            async with Rig(asked.suite, experiment.experiment_id, self._store, os.environ) as rig:
                 return _result(await rig.run(asked.agent, asked.case, 1), asked.case)
         finally:
             self._store.finish_experiment(experiment.experiment_id, finished_at=SystemClock().now_ms())

@@ -38,6 +38,8 @@ Judged: TypeAlias = Literal["passed", "failed", "errored"]
 CALLS_UNKNOWN = "calls_unknown"
 """The code of every verdict that is `errored` because too little is known of the calls."""
 SHOWN_REASONS = 3
+ROUNDING = 1e-9
+"""By how much sums of floats may differ from what they are on paper."""
 
 CALLS_NOT_LISTED = note_code(
     "calls_not_listed", "The agent gave an answer, and nothing that lists its tool calls.", "look"
@@ -97,6 +99,15 @@ class Completeness(msgspec.Struct, omit_defaults=True):
     def basis(self) -> Basis:
         """What a verdict on these calls rests on."""
         return "observed" if self.source == "observed" else "reported"
+
+
+class ScoreRange(msgspec.Struct, frozen=True, gc=False):
+    """What a score can be, where not all that it depends on is known."""
+
+    lowest: float
+    highest: float
+    code: str = CALLS_UNKNOWN
+    """Why it is not known, as an errored verdict has it."""
 
 
 COMPLETE = Completeness("complete")
@@ -188,6 +199,19 @@ def at_least(count: float, least: float | None, complete: bool) -> Claim:
     return False if complete else None
 
 
+def reaches(score: float, bar: float) -> bool:
+    """Whether a score is not below a bar. Scores are quotients of sums, so one that is below it by nothing but
+    rounding reaches it."""
+    return score >= bar - ROUNDING
+
+
+def reached(lowest: float, highest: float, bar: float) -> Claim:
+    """That a score reaches a bar; it is known that it lies between these two."""
+    if reaches(lowest, bar):
+        return True
+    return None if reaches(highest, bar) else False
+
+
 def judged(claim: Claim) -> Judged:
     """What a claim comes to."""
     return "errored" if claim is None else "passed" if claim else "failed"
@@ -219,6 +243,10 @@ def what_to_do(known: Completeness) -> str:
         return "run it again"
     if REPORTED_CALL_NOT_OBSERVED in codes:
         return "make every tool of the agent go through the tool proxy, or declare `tool_access: own` if it has others"
+    if {"record_left_out", "record_line_unusable"} & codes:
+        return (
+            "give the suite as many `trials` as a case has records, and every line of the records the `id` of its case"
+        )
     if "waits_for_input" in codes:
         return (
             "answer what the agent asks for in the case itself, or configure it so that it does not ask; if it was not "

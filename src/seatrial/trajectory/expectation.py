@@ -31,6 +31,9 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 _REFERENCE_MODES = ("in_order", "exact", "superset", "subset", "unordered")
 _EMPTY_MEANS_NO_CALLS = ("exact", "unordered", "subset")
 _NO_CALLS = 'to expect no calls at all, say so: mode any_order with maximums {"*": 0}'
+_ONLY_FORBIDDEN = (
+    'to forbid calls and expect none: mode any_order with maximums such as {"refund": 0}, or `never_calls`'
+)
 _FORBIDDEN_KEYS = ("tool", "args", "args_match", "result", "status", "actor")
 _ITEM_KEYS = (*_FORBIDDEN_KEYS, "max_duration_ms", "id", "after")
 _DEFAULT_KEYS = ("args_match", "status", "actor", "max_duration_ms")
@@ -158,12 +161,14 @@ def _compile(given: Mapping[str, Any]) -> Expectation:
 
 def _expected(given: Mapping[str, Any], mode: Mode) -> list[ExpectedCall]:
     if "expected" not in given:
-        config.refuse(f"{mode} needs the calls that are expected", hint="add the key 'expected', an array of items")
+        hint = _ONLY_FORBIDDEN if "forbidden" in given else "add the key 'expected', an array of items"
+        config.refuse(f"{mode} needs the calls that are expected", hint=hint)
     expected = given["expected"]
     if not isinstance(expected, list | tuple):
         config.refuse(f"expected is an array of items, got {config.short(expected)}", ("expected",))
     if not expected:
-        config.refuse("nothing is expected", ("expected",), hint=_NO_CALLS)
+        hint = _ONLY_FORBIDDEN if "forbidden" in given else _NO_CALLS
+        config.refuse("nothing is expected", ("expected",), hint=hint)
     defaults = given.get("defaults", {})
     if not isinstance(defaults, Mapping):
         config.refuse(f"defaults is an object, got {config.short(defaults)}", ("defaults",))
@@ -185,10 +190,18 @@ def _forbidden(given: Mapping[str, Any]) -> list[ExpectedCall]:
     forbidden = given.get("forbidden", [])
     if not isinstance(forbidden, list | tuple):
         config.refuse(f"forbidden is an array of items, got {config.short(forbidden)}", ("forbidden",))
-    return [_item(entry, {}, _FORBIDDEN_KEYS, ("forbidden", index)) for index, entry in enumerate(forbidden)]
+    for index, entry in enumerate(forbidden):
+        if isinstance(entry, Mapping) and "args" in entry and entry["args"] is None:
+            at = ("forbidden", index, "args")
+            config.refuse("args is null, which no call has", at, hint="leave it out for any arguments")
+    # A call must not escape by an argument more.
+    defaults = {"args_match": "superset"}
+    return [_item(entry, defaults, _FORBIDDEN_KEYS, ("forbidden", index)) for index, entry in enumerate(forbidden)]
 
 
 def _item(entry: Any, defaults: Mapping[str, Any], known: tuple[str, ...], at: config.Path) -> ExpectedCall:
+    if isinstance(entry, str):
+        entry = {"tool": entry}
     if not isinstance(entry, Mapping):
         config.refuse(f"an item is an object, got {config.short(entry)}", at, hint='such as {"tool": "search"}')
     config.check_keys(entry, known, "an item", at)
@@ -237,7 +250,8 @@ def _status(value: Any, at: config.Path) -> Status:
 def _bounds(given: Mapping[str, Any]) -> list[Bounds]:
     least, most = (_counts(given, key) for key in _COUNTING_KEYS)
     if not least and not most:
-        config.refuse("any_order needs counts to check", hint="add the key 'minimums', such as {\"search\": 1}")
+        hint = _ONLY_FORBIDDEN if "forbidden" in given else "add the key 'minimums', such as {\"search\": 1}"
+        config.refuse("any_order needs counts to check", hint=hint)
     if not most and not any(least.values()):
         config.refuse("minimums of 0 without a maximum could never fail", ("minimums",))
     for name, number in least.items():

@@ -9,8 +9,10 @@ from collections.abc import Iterable
 import msgspec
 
 from seatrial._support import wire
+from seatrial._support.repeated_keys import TWICE, repeated_keys
 from seatrial.errors import SeatrialError
 from seatrial.formats.chat.calls import canonical
+from seatrial.formats.chat.hidden_calls import KEY_TWICE_IN_OBJECT, calls_in_metadata
 from seatrial.formats.chat.text_calls import unlisted_calls
 from seatrial.formats.chat.turn import find_cut_turn
 from seatrial.formats.reading import Reading, TraceEvent
@@ -41,6 +43,11 @@ PREFERRED_SOURCE_ABSENT = note_code(
 TRACE_REF_NOT_READ = note_code(
     "trace_ref_not_read",
     "The file that trace_ref names was not read, or is not a trace; the next source is used.",
+    "serious",
+)
+TRACE_DISAGREES_WITH_FILE = note_code(
+    "trace_disagrees_with_file",
+    "The trace in the record and the file that trace_ref names do not show the same tool calls; the record's counts.",
     "serious",
 )
 
@@ -112,8 +119,8 @@ def find_steps(
     (`tool_access: world`) made these calls and no others. Any other made these, and those that it reports besides.
 
     `trace_file` is the content of the file that `trace_ref` names, or the note that says why it cannot be had (see
-    `resolve_trace_ref`); it is looked at only when there is no trace in the record itself. The notes are those of the
-    extraction alone; what the reader had to say is in the reading.
+    `resolve_trace_ref`). Where there is a trace in the record itself, that counts, and the file is compared with it, if
+    there is one. The notes are those of the extraction alone; what the reader had to say is in the reading.
 
     `given` is what the run started from: a call of that which a trace repeats by its id is not the run's.
     """
@@ -180,8 +187,13 @@ def _reported(
     """The steps by the agent's own report."""
     notes: list[Note] = []
     trace = reading.trace
-    if trace is None and reading.trace_ref is not None:
-        trace = _trace_from_file(trace_file, notes)
+    if reading.trace_ref is not None and (trace is None or trace_file is not None):
+        in_file = _trace_from_file(trace_file, notes)
+        if trace is None:
+            trace = in_file
+        elif in_file is not None and _report_of(in_file) != _report_of(trace):
+            text = "the file does not show the same calls as the trace in the record"
+            notes.append(Note(TRACE_DISAGREES_WITH_FILE, pointer("trace_ref"), text))
     found: dict[Source, list[Step]] = {}
     if trace is not None:
         found["trace"], trace_notes = steps_from_trace(trace)
@@ -194,10 +206,11 @@ def _reported(
         echoed = [reading.transcript.messages[index] for index in reading.transcript.given]
         if streamed := steps_from_events(reading.events, echoed):
             found["events"] = streamed
-    done = reading.transcript.done()
-    said = steps_from_transcript(done, reading.calls)
+    transcript = reading.transcript
+    said = steps_from_transcript(transcript.messages, reading.facts, transcript.given)
     if not reading.answer_only:
         notes += find_cut_turn(reading.transcript)
+    if not reading.answer_only or "trace" in found:
         notes += unlisted_calls(reading.transcript, frozenset([step.name for step in found.get("trace", ())]))
     if not found and prefer is None:
         counts: Source = "messages" if said or reading.events is None else "events"
@@ -268,12 +281,17 @@ def _trace_from_file(file: bytes | Note | None, notes: list[Note]) -> list[Trace
     except SeatrialError as error:
         notes.append(Note(TRACE_REF_NOT_READ, at, error.message))
         return None
+    if repeated := repeated_keys(file):
+        notes.append(Note(KEY_TWICE_IN_OBJECT, at, f"the key {repeated[0][:40]!r} {TWICE} of the file"))
     if type(value) is dict:
+        beside = [calls_in_metadata(key, item, "trace_ref") for key, item in value.items() if key != "trace"]
+        notes += [note for note in beside if note is not None]
         value = value.get("trace")
-    found: list[Note] = []
-    trace = read_trace(value, found, at=("trace_ref",))
-    notes += found
-    return trace
+    return read_trace(value, notes, at=("trace_ref",))
+
+
+def _report_of(trace: list[TraceEvent]) -> object:
+    return report_keys(steps_from_trace(trace)[0], b"trace")
 
 
 def _contradictions(found: dict[Source, list[Step]], counts: Source) -> list[Note]:

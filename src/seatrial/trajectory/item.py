@@ -76,6 +76,25 @@ def fits(item: ExpectedCall, step: Step) -> bool:
         return False
 
 
+def may_fit(item: ExpectedCall, step: Step) -> bool:
+    """Whether nothing speaks against it but what the record does not say: with every such fact taken as fitting."""
+    if not item.tool.fits(step.name):
+        return False
+    try:
+        return all(unrecorded(found) is not None for found in _differences(item, step))
+    except TooDeepError:
+        return False
+
+
+def leaves_out(item: ExpectedCall, step: Step) -> bool:
+    """Whether the record does not say something of the step that the item asks for."""
+    return (
+        (item.status is not None and step.status == "unknown")
+        or (item.actor is not None and step.actor is None)
+        or (item.result is not UNSET and step.result is UNSET)
+    )
+
+
 def fits_or_unknown(item: ExpectedCall, step: Step) -> bool | None:
     """The same, for whoever must not take a call for another one: None when the record does not say."""
     if not item.tool.fits(step.name):

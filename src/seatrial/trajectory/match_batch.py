@@ -52,7 +52,7 @@ def match_line(line: bytes, number: int = 1) -> LineResult:
     """The result of one line, or the error that it cannot be used."""
     head: dict[str, Any] = {"line": number}
     try:
-        given = wire.decode_input(line)
+        given = wire.decode_unambiguous(line)
         if type(given) is not dict:
             raise SeatrialError("invalid_document", "a line is a JSON object")
         if isinstance(given.get("id"), str | int | float):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,7 +13,7 @@ from seatrial.errors import SeatrialError
 from seatrial.trajectory.assign import Assignment, any_order_by_key, bits, in_order, in_order_by_key
 from seatrial.trajectory.completeness import COMPLETE, Claim, Completeness, at_least, at_most
 from seatrial.trajectory.expectation import Expectation, compile_expectation
-from seatrial.trajectory.item import ExpectedCall, fits, is_name_only
+from seatrial.trajectory.item import ExpectedCall, fits, is_name_only, leaves_out, may_fit
 from seatrial.trajectory.matchers import Names
 from seatrial.trajectory.prose import calls as so_many_calls
 from seatrial.trajectory.prose import paragraph, shown, times
@@ -21,11 +21,13 @@ from seatrial.trajectory.result import Assertion, MatchResult, Undecided
 from seatrial.trajectory.step import FAILED, Step, duration, steps_given
 from seatrial.trajectory.values import call_keys, keys
 from seatrial.trajectory.verdict import (
+    WHICH_FAILED,
     ClaimTally,
     agent_steps,
     blank_result,
     check_constraints,
     conclude,
+    excuses,
     find_differences,
     tally_pairs,
 )
@@ -72,21 +74,22 @@ def _match(expectation: Expectation, steps: list[Step], known: Completeness) -> 
     result.user_calls = [step.executed_by for step in steps].count("user")
     kept = _kept(expectation, steps, result.user_calls)
     complete = known.level == "complete"
+    uncounted = _uncounted(expectation, steps, kept, complete)
     constraints: list[Assertion] = []
     if expectation.constrained:
-        constraints = check_constraints(expectation, steps, kept, complete, result)
+        sure = len(kept) - len(uncounted)
+        constraints = check_constraints(expectation, steps, kept, sure, complete, result)
     if expectation.mode == "any_order":
         # As with `forbidden`: what must not be called must not be tried either.
         tried = agent_steps(steps) if expectation.ignore_failed else kept
-        tally = _count(expectation, called, kept, tried, complete, result)
+        tally = _count(expectation, called, kept, tried, uncounted, complete, result)
     else:
         items, places = _assign(expectation, steps, kept)
         tally = tally_pairs(result, expectation, kept, items, places)
         find_differences(result, called, kept, expectation.item, steps.__getitem__)
         if expectation.timed:
             tally = _time(expectation, steps, items, places, tally, result.assertions)
-    if not complete and (doubt := _doubt(expectation, steps, kept)) is not None:
-        tally = msgspec.structs.replace(tally, doubt=doubt)
+        tally = _bounded(expectation, steps, kept, uncounted, complete, result, tally)
     conclude(result, expectation, called, kept, tally, known)
     result.assertions += constraints
     return result
@@ -110,28 +113,81 @@ def _kept(expectation: Expectation, steps: list[Step], user_calls: int) -> Seque
     return kept[::-1]
 
 
-def _doubt(expectation: Expectation, steps: list[Step], kept: Sequence[int]) -> Undecided | None:
-    """Why a call that is known may not count after all, when others are not known."""
+def _uncounted(expectation: Expectation, steps: list[Step], kept: Sequence[int], complete: bool) -> frozenset[int]:
+    """Calls that count only if they did not fail, which the record does not say.
+
+    A provider runs its tools itself, often gives no result, and says so when one failed: in a record that is whole.
+    """
     if not (expectation.ignore_failed or expectation.collapse_retries):
-        return None
-    statuses = {steps[index].status for index in kept}
-    if "unknown" in statuses:
-        return Undecided("failed_calls", "it is unknown which of the calls failed")
-    # Counts by tool stay the same when a failed call is joined with one that is not known.
-    if expectation.collapse_retries and expectation.mode != "any_order" and not FAILED.isdisjoint(statuses):
-        return Undecided("retries", "a call that failed may have been made again")
-    return None
+        return frozenset()
+    unknown = [
+        index
+        for index in kept
+        if steps[index].status == "unknown" and not (complete and steps[index].executed_by == "provider")
+    ]
+    if not expectation.ignore_failed:
+        keys_of = call_keys(steps)
+        last = {keys_of[index]: index for index in kept}
+        unknown = [index for index in unknown if last[keys_of[index]] > index]
+    return frozenset(unknown)
 
 
-def _assign(expectation: Expectation, steps: list[Step], kept: Sequence[int]) -> Assignment:
+def _bounded(
+    expectation: Expectation,
+    steps: list[Step],
+    kept: Sequence[int],
+    uncounted: frozenset[int],
+    complete: bool,
+    result: MatchResult,
+    tally: ClaimTally,
+) -> ClaimTally:
+    """How few and how many items may be matched: each fact that the record does not have once taken as not fitting,
+    and once as fitting."""
+    doubts: list[Undecided] = []
+    if uncounted:
+        doubts.append(Undecided("failed_calls" if expectation.ignore_failed else "retries", WHICH_FAILED))
+    if expectation.collapse_retries and not complete:
+        # A call that is not known may be the retry that a known one is joined with: the same call in another place.
+        again = [index for index in kept if steps[index].status in FAILED or steps[index].status == "unknown"]
+        if not uncounted.issuperset(again):
+            doubts.append(Undecided("retries", "a call that failed may have been made again"))
+            uncounted = uncounted.union(again)
+    excused: list[Undecided] = []
+    if expectation.keys is None and any(leaves_out(item, steps[index]) for item in expectation.items for index in kept):
+        order = [*result.missing, *(pair.expected for pair in result.matched)]
+        asked = [(number, expectation.items[number]) for number in order]
+        excused = excuses(expectation.mode, asked, [(index, steps[index]) for index in kept])
+    if not uncounted and not excused:
+        return tally
+    sure, possible = tally.sure, tally.possible
+    if uncounted:
+        sure = len(_assign(expectation, steps, [index for index in kept if index not in uncounted])[0])
+    if excused:
+        possible = len(_assign(expectation, steps, kept, may_fit)[0])
+    return msgspec.structs.replace(
+        tally,
+        sure=sure,
+        possible=possible,
+        uncounted=bool(uncounted),
+        moves=expectation.timed,
+        doubts=[*doubts, *excused],
+    )
+
+
+def _assign(
+    expectation: Expectation,
+    steps: list[Step],
+    kept: Sequence[int],
+    fit: Callable[[ExpectedCall, Step], bool] = fits,
+) -> Assignment:
     """Matched items, and for each the index of its step among all steps."""
     if len(kept) == len(steps):
-        return _assign_all(expectation, steps)
-    items, places = _assign_all(expectation, [steps[index] for index in kept])
+        return _assign_all(expectation, steps, fit)
+    items, places = _assign_all(expectation, [steps[index] for index in kept], fit)
     return items, [kept[place] for place in places]
 
 
-def _assign_all(expectation: Expectation, steps: list[Step]) -> Assignment:
+def _assign_all(expectation: Expectation, steps: list[Step], fit: Callable[[ExpectedCall, Step], bool]) -> Assignment:
     mode = expectation.mode
     ordered = mode in ("in_order", "exact")
     if expectation.keys is not None and mode != "partial_order":
@@ -139,7 +195,7 @@ def _assign_all(expectation: Expectation, steps: list[Step]) -> Assignment:
         if actual == expectation.keys:  # just as expected, as it should be
             return list(range(len(actual))), list(range(len(actual)))
         return (in_order_by_key if ordered else any_order_by_key)(expectation.keys, actual)
-    table = Compatibility(expectation.items, steps)
+    table = Compatibility(expectation.items, steps, fit)
     if ordered:
         leftmost = table.leftmost()
         if leftmost is not None:
@@ -194,7 +250,7 @@ def _time(
         assertions.append(Assertion(f"{text}: it took {spent:g} ms", spent <= most))
         hits += spent <= most
         total += 1
-    return ClaimTally(hits, total, untimed=untimed)
+    return msgspec.structs.replace(tally, hits=hits, total=total, untimed=untimed)
 
 
 def _count(
@@ -202,10 +258,12 @@ def _count(
     called: list[str],
     kept: Sequence[int],
     tried: Sequence[int],
+    uncounted: frozenset[int],
     complete: bool,
     result: MatchResult,
 ) -> ClaimTally:
-    """Mode `any_order`: how often each tool was called. Of one that must not be, also what was only `tried` counts."""
+    """Mode `any_order`: how often each tool was called. Of one that must not be, also what was only `tried` counts;
+    calls that are `uncounted` may or may not."""
     by_name: dict[str, list[int]] = {}
     for index in kept:
         by_name.setdefault(called[index], []).append(index)
@@ -218,11 +276,13 @@ def _count(
     for bound in expectation.bounds:
         counted_calls = tried_by_name if bound.most == 0 else by_name
         calls = sorted(index for name, indices in counted_calls.items() if bound.tool.fits(name) for index in indices)
+        sure = len(calls) if bound.most == 0 else len([index for index in calls if index not in uncounted])
         claims: list[tuple[str, str, Claim]] = []
         if bound.least is not None:
             text = f"must be called at least {times(bound.least)}"
             question = f"it is unknown whether {bound.tool} was called at least {times(bound.least)}"
-            claims.append((text, question, at_least(len(calls), bound.least, complete)))
+            few, many = at_least(sure, bound.least, complete), at_least(len(calls), bound.least, complete)
+            claims.append((text, question, few if few is many else None))
             met += len(calls) >= bound.least
             wanted += bound.least
             made += min(len(calls), bound.least)
@@ -230,7 +290,8 @@ def _count(
             text = f"must be called at most {times(bound.most)}" if bound.most else "must not be called"
             more = f" more than {times(bound.most)}" if bound.most else ""
             question = f"the agent may have called {bound.tool}{more}"
-            claims.append((text, question, at_most(len(calls), bound.most, complete)))
+            few, many = at_most(sure, bound.most, complete), at_most(len(calls), bound.most, complete)
+            claims.append((text, question, few if few is many else None))
             met += len(calls) <= bound.most
         for text, question, holds in claims:
             counted = f"it was called {times(len(calls))}" if calls else "it was not called"
@@ -246,14 +307,21 @@ def _count(
     result.extra = [index for index in kept if index not in counting]
     result.recall = made / wanted if wanted else 1.0
     result.precision = len(counting) / len(kept) if kept else 1.0
-    return ClaimTally(met, total, least, most, open_bounds=open_bounds)
+    doubts = [Undecided("failed_calls" if expectation.ignore_failed else "retries", WHICH_FAILED)] if uncounted else []
+    return ClaimTally(met, total, least, most, open_bounds=open_bounds, doubts=doubts)
 
 
 class Compatibility:
     """A table of items and steps. Names are looked up first, so that only steps of the right tools are compared."""
 
-    def __init__(self, items: Sequence[ExpectedCall], steps: Sequence[Step]) -> None:
+    def __init__(
+        self,
+        items: Sequence[ExpectedCall],
+        steps: Sequence[Step],
+        fit: Callable[[ExpectedCall, Step], bool] = fits,
+    ) -> None:
         self._items = items
+        self._fits = fit
         self._steps = steps
         self._by_name: dict[str, int] = {}
         for index, step in enumerate(steps):
@@ -295,7 +363,7 @@ class Compatibility:
         if self._open[item] & bit:
             self._open[item] ^= bit
             check_time()
-            if fits(self._items[item], self._steps[step]):
+            if self._fits(self._items[item], self._steps[step]):
                 self._fit[item] |= bit
         return bool(self._fit[item] & bit)
 

@@ -29,8 +29,8 @@ OBSERVED_CALLS_CUT = note_code(
 )
 CALLS_IN_EARLIER_ATTEMPT = note_code(
     "calls_in_earlier_attempt",
-    "Calls were made in an earlier attempt, which a fault ended; they are not in the run's steps. Its events have "
-    "them, unless the process of that attempt ended.",
+    "Calls were made in an earlier attempt, which a fault ended, or may have been: nothing lists what it called. They "
+    "are not in the run's steps. Its events have those that are known, unless the process of that attempt ended.",
     "serious",
 )
 REPORTED_CALL_NOT_OBSERVED = note_code(

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from seatrial.trajectory.completeness import Basis, Level
+from seatrial.trajectory.completeness import Basis, Level, ScoreRange
 from seatrial.trajectory.expectation import Mode
 from seatrial.trajectory.values import Difference
 
@@ -69,7 +69,7 @@ class MatchResult(msgspec.Struct, omit_defaults=True):
     mode: Mode
     passed: bool
     score: float
-    """0 to 1; 0 when a constraint is violated."""
+    """0 to 1, by what is known; 0 when a constraint is violated."""
     precision: float
     """Matched steps among all; 1 when there are no steps."""
     recall: float
@@ -100,6 +100,8 @@ class MatchResult(msgspec.Struct, omit_defaults=True):
     """How much is known of the calls."""
     basis: Basis | None = None
     """What the calls are known from; None for calls that were given as such."""
+    score_range: ScoreRange | None = None
+    """What the score would be if all were known of the calls; None when it is the score."""
 
     @property
     def outcome(self) -> Literal["passed", "failed", "errored"]:

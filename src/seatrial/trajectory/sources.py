@@ -3,73 +3,78 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
-from itertools import repeat
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from seatrial._support.nesting import MAX_DEPTH, is_too_deep
 from seatrial.events import agui_messages as agui
 from seatrial.events import types as t
-from seatrial.events.layout import has_text_arguments
+from seatrial.events.layout import CallRemainder, ToolRemainder, remainder
 from seatrial.events.snapshots import is_one_of
 from seatrial.formats.chat.calls import (
-    FACT_KEYS,
     GENERATED_ID_PREFIX,
     TOOL_CALL_DROPPED_NO_NAME,
     TOOL_RESULT_PAIRED_BY_ORDER,
     TOOL_RESULT_UNPAIRED,
     CallFacts,
+    PlacedFacts,
     read_call_facts,
 )
 from seatrial.formats.reading import TraceEvent
-from seatrial.trajectory.step import FAILED, Moment, Source, Status, Step, elapsed
+from seatrial.trajectory.step import FAILED, Moment, Source, Step, elapsed
 from seatrial.transcript import AssistantMessage, Message, Note, TextBlock, ToolCall, ToolResultMessage, Weight, pointer
 from seatrial.transcript.arguments import (
-    PARSE_ERROR_KEY,
     arguments_note,
     detect_unparsed,
     encoded_twice_note,
-    key_twice,
-    may_have_key_twice,
     read_arguments,
 )
 from seatrial.transcript.failure import says_failed
+from seatrial.transcript.pairing import OpenCalls, another_tool_note
 
-_NO_FACTS: dict[str, CallFacts] = {}
 
+def steps_from_transcript(
+    messages: Iterable[Message], facts: Iterable[PlacedFacts] = (), given: Iterable[int] = ()
+) -> list[Step]:
+    """Every tool call in order, with the result that belongs to it. Ids that a reader made up are left out again.
 
-def steps_from_transcript(messages: Iterable[Message], facts: Mapping[str, CallFacts] = _NO_FACTS) -> list[Step]:
-    """Every tool call in order, with the result that names it. Ids that a reader made up are left out again.
-
-    A result belongs to the latest message with a call of its id; where that has several, they get theirs in order.
+    `facts` go by the places of the messages, and so do the `given` ones, which are left out.
     """
     steps: list[Step] = []
-    open_calls: dict[str, deque[Step]] = {}
+    open_calls: OpenCalls[Step] = OpenCalls()
     in_doubt: list[Step] = []
-    for message in messages:
+    known = {(placed.message, placed.call): placed.facts for placed in facts}
+    left_out = frozenset(given)
+    for index, message in enumerate(messages):
         if type(message) is AssistantMessage:
             made = [block for block in message.content if type(block) is ToolCall]
-            if not made:
+            if not made or index in left_out:
                 continue
-            turn: dict[str, deque[Step]] = {}
             usage = message.usage
             tokens = None if usage is None else usage.input_tokens + usage.output_tokens
-            for call in made:
+            turn: list[tuple[str, str, Step]] = []
+            for number, call in enumerate(made):
                 step = _called(len(steps), "messages", call.name, call.arguments, call.id)
                 step.started_at = message.timestamp
                 step.tokens, tokens = tokens, None
-                if call.id in facts:
-                    _add_facts(step, facts[call.id])
-                    if facts[call.id].status == "unknown":
+                if known and (said := known.get((index, number))) is not None:
+                    _add_facts(step, said)
+                    if said.status == "unknown":
                         in_doubt.append(step)
-                turn.setdefault(call.id, deque()).append(step)
+                turn.append((call.id, call.name, step))
                 steps.append(step)
-            open_calls |= turn
-        elif type(message) is ToolResultMessage and (calls := open_calls.get(message.tool_call_id)) is not None:
-            _answer(_next_of(calls), _result(message), message.is_error, message.timestamp)
+            open_calls.add(turn)
+        elif type(message) is ToolResultMessage and index not in left_out:
+            answered = open_calls.take(message.tool_call_id, message.tool_name)
+            if answered is None:
+                continue
+            if known and (said := known.get((index, 0))) is not None:
+                _add_failure(answered, said)
+                if said.status == "unknown":
+                    in_doubt.append(answered)
+            _answer(answered, _result(message), message.is_error, message.timestamp)
     for step in in_doubt:
         # The record says how the call ended in a word that nobody knows.
         step.status = "unknown" if step.status == "ok" else step.status
@@ -81,71 +86,14 @@ def steps_from_transcript(messages: Iterable[Message], facts: Mapping[str, CallF
 def steps_from_objects(messages: list[Any]) -> tuple[list[Step], list[Note]]:
     """The steps of decoded messages in every accepted shape, and what had to be dropped, guessed or repaired.
 
-    The same as reading the messages and taking the steps from the transcript; messages of OpenAI's shape with nothing
-    unusual about them take a shorter way.
+    The same as reading the messages and taking the steps from the transcript.
     """
-    steps = _steps_from_usual(messages)
-    if steps is not None:
-        return steps, []
     from seatrial.formats.chat.reader import messages_from_objects
 
     notes: list[Note] = []
-    facts: dict[str, CallFacts] = {}
+    facts: list[PlacedFacts] = []
     read = messages_from_objects(messages, notes, facts=facts)
     return steps_from_transcript(read, facts), notes
-
-
-def _steps_from_usual(messages: list[Any]) -> list[Step] | None:
-    """The steps of messages that no reader would write a note about; None when there is anything to look at closer."""
-    names: list[Any] = []
-    arguments: list[Any] = []
-    results: list[Any] = []
-    places: dict[Any, int] = {}
-    try:
-        for message in messages:
-            role, content = message["role"], message["content"]
-            if role == "tool":
-                results[places[message["tool_call_id"]]] = content
-                read = 3
-            elif calls := message.get("tool_calls"):
-                if role != "assistant":
-                    return None
-                for call in calls:
-                    function, call_id = call["function"], call["id"]
-                    if (len(call) != 3 or "type" not in call) and not _UNUSUAL_IN_CALL.isdisjoint(call):
-                        return None
-                    places[call_id] = len(names)
-                    names.append(function["name"])
-                    arguments.append(function["arguments"])
-                    results.append(UNSET)
-                read = 3
-            elif role in _SILENT_ROLES:
-                read = 2
-            else:
-                return None
-            # When there are no other keys than those that were read, none of them can be unusual.
-            if (type(content) is not str and content is not None) or (
-                len(message) != read and not message.keys() <= _USUAL
-            ):
-                return None
-        "".join(names)  # raises if one is not text, and no other check is as quick
-        if GENERATED_ID_PREFIX in "".join(places):
-            return None
-        if max(map(len, arguments), default=0) > MAX_DEPTH and any(map(is_too_deep, arguments)):
-            return None
-        values = list(map(_ARGUMENTS.decode, arguments))
-        if sum(map(len, values)) != "".join(arguments).count(":"):
-            doubtful = [text for text, value in zip(arguments, values, strict=True) if may_have_key_twice(text, value)]
-            if any(key_twice(text) is not None for text in doubtful):
-                return None
-    except (KeyError, TypeError, AttributeError, msgspec.DecodeError, UnicodeError):
-        return None
-    if len(places) != len(names) or not ({*map(type, values)} <= {dict} and all(names) and all(places)):
-        return None
-    if any([PARSE_ERROR_KEY in value for value in values]):  # noqa: C419 (a list is quicker)
-        return None
-    statuses: list[Status] = ["unknown" if result is UNSET else "ok" for result in results]
-    return list(map(Step, range(len(names)), names, values, places, repeat("messages"), statuses, results))
 
 
 def steps_from_trace(events: Iterable[TraceEvent]) -> tuple[list[Step], list[Note]]:
@@ -183,6 +131,8 @@ def steps_from_trace(events: Iterable[TraceEvent]) -> tuple[list[Step], list[Not
                 text = "there is no call that this is the result of"
                 notes.append(Note(TOOL_RESULT_UNPAIRED, pointer(index), text, weight))
                 continue
+            if event.type == "tool_result" and event.name and event.name != found.name:
+                notes.append(another_tool_note(pointer(index), event.name, found.name))
             if not event.id:
                 text = f"gave a result that names no call to step {found.index}"
                 notes.append(Note(TOOL_RESULT_PAIRED_BY_ORDER, pointer(index), text))
@@ -199,20 +149,24 @@ class _OpenCalls:
     """The calls of a trace so far, and which of them have no result."""
 
     def __init__(self) -> None:
-        self._by_id: dict[str, deque[Step]] = {}
+        self._by_id: dict[str | tuple[str, str], deque[Step]] = {}
+        """By id, and by id and name."""
         self._all: deque[Step] = deque()
         self._by_name: dict[str, deque[Step]] = {}
 
     def add(self, step: Step) -> None:
         if step.id is not None:
             self._by_id.setdefault(step.id, deque()).append(step)
+            self._by_id.setdefault((step.id, step.name), deque()).append(step)
         self._all.append(step)
         self._by_name.setdefault(step.name, deque()).append(step)
 
     def of_result(self, event: TraceEvent) -> Step | None:
-        """The call with the id of a result; without an id, the oldest that has none, of that name if there is one."""
+        """The call with the id of a result, of its name if there is one; without an id, the oldest that has none, of
+        that name if there is one."""
         if event.id:
-            calls = self._by_id.get(event.id)
+            calls = self._by_id.get((event.id, event.name)) if event.name else None
+            calls = self._by_id.get(event.id) if calls is None else calls
             return None if calls is None else _next_of(calls)
         waiting = self._by_name.get(event.name, deque()) if event.name else self._all
         while waiting:
@@ -271,10 +225,15 @@ class _StreamedCalls:
         """The arguments of each call, in pieces."""
         self._text_arguments: set[str] = set()
         """Calls whose arguments are a text, and not an object that was encoded twice."""
+        # Calls are known by their ids, but for those that share one: see `take_snapshot`.
         self._results: dict[str, _StreamedResult] = {}
-        self._failed: set[str] = set()
+        self._failed: dict[str, str | None] = {}
+        """Calls that were once said to have failed, with the text of the result that said so first."""
         self._in_doubt: set[str] = set()
         """Calls of which it is said in a word that nobody knows how they ended."""
+        self._facts: dict[str, CallFacts] = {}
+        self._facts_of_results: dict[str, list[CallFacts]] = {}
+        """What is known of calls beside the events for them, said of the call and of its results."""
         self._given: dict[str, list[agui.ToolCall]] = {}
         """By id: the calls that the run started from."""
         self._given_messages: set[str] = set()
@@ -283,7 +242,7 @@ class _StreamedCalls:
         )
         """Given calls that a snapshot may repeat, by id. One that is streamed was made, whatever its id."""
         self._last: dict[str, str] = {}
-        """By id: the last of the calls that a snapshot has under it, which results belong to."""
+        """By id: the last of the calls that a snapshot has under it, which events mean from then on."""
         self._left_out: set[str] = set()
         """Calls that the last snapshot does not have: they were made, but nothing is added to them any more."""
 
@@ -296,47 +255,52 @@ class _StreamedCalls:
                     self._given.setdefault(call.id, []).append(call)
 
     def start(self, event: t.ToolCallStart) -> None:
-        if event.metadata is not UNSET and has_text_arguments(event.metadata):
-            self._text_arguments.add(event.tool_call_id)
-        if (known := self._steps.get(event.tool_call_id)) is not None:
+        key = self._key(event.tool_call_id)
+        self._take_metadata(key, event.metadata)
+        if (known := self._steps.get(key)) is not None:
             known.name = event.tool_call_name
-            if event.tool_call_id in self._left_out:
-                self._left_out.discard(event.tool_call_id)
-                self._texts[event.tool_call_id] = []
+            if key in self._left_out:
+                self._left_out.discard(key)
+                self._texts[key] = []
         elif event.tool_call_id not in self._given:
             step = self._add(event.tool_call_id, event.tool_call_name, event.subagent_run_id)
             step.started_at = _moment(event)
 
     def add_arguments(self, event: t.ToolCallArgs) -> None:
-        if event.tool_call_id in self._texts and event.tool_call_id not in self._left_out:
-            self._texts[event.tool_call_id].append(event.delta)
+        key = self._key(event.tool_call_id)
+        if key in self._texts and key not in self._left_out:
+            self._texts[key].append(event.delta)
 
     def answer(self, event: t.ToolCallResult) -> None:
-        marked = event.metadata is not UNSET and agui.is_marked_failed(event.metadata)
+        marked = self._is_marked_failed(self._key(event.tool_call_id), event.metadata)
         result = _StreamedResult(_content(event.content), marked or event.status == "failed", moment=_moment(event))
         result.cancelled = event.status == "cancelled"
-        if agui.is_marked_in_doubt(event.metadata) or not (
-            event.status is UNSET or event.status in t.TERMINAL_STATUSES
-        ):
-            self._in_doubt.add(event.tool_call_id)
-        self._take_result(event.tool_call_id, result)
+        if not (event.status is UNSET or event.status in t.TERMINAL_STATUSES):
+            self._in_doubt.add(self._key(event.tool_call_id))
+        self._take_result(self._key(event.tool_call_id), result)
 
     def take_snapshot(self, messages: list[dict[str, Any]]) -> None:
         """Take the calls and results that a snapshot has; of a call that is known, it has the last word."""
         seen: Counter[str] = Counter()
+        keys: set[str] = set()
+        open_calls: OpenCalls[str] = OpenCalls()
+        """Keys; nothing for calls that were given."""
         read = agui.read_messages(messages, (), [])
         is_given = self._given_calls_of(read)
         for message in read:
             if isinstance(message, agui.ToolMessage):
-                marked = message.metadata is not UNSET and agui.is_marked_failed(message.metadata)
-                failed = marked or bool(message.error)
-                if agui.is_marked_in_doubt(message.metadata):
-                    self._in_doubt.add(message.tool_call_id)
+                answered = open_calls.take(message.tool_call_id, agui.tool_of(message))
+                if answered == "":
+                    continue
+                answered = self._key(message.tool_call_id) if answered is None else answered
+                failed = self._is_marked_failed(answered, message.metadata) or bool(message.error)
                 content = _content(message.content) or (message.error if message.error else message.content)
-                self._take_result(message.tool_call_id, _StreamedResult(content, failed))
+                self._take_result(answered, _StreamedResult(content, failed))
             elif isinstance(message, agui.AssistantMessage):
+                turn: list[tuple[str, str, str]] = []
                 for call in agui.tool_calls_of(message):
                     if is_given(message, call):
+                        turn.append((call.id, call.function.name, ""))
                         continue
                     seen[call.id] += 1
                     # A second call under the same id is another call.
@@ -345,10 +309,36 @@ class _StreamedCalls:
                         self._add(call.id, call.function.name, message.subagent_run_id, key)
                     self._steps[key].name = call.function.name
                     self._texts[key] = [call.function.arguments]
-                    if call.metadata is not UNSET and has_text_arguments(call.metadata):
-                        self._text_arguments.add(key)
+                    self._take_metadata(key, call.metadata)
                     self._last[call.id] = key
-        self._left_out = self._steps.keys() - seen.keys()
+                    keys.add(key)
+                    turn.append((call.id, call.function.name, key))
+                open_calls.add(turn)
+        self._left_out = self._steps.keys() - keys
+
+    def _take_metadata(self, key: str, metadata: dict[str, Any] | UnsetType) -> None:
+        """Take what is said of a call beside it."""
+        if metadata is UNSET:  # as almost always
+            return
+        rest = remainder(metadata, CallRemainder, -1, [])
+        if rest.text:
+            self._text_arguments.add(key)
+        if rest.facts is not None:
+            self._facts[key] = rest.facts
+
+    def _is_marked_failed(self, key: str, metadata: dict[str, Any] | UnsetType) -> bool:
+        """Whether a result is said to be an error beside it; takes what else is said there."""
+        if metadata is UNSET:
+            return False
+        if agui.is_marked_in_doubt(metadata):
+            self._in_doubt.add(key)
+        if (facts := remainder(metadata, ToolRemainder, -1, []).facts) is not None:
+            self._facts_of_results.setdefault(key, []).append(facts)
+        return agui.is_marked_failed(metadata)
+
+    def _key(self, call_id: str) -> str:
+        """The call that an event means."""
+        return self._last.get(call_id, call_id)
 
     def _given_calls_of(self, snapshot: list[agui.Message]) -> Callable[[agui.Message, agui.ToolCall], bool]:
         """Whether a call of a snapshot was given. What a snapshot has beyond the given calls of an id was made."""
@@ -381,13 +371,21 @@ class _StreamedCalls:
             text = "".join(self._texts[key])
             arguments, not_json, _ = read_arguments(text, as_text=key in self._text_arguments)
             _set_arguments(step, arguments, not_json)
-            result = self._results.get(step.id or "")
-            if result is not None and self._last.get(step.id or "", key) == key:
+            result = self._results.get(key)
+            known = self._facts.get(key)
+            if known is not None:
+                _add_facts(step, known)
+            if result is not None:
+                for said in self._facts_of_results.get(key, ()):
+                    _add_failure(step, said)
+                error = step.error or self._failed.get(key)
                 # What was once said to have failed has failed, whatever is said later.
-                _answer(step, result.content, step.id in self._failed, result.moment)
+                _answer(step, result.content, key in self._failed, result.moment)
+                step.error = error
                 if result.cancelled:
                     step.status = "cancelled"
-                elif step.status == "ok" and step.id in self._in_doubt:
+                in_doubt = key in self._in_doubt or _is_doubtful([known, *self._facts_of_results.get(key, ())])
+                if step.status == "ok" and in_doubt:
                     step.status = "unknown"
             _add_duration(step)
         return list(self._steps.values())
@@ -404,16 +402,22 @@ class _StreamedCalls:
         self._texts[key] = []
         return step
 
-    def _take_result(self, call_id: str, result: _StreamedResult) -> None:
+    def _take_result(self, key: str, result: _StreamedResult) -> None:
         if result.failed:
-            self._failed.add(call_id)
-        if call_id not in self._steps:
+            text = result.content if type(result.content) is str else None
+            self._failed[key] = self._failed.get(key) or text or None
+        if key not in self._steps:
             return  # of a call that is not known yet, it may be the result of another one
-        known = self._results.get(call_id)
+        known = self._results.get(key)
         if known is not None:
             result.cancelled = result.cancelled or known.cancelled
             result.moment = known.moment if result.moment is None else result.moment
-        self._results[call_id] = result
+        self._results[key] = result
+
+
+def _is_doubtful(said: Iterable[CallFacts | None]) -> bool:
+    """Whether the record says how a call ended in a word that nobody knows."""
+    return any(facts is not None and facts.status == "unknown" for facts in said)
 
 
 def _called(index: int, source: Source, name: str, arguments: Any, call_id: str | None) -> Step:
@@ -438,7 +442,7 @@ def _answer(step: Step, result: Any, failed: bool, moment: Moment | None) -> Non
         step.status = "error" if failed else "ok"
     elif failed and step.status == "ok":
         step.status = "error"  # the result knows better than what was said of the call
-    if failed and step.error is None and type(result) is str:
+    if failed and step.error is None and type(result) is str and result:
         step.error = result
     if moment is not None:
         step.ended_at = moment
@@ -451,6 +455,15 @@ def _add_facts(step: Step, facts: CallFacts) -> None:
     step.status = step.status if facts.status is None else facts.status
     step.error = step.error if facts.error is None else facts.error
     step.executed_by = facts.executed_by
+    step.actor = step.actor if facts.actor is None else facts.actor
+    step.parent = step.parent if facts.parent is None else facts.parent
+
+
+def _add_failure(step: Step, facts: CallFacts) -> None:
+    """What a result says of its call; what was once said to have failed has failed."""
+    if facts.status is not None and step.status not in FAILED:
+        step.status = facts.status
+    step.error = facts.error if step.error is None else step.error
 
 
 def _add_metadata(step: Step, metadata: dict[str, Any]) -> None:
@@ -506,10 +519,3 @@ def _without_chunks(events: Iterable[t.Event]) -> Iterable[t.Event]:
         if isinstance(result, list):  # a chunk that stands for nothing is for `verify` to report
             expanded += result
     return expanded
-
-
-_SILENT_ROLES = frozenset({"user", "system", "assistant"})
-_USUAL = frozenset({"role", "content", "tool_calls", "tool_call_id", "id"})
-_UNUSUAL_IN_CALL = frozenset({"name", "output", *FACT_KEYS})
-"""Keys of a call that mean something and have to be read with care."""
-_ARGUMENTS: msgspec.json.Decoder[Any] = msgspec.json.Decoder()

@@ -167,6 +167,11 @@ def _step(value: Any, index: int, at: tuple[str | int, ...]) -> Step:
         found = wire.invalid_document(error)
         where = pointer(*at) + (found.pointer or "")
         raise SeatrialError("invalid_document", f"not a step: {found.message}", pointer=where) from None
+    if step.error is not None and step.error.strip():
+        if step.status == "ok":
+            message = "a step that has an `error` did not end with the status `ok`"
+            raise SeatrialError("invalid_document", message, pointer=pointer(*at, "status"))
+        step.status = "error" if step.status == "unknown" else step.status
     if type(step.arguments) is str and step.arguments_text is None:
         from seatrial.transcript.arguments import read_arguments  # only here, to keep `seatrial match` quick to start
 

@@ -8,7 +8,7 @@ at all equals nothing, itself included.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import msgspec
@@ -51,13 +51,6 @@ def keys(values: list[Any], side: bytes = b"") -> list[bytes]:
     return lines
 
 
-def keys_of_normal(values: Iterable[Any]) -> list[bytes]:
-    """The same, quicker, for values of `decode_normal`: in those no float is an integer, and none is too deep."""
-    lines = _ENCODER.encode_lines(values).split(b"\n")
-    lines.pop()
-    return lines
-
-
 def key(value: Any, side: bytes = b"") -> bytes:
     """The key of one value."""
     return keys([value], side)[0]
@@ -75,17 +68,6 @@ def call_keys(steps: list[Step], side: bytes = b"") -> list[bytes]:
         for step in steps
     ]
     return keys(values, side)
-
-
-def _normal_number(text: str) -> int | float:
-    number = float(text)
-    if number - number != 0:
-        raise ValueError("Number out of range")
-    return int(number) if number.is_integer() else number
-
-
-decode_normal = msgspec.json.Decoder(float_hook=_normal_number).decode
-"""Decodes JSON text; a number that is an integer becomes one, however it is written."""
 
 
 def _has_integral_float(written: bytes) -> bool:

@@ -11,15 +11,32 @@ tool that is expected. `max_calls`, `min_calls`: the number of steps. `no_errors
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
 from seatrial._support.time_limit import check_time
 from seatrial.errors import SeatrialError
-from seatrial.trajectory.completeness import CALLS_UNKNOWN, COMPLETE, Claim, Completeness, what_is_missing, what_to_do
+from seatrial.trajectory.completeness import (
+    CALLS_UNKNOWN,
+    COMPLETE,
+    Claim,
+    Completeness,
+    ScoreRange,
+    reached,
+    what_is_missing,
+    what_to_do,
+)
 from seatrial.trajectory.expectation import Expectation, Mode
-from seatrial.trajectory.item import ExpectedCall, explain, fits_or_unknown, missing_fact, unrecorded
+from seatrial.trajectory.item import (
+    ExpectedCall,
+    explain,
+    fits,
+    fits_or_unknown,
+    may_fit,
+    missing_fact,
+    unrecorded,
+)
 from seatrial.trajectory.matchers import Names
 from seatrial.trajectory.prose import calls, paragraph, shown
 from seatrial.trajectory.result import (
@@ -46,6 +63,7 @@ _OPEN_QUESTIONS: dict[Mode, str] = {
 }
 """What a mode leaves open when not all calls are known; `any_order` asks for each of its bounds."""
 
+WHICH_FAILED = "it is unknown which of the calls failed"
 _HOW = {"timeout": "timed out", "cancelled": "was cancelled"}
 
 
@@ -62,8 +80,16 @@ class ClaimTally(msgspec.Struct, frozen=True, gc=False):
     """Matched calls of which it is not known how long they took."""
     open_bounds: list[Undecided] = []
     """For `any_order`: bounds that calls which are not known may break or meet."""
-    doubt: Undecided | None = None
-    """Why not even the calls that are known are sure to count."""
+    sure: int = 0
+    """Items that are matched whatever the record does not say of the calls that are known."""
+    possible: int = 0
+    """Items that would be matched if all of that spoke for it."""
+    uncounted: bool = False
+    """Whether some of the calls that are known may not count."""
+    moves: bool = False
+    """Whether items with a `max_duration_ms` may be matched with other calls."""
+    doubts: list[Undecided] = []
+    """What the record does not say, where that makes a difference."""
 
 
 def blank_result(mode: Mode) -> MatchResult:
@@ -87,7 +113,7 @@ def tally_pairs(
         result.extra = [index for index in kept if index not in matched]
     total, text = _goal(mode, size, made)
     result.assertions.append(Assertion(f"{text}: {found} of {total}", found == total))
-    return ClaimTally(found, total)
+    return ClaimTally(found, total, sure=found, possible=found)
 
 
 def find_differences(
@@ -115,14 +141,17 @@ def conclude(
     """Score, pass, fail or neither, and put it into words; `called` are the names of all steps."""
     result.level = known.level
     result.score = tally.hits / tally.total if tally.total else 1.0
-    holds = _mode_holds(result, expectation, tally, known)
+    broken = bool(result.undecided)  # whether a constraint may be, which makes the score 0
+    lowest, highest, holds = _mode_holds(result, expectation, tally, known)
     if both := result.precision + result.recall:
         result.f1 = 2 * result.precision * result.recall / both
     if result.violations:
         result.score, holds = 0.0, False
+    elif holds is not None and (broken or lowest < highest):
+        result.score_range = ScoreRange(0.0 if broken else lowest, highest)
     if holds is False:
         result.undecided = []
-    elif result.undecided:
+    elif holds is None or result.undecided:
         give_up(result, known)
     else:
         result.passed = True
@@ -144,19 +173,16 @@ def give_up(result: MatchResult, known: Completeness) -> None:
         result.hint = what_to_do(known)
 
 
-def _mode_holds(result: MatchResult, expectation: Expectation, tally: ClaimTally, known: Completeness) -> Claim:
-    """Whether the mode passes, whatever calls there are besides those that are known."""
+def _mode_holds(
+    result: MatchResult, expectation: Expectation, tally: ClaimTally, known: Completeness
+) -> tuple[float, float, Claim]:
+    """The lowest and the highest score, whatever calls there are besides those that are known, and whether the mode
+    passes."""
     complete = known.level == "complete"
     bar = 1.0 if expectation.min_score is None else expectation.min_score
-    excused = _excused(result) if result.mismatches and expectation.items else []
-    least, most = _score_range(result, expectation, tally, len(excused), complete)
-    if tally.doubt is not None:
-        result.undecided.append(tally.doubt)
-        return None
-    if least >= bar:
-        return True
-    if most < bar:
-        return False
+    least, most = _score_range(result, expectation, tally, complete)
+    if (holds := reached(least, most, bar)) is not None:
+        return least, most, holds
     if not complete:
         if bar < 1:
             result.undecided.append(Undecided(expectation.mode, f"the score may be below or above {bar:g}"))
@@ -164,43 +190,55 @@ def _mode_holds(result: MatchResult, expectation: Expectation, tally: ClaimTally
             result.undecided.append(Undecided(expectation.mode, _OPEN_QUESTIONS[expectation.mode]))
         if expectation.mode != "any_order":
             result.assertions[0].passed, result.assertions[0].skipped = False, True
-    result.undecided += [*tally.open_bounds, *tally.untimed, *excused]
-    return None
+    result.undecided += [*tally.open_bounds, *tally.untimed, *tally.doubts]
+    return least, most, None
 
 
 def _score_range(
-    result: MatchResult, expectation: Expectation, tally: ClaimTally, excused: int, complete: bool
+    result: MatchResult, expectation: Expectation, tally: ClaimTally, complete: bool
 ) -> tuple[float, float]:
     """The lowest and the highest score that the run can have, given what is not known of its calls.
 
     More calls can only be matched with more items, and one that fits nothing now fits nothing then: so in the modes
     that allow other calls the score cannot fall, and in the others it cannot rise above the share that is left.
     """
-    if complete:
+    mode, found = expectation.mode, len(result.matched)
+    if mode == "any_order":
+        return tally.least / tally.total, tally.most / tally.total
+    if tally.uncounted and mode not in _OTHERS_ALLOWED:
+        return 0.0, 1.0  # one call less is one that is missing, or one that is not too many
+    if complete and not tally.moves:
         total = tally.total + len(tally.untimed)
         if not total:
             return 1.0, 1.0
-        return tally.hits / total, min((tally.hits + len(tally.untimed) + excused) / total, 1.0)
-    if expectation.mode == "any_order":
-        return tally.least / tally.total, tally.most / tally.total
+        most = tally.hits - found + tally.possible + len(tally.untimed)
+        return (tally.hits - found + tally.sure) / total, min(most / total, 1.0)
     # Which call an item is matched with can change, and with it every duration.
-    size = len(expectation.tools) + sum([item.max_duration_ms is not None for item in expectation.items])
-    if expectation.mode in _OTHERS_ALLOWED:
-        return len(result.matched) / size if size else 1.0, 1.0
-    beyond = len(result.extra) - excused
+    timed = sum([item.max_duration_ms is not None for item in expectation.items])
+    made = found + len(result.extra)
+    if complete:
+        total = _goal(mode, len(expectation.tools), made)[0] + timed
+        return tally.sure / total, min((tally.possible + timed) / total, 1.0)
+    size = len(expectation.tools) + timed
+    if mode in _OTHERS_ALLOWED:
+        return tally.sure / size if size else 1.0, 1.0
+    beyond = made - tally.possible
     return 0.0, size / (size + beyond) if beyond > 0 else 1.0
 
 
-def _excused(result: MatchResult) -> list[Undecided]:
-    """Missing items that the nearest call may be: nothing speaks against it but what the record does not say."""
+def excuses(
+    mode: Mode, items: Iterable[tuple[int, ExpectedCall]], steps: Iterable[tuple[int, Step]]
+) -> list[Undecided]:
+    """For each item the first call that may be it: nothing speaks against it but what the record does not say."""
+    steps = list(steps)
     found = []
-    for mismatch in result.mismatches:
-        facts = [unrecorded(difference) for difference in mismatch.differences]
-        if facts and None not in facts:
-            text = f"step {mismatch.actual} may be the call that item {mismatch.expected} expects: "
-            lacking = " and ".join([fact for fact in facts if fact is not None])
-            text += f"the record does not have its {lacking}"
-            found.append(Undecided(result.mode, text, mismatch.actual))
+    for number, item in items:
+        for index, step in steps:
+            if may_fit(item, step) and not fits(item, step):
+                lacking = " and ".join([fact for difference in explain(item, step) if (fact := unrecorded(difference))])
+                text = f"step {index} may be the call that item {number} expects: the record does not have its "
+                found.append(Undecided(mode, text + lacking, index))
+                break
     return found
 
 
@@ -274,10 +312,11 @@ def _divergence(mode: Mode, kept: Sequence[int], result: MatchResult) -> Diverge
 
 
 def check_constraints(
-    expectation: Expectation, steps: list[Step], kept: Sequence[int], complete: bool, result: MatchResult
+    expectation: Expectation, steps: list[Step], kept: Sequence[int], sure: int, complete: bool, result: MatchResult
 ) -> list[Assertion]:
-    """Write down what is violated and what cannot be decided; one assertion for each constraint that is set."""
-    for found in _findings(expectation, steps, kept, complete):
+    """Write down what is violated and what cannot be decided; one assertion for each constraint that is set. `sure` is
+    how many of the calls are sure to count."""
+    for found in _findings(expectation, steps, kept, sure, complete):
         if isinstance(found, ConstraintViolation):
             result.violations.append(found)
         else:
@@ -286,7 +325,7 @@ def check_constraints(
     unknown = {undecided.claim for undecided in result.undecided}
     assertions = []
     for key, text, question in _constraints(expectation):
-        met = key == "min_calls" and len(kept) >= (expectation.min_calls or 0)
+        met = key == "min_calls" and sure >= (expectation.min_calls or 0)
         if not (complete or met or key in violated or key in unknown):
             result.undecided.append(Undecided(key, question))
             unknown.add(key)
@@ -296,7 +335,7 @@ def check_constraints(
 
 
 def _findings(
-    expectation: Expectation, steps: list[Step], kept: Sequence[int], complete: bool
+    expectation: Expectation, steps: list[Step], kept: Sequence[int], sure: int, complete: bool
 ) -> Iterator[ConstraintViolation | Undecided]:
     """Every constraint that does not hold, once for each step that violates it or may do so."""
     # What must not be called must not be tried either: a failed call is one, whether or not it counts as a call.
@@ -320,9 +359,15 @@ def _findings(
                     "allowed", f"{shown(steps[index].name)} is not among the allowed tools", index
                 )
     if (most := expectation.max_calls) is not None and len(kept) > most:
-        yield ConstraintViolation("max_calls", f"{calls(len(kept))}, at most {most} allowed")
-    if (least := expectation.min_calls) is not None and len(kept) < least and complete:
-        yield ConstraintViolation("min_calls", f"{calls(len(kept))}, at least {least} needed")
+        if sure > most:
+            yield ConstraintViolation("max_calls", f"{calls(len(kept))}, at most {most} allowed")
+        else:
+            yield Undecided("max_calls", f"{calls(len(kept))}, at most {most} allowed, and {WHICH_FAILED}")
+    if (least := expectation.min_calls) is not None and sure < least and complete:
+        if len(kept) < least:
+            yield ConstraintViolation("min_calls", f"{calls(len(kept))}, at least {least} needed")
+        else:
+            yield Undecided("min_calls", f"{calls(len(kept))}, at least {least} needed, and {WHICH_FAILED}")
     if expectation.no_errors:
         for index in kept:
             step = steps[index]

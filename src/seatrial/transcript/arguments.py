@@ -6,13 +6,13 @@ complaint travel as an object with two reserved keys. Writers turn it back into 
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import msgspec
 
 from seatrial._support import wire
 from seatrial._support.nesting import is_too_deep
+from seatrial._support.repeated_keys import TWICE, may_repeat_keys, repeated_keys
 from seatrial.errors import SeatrialError
 from seatrial.transcript.note import Note, note_code
 
@@ -83,8 +83,8 @@ def parse_arguments(text: str) -> tuple[Any, bool]:
     try:
         arguments = _ARGUMENTS.decode(text)
         # As many colons as keys: each occurs once. That is so for most, and the others are looked at.
-        if type(arguments) is dict and may_have_key_twice(text, arguments) and (key := key_twice(text)) is not None:
-            return unparsed_arguments(f"the key {key[:40]!r} {_TWICE}", text), True
+        if type(arguments) is dict and may_repeat_keys(text, arguments) and (key := key_twice(text)) is not None:
+            return unparsed_arguments(f"the key {key[:40]!r} {TWICE}", text), True
         return arguments, False
     except (msgspec.DecodeError, UnicodeError) as error:
         problem = str(error)
@@ -93,8 +93,8 @@ def parse_arguments(text: str) -> tuple[Any, bool]:
         try:
             repaired = wire.without_surrogates(text)
             arguments = wire.decode(repaired.encode(), repairs=[])
-            if (key := key_twice(repaired.removeprefix("\ufeff"))) is not None:
-                return unparsed_arguments(f"the key {key[:40]!r} {_TWICE}", text), True
+            if (key := key_twice(repaired)) is not None:
+                return unparsed_arguments(f"the key {key[:40]!r} {TWICE}", text), True
             return arguments, False
         except SeatrialError as error:
             problem = error.message
@@ -107,7 +107,7 @@ def arguments_note(arguments: Any, at: str, name: str) -> Note:
     if unparsed is not None and wire.ends_early(unparsed[0], unparsed[1].encode("utf-8", "replace")):
         text = f"the arguments for {name[:40]!r} end in the middle of their JSON"
         return Note(ARGUMENTS_NOT_JSON, at, text, "serious")
-    if unparsed is not None and unparsed[0].endswith(_TWICE):
+    if unparsed is not None and unparsed[0].endswith(TWICE):
         text = f"the arguments for {name[:40]!r} have a key twice, and which value counted is not known"
         return Note(ARGUMENTS_NOT_JSON, at, text, "serious")
     if unparsed is not None and unparsed[0] == wire.too_deep().message:
@@ -123,37 +123,10 @@ def encoded_twice_note(at: str, name: str, arguments: Any = None) -> Note:
     return Note(ARGUMENTS_ENCODED_TWICE, at, f"the arguments for {name[:40]!r} are JSON in a JSON text")
 
 
-def may_have_key_twice(text: str, value: dict[str, Any]) -> bool:
-    """Whether a JSON text has more colons than its value has keys; a far cheaper question than `key_twice`."""
-    surplus = text.count(":") - len(value)
-    nested: list[Any] = [] if surplus <= 0 else list(value.values())
-    while surplus > 0 and nested:
-        found = nested.pop()
-        if type(found) is dict:
-            surplus -= len(found)
-            nested += found.values()
-        elif type(found) is list:
-            nested += found
-    return surplus != 0
-
-
 def key_twice(text: str) -> str | None:
     """The first key that occurs twice in one object of a JSON text that is not nested too deeply."""
-    repeated: list[str] = []
-
-    def look(members: list[tuple[str, Any]]) -> None:
-        seen: set[str] = set()
-        for key, _ in members:
-            if key in seen:
-                repeated.append(key)
-            seen.add(key)
-
-    try:
-        json.loads(text, object_pairs_hook=look)
-    except ValueError:
-        return None
+    repeated = repeated_keys(text)
     return repeated[0] if repeated else None
 
 
-_TWICE = "occurs twice in one object"
 _ARGUMENTS: msgspec.json.Decoder[Any] = msgspec.json.Decoder()

@@ -40,6 +40,13 @@ GIVEN_OR_REPEATED = note_code(
 )
 
 
+GIVEN_NOT_SENT = note_code(
+    "given_not_sent",
+    "The agent says that it was given a call which is not in what was sent to it; it may be the agent's own.",
+    "serious",
+)
+
+
 _WRAPPINGS = frozenset({"result", "output", "content", "response", "value", "text"})
 """Keys of the object that Gemini and others want the result of a tool in."""
 
@@ -59,6 +66,20 @@ def mark_given(transcript: Transcript, given: Sequence[Message], notes: list[Not
             weight: Weight = "serious" if calls else "look"
             notes.append(Note(GIVEN_BY_ORDER, pointer("messages", marked[-1]), text, weight))
     transcript.given = marked
+
+
+def note_unsent(transcript: Transcript, sent: Sequence[Message], notes: list[Note]) -> None:
+    """Note a call that the agent itself says it was given, and that is neither in what was sent nor made in the run."""
+    known = Counter([_calls_of(call) for message in sent for call in _made(message)])
+    done = {_calls_of(call) for message in transcript.done() for call in _made(message)}
+    for index in transcript.given:
+        for call in _made(transcript.messages[index]):
+            key = _calls_of(call)
+            known[key] -= 1
+            if known[key] < 0 and key not in done:
+                text = f"a call of {call.name[:60]!r} is said to be given, but was not sent"
+                notes.append(Note(GIVEN_NOT_SENT, pointer("messages", index), text))
+                return
 
 
 def _by_call_id(messages: Sequence[Message], given: Sequence[Message]) -> list[int]:

@@ -15,11 +15,10 @@ from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.chat.limits import LARGE_BYTES, excess
 from seatrial.trajectory.observed import ObservedCalls
-from seatrial.world.actor import actor_label
 from seatrial.world.grant import MAX_RUN_BYTES, Emit, Grants, LiveRun, RunGrant
 from seatrial.world.observation import OpenCall
 from seatrial.world.tools import NoTools, ToolAnswer, ToolWorld, refusal
-from seatrial.world.trace import is_self_handoff, trace_event, trace_problem
+from seatrial.world.trace import actor_label, is_self_handoff, trace_event, trace_problem
 
 BASE_PATH = "/api/odyssey-proxy"
 MAX_BODY_BYTES = 4 * 1024 * 1024

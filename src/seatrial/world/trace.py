@@ -6,10 +6,10 @@ agent's answer has those, and they would be there twice.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from seatrial.events.types import CustomEvent
-from seatrial.world.actor import actor_label
 
 TRACE_TYPES = frozenset(
     {
@@ -24,6 +24,11 @@ TRACE_TYPES = frozenset(
     }
 )
 """The closed set of types."""
+
+MAX_SEGMENTS = 8
+MAX_LABEL = 256
+
+_SEGMENT = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 
 def trace_problem(trace_type: str, payload: Any) -> str | None:
@@ -48,3 +53,13 @@ def is_self_handoff(trace_type: str, payload: dict[str, Any]) -> bool:
 def trace_event(trace_type: str, payload: dict[str, Any]) -> CustomEvent:
     """The event that a post is recorded as."""
     return CustomEvent(name=f"trace.{trace_type}", value=payload)
+
+
+def actor_label(text: str) -> str | None:
+    """The label of a sub-agent, trimmed: the path of calls that led to it, as `supervisor/refunds` (dispatch.md 5.1).
+    None when it is not one."""
+    label = text.strip()
+    segments = label.split("/", MAX_SEGMENTS)
+    if len(label) > MAX_LABEL or len(segments) > MAX_SEGMENTS:
+        return None
+    return label if all(_SEGMENT.fullmatch(segment) for segment in segments) else None

@@ -137,10 +137,8 @@ def test_no_check_on_arguments_is_decided_by_a_key_that_occurs_twice(key: str, e
     ids=["OpenAI", "LangChain", "Gemini"],
 )
 @pytest.mark.parametrize("container", ["messages", "final_response"])
-def test_a_result_with_the_name_of_another_tool_than_its_call_is_worth_a_look(
-    messages: list[Any], container: str
-) -> None:
-    for name, expected in (("read", []), ("delete_account", ["look"])):
+def test_a_result_of_a_tool_that_its_call_is_not_of_is_a_serious_note(messages: list[Any], container: str) -> None:
+    for name, expected in (("read", []), ("delete_account", ["serious"])):
         record: dict[str, Any] = {"messages": json.loads(json.dumps(messages).replace("NAME", name))}
         if container == "final_response":
             record["final_response"] = "Done."

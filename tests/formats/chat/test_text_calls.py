@@ -281,6 +281,20 @@ AS_JSON = {
     "far inside": " " * 500 + CALL,
     "in inline code": f"I call: `{CALL}`",
     "inline code alone": f"`{CALL}`",
+    "within a sentence": f"I will call {CALL} now.",
+    "behind a word": f"Ok {CALL} done",
+    "behind a word in bold": f"I **call** {CALL}",
+    "in a sentence behind code": f"```python\nx = 1\n```\nI call {CALL} now.",
+    "in a sentence behind brackets": f'The set {{"a" and "b"}} is empty, so I call {CALL} now.',
+    "Gemini": '{"functionCall": {"name": "delete", "args": {}}}',
+    "Gemini, without arguments": '{"functionCall": {"name": "delete"}}',
+    "Gemini, a turn": '{"role": "model", "parts": [{"functionCall": {"name": "delete", "args": {}}}]}',
+    "Bedrock": '{"toolUse": {"toolUseId": "t", "name": "delete", "input": {}}}',
+    "Bedrock, cut": '{"toolUse": {"toolUseId": "t", "name": "delete", ',
+    "multi_tool_use": '{"recipient_name": "functions.delete", "parameters": {"id": 7}}',
+    "a list of them": '{"tool_uses": [{"recipient_name": "functions.delete", "parameters": {}}]}',
+    "a provider response": f'{{"output_messages": [{{"role": "assistant", "tool_calls": [{CALL}]}}]}}',
+    "a provider response in a fence": f'```json\n{{"messages": [{{"tool_calls": [{CALL}]}}]}}\n```',
     "name and input": '{"name": "delete", "input": {"id": 7}}',
     "toolName and args": '{"toolName": "delete", "args": {}}',
     "toolName and input, cut": '{"toolName": "delete", "input": {"id": ',
@@ -316,10 +330,44 @@ def test_a_call_that_is_written_as_json_is_one_also_where_it_cannot_be_decoded(t
         "```js\nconst f = (args) => {\n  return [args]\n}\n```",
         "Jinja writes {{ arguments }} and {% set args = 1 %}.",
         'The keys "arguments" and "tool_calls" are what matters: {"name" and so on.',
+        'The answer is {"total": 3, "rows": [1, 2]} as you asked.',
+        'Use {"name": "Ada"} for her, and ["a", "b"] for the others.',
+        'A tool is called with {"name": ..., "arguments": {...}} in this API.',
+        '```python\ndef f():\n    return {"name": "a", "args": {}}\n```',
+        '{"messages": [{"from": "Ada", "content": "Call me"}], "parts": [{"name": "wheel", "count": 4}]}',
+        '{"content": [{"type": "text", "text": "no calls"}], "name": "a page"}',
+        '{"recipient_name": "Ada", "content": [{"name": "letter", "args": {}}]}',
+        '{"toolUse": "forbidden", "functionCall": null, "tool_calls": []}',
+        "The interval [f(a), f(b)] is closed, and so is\n[f(a), f(b)]",
+        "[see the docs (part 2)]\n[x] done (really)]",
+        "Cline runs commands with <execute_command> and <command> tags.",
     ],
 )
 def test_prose_code_and_json_without_the_keys_of_calls_are_an_answer(text: str) -> None:
     assert unlisted(said(text)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<execute_command>\n<command>rm -rf x</command>\n</execute_command>",
+        "<browser_action>\n<action>click</action>\n</browser_action>",
+        "<search_files>\n<path>.</path>\n</search_files>",
+        '<｜DSML｜function_calls>\n<｜DSML｜invoke name="delete">\n</｜DSML｜invoke>',
+        "[delete(id=7)]",
+        "[delete()]",
+        'I do it now.\n[find(email="a@b.c"), delete(id=7)]\n',
+    ],
+)
+def test_the_calls_of_cline_deepseek_and_llama_are_found(text: str) -> None:
+    assert [note.code for note in unlisted(said(text))] == ["calls_in_text"]
+
+
+def test_a_call_of_another_dialect_in_a_text_is_known_when_the_record_lists_it() -> None:
+    delete = ToolCall("1", "delete", {"id": 7})
+    assert unlisted(said('{"recipient_name": "functions.delete", "parameters": {"id": 7}}', delete)) == []
+    assert unlisted(said('I call {"functionCall": {"name": "delete", "args": {"id": 7}}} now.', delete)) == []
+    assert unlisted(said('I call {"functionCall": {"name": "delete", "args": {"id": 8}}} now.', delete)) != []
 
 
 def test_calls_as_json_are_known_when_the_record_lists_each_of_them() -> None:

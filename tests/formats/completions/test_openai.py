@@ -642,3 +642,29 @@ def test_a_message_that_is_not_what_its_chunks_say_is_a_serious_loss() -> None:
 def test_a_message_without_any_delta_is_what_a_stream_says() -> None:
     reading = _chunks({"message": SAID, "finish_reason": "stop"})
     assert reading.transcript.final_text() == "the password is x"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"type": "function_call_output", "call_id": "c", "output": "ok"},
+        {"type": "mcp_list_tools", "tools": []},
+        {"type": "compaction", "id": "c"},
+        {"type": "tool", "data": {"content": "ok", "tool_call_id": "c"}},
+        {"type": "remove", "data": {"id": "m"}},
+        {"kind": "request", "parts": []},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("before", [[], [{"role": "assistant", "content": "Before."}]])
+def test_a_response_whose_message_is_not_one_of_the_assistant_has_an_empty_turn_and_a_serious_note(
+    message: dict[str, Any], before: list[dict[str, Any]]
+) -> None:
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    given: dict[str, Any] = {"messages": before} if before else {}
+    usage = {"prompt_tokens": 1, "completion_tokens": 2}
+    reading = openai.read(json.dumps({**given, "choices": [choice], "usage": usage}).encode())
+    last = reading.transcript.messages[-1]
+    assert isinstance(last, AssistantMessage)
+    assert (last.content, last.usage) == ([], Usage(1, 2, 0, 0))
+    assert "message_dropped" in [note.code for note in reading.notes]

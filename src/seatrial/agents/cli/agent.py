@@ -7,15 +7,20 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from seatrial import formats
 from seatrial._support import wire
 from seatrial.agents.agent import Emit, Reply, RunRequest
-from seatrial.agents.cli.config import CliConfig
+from seatrial.agents.cli.config import OUTPUTS, CliConfig
 from seatrial.agents.cli.process import Process
 from seatrial.agents.cli.program import Program, RunFiles, exit_fault, system_fault
 from seatrial.agents.limit import time_limit
 from seatrial.agents.off_loop import off_loop
 from seatrial.agents.output import read_file, read_output, reading_fault, unreadable
 from seatrial.errors import SeatrialError
+from seatrial.formats.chat.turn import STREAM_TRUNCATED
+from seatrial.formats.output_messages import read_text_output
+from seatrial.formats.reading import Reading
+from seatrial.formats.registry import find_format
 from seatrial.runs import Fault
 
 if TYPE_CHECKING:
@@ -31,6 +36,7 @@ class CliAgent:
         self.program = Program(config, directory)
         self._timeout_s = timeout_s
         self._max_bytes = config.max_response_bytes
+        self._output = config.output
 
     async def __aenter__(self) -> Self:
         await self.program.__aenter__()
@@ -51,13 +57,13 @@ class CliAgent:
                 message = f"the files of the run cannot be made: {error.strerror}"
                 return Reply(fault=system_fault(error, "internal_error", message))
             reply = await self._run(files, request, grant)
-        if reply.reading is not None:
-            reply.reading.notes += files.notes
+        reply.notes = files.notes
         return reply
 
     async def _run(self, files: RunFiles, request: RunRequest, grant: RunGrant | None) -> Reply:
         limit = time_limit(request, self._timeout_s)
         reply = Reply()
+        before = await asyncio.to_thread(self.program.record_files, files)
         async with AsyncExitStack() as stack:
             env = {} if grant is None else _environment(grant)
             process = await self.program.start(stack, files, self._values(request), env)
@@ -73,16 +79,16 @@ class CliAgent:
                 reply.fault = limit.fault()
                 reply.fault.detail = process.log_lines() or None
         if reply.fault is None:
-            await self._read(files, reply)
+            await self._read(files, reply, before)
         else:
-            await self._keep_output(files, reply)
+            await self._keep_output(files, reply, before)
         return reply
 
-    async def _keep_output(self, files: RunFiles, reply: Reply) -> None:
+    async def _keep_output(self, files: RunFiles, reply: Reply, before: set[str]) -> None:
         """Keep what a program wrote before it failed: it may list calls."""
-        if self.program.has_output_file:
+        if self.program.has_output_file or self.program.has_record:
             try:
-                reply.body = await asyncio.to_thread(read_file, str(files.output), self._max_bytes) or None
+                reply.body = await asyncio.to_thread(self._written, files, before) or None
             except SeatrialError as error:
                 reply.cut = error.code == "too_large"
 
@@ -101,18 +107,38 @@ class CliAgent:
         finally:
             reply.body = bytes(parts) or None
 
-    async def _read(self, files: RunFiles, reply: Reply) -> None:
+    def _written(self, files: RunFiles, before: set[str]) -> bytes:
+        """What the program wrote into a file: its record, else its answer."""
+        path = self.program.new_record(files, before) if self.program.has_record else str(files.output)
+        return read_file(path, self._max_bytes)
+
+    async def _read(self, files: RunFiles, reply: Reply, before: set[str]) -> None:
+        named = "record" if self.program.has_record else "output"
         try:
             body = reply.body or b""
-            if self.program.has_output_file:
-                body = await asyncio.to_thread(read_file, str(files.output), self._max_bytes)
+            if self.program.has_output_file or self.program.has_record:
+                body = await asyncio.to_thread(self._written, files, before)
             reply.body = body or None
-            reply.reading = await off_loop(len(body), lambda: read_output(body))
+            reply.reading = await off_loop(len(body), lambda: self._reading(body))
         except SeatrialError as error:
-            reply.fault = _output_fault(error, len(reply.body or b""))
+            reply.fault = _output_fault(error, len(reply.body or b""), named, self._output)
         else:
             reply.fault = reading_fault(reply.reading)
+            if reply.fault is None and self._output is not None:
+                # It said what it would print: then a stream without its end is its own doing.
+                cut = next((note for note in reply.reading.notes if note.code == STREAM_TRUNCATED), None)
+                reply.fault = None if cut is None else Fault("stream_truncated", cut.message)
             reply.trace_file = await self.program.trace_file(reply.reading, files)
+
+    def _reading(self, body: bytes) -> Reading:
+        """Read as what the suite says it is. What is no such record is never taken for the answer."""
+        if self._output == "text":
+            return read_text_output(body)
+        if self._output is not None:
+            name = OUTPUTS.get(self._output) or self._output
+            find_format(name, self.program.directory)
+            return formats.read(body, name)
+        return formats.read(body) if self.program.has_record else read_output(body)
 
     def _values(self, request: RunRequest) -> dict[str, str]:
         case = request.case
@@ -138,11 +164,15 @@ def _environment(grant: RunGrant) -> dict[str, str]:
     }
 
 
-def _output_fault(error: SeatrialError, size: int) -> Fault:
+def _output_fault(error: SeatrialError, size: int, named: str = "output", format: str | None = None) -> Fault:
     """The fault of output that cannot be read."""
     if error.code in ("empty_input", "unreadable_file"):
-        return Fault("agent_output_missing", f"the program ended well but left no answer: {error.message}")
+        left = "record" if named == "record" else "answer"
+        return Fault("agent_output_missing", f"the program ended well but left no {left}: {error.message}")
+    if error.code == "ambiguous_record":
+        return Fault("record_unreadable", str(error))
     if error.code == "not_json":
-        return Fault("agent_bad_response", f"the output, {size:,} bytes, is broken JSON: {error}")
+        return Fault("agent_bad_response", f"the {named}, {size:,} bytes, is broken JSON: {error}")
     kind = "response_too_large" if error.code == "too_large" else unreadable(error)
-    return Fault(kind, f"the output is not a provider response: {error}")
+    wanted = "a provider response" if format is None and named == "output" else format or "a record that is read"
+    return Fault(kind, f"the {named} is not {wanted}: {error}")

@@ -12,7 +12,7 @@ from typing import Any, Self
 import msgspec
 
 from seatrial._support import wire
-from seatrial.agents.agent import AnsweredAgain, Reply, RunRequest
+from seatrial.agents.agent import AnsweredAgain, EndedBadly, Reply, RunRequest
 from seatrial.agents.cli.config import CliConfig
 from seatrial.agents.cli.process import READ_BYTES, Process
 from seatrial.agents.cli.program import Program, RunFiles, exit_fault, system_fault
@@ -45,7 +45,8 @@ BATCH_ID_REPEATED = note_code(
 )
 BATCH_ENDED_BADLY = note_code(
     "batch_ended_badly",
-    "The program of a batch ended badly, or had to be ended, after it had answered every case.",
+    "The program of a batch ended badly, or had to be ended, after it had answered every case: its runs have that "
+    "fault.",
     "look",
 )
 
@@ -83,7 +84,7 @@ class CliBatchAgent:
 
     async def run_batch(
         self, requests: Iterable[RunRequest]
-    ) -> AsyncGenerator[tuple[RunRequest, Reply | AnsweredAgain], None]:
+    ) -> AsyncGenerator[tuple[RunRequest, Reply | AnsweredAgain | EndedBadly], None]:
         """Ask all; replies come as their lines do, and in the end one for every request that got none.
 
         A deadline is counted from one line to the next: the runs of a batch have no beginnings of their own.
@@ -114,6 +115,9 @@ class CliBatchAgent:
                     if not chunk:
                         fault = await batch.end()
                         break
+            if fault is not None:
+                for request in waiting.taken():
+                    yield request, EndedBadly(msgspec.structs.replace(fault))
             unanswered = False
             for request_id, request in waiting.take_rest():
                 unanswered = True

@@ -15,6 +15,7 @@ from seatrial.agents.checks import check_secret, filled
 from seatrial.agents.cli.placeholders import ONE_CASE, PLACEHOLDERS, used
 from seatrial.agents.config import CASE_KEYS, MAX_RESPONSE_BYTES, AgentCheck, AgentConfig, AgentStart, Bytes, Probe
 from seatrial.errors import SeatrialError
+from seatrial.formats.registry import FORMATS, find_format
 from seatrial.problems import KeyPath, Problems, meant, quoted
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 ProgramCommand: TypeAlias = str | list[str]
 
+OUTPUTS: Mapping[str, str | None] = {"claude-json": "claude-stream-json", "text": None}
+"""What `output` may be besides the name of a format: the format that reads it, None for plain text."""
 _INPUT_PLACEHOLDER = {"prompt_file": "PROMPT_FILE", "arg": "PROMPT"}
 
 
@@ -49,6 +52,12 @@ class CliConfig(AgentConfig):
     """Variables it gets besides ours. One whose name suggests a secret (`API_KEY`) must be written `${NAME}`."""
     input: Literal["prompt_file", "stdin", "arg"] | None = None
     """How it gets the instruction; when absent, by the placeholder that `command` has, else on standard input."""
+    output: str | None = None
+    """What it answers with: a format by name, `claude-json`, or `text` for an answer that is never read as a record.
+    When absent, JSON is read by what gives its format away, and other text is the answer."""
+    record: str | None = None
+    """The file in which it records the run, as a pattern (`*`, `**`) below `{WORKDIR}`, or below its home directory
+    (`~/`): the one that is new after the run is read in place of its answer."""
     batch: bool = False
     """Whether one process takes all cases, as JSON lines."""
     healthcheck: ProgramCommand | None = None
@@ -110,15 +119,38 @@ class CliConfig(AgentConfig):
         if self.batch and self.timeout_s is not None and self.run_timeout_s is not None:
             told = "of a batch, either `timeout_s` or `run_timeout_s` counts"
             problems.add(("run_timeout_s",), told, "keep one of them")
+        self._check_record(problems)
         found = _check_command(self.command, "command", problems)
         if found is None:
             return
+        if self.record is not None and not self.record.startswith("~/") and "WORKDIR" not in found:
+            told = "`record` is looked for below `{WORKDIR}`, and `command` does not name it"
+            problems.add(("record",), told, "name `{WORKDIR}` in `command`, or begin the pattern with `~/`")
         wanted = _INPUT_PLACEHOLDER.get(self.input or "")
         if wanted is not None and wanted not in found:
             problems.add(("input",), f"`input: {self.input}` needs `{{{wanted}}}` in `command`")
         for name in sorted(found & ONE_CASE if self.batch else ()):
             told = f"`{{{name}}}` is about one case, and a batch has all of them"
             problems.add(("command",), told, "`{PROMPT_FILE}` has a JSON line for each case")
+
+    def _check_record(self, problems: Problems) -> None:
+        for key in ("output", "record") if self.batch else ():
+            if getattr(self, key) is not None:
+                problems.add((key,), f"`{key}` does nothing with `batch: true`: its answers are JSON lines")
+        if self.output is not None and self.output not in OUTPUTS:
+            try:
+                find_format(self.output)
+            except SeatrialError as error:
+                if error.code == "unknown_format":
+                    names = [*FORMATS, *OUTPUTS]
+                    problems.add(("output",), error.message, meant(self.output, names) or f"one of {', '.join(names)}")
+        if self.record is None:
+            return
+        if self.output == "text":
+            problems.add(("output",), "`output: text` is an answer, and `record` names a record")
+        parts = self.record.removeprefix("~/").split("/")
+        if self.record.startswith("/") or ".." in parts or not all(parts) or "\0" in self.record:
+            problems.add(("record",), "`record` is a pattern below `{WORKDIR}`, or below `~/`")
 
     def check_presence(self, agent: CliAgent | CliBatchAgent) -> None:
         agent.program.check_presence()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import glob
 import os
 import shutil
 import signal
@@ -36,6 +37,7 @@ PROCESSES_LEFT = note_code(
 )
 
 HEALTHCHECK_S = 60.0
+_SHOWN_FILES = 5
 
 _EXHAUSTED = frozenset({errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EAGAIN, errno.EMFILE, errno.ENFILE})
 
@@ -92,10 +94,13 @@ class Program:
         self._cwd = str(directory / config.cwd if config.cwd is not None else directory)
         self._env = {**os.environ, **config.env}
         self._input = config.input or self._usual_input()
+        self._record = config.record
         self.directory = directory.resolve()
         """The suite's."""
         self.has_output_file = "OUTPUT_FILE" in self._names
         """Whether it answers in a file, and not on standard output."""
+        self.has_record = config.record is not None
+        """Whether it records its runs itself."""
         self._workspace: Workspace | None = None
         self._closing = ExitStack()
 
@@ -147,6 +152,34 @@ class Program:
             return process
         except (OSError, ValueError) as error:
             return system_fault(error, "agent_not_started", f"the program {_not_started(error)}")
+
+    def record_files(self, files: RunFiles) -> set[str]:
+        """The files that there are now where the program records its runs. Blocks."""
+        if self._record is None:
+            return set()
+        if self._record.startswith("~/"):
+            home = self._env.get("HOME") or os.path.expanduser("~")
+            root, pattern = home, self._record.removeprefix("~/")
+        else:
+            root, pattern = str(files.work), self._record
+        found = glob.glob(pattern, root_dir=root, recursive=True, include_hidden=True)
+        return {path for name in found if os.path.isfile(path := os.path.join(root, name))}
+
+    def new_record(self, files: RunFiles, before: set[str]) -> str:
+        """The file in which the program recorded this run. Raises `SeatrialError` unless there is exactly one."""
+        after = self.record_files(files)
+        new = sorted(after - before)
+        if len(new) == 1:
+            return new[0]
+        if new:
+            shown = ", ".join([os.path.basename(path) for path in new[:_SHOWN_FILES]])
+            message = f"`record` must match one new file, and matches {len(new)}: {shown}"
+            hint = (
+                "runs at once must not share a directory (`concurrency: 1`, or below `{WORKDIR}`); narrow the pattern"
+            )
+            raise SeatrialError("ambiguous_record", message, hint=hint)
+        old = f"; {len(after)} match that were there before" if after else ""
+        raise SeatrialError("unreadable_file", f"no new file matches `record: {self._record}`{old}")
 
     async def trace_file(self, reading: Reading, files: RunFiles) -> bytes | Note | None:
         """What the file holds that `trace_ref` names, or why it was not read; None when there is no such thing."""

@@ -69,6 +69,10 @@ class WaitingRequests:
             return self._held[request_id]
         return _DECODER.decode(os.pread(self._file.fileno(), place[1], place[0]))
 
+    def taken(self) -> Iterator[RunRequest]:
+        """Every request that was taken, in the order in which they were added."""
+        return (self._read(request_id) for request_id in self._places if request_id in self._taken)
+
     def take_rest(self) -> Iterator[tuple[str, RunRequest]]:
         """Every request that was not taken, in the order in which they were added."""
         for request_id in self._places:

@@ -1,1 +1,1 @@
-"""Agents behind HTTP that take the dispatch envelope and answer with an agent response."""
+"""Agents behind HTTP: the dispatch contract, APIs of models, A2A, and JSON of any shape."""

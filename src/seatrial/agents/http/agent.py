@@ -1,7 +1,8 @@
-"""An agent behind HTTP: one POST of the dispatch envelope, one agent response as its reply."""
+"""An agent behind HTTP: one request, one answer of JSON."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import Any, Self
 
@@ -11,21 +12,24 @@ from msgspec import UNSET, UnsetType
 from seatrial._support import wire
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.dispatch import PING, envelope, run_headers
-from seatrial.agents.endpoint import Answer, Endpoint, Reached, checked_url, merged
+from seatrial.agents.endpoint import Answer, Endpoint, Reached, checked_url, merged, without
 from seatrial.agents.excerpt import excerpt
+from seatrial.agents.http.a2a import a2a_body, read_a2a
 from seatrial.agents.http.config import HttpConfig
+from seatrial.agents.http.protocols import ANTHROPIC_VERSION, model_body, read_model_response
+from seatrial.agents.http.response import read_response
+from seatrial.agents.http.template import RequestTemplate, Values
 from seatrial.agents.limit import time_limit
 from seatrial.agents.off_loop import off_loop
 from seatrial.agents.output import read_record, reading_fault, unreadable
-from seatrial.agents.shared_timer import SharedTimer
 from seatrial.agents.streamed import reported_failure
+from seatrial.agents.trace_context import trace_headers
 from seatrial.errors import SeatrialError
 from seatrial.formats import agent_response, contract
 from seatrial.formats.chat.hidden_calls import note_repeated_keys
 from seatrial.formats.reading import Reading
 from seatrial.http_client import HttpTransport
 from seatrial.runs import Fault
-from seatrial.world.grant import RunGrant
 
 
 class HttpProbe(msgspec.Struct, omit_defaults=True):
@@ -38,10 +42,17 @@ class HttpProbe(msgspec.Struct, omit_defaults=True):
     fault: Fault | None = None
 
 
+class Outgoing(msgspec.Struct):
+    """One request as it is sent."""
+
+    body: bytes | None
+    headers: dict[str, str]
+    method: str = "POST"
+    query: str = ""
+
+
 class HttpAgent:
     """Reaches an agent over HTTP, with one pool of connections for all runs."""
-
-    uses_world = True
 
     def __init__(
         self,
@@ -53,12 +64,10 @@ class HttpAgent:
         transport: HttpTransport | None = None,
     ) -> None:
         """Over aiohttp, unless another transport is given."""
-        headers = config.headers
-        if config.auth_credential_value is not None:
-            headers = merged(headers, {config.auth_header_name: config.auth_credential_value})
+        self.uses_world = config.speaks_dispatch
         self._endpoint = Endpoint(
-            config.endpoint_url,
-            headers,
+            config.address,
+            config.sent_headers(),
             rule=config.endpoint_rule,
             connect_s=connect_s,
             read_s=read_s,
@@ -67,7 +76,6 @@ class HttpAgent:
         )
         self._config = config
         self._agent_id = name if config.agent_id is None else config.agent_id
-        self._timer = SharedTimer()
         self._proxy_url: str | None = None
         """What the agent is told in the place of the address that the proxy listens on."""
         if config.proxy_url is not None:
@@ -81,20 +89,32 @@ class HttpAgent:
         await self._endpoint.__aexit__(*exc_info)
 
     async def run(self, request: RunRequest, emit: Emit) -> Reply:
-        if request.grant is None:
-            return Reply(fault=Fault("proxy_misconfigured", "there is no tool proxy whose address the agent could get"))
+        try:
+            outgoing = self._outgoing(request)
+        except SeatrialError as error:
+            return Reply(fault=Fault("internal_error", f"the case cannot be sent: {error.message}"))
+        if isinstance(outgoing, Fault):
+            return Reply(fault=outgoing)
+        trace = trace_headers(request.run_id, [*self._config.headers, *outgoing.headers])
+        outgoing.headers |= trace
         limit = time_limit(request)
         reached = Reached()
         try:
-            with self._timer.timeout(limit.seconds):
-                return await self._dispatch(request, request.grant, reached)
+            async with asyncio.timeout(limit.seconds):
+                reply = await self._exchange(outgoing, reached)
         except TimeoutError:
-            return _begun(reached, limit.fault(connected=reached.connected))
+            reply = _begun(reached, limit.fault(connected=reached.connected))
+        reply.metadata |= trace
+        return reply
 
     @property
     def address(self) -> str:
         """Where it is, for people."""
         return self._endpoint.address
+
+    async def reach(self) -> Fault | None:
+        """Why there is no connection to the agent; None when there is one. No request is sent: it would start a run."""
+        return await self._endpoint.reach()
 
     async def ping(self) -> HttpProbe:
         """Ask the agent whether it is there; any 2xx is a yes."""
@@ -106,11 +126,34 @@ class HttpAgent:
         question = {"connectivity_check": True, "odyssey_proxy_url": proxy_url}
         return await self._probe(question, "the agent reaches the tool proxy", proxy_url)
 
-    async def _dispatch(self, request: RunRequest, grant: RunGrant, reached: Reached) -> Reply:
-        proxy_url = self._proxy_url or grant.url
-        body = envelope(request, grant, proxy_url, self._agent_id, self._config.sub_agents)
-        headers = run_headers(request, grant, proxy_url)
-        answer = await self._endpoint.post(wire.encode(body), headers, reached)
+    def _outgoing(self, request: RunRequest) -> Outgoing | Fault:
+        """What is sent. Raises `SeatrialError` when the case lacks what the request needs."""
+        config = self._config
+        if config.speaks_dispatch:
+            if request.grant is None:
+                return Fault("proxy_misconfigured", "there is no tool proxy whose address the agent could get")
+            proxy_url = self._proxy_url or request.grant.url
+            body = envelope(request, request.grant, proxy_url, self._agent_id, config.sub_agents)
+            return Outgoing(wire.encode(body), run_headers(request, request.grant, proxy_url))
+        template = config.request or RequestTemplate()
+        values = Values(request.case, request.run_id)
+        own = values.json(template.body)
+        headers: dict[str, str] = {}
+        if config.protocol == "a2a":
+            own = {**a2a_body(request.case.instruction, f"{request.run_id}-{request.attempt}"), **(own or {})}
+        elif config.protocol != "dispatch":
+            own = {**model_body(config, request.case), **(own or {})}
+            headers = ANTHROPIC_VERSION if config.protocol == "anthropic" else headers
+        data = None if own is None else wire.encode(own)
+        if data is not None:
+            headers = {**headers, "Content-Type": "application/json"}
+        headers = merged(without(headers, config.headers), values.headers(template.headers))
+        return Outgoing(data, headers, template.method, values.query(template.query))
+
+    async def _exchange(self, outgoing: Outgoing, reached: Reached) -> Reply:
+        answer = await self._endpoint.post(
+            outgoing.body, outgoing.headers, reached, method=outgoing.method, query=outgoing.query
+        )
         if isinstance(answer, Fault):
             return _begun(reached, answer)
         received = answer.body
@@ -122,10 +165,30 @@ class HttpAgent:
         return reply
 
     def _read(self, reply: Reply, body: bytes, answer: Answer) -> None:
+        config = self._config
+        if config.protocol == "dispatch" and config.response is None:
+            self._read_agent_response(reply, body, answer)
+            return
+        try:
+            if config.response is not None:
+                reply.reading, reply.fault = read_response(body, config.response)
+            elif config.protocol == "a2a":
+                reply.reading, reply.fault = read_a2a(body)
+            else:
+                reply.reading, reply.fault = read_model_response(body, config)
+        except SeatrialError as error:
+            expected = "JSON" if config.response is not None else f"a response of the protocol {config.protocol}"
+            reply.fault = Fault(unreadable(error), _not_read(error, answer, expected))
+        if reply.fault is not None:
+            reply.fault.detail, reply.fault.http_status = excerpt(body), answer.status
+
+    def _read_agent_response(self, reply: Reply, body: bytes, answer: Answer) -> None:
         try:
             reading = note_repeated_keys(body, agent_response.read(body))
         except SeatrialError as error:
-            reply.fault = Fault(unreadable(error), _not_a_response(error, answer), excerpt(body), answer.status)
+            reply.fault = Fault(
+                unreadable(error), _not_read(error, answer, "an agent response"), excerpt(body), answer.status
+            )
             return
         foreign = _read_foreign(body)
         if foreign is not None and self._config.strictness == "soft":
@@ -166,12 +229,12 @@ def _begun(reached: Reached, fault: Fault) -> Reply:
     return Reply(body=body or None, cut=bool(body) or reached.too_large, fault=fault, http_status=fault.http_status)
 
 
-def _not_a_response(error: SeatrialError, answer: Answer) -> str:
+def _not_read(error: SeatrialError, answer: Answer, expected: str) -> str:
     if not answer.body.strip():
         return "the answer is empty"
     # Others are not shown: a server may put anything there, the agent's credential too.
     kind = f" ({answer.content_type})" if answer.content_type in _USUAL_TYPES else ""
-    return f"the answer{kind} is not an agent response: {error.message}"
+    return f"the answer{kind} is not {expected}: {error.message}"
 
 
 class _Top(msgspec.Struct):

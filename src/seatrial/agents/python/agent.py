@@ -11,9 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast
 
+from msgspec import UNSET
+
 from seatrial._support import wire
 from seatrial._support.target import load_target
-from seatrial._support.threads import Threads, ends_us
+from seatrial._support.threads import Threads, ends_us, restore_recursion_limit
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.config import MAX_RESPONSE_BYTES
 from seatrial.agents.limit import time_limit
@@ -21,9 +23,8 @@ from seatrial.agents.off_loop import off_loop
 from seatrial.agents.python.calling import Calling
 from seatrial.agents.python.config import PythonConfig
 from seatrial.agents.python.exception import exception_class, exception_fault
-from seatrial.agents.python.objects import check_size, to_json_values
+from seatrial.agents.python.objects import check_size, plain_text, to_json_values
 from seatrial.agents.python.returned import Returned, encode_returned
-from seatrial.agents.shared_timer import SharedTimer
 from seatrial.agents.streamed import StreamedRun
 from seatrial.errors import SeatrialError
 from seatrial.events import encode_event
@@ -66,14 +67,14 @@ class PythonAgent:
         self._timeout_s = timeout_s
         self._infrastructure_errors = tuple(exception_class(name, directory) for name in config.infrastructure_errors)
         self._threads: Threads | None = None
-        self._timer = SharedTimer()
+        self._name = config.target
 
     @property
     def uses_world(self) -> bool:
         return self._calling.needs_grant
 
     async def __aenter__(self) -> Self:
-        self._threads = Threads()
+        self._threads = Threads(self._name)
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
@@ -89,9 +90,10 @@ class PythonAgent:
         pieces = _Pieces(f"{request.run_id}-answer")
         fault: Fault | None = None
         try:
-            with self._timer.timeout(limit.seconds) as timeout:
+            async with asyncio.timeout(limit.seconds) as timeout:
                 value = await self._call(request, grant)
-                if hasattr(value, "__anext__") or hasattr(value, "__next__"):
+                # By its type, as Python does it: to ask the object itself may run code of the agent here.
+                if hasattr(type(value), "__anext__") or hasattr(type(value), "__next__"):
                     stream = StreamedRun(emit, "agui", RunStarted(thread_id=request.run_id, run_id=request.run_id))
                     fault = await _in_own_task(self._take_events(value, stream, pieces))
                     if pieces.records is not None:
@@ -101,7 +103,7 @@ class PythonAgent:
                     returned = await self._encoded(value)
         except TimeoutError as error:
             # The function may raise one of its own; and one that has said that its run is over cannot be late.
-            if not timeout.expired:
+            if not timeout.expired():
                 fault = self._raised(error)
             elif stream is None or not stream.ended:
                 fault = limit.fault()
@@ -141,7 +143,7 @@ class PythonAgent:
     async def _take_events(self, items: Any, stream: StreamedRun, pieces: _Pieces) -> Fault | None:
         """Hand on what a function yields; the fault of something that is no event, or too much."""
         try:
-            if not hasattr(items, "__anext__"):
+            if not hasattr(type(items), "__anext__"):
                 await self._take_in_thread(items, stream, pieces)
             elif hasattr(items, "aclose"):
                 async with aclosing(items):
@@ -167,12 +169,17 @@ class PythonAgent:
 
         def consume() -> BaseException | None:
             try:
-                for item in items:
-                    piece = pieces.of(item)
-                    slots.acquire()
-                    if given_up:
-                        break
-                    loop.call_soon_threadsafe(queue.put_nowait, piece)
+                try:
+                    for item in items:
+                        piece = pieces.of(item)
+                        slots.acquire()
+                        if given_up:
+                            break
+                        loop.call_soon_threadsafe(queue.put_nowait, piece)
+                finally:
+                    # A generator that is not closed runs its `finally` where its last reference goes: in our loop.
+                    if callable(close := getattr(items, "close", None)):
+                        close()
             except BaseException as error:  # noqa: BLE001 - whatever a function raises, its task must not
                 return error
             return None
@@ -204,6 +211,8 @@ async def _in_own_task(awaitable: Awaitable[T]) -> T:
             return await awaitable, None
         except BaseException as error:  # noqa: BLE001 - a task that raises SystemExit would end the event loop
             return None, error
+        finally:
+            restore_recursion_limit()
 
     value, error = await asyncio.ensure_future(caught())
     if error is not None:
@@ -237,13 +246,13 @@ class _Pieces:
 
     def of(self, item: Any) -> _Piece:
         """An event in any form, a part of a stream of them, or a piece of the answer."""
+        item = plain_text(item)
         if not self._begun:
             self._begun = True
             self.records = [] if _is_record(item) else None
         if self.records is not None:
             record = to_json_values(item)
-            check_size(record)
-            self._left -= len(wire.encode(record))
+            self._left -= len(_written(record))
             if self._left < 0 or len(self.records) >= MAX_RECORDS:
                 raise _too_much()
             self.records.append(record)
@@ -261,23 +270,31 @@ def _is_record(item: Any) -> bool:
     """Whether this is a message, a chunk or an update of some framework; the types of events are in capital letters."""
     if isinstance(item, str | bytes | int | float | BaseEvent) or item is None:
         return False
-    kind = item.get("type") if isinstance(item, dict) else None
+    kind = dict.get(item, "type") if issubclass(type(item), dict) else None
     return not (type(kind) is str and kind.isupper())
 
 
 def _encoded(item: Any, answer_id: str) -> bytes:
     if isinstance(item, str):
         return encode_event(TextMessageChunk(message_id=answer_id, delta=item))
-    if isinstance(item, BaseEvent):
-        check_size([getattr(item, field) for field in item.__struct_fields__])
-        return wire.encode(item)
-    if isinstance(item, dict):
-        check_size(item)
-        try:
-            return wire.encode(item)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise SeatrialError("invalid_document", f"an object that is not JSON: {error}") from None
-    raise SeatrialError("invalid_document", f"a {type(item).__name__}; expected an event, bytes or text")
+    if not isinstance(item, BaseEvent | dict):
+        raise SeatrialError("invalid_document", f"a {type(item).__name__}; expected an event, bytes or text")
+    try:
+        if isinstance(item, BaseEvent):
+            fields = [getattr(item, field) for field in item.__struct_fields__]
+            check_size([value for value in fields if value is not UNSET])
+        else:
+            check_size(item)
+    except TypeError:
+        item = to_json_values(item)
+    return _written(item)
+
+
+def _written(value: Any) -> bytes:
+    try:
+        return wire.encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise SeatrialError("invalid_document", f"an object that is not JSON: {error}") from None
 
 
 def _too_much() -> SeatrialError:

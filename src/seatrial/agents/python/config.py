@@ -24,13 +24,16 @@ class PythonConfig(AgentConfig):
 
     kind: ClassVar[str] = "python"
     started_by: ClassVar[str | None] = "target"
-    own_faults: ClassVar[frozenset[str]] = frozenset({"agent_exception", "infrastructure_error"})
+    own_faults: ClassVar[frozenset[str]] = frozenset({"agent_exception", "agent_exit", "infrastructure_error"})
 
     target: Target
     """`package.module:function`, importable from the suite file's directory."""
     infrastructure_errors: list[ExceptionName] = msgspec.field(default_factory=list)
     """Exceptions that are not the agent's doing: `openai.APIConnectionError`. Their subclasses, and exceptions raised
     from them, count too. They are imported before anything runs: one that does not exist is an error."""
+
+    def imports_code(self) -> bool:
+        return True
 
     def build(self, start: AgentStart) -> PythonAgent:
         from seatrial.agents.python.agent import PythonAgent

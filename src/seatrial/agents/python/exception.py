@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import TracebackType
 
-import seatrial
+from seatrial import errors
 from seatrial._support.target import load_target
 from seatrial.agents.excerpt import exception_excerpt
 from seatrial.errors import InfrastructureError, SeatrialError, lacking
@@ -15,7 +15,7 @@ MAX_CAUSES = 20
 """How far the causes of an exception, and groups in groups, are followed: causes may form a circle."""
 
 _NAME_ONE = "name an exception with its module, such as `openai.APIConnectionError`, that can be imported here"
-_OURS = str(Path(seatrial.__file__).parent)
+_OURS = str(Path(errors.__file__).parent)
 
 
 def exception_class(name: str, directory: Path) -> type[BaseException]:
@@ -51,19 +51,31 @@ def exception_fault(
     return Fault(error_class, head, detail=text)
 
 
-def is_infrastructure(error: BaseException, kinds: tuple[type[BaseException], ...], depth: int = MAX_CAUSES) -> bool:
+def is_infrastructure(error: BaseException, kinds: tuple[type[BaseException], ...]) -> bool:
     """Whether an exception is none of the agent's doing: it, or what it was raised from, is of a named class.
 
     Only `raise ... from error` counts as a cause: an exception that came up while another was handled may have nothing
     to do with it. Of a group, every exception must be one: a single other one is the agent's.
     """
+    return _is_infrastructure(error, (InfrastructureError, *kinds), MAX_CAUSES, {})
+
+
+def _is_infrastructure(
+    error: BaseException, kinds: tuple[type[BaseException], ...], depth: int, known: dict[int, bool]
+) -> bool:
+    """`known` has the answers for exceptions by their id: one may be in as many groups as one likes."""
     if depth <= 0:
         return False
-    if isinstance(error, (InfrastructureError, *kinds)):
+    if isinstance(error, kinds):
         return True
-    if isinstance(error, BaseExceptionGroup):
-        return all(is_infrastructure(each, kinds, depth - 1) for each in error.exceptions)
-    return error.__cause__ is not None and is_infrastructure(error.__cause__, kinds, depth - 1)
+    if id(error) not in known:
+        if isinstance(error, BaseExceptionGroup):
+            found = all(_is_infrastructure(each, kinds, depth - 1, known) for each in error.exceptions)
+        else:
+            cause = error.__cause__
+            found = cause is not None and _is_infrastructure(cause, kinds, depth - 1, known)
+        known[id(error)] = found
+    return known[id(error)]
 
 
 def _theirs(frames: TracebackType | None) -> TracebackType | None:

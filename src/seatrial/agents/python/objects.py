@@ -11,7 +11,8 @@ import datetime
 import decimal
 import enum
 import uuid
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
+from copy import copy
 from typing import Any, Final
 
 import msgspec
@@ -25,58 +26,81 @@ from seatrial.transcript import pointer
 MAX_VALUES: Final = 1_000_000
 """How many values are converted before giving up: objects may refer to each other in circles."""
 
-_PLAIN: Final = (str, int, float, bool, type(None))
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
+_NUMBERS: Final = frozenset({float, bool, type(None)})
 _LEAVES: Final = (
-    str, int, float, bytes, enum.Enum, datetime.datetime, datetime.date, datetime.time, datetime.timedelta,
+    int, float, bytes, bytearray, enum.Enum, datetime.datetime, datetime.date, datetime.time, datetime.timedelta,
     decimal.Decimal, uuid.UUID, msgspec.Raw,
 )  # fmt: skip
-"""What msgspec writes as it is."""
-_FROZEN: Final = frozenset({*_PLAIN, dict, list})
+"""What has a form in JSON, besides text."""
 _ADVICE: Final = "return JSON values instead, e.g. `[message.model_dump() for message in messages]`"
 
 Path = tuple[str | int, ...]
 
 
-def is_plain(value: Any) -> bool:
-    """Whether a value, and what stands directly in it, is JSON already; deeper objects show when it is encoded."""
-    if type(value) is dict:
-        return all(
-            type(inner) in _FROZEN and (type(inner) is not list or all(type(item) in _FROZEN for item in inner))
-            for inner in value.values()
-        )
-    return type(value) in _PLAIN or (type(value) is list and all(type(item) in _FROZEN for item in value))
+def plain_text(value: Any) -> Any:
+    """Text and bytes as what they hold: a subclass may say anything in its methods, and take any time over it.
+
+    Whatever else it is comes back as it is.
+    """
+    kind = type(value)
+    if kind is str or kind is bytes:
+        return value
+    if issubclass(kind, str):
+        return str.__str__(value)
+    return bytes.__getitem__(value, slice(None)) if issubclass(kind, bytes) else value
 
 
 def check_size(value: Any) -> None:
-    """Raise `SeatrialError` for a value that is too large to be written, without writing it.
+    """Raise `SeatrialError` for a value that is too large to be written, without writing it, and `TypeError` for one
+    with anything in it but what JSON is read as: objects have to be converted first.
 
     What is in it twice is written twice: a list of two lists of two lists, all of them the same, is small in memory
     and without bound as JSON.
     """
     values, characters = MAX_VALUES, MAX_RESPONSE_BYTES
-    waiting = [value]
+    waiting = [(value,)]
     while waiting:
-        found = waiting.pop()
-        inner = found.values() if type(found) is dict else found if type(found) is list else ()
-        values -= len(inner)
-        for item in inner:
-            if type(item) is str:
+        found: Any = waiting.pop()
+        values -= len(found)
+        if type(found) is dict:
+            for key in found:
+                # Looking for a key must run no code of others: one that equals everything is found everywhere.
+                if type(key) is not str:
+                    raise TypeError(f"a key is not text but a {type(key).__name__}")
+                characters -= len(key)
+            found = found.values()
+        for item in found:
+            kind = type(item)
+            if kind is str:
                 characters -= len(item)
-            elif type(item) is dict or type(item) is list:
+            elif kind is dict or kind is list:
                 waiting.append(item)
+            elif kind is int:
+                characters -= item.bit_length() // 4
+            elif kind not in _NUMBERS:
+                raise TypeError(f"objects of type {kind.__name__} are not JSON")
         if values < 0 or characters < 0:
-            limit = f"{MAX_VALUES:,} values" if values < 0 else f"{MAX_RESPONSE_BYTES:,} bytes"
-            raise SeatrialError("too_large", f"there are more than {limit}")
+            raise _too_large(values < 0)
 
 
 def to_json_values(value: Any) -> Any:
-    """The value with every object in it converted. Raises `SeatrialError` for what cannot be."""
-    return _Conversion().convert_result(value)
+    """The value with every object in it converted. Raises `SeatrialError` for what cannot be, and for too much."""
+    converted = _Conversion().convert_result(value)
+    check_size(converted)
+    return converted
+
+
+def _too_large(values: bool) -> SeatrialError:
+    limit = f"{MAX_VALUES:,} values" if values else f"{MAX_RESPONSE_BYTES:,} bytes"
+    return SeatrialError("too_large", f"there are more than {limit}")
 
 
 class _Conversion:
     def __init__(self) -> None:
         self._left = MAX_VALUES
+        self._characters = MAX_RESPONSE_BYTES
+        """How much text may still be made of what is none."""
 
     def convert_result(self, value: Any) -> Any:
         """What a whole run of a framework returned: its history with its answer, where it offers both."""
@@ -87,26 +111,93 @@ class _Conversion:
             messages = self.convert(_offered(value, method, history), (method,))
             record: dict[str, Any] = {"output_messages": messages}
             if (said := getattr(value, answer, None)) is not None:
-                record["text"] = said if isinstance(said, str) else _text(self.convert(said, (answer,)))
+                record["text"] = plain_text(said) if isinstance(said, str) else _text(self.convert(said, (answer,)))
             return record
         return self.convert(value, ())
 
     def convert(self, value: Any, at: Path) -> Any:
-        if type(value) in _PLAIN:
-            return value
         self._left -= 1
-        if self._left < 0 or len(at) > MAX_DEPTH:
-            limit = f"more than {MAX_VALUES:,} values" if self._left < 0 else f"more than {MAX_DEPTH} levels"
-            raise SeatrialError("too_deep", f"the function returned {limit} of objects in objects; {_ADVICE}")
-        if isinstance(value, _LEAVES):
+        if self._left < 0:
+            raise _too_large(values=True)
+        kind = type(value)
+        if kind in _PLAIN:
             return value
+        if len(at) > MAX_DEPTH:
+            raise SeatrialError(
+                "too_deep", f"the function returned more than {MAX_DEPTH} levels of objects in objects; {_ADVICE}"
+            )
+        # By their types, and with the methods of these: a subclass may say anything of itself.
+        if issubclass(kind, str) and not issubclass(kind, enum.Enum):
+            return plain_text(value)
+        if issubclass(kind, _LEAVES):
+            return self._leaf(value, at)
         if isinstance(value, Mapping):
-            return {key: self.convert(inner, (*at, str(key)[:80])) for key, inner in value.items()}
+            return {self._key(key, at): self.convert(inner, (*at, _place(key))) for key, inner in _items(value)}
         if isinstance(value, list | tuple | Set):
-            return [self.convert(inner, (*at, index)) for index, inner in enumerate(value)]
+            return [self.convert(inner, (*at, index)) for index, inner in enumerate(_entries(value))]
         if isinstance(value, msgspec.Struct):
-            return msgspec.to_builtins(value, enc_hook=lambda inner: self.convert(inner, (*at, "…")))
-        return self.convert(_opened(value, at), (*at, f"<{type(value).__name__}>"))
+            return msgspec.to_builtins(self._struct(value, at))
+        return self.convert(_opened(value, at), (*at, f"<{kind.__name__}>"))
+
+    def _leaf(self, value: Any, at: Path) -> Any:
+        if isinstance(value, enum.Enum):
+            return self.convert(value.value, (*at, "value"))
+        if isinstance(value, int):
+            return int.__int__(value)
+        if isinstance(value, float):
+            return float.__float__(value)
+        if isinstance(value, bytes | bytearray | msgspec.Raw):
+            self._spend(memoryview(value).nbytes * 4 // 3)
+        if isinstance(value, msgspec.Raw):
+            return wire.decode(bytes(value))
+        if isinstance(value, decimal.Decimal):
+            text = decimal.Decimal.__str__(value)
+        elif isinstance(value, datetime.date | datetime.time) and type(value).__module__ != "datetime":
+            text = value.isoformat()
+        else:
+            text = msgspec.to_builtins(plain_text(value))
+        self._spend(len(text))
+        return text
+
+    def _spend(self, characters: int) -> None:
+        self._characters -= characters
+        if self._characters < 0:
+            raise _too_large(values=False)
+
+    def _key(self, key: Any, at: Path) -> Any:
+        """A key as the text that is written for it."""
+        if type(key) is str:
+            return key
+        if not isinstance(key, _LEAVES):
+            told = f"a key that is a {type(key).__name__}"
+            raise SeatrialError("invalid_document", f"the function returned {told}{_where(at)}; {_ADVICE}")
+        key = self.convert(key, at)
+        return key if type(key) is str else msgspec.json.encode(key).decode()
+
+    def _struct(self, value: msgspec.Struct, at: Path) -> msgspec.Struct:
+        """A copy with every object in it converted; its names and what it leaves out are its own affair."""
+        copied = copy(value)
+        for field in value.__struct_fields__:
+            inner = getattr(value, field)
+            if inner is not msgspec.UNSET:
+                msgspec.structs.force_setattr(copied, field, self.convert(inner, (*at, field)))
+        return copied
+
+
+def _items(value: Any) -> Iterator[tuple[Any, Any]]:
+    items: Iterable[tuple[Any, Any]] = dict.items(value) if issubclass(type(value), dict) else value.items()
+    return ((plain_text(key), inner) for key, inner in items)
+
+
+def _place(key: Any) -> str:
+    return key[:80] if type(key) is str else f"<{type(key).__name__}>"
+
+
+def _entries(value: Any) -> Iterator[Any]:
+    for kind in (list, tuple):
+        if issubclass(type(value), kind):
+            return kind.__iter__(value)
+    return iter(value)
 
 
 def _opened(value: Any, at: Path) -> Any:
@@ -126,12 +217,15 @@ def _opened(value: Any, at: Path) -> Any:
             return wire.decode_input(_offered(value, "model_dump_json", dump_json).encode())
         if callable(to_dict := getattr(value, "to_dict", None)):
             return _offered(value, "to_dict", to_dict)
-    where = f" at {pointer(*at)}" if at else ""
     name = f"{kind.__module__}.{kind.__qualname__}"
     raise SeatrialError(
         "invalid_document",
-        f"the function returned a value that cannot be written as JSON{where}: a {name[:200]}; {_ADVICE}",
+        f"the function returned a value that cannot be written as JSON{_where(at)}: a {name[:200]}; {_ADVICE}",
     )
+
+
+def _where(at: Path) -> str:
+    return f" at {pointer(*at)}" if at else ""
 
 
 def _dumped(value: Any, dump: Any) -> Any:
@@ -157,4 +251,5 @@ def _offered(value: Any, name: str, method: Any) -> Any:
 
 
 def _text(value: Any) -> str:
+    check_size(value)
     return msgspec.json.encode(value).decode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from seatrial.agents.agent import Reply
 from seatrial.agents.config import MAX_RESPONSE_BYTES
 from seatrial.agents.excerpt import excerpt
 from seatrial.agents.output import read_output, read_record, reading_fault, unreadable
-from seatrial.agents.python.objects import check_size, is_plain, to_json_values
+from seatrial.agents.python.objects import check_size, plain_text, to_json_values
 from seatrial.errors import SeatrialError
 from seatrial.formats import agent_response, contract, output_messages
 from seatrial.formats.chat.hidden_calls import note_repeated_keys
@@ -81,9 +82,12 @@ class Returned(msgspec.Struct):
 
 def _body(value: Any, convert: bool) -> tuple[Any, bytes]:
     """The value without objects of frameworks, and as the bytes that are kept."""
-    if isinstance(value, str):
+    value = plain_text(value)
+    if type(value) is str:
+        if len(value) > MAX_RESPONSE_BYTES:
+            raise SeatrialError("too_large", f"there are more than {MAX_RESPONSE_BYTES:,} bytes")
         return value, str(wire.without_surrogates(value)).encode()
-    if isinstance(value, bytes):
+    if type(value) is bytes:
         return value, value
     if value is None:
         raise SeatrialError("invalid_document", f"the function returned nothing; expected {_EXPECTED}")
@@ -102,17 +106,12 @@ def _body(value: Any, convert: bool) -> tuple[Any, bytes]:
 
 
 def _encoded(value: Any, convert: bool) -> tuple[Any, bytes]:
-    if is_plain(value):
+    try:
         check_size(value)
-        try:
-            return value, wire.encode(_document(value))
-        except TypeError:
-            if not convert:
-                raise
-    elif not convert:
-        raise TypeError("there are objects in it")
-    value = to_json_values(value)
-    check_size(value)
+    except TypeError:
+        if not convert:
+            raise
+        value = to_json_values(value)
     return value, wire.encode(_document(value))
 
 
@@ -132,6 +131,13 @@ def _is_other_list(value: Any) -> bool:
 def _read(value: Any, body: bytes, yielded: bool) -> Reading:
     if isinstance(value, str):
         return output_messages.read_text_output(body)
+    if _are_stream_tuples(value):
+        raise SeatrialError(
+            "unread_format",
+            "this is what `graph.stream` of LangGraph gives for `stream_mode='messages'`, for several modes or with "
+            "`subgraphs=True`, which Seatrial does not read",
+            hint="stream one mode, 'updates' or 'values', or return the state of `graph.invoke`",
+        )
     if _is_other_list(value):
         try:
             return formats.read(body)
@@ -144,6 +150,18 @@ def _read(value: Any, body: bytes, yielded: bool) -> Reading:
         # What we encoded ourselves has every key once.
         return note_repeated_keys(body, reading) if isinstance(value, bytes) else reading
     return read_output(body) if isinstance(value, bytes) else read_record(body)
+
+
+def _are_stream_tuples(value: Any) -> bool:
+    """Whether this is a list of tuples of two or three: chunks with their metadata, or items with their mode."""
+    if type(value) is not list or not value:
+        return False
+    return all(isinstance(item, list | tuple) and len(item) in (2, 3) and _is_tagged(item) for item in value)
+
+
+def _is_tagged(item: Sequence[Any]) -> bool:
+    metadata = item[-1]
+    return isinstance(item[0], str | list | tuple) or (isinstance(metadata, dict) and "langgraph_node" in metadata)
 
 
 def _has_final_response(value: Any, body: bytes) -> bool:

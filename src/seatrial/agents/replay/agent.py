@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Container
 from pathlib import Path
 from typing import Protocol, Self
 
@@ -17,7 +18,24 @@ from seatrial.agents.output import read_file, read_trace_file, reading_fault
 from seatrial.agents.replay.config import ReplayConfig
 from seatrial.errors import SeatrialError
 from seatrial.runs import Fault, Run, class_of_status
+from seatrial.transcript import Note, note_code
 
+RECORD_LINE_UNUSABLE = note_code(
+    "record_line_unusable",
+    "A line of the file that is replayed is not JSON, or has no id: it may be a record of any case, so the calls of "
+    "all runs of the agent are partly unknown.",
+    "serious",
+)
+RECORD_LEFT_OUT = note_code(
+    "record_left_out",
+    "There are more records of a case than the suite has trials, so that some were not judged.",
+    "serious",
+)
+RECORD_OF_NO_CASE = note_code(
+    "record_of_no_case",
+    "What is replayed has records under ids of which the suite has no case; they were not used.",
+    "look",
+)
 MAX_RECORD_BYTES = 512 * 1024 * 1024
 MAX_LINE_BYTES = 64 * 1024 * 1024
 
@@ -44,8 +62,8 @@ class Records(msgspec.Struct):
 
     by_case: dict[str, list[RecordPlace]]
     """For each case one, or one for each trial."""
-    unusable: int = 0
-    """Lines that belong to no case."""
+    unusable: list[int] = []
+    """Lines that belong to no case, from 1."""
 
 
 class ReplayAgent:
@@ -53,7 +71,10 @@ class ReplayAgent:
 
     uses_world = False
 
-    def __init__(self, config: ReplayConfig, *, directory: Path, stored: RunArchive | None) -> None:
+    def __init__(
+        self, config: ReplayConfig, *, directory: Path, stored: RunArchive | None, trials: int | None = None
+    ) -> None:
+        """`trials` is how often each case is run; None when that is not known."""
         if (config.path is None) == (config.experiment is None):
             raise SeatrialError("invalid_config", "a replay needs either `path` or `experiment`")
         if config.experiment is not None and stored is None:
@@ -64,6 +85,7 @@ class ReplayAgent:
         self._path = None if config.path is None else directory / config.path
         self._directory = str(directory.resolve())
         self._stored = stored
+        self._trials = trials
         self._records = Records({})
 
     async def __aenter__(self) -> Self:
@@ -108,7 +130,21 @@ class ReplayAgent:
         records = self._records.by_case.get(case_id, [])
         if trial > len(records) and len(records) != 1:
             return Reply(fault=self._missing(request))
-        return self._read(records[min(trial, len(records)) - 1])
+        reply = self._read(records[min(trial, len(records)) - 1])
+        if reply.reading is not None:
+            reply.reading.notes += self._doubts(len(records))
+        return reply
+
+    def _doubts(self, records: int) -> list[Note]:
+        """What was recorded and is not judged, of a case with so many records."""
+        notes: list[Note] = []
+        if self._records.unusable:
+            text = f"{_lines(self._records.unusable)} of the records: not JSON, or without an id"
+            notes.append(Note(RECORD_LINE_UNUSABLE, "", text))
+        if self._trials is not None and records > self._trials:
+            text = f"there are {records:,} records of the case, and the suite has `trials: {self._trials}`"
+            notes.append(Note(RECORD_LEFT_OUT, "", text))
+        return notes
 
     def _read(self, record: RecordPlace) -> Reply:
         try:
@@ -132,8 +168,22 @@ class ReplayAgent:
         if request.trial > 1:
             told += f" for trial {request.trial}"
         if self._records.unusable:
-            told += f"; {self._records.unusable} lines have no id, or are not JSON"
+            told += f"; {_lines(self._records.unusable)} of the records: not JSON, or without an id"
         return Fault("record_missing", told)
+
+
+def _lines(numbers: list[int]) -> str:
+    shown = ", ".join(map(str, numbers[:_SHOWN])) + (", ..." if len(numbers) > _SHOWN else "")
+    return f"line {shown}" if len(numbers) == 1 else f"{len(numbers):,} lines ({shown})"
+
+
+def unused_records(path: Path, cases: Container[str]) -> list[Note]:
+    """A note when there are records that belong to none of the cases."""
+    others = [case_id for case_id in find_records(path).by_case if case_id not in cases]
+    if not others:
+        return []
+    shown = ", ".join([repr(case_id[:60]) for case_id in others[:_SHOWN]]) + (", ..." if len(others) > _SHOWN else "")
+    return [Note(RECORD_OF_NO_CASE, "", f"{len(others):,} ids of records are not those of a case: {shown}")]
 
 
 def _stored_fault(run: Run) -> Fault | None:
@@ -164,14 +214,14 @@ def _in_directory(path: Path) -> Records:
     """Files that are called by the id of their case; several are its trials, in the order of their names."""
     records = Records({})
     for file in sorted(path.iterdir()):
-        if file.is_file():
+        if file.is_file() and not file.name.startswith("."):
             records.by_case.setdefault(file.stem, []).append(RecordPlace(str(file)))
     return records
 
 
 def _in_mapping(path: Path) -> Records:
     """A JSON object: for each case a file, or one for each trial."""
-    named = wire.decode_input(read_file(str(path), MAX_LINE_BYTES), _MAPPING)
+    named = wire.decode_unambiguous(read_file(str(path), MAX_LINE_BYTES), _MAPPING)
     return Records(
         {
             case_id: [RecordPlace(str(path.parent / file)) for file in ([files] if isinstance(files, str) else files)]
@@ -183,15 +233,16 @@ def _in_mapping(path: Path) -> Records:
 def _in_lines(path: Path) -> Records:
     """JSON lines with the `id` of their case. The file is read once, and not kept."""
     records = Records({})
-    offset = 0
+    offset = number = 0
     with path.open("rb") as file:
         while line := file.readline(MAX_LINE_BYTES + 1):
+            number += 1
             if len(line) > MAX_LINE_BYTES:
                 raise SeatrialError("too_large", f"a line of {path} is larger than {MAX_LINE_BYTES:,} bytes")
             if not line.isspace():
                 record_id = _id_of(line)
                 if record_id is None:
-                    records.unusable += 1
+                    records.unusable.append(number)
                 else:
                     records.by_case.setdefault(record_id, []).append(RecordPlace(str(path), offset, len(line)))
             offset += len(line)
@@ -218,6 +269,7 @@ class _Id(msgspec.Struct):
     id: str | int | None = None
 
 
+_SHOWN = 5
 _SUCCESSORS = {"agent_batch_died": "agent_exit"}
 """Classes of older stores that have become one other class."""
 

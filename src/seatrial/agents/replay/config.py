@@ -27,7 +27,7 @@ class ReplayConfig(AgentConfig):
 
     path: str | None = None
     """A `.jsonl` file of records with the `id` of their case; a `.json` file that maps ids of cases to files; or a
-    directory of files that are called by the id of their case."""
+    directory of files that are called by the id of their case. Several records of a case are its trials, in order."""
     experiment: str | None = None
     """An experiment in the store, instead of a file."""
     agent: str | None = None
@@ -38,11 +38,14 @@ class ReplayConfig(AgentConfig):
     def build(self, start: AgentStart) -> ReplayAgent:
         from seatrial.agents.replay.agent import ReplayAgent
 
-        return ReplayAgent(self, directory=start.directory, stored=start.stored_runs)
+        return ReplayAgent(self, directory=start.directory, stored=start.stored_runs, trials=start.trials)
 
     def taken_keys(self, import_from: Path | None) -> frozenset[str]:
         # It has what its agent was given, but none is waited for.
         return frozenset(CASE_KEYS) - {"timeout_s"}
+
+    def imports_code(self) -> bool:
+        return self.format is not None and is_target(self.format)
 
     def without_proxy(self) -> str | None:
         return "a replay of files" if self.experiment is None else None

@@ -14,10 +14,10 @@ from typing import Self
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.endpoint import Endpoint, Reached, status_fault, transport_fault
 from seatrial.agents.limit import time_limit
-from seatrial.agents.shared_timer import SharedTimer
 from seatrial.agents.stream.config import StreamConfig
 from seatrial.agents.stream.run_input import encode_input, run_input
 from seatrial.agents.streamed import StreamedRun
+from seatrial.agents.trace_context import trace_headers
 from seatrial.errors import SeatrialError
 from seatrial.http_client import HttpResponse, HttpTransport, TransportError
 from seatrial.runs import Fault
@@ -56,7 +56,6 @@ class StreamAgent:
             transport=transport,
         )
         self._config = config
-        self._timer = SharedTimer()
 
     async def __aenter__(self) -> Self:
         await self._endpoint.__aenter__()
@@ -71,13 +70,17 @@ class StreamAgent:
             body = encode_input(run_input(request))
         except SeatrialError as error:
             return Reply(fault=Fault("internal_error", f"the case cannot be sent: {error}"))
-        conversation = _Conversation(self._endpoint, self._config, StreamedRun(emit, _FORMATS[self._config.format]))
+        trace = trace_headers(request.run_id, self._config.headers)
+        streamed = StreamedRun(emit, _FORMATS[self._config.format])
+        conversation = _Conversation(self._endpoint, self._config, streamed, trace)
         try:
-            with self._timer.timeout(limit.seconds):
+            async with asyncio.timeout(limit.seconds):
                 fault = await conversation.hold(body)
         except TimeoutError:
             fault = limit.fault(connected=conversation.reached.connected)
-        return await conversation.reply(fault)
+        reply = await conversation.reply(fault)
+        reply.metadata |= trace
+        return reply
 
     @property
     def address(self) -> str:
@@ -92,10 +95,12 @@ class StreamAgent:
 class _Conversation:
     """The connections of one run, one after the other."""
 
-    def __init__(self, endpoint: Endpoint, config: StreamConfig, run: StreamedRun) -> None:
+    def __init__(self, endpoint: Endpoint, config: StreamConfig, run: StreamedRun, trace: dict[str, str]) -> None:
+        """`trace` are the headers by which the agent's trace is found; all connections of a run have the same."""
         self._endpoint = endpoint
         self._config = config
         self._run = run
+        self._headers = {**_ACCEPT, **trace}
         self.reached = Reached()
         self._size = 0
         self._status: int | None = None
@@ -143,7 +148,9 @@ class _Conversation:
     async def _connect(self, method: str, body: bytes | None, headers: dict[str, str]) -> Fault | None:
         """Read one connection to its end; None when the server closed it in order."""
         try:
-            with closing(await self._endpoint.ask(method, body, {**_ACCEPT, **headers}, self.reached)) as response:
+            with closing(
+                await self._endpoint.ask(method, body, {**self._headers, **headers}, self.reached)
+            ) as response:
                 if self._status is None:
                     self._status = response.status
                 if not 200 <= response.status < 300:

@@ -15,15 +15,19 @@ The transcript readers and the step extraction share this module, so that both s
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 
 from seatrial.formats.chat.notes import At
 from seatrial.transcript import Note, ToolCall, ToolResultMessage, note_code, pointer
 from seatrial.transcript.arguments import detect_unparsed, read_arguments
-from seatrial.transcript.failure import FAILURE_KEYS, CallStatus, find_failure, is_under_way, read_status
+from seatrial.transcript.call_facts import CallFacts as CallFacts
+from seatrial.transcript.call_facts import ExecutedBy as ExecutedBy
+from seatrial.transcript.call_facts import PlacedFacts as PlacedFacts
+from seatrial.transcript.failure import FAILURE_KEYS, find_failure, is_under_way, read_status
+from seatrial.transcript.pairing import another_tool_note
 from seatrial.transcript.salvage import GENERATED_ID_PREFIX as GENERATED_ID_PREFIX
 from seatrial.transcript.salvage import TOOL_CALL_ID_GENERATED as TOOL_CALL_ID_GENERATED
 
@@ -40,14 +44,6 @@ TOOL_RESULT_PAIRED_BY_ORDER = note_code(
     "look",
 )
 
-TOOL_RESULT_OF_ANOTHER_TOOL = note_code(
-    "tool_result_of_another_tool",
-    "A tool result has the id of a call and the name of another tool; it was given to the call.",
-    "look",
-)
-
-ExecutedBy = Literal["agent", "provider", "user"]
-"""`provider`: a tool that the model's provider runs itself (web search, MCP). `user`: a simulated user's own tool."""
 _STARTED = ("started_at", "startedAt", "start_time", "startTime", "timestamp")
 _ENDED = ("ended_at", "endedAt", "end_time", "endTime")
 _DURATION = ("duration_ms", "durationMs")
@@ -124,17 +120,6 @@ def generated_id_note(at: str, name: str, call_id: str) -> Note:
     return Note(TOOL_CALL_ID_GENERATED, at, f"a call of {name[:40]!r} has no id; made up {call_id!r}")
 
 
-class CallFacts(msgspec.Struct, omit_defaults=True, gc=False):
-    """Times are kept as given: ISO 8601 text, or milliseconds since the epoch."""
-
-    started_at: str | int | float | None = None
-    ended_at: str | int | float | None = None
-    duration_ms: float | None = None
-    status: CallStatus | None = None
-    error: str | None = None
-    executed_by: ExecutedBy = "agent"
-
-
 def read_call_facts(value: dict[str, Any]) -> CallFacts | None:
     """The facts among the keys of a call, by the names that people give them; None when there are none."""
     if FACT_KEYS.isdisjoint(value):
@@ -181,12 +166,16 @@ class ListedCalls:
         """Whether a call is one of these: the same id, name and arguments. One that has none, or a part of them, has
         no others. `by_shape`: a call without an id is one of these if its name and arguments are.
         """
+        return self.find(call, by_shape=by_shape) is not None
+
+    def find(self, call: Call, *, by_shape: bool = False) -> Call | ToolCall | None:
+        """The one of these that a call repeats."""
         among = self._by_id.get(call.id, []) if call.id is not None else self._calls if by_shape else []
         same = [known for known in among if known.name == call.name]
         if not same or (call.id is not None and _is_without_arguments(call)):
-            return bool(same)
+            return same[0] if same else None
         arguments = canonical(call.arguments)
-        return arguments != b"" and any(canonical(known.arguments) == arguments for known in same)
+        return next((known for known in same if arguments and canonical(known.arguments) == arguments), None)
 
 
 def _is_without_arguments(call: Call) -> bool:
@@ -214,14 +203,30 @@ class Pairing:
         """Names by id of the calls that have no result yet, oldest first."""
         self._of_name: dict[str, deque[str]] = {}
         """Ids of calls by name, oldest first; those that have a result are skipped when they are met."""
+        self._again: dict[str, set[str]] = {}
+        """The names of all calls of an id, for ids that were used again."""
+        self.unnamed: list[ToolResultMessage] = []
+        """Results that name no tool, and an id that several calls have: which it is shows when all is read."""
 
     def called(self, call_id: str, name: str, *, answered: bool = False) -> None:
         """A call was made; an id that is used again means the new call from now on."""
+        if (known := self._names.get(call_id)) is not None:
+            self._again.setdefault(call_id, {known}).add(name)
         self._names[call_id] = name
         self._unanswered.pop(call_id, None)
         if not answered:
             self._unanswered[call_id] = name
             self._of_name.setdefault(name, deque()).append(call_id)
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """The names of all calls so far by id, the last of each."""
+        return self._names
+
+    @property
+    def again(self) -> Mapping[str, set[str]]:
+        """The names of all calls of an id, for ids that were used again."""
+        return self._again
 
     def name_of(self, call_id: str) -> str | None:
         """The name of a call, None when there was none of that id."""
@@ -242,10 +247,14 @@ class Pairing:
                 notes.append(
                     Note(TOOL_RESULT_UNPAIRED, pointer(*at), f"no call with the id {call_id!r} came before this result")
                 )
+            elif name and name in self._again.get(call_id, ()):
+                known = name
             elif name and name != known:
-                text = f"a result of {name[:40]!r} has the id of a call of {known[:40]!r}"
-                notes.append(Note(TOOL_RESULT_OF_ANOTHER_TOOL, pointer(*at), text))
-            return ToolResultMessage(call_id, known or name or "", [])
+                notes.append(another_tool_note(pointer(*at), name, known))
+            result = ToolResultMessage(call_id, known or name or "", [])
+            if call_id in self._again and known != name:
+                self.unnamed.append(result)
+            return result
         if by_name and name is not None:
             return self._of_that_name(name, at, notes)
         if not self._unanswered:

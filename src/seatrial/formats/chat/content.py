@@ -21,7 +21,14 @@ from seatrial.formats.chat.calls import (
     generated_id,
     generated_id_note,
 )
-from seatrial.formats.chat.hidden_calls import KEY_DROPPED, KEYS_WITHOUT_CALLS, may_hold_call
+from seatrial.formats.chat.hidden_calls import (
+    CALLS_IN_RESULT,
+    KEY_DROPPED,
+    KEYS_WITHOUT_CALLS,
+    KnownCalls,
+    is_call_in_result,
+    may_hold_call,
+)
 from seatrial.formats.chat.limits import most_pieces, note_cut
 from seatrial.formats.chat.notes import At, NoteTally
 from seatrial.formats.chat.parts import dropped_part, read_part, read_text, split_thoughts, split_thoughts_of_part
@@ -57,8 +64,8 @@ class ContentReader:
 
     def __init__(self, tally: NoteTally) -> None:
         self.tally = tally
-        self.facts: dict[str, CallFacts] = {}
-        """What is known of calls beyond the transcript's fields, by call id."""
+        self._facts: dict[int, tuple[ToolCall | ToolResultMessage, CallFacts]] = {}
+        """What is known of calls beyond the transcript's fields: by identity of the call, or of its result."""
         self._pairing = Pairing()
         self._latest: dict[str, ToolCall] = {}
         """The calls so far by id, the last one where several have the same."""
@@ -170,9 +177,9 @@ class ContentReader:
             if not answered:
                 self.tally.notes.append(generated_id_note(pointer(*at), call.name, call_id))
         self._pairing.called(call_id, call.name, answered=answered)
-        if executed_by != "agent":
-            self.set_facts(call_id, executed_by=executed_by)
         block = self._latest[call_id] = ToolCall(call_id, call.name, call.arguments)
+        if executed_by != "agent":
+            self.set_facts(block, executed_by=executed_by)
         return block
 
     def has_call(self, call_id: Any) -> bool:
@@ -184,10 +191,15 @@ class ContentReader:
         known = self._latest.get(call.id or "")
         return known is not None and ListedCalls([known]).repeats(call)
 
-    def set_facts(self, call_id: str, **facts: Any) -> None:
-        """Note down what is known of a call beside its block."""
-        known = self.facts.get(call_id)
-        self.facts[call_id] = CallFacts(**facts) if known is None else msgspec.structs.replace(known, **facts)
+    def facts_of(self, said: ToolCall | ToolResultMessage) -> CallFacts | None:
+        """What is known of a call beside its block, or beside its result."""
+        known = self._facts.get(id(said))
+        return None if known is None else known[1]
+
+    def set_facts(self, said: ToolCall | ToolResultMessage, **facts: Any) -> None:
+        """Note down what is known of a call beside its block, or beside its result."""
+        known = self.facts_of(said)
+        self._facts[id(said)] = said, CallFacts(**facts) if known is None else msgspec.structs.replace(known, **facts)
 
     def result(self, call_id: Any, name: Any, at: At, *, by_name: bool = False) -> ToolResultMessage:
         """An empty result for the call with that id; without one, for the oldest call that waits (of that name)."""
@@ -215,6 +227,7 @@ class ContentReader:
         elif output is not None:
             message.content = [TextBlock(wire.encode(output).decode())]
             message.details = output
+            self.note_calls_in_result(output, at)
             if is_failed_mcp_result(output):
                 self.mark_failure(message, {"isError": True})
 
@@ -222,6 +235,7 @@ class ContentReader:
         """The text and the images of a tool's content."""
         if content is None:
             return []
+        self.note_calls_in_result(content, at)
         if type(content) is not list:
             return [TextBlock(read_text(content, at, self.tally.notes))]
         blocks: list[ToolResultBlock] = []
@@ -232,7 +246,6 @@ class ContentReader:
             if type(block) is TextBlock or type(block) is ImageBlock:
                 blocks.append(block)
             elif type(part) is dict and part:
-                # A result holds no call of the agent's, so its other parts are kept as what they are.
                 blocks.append(TextBlock(wire.encode(part).decode()))
             else:
                 self.tally.notes.append(dropped_part(part, (*at, index)))
@@ -251,8 +264,7 @@ class ContentReader:
         message.is_error = message.is_error or failure.status != "unknown"
         if not message.content and failure.error is not None:
             message.content = [TextBlock(failure.error)]
-        if message.tool_call_id:
-            self.set_facts(message.tool_call_id, status=failure.status, error=failure.error)
+        self.set_facts(message, status=failure.status, error=failure.error)
 
     def note_keys(self, item: dict[str, Any], known: frozenset[str], at: At, *, agent: bool) -> None:
         """Note every key but the known ones; serious where a call of the agent's may stand under one."""
@@ -281,6 +293,12 @@ class ContentReader:
         if may_hold_call(key, value):
             text = f"what stands under {key[:100]!r} looks like calls, and was not read as such"
             self.tally.add(KEY_DROPPED, (*at, key), text, each=f"{key} calls", weight="serious")
+
+    def note_calls_in_result(self, value: Any, at: At) -> None:
+        """Note what is written like calls in the result of a tool, which is kept as the data that it is."""
+        known = KnownCalls(self._pairing.names, again=self._pairing.again)
+        if (type(value) is dict or type(value) is list) and is_call_in_result(value, known):
+            self.tally.add(CALLS_IN_RESULT, at, "a tool's result holds what is written like a call", each="")
 
     def note_calls_in_known(self, item: dict[str, Any], keys: frozenset[str], at: At) -> None:
         """The same for known keys that are not meant to hold any."""

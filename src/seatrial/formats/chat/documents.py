@@ -140,7 +140,7 @@ class StreamReader(ABC):
         if not self._run.messages:
             self._tally.add(STREAM_TRUNCATED, (), "the stream holds no response")
         self._tally.add_repairs(self._framing.repairs, ())
-        reading = Reading(self.format, self._run, self._tally.total(), id=self._id, calls=self._chat.facts)
+        reading = Reading(self.format, self._run, self._tally.total(), id=self._id, facts=self._chat.finish())
         return single_turn(reading) if self._responses == 1 else reading
 
     @abstractmethod
@@ -178,7 +178,7 @@ def read_chat_document(
     chat.close_turn()
     record_id = run.metadata.get("id")
     found_id = record_id if type(record_id) is str else None
-    reading = Reading(format, run, tally.total(), id=found_id, calls=chat.facts)
+    reading = Reading(format, run, tally.total(), id=found_id, facts=chat.finish())
     return single_turn(reading) if chat.is_single_turn else reading
 
 
@@ -192,7 +192,7 @@ def read_plain_messages(
         chat.read(decoded_message(msgspec.Raw(data), tally, ()), ())
     else:
         chat.read_all(decoded_items(document, tally, ()))
-    reading = Reading(format, run, tally.total(), calls=chat.facts)
+    reading = Reading(format, run, tally.total(), facts=chat.finish())
     return single_turn(reading) if isinstance(document, dict) else reading
 
 

@@ -8,11 +8,10 @@ the first is lost without a word from the decoder.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
-from seatrial._support.nesting import is_too_deep
+from seatrial._support.repeated_keys import repeated_keys
 from seatrial.formats.chat.calls import canonical
 from seatrial.formats.reading import Reading
 from seatrial.transcript.arguments import read_arguments
@@ -30,12 +29,19 @@ CALLS_IN_METADATA = note_code(
     "serious",
 )
 
+CALLS_IN_RESULT = note_code(
+    "calls_in_result",
+    "A tool's result holds what is written like a call; it was kept as a result, and not read as a call.",
+    "serious",
+)
+
 KEY_TWICE_IN_OBJECT = note_code(
     "key_twice_in_object", "An object of the record has a key twice; the last one counts, the first is lost.", "serious"
 )
 
 KEYS_WITHOUT_CALLS: Final = frozenset(
     {
+        "__gemini_function_call_thought_signatures__",
         "annotations",
         "avgLogprobs",
         "cacheControl",
@@ -52,6 +58,7 @@ KEYS_WITHOUT_CALLS: Final = frozenset(
         "grounding_metadata",
         "logprobs",
         "logprobsResult",
+        "parsed",
         "performanceConfig",
         "promptFeedback",
         "prompt_filter_results",
@@ -87,38 +94,59 @@ _DEFINITIONS: Final = frozenset(
     }
 )
 """What a model is offered, in requests and in the responses that repeat them: no call was made by it."""
-_NAMES_OF_CALLS: Final = frozenset(
+KEYS_OF_CALLS: Final = frozenset(
     {
-        "action",
-        "actions",
-        "arguments",
-        "call_id",
-        "calls",
         "functionCall",
+        "functionCalls",
         "function_call",
         "function_calls",
-        "intermediate_steps",
+        "invalid_tool_calls",
         "server_tool_use",
-        "tool",
-        "toolCallId",
+        "toolCall",
         "toolCalls",
+        "toolInvocation",
         "toolInvocations",
-        "toolName",
         "toolUse",
         "tool_call",
-        "tool_call_id",
         "tool_calls",
-        "tool_input",
-        "tool_name",
         "tool_use",
         "tool_uses",
-        "tools_called",
-        "tools_used",
-        "trajectory",
     }
 )
+"""Keys that dialects give their calls: they mean nothing else, in a record, in a result or in a text."""
+_NAMES_OF_CALLS: Final = KEYS_OF_CALLS | {
+    "action",
+    "actions",
+    "arguments",
+    "call_id",
+    "calls",
+    "intermediate_steps",
+    "tool",
+    "toolCallId",
+    "toolName",
+    "tool_call_id",
+    "tool_input",
+    "tool_name",
+    "tools_called",
+    "tools_used",
+    "trajectory",
+}
+_HOSTED_CALLS: Final = frozenset(
+    {
+        "apply_patch_call",
+        "code_interpreter_call",
+        "computer_call",
+        "file_search_call",
+        "image_generation_call",
+        "local_shell_call",
+        "shell_call",
+        "tool_search_call",
+        "web_search_call",
+    }
+)
+"""Items of the Responses API that are calls without a name."""
 _ARGUMENTS: Final = frozenset({"args", "arguments", "input", "tool_input"})
-_NAMES_OF_TOOLS: Final = ("name", "tool", "function", "tool_name", "toolName")
+NAMES_OF_TOOLS: Final = ("name", "tool", "function", "tool_name", "toolName", "recipient_name")
 _CALL_TYPE_ENDINGS: Final = ("_call", "toolcall", "tool_use", "tooluse", "tool_result", "_call_output")
 _NOT_TOOLS: Final = frozenset({"phone_call", "video_call", "voice_call"})
 """What people have with each other ends in `_call` as well."""
@@ -139,15 +167,37 @@ _SHOWN: Final = 3
 class KnownCalls:
     """The calls that were read elsewhere: to repeat one of them is to add nothing."""
 
-    def __init__(self, names: Mapping[str, str], made: Iterable[ToolCall] = ()) -> None:
-        """`names` are the names of the calls by id. What has no id repeats one of `made` by its name and arguments."""
+    def __init__(
+        self,
+        names: Mapping[str, str],
+        made: Iterable[ToolCall] = (),
+        again: Mapping[str, Collection[str]] | None = None,
+    ) -> None:
+        """`names` are the names of the calls by id, `again` all names of ids that several calls have. What has no id
+        repeats one of `made` by its name and arguments."""
         self.names = names
+        self._again = again or {}
         self._made: dict[str, set[bytes]] = {}
         for call in made:
             self._made.setdefault(call.name, set()).add(canonical(call.arguments))
 
+    @classmethod
+    def of(cls, calls: Iterable[ToolCall], made: Iterable[ToolCall] = ()) -> KnownCalls:
+        """These calls, by id; what has no id may repeat one of `made`."""
+        names: dict[str, str] = {}
+        again: dict[str, set[str]] = {}
+        for call in calls:
+            if call.id in names:
+                again.setdefault(call.id, {names[call.id]}).add(call.name)
+            names[call.id] = call.name
+        return cls(names, made, again)
+
     def __bool__(self) -> bool:
         return bool(self.names or self._made)
+
+    def is_one_of(self, call_id: str, names: Collection[str]) -> bool:
+        """Whether a call of that id has one of these names."""
+        return self.names[call_id] in names or any(name in names for name in self._again.get(call_id, ()))
 
     def has_made(self, name: str, given: Mapping[str, Any]) -> bool:
         """Whether a call of that name was made with the arguments that an object has; with any, when it has none."""
@@ -193,6 +243,45 @@ def may_hold_call(key: str, value: Any, known: Mapping[str, str] | KnownCalls = 
     return True
 
 
+def is_call_in_result(value: Any, known: KnownCalls) -> bool:
+    """Whether something in a tool's result is written like a call in one of the dialects, and not under a known id.
+
+    Stricter than `may_hold_call`: results are data, which may have names, actions and inputs of its own.
+    """
+    waiting: list[Any] = [value]
+    while waiting:
+        found = waiting.pop()
+        if type(found) is dict:
+            if _is_written_call(found, known):
+                return True
+            waiting += [item for item in found.values() if type(item) is dict or type(item) is list]
+        elif type(found) is list:
+            waiting += [item for item in found if type(item) is dict or type(item) is list]
+    return False
+
+
+def _is_written_call(value: dict[str, Any], known: KnownCalls) -> bool:
+    for key in KEYS_OF_CALLS.intersection(value):
+        listed = value[key] if type(value[key]) is list else [value[key]]
+        if any(type(item) is dict and _has_name(item) and not _is_known(item, known) for item in listed):
+            return True
+    if type(code := value.get("executableCode", value.get("executable_code"))) is dict and "code" in code:
+        return True
+    kind = value.get("type")
+    if type(kind) is not str or _is_known(value, known):
+        return False
+    if kind in _HOSTED_CALLS or (kind.startswith("tool-") and "toolCallId" in value):
+        return True
+    if kind == "function":  # with parameters in place of arguments, it is a tool that can be called
+        return _has_name(value) and "arguments" in _named(value)
+    return _is_call_type(kind) and _has_name(value) and not _ARGUMENTS.isdisjoint(_named(value))
+
+
+def _has_name(value: dict[str, Any]) -> bool:
+    named = _named(value)
+    return any(type(named.get(key)) is str and named[key] for key in NAMES_OF_TOOLS)
+
+
 def calls_in_metadata(key: str, value: Any, *at: str | int, messages: Iterable[Message] = ()) -> Note | None:
     """The note for a key beside the messages that is kept as metadata, when it looks like calls that they lack."""
     if key in KEYS_WITHOUT_CALLS or (key in _DEFINITIONS and _are_offered(value)):
@@ -200,7 +289,7 @@ def calls_in_metadata(key: str, value: Any, *at: str | int, messages: Iterable[M
     if key not in _DEFINITIONS and not may_hold_call(key, value):
         return None
     calls = [call for message in messages if type(message) is AssistantMessage for call in message.tool_calls()]
-    known = KnownCalls({call.id: call.name for call in calls})
+    known = KnownCalls.of(calls)
     if calls and (_are_known(value, known) if key in _DEFINITIONS else not may_hold_call(key, value, known)):
         return None
     return Note(CALLS_IN_METADATA, pointer(*at, key), "this looks like tool calls, but was not read")
@@ -217,7 +306,7 @@ def _looks_like_call(value: dict[str, Any], known: KnownCalls) -> bool:
         return not any(type(inside) is dict and _is_known(inside, known) for inside in value.values())
     if type(event := value.get("event")) is str and event.startswith("on_tool_"):
         return True  # LangChain's events
-    if not any(type(value.get(key)) is str for key in _NAMES_OF_TOOLS):
+    if not any(type(value.get(key)) is str for key in NAMES_OF_TOOLS):
         return False
     if not _ARGUMENTS.isdisjoint(value):
         return True
@@ -237,11 +326,11 @@ def _is_known(value: dict[str, Any], known: KnownCalls) -> bool:
     if not known:
         return False
     named = _named(value)
-    names = [name for key in _NAMES_OF_TOOLS if type(name := named.get(key)) is str and name]
+    names = [name for key in NAMES_OF_TOOLS if type(name := named.get(key)) is str and name]
     ids = [found for key in _IDS if type(found := value.get(key)) is str and found]
     for call_id in ids:
         if call_id in known.names:
-            return not names or known.names[call_id] in names
+            return not names or known.is_one_of(call_id, names)
     if not names:
         # A piece of a call in a stream, of which the first says what it belongs to.
         return not ids and not _ARGUMENTS.isdisjoint(named) and _OF_FRAGMENTS.issuperset(value)
@@ -321,32 +410,12 @@ def note_repeated_keys(data: bytes, reading: Reading) -> Reading:
     """The reading, with a note for keys that occur twice in an object of its record: a document, lines or events."""
     if any(note.code == KEY_TWICE_IN_OBJECT for note in reading.notes):
         return reading
-    repeated: dict[str, None] = {}
-    if not _look(data, repeated):
-        for line in data.splitlines():
-            _look(line.removeprefix(b"data:"), repeated)
+    repeated = repeated_keys(data)
+    if repeated is None:
+        lines = [repeated_keys(line.removeprefix(b"data:")) for line in data.splitlines()]
+        repeated = [*dict.fromkeys([key for keys in lines for key in keys or ()])]
     if repeated:
-        names = ", ".join([repr(name[:40]) for name in [*repeated][:_SHOWN]])
+        names = ", ".join([repr(name[:40]) for name in repeated[:_SHOWN]])
         text = f"{names} {'occurs' if len(repeated) == 1 else 'occur'} twice in one object"
         reading.notes.append(Note(KEY_TWICE_IN_OBJECT, "", text))
     return reading
-
-
-def _look(data: bytes, repeated: dict[str, None]) -> bool:
-    """Whether the data is JSON; adds the keys that occur twice in an object."""
-
-    def look(members: list[tuple[str, Any]]) -> None:
-        if len(members) > 1 and len(members) != len({key for key, _ in members}):
-            seen: set[str] = set()
-            for key, _ in members:
-                if key in seen:
-                    repeated[key] = None
-                seen.add(key)
-
-    if is_too_deep(data):
-        return False
-    try:
-        json.loads(data, object_pairs_hook=look)
-    except ValueError:
-        return False
-    return True

@@ -94,16 +94,19 @@ class NoteTally:
 def note_failure(said: Mapping[str, Any], tally: NoteTally, at: At = (), *, of_run: bool = False) -> None:
     """Note what the keys of a record, or of an assistant's message, say of its end; a result of a tool has its own.
 
-    `of_run`: they are about the run as a whole. One that says by `status` that it failed, and by `error` how, has.
+    `of_run`: they are about the run as a whole. One that says by `status` or `outcome` that it failed, and by `error`
+    how, has.
     """
-    if of_run and read_status(said.get("status")) in ("error", "timeout"):
-        failure = find_failure({key: said[key] for key in ("error", "errors", "exception") if said.get(key)})
+    for key in ("status", "outcome") if of_run else ():
+        if read_status(said.get(key)) not in ("error", "timeout"):
+            continue
+        failure = find_failure({name: said[name] for name in ("error", "errors", "exception") if said.get(name)})
         if failure is not None:
-            word = str(said["status"])[:40]
+            word = str(said[key])[:40]
             text = f"the record says that the run is {word!r}: {(failure.error or 'it does not say why')[:200]}"
-            tally.add(RUN_FAILURE_REPORTED, (*at, "status"), text, each="")
+            tally.add(RUN_FAILURE_REPORTED, (*at, key), text, each="")
             return
-    for key in _FAILURE_KEYS:
+    for key in (*_FAILURE_KEYS, "outcome", "success") if of_run else _FAILURE_KEYS:
         if key not in said:
             continue
         failure = find_failure({"error" if key == "errors" else key: said[key]})

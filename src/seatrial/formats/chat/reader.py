@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from seatrial.formats.chat.calls import CallFacts
+from seatrial.formats.chat.calls import PlacedFacts
 from seatrial.formats.chat.content import ContentReader, Piece, add_block
 from seatrial.formats.chat.notes import At, NoteTally, json_kind
 from seatrial.formats.chat.parts import dropped_part, read_text
@@ -35,6 +35,7 @@ from seatrial.transcript import (
     UserMessage,
     note_code,
 )
+from seatrial.transcript.pairing import OpenCalls
 from seatrial.transcript.salvage import MAX_TIMESTAMP, MESSAGE_DROPPED, VALUE_DROPPED
 
 MESSAGES_MISSING = note_code(
@@ -68,19 +69,20 @@ def messages_from_objects(
     notes: list[Note],
     *,
     at: At = (),
-    facts: dict[str, CallFacts] | None = None,
+    facts: list[PlacedFacts] | None = None,
     size: int | None = None,
 ) -> list[Message]:
     """Messages of a list that is decoded already; what was dropped or guessed is noted.
 
-    What is said of calls beyond the transcript's fields goes to `facts`, by call id; `size` is that of the record.
+    What is said of calls beyond the transcript's fields goes to `facts`; `size` is that of the record.
     """
     tally = NoteTally(size)
     chat = Chat(tally)
     chat.read_all(messages, at)
     notes += tally.total()
+    found = chat.finish()
     if facts is not None:
-        facts.update(chat.facts)
+        facts += found
     return chat.messages
 
 
@@ -111,6 +113,34 @@ class Chat(ContentReader):
             self.read(item, (*at, index))
         self.close_turn()
 
+    def finish(self) -> list[PlacedFacts]:
+        """End the reading; returns what is known of calls beyond the messages, by the places that they now have."""
+        if self._pairing.unnamed:
+            self._name_results(self._pairing.unnamed)
+        if not self._facts:
+            return []
+        placed: list[PlacedFacts] = []
+        for index, message in enumerate(self.messages):
+            if type(message) is AssistantMessage:
+                said: Iterable[ToolCall | ToolResultMessage] = message.tool_calls()
+            else:
+                said = (message,) if type(message) is ToolResultMessage else ()
+            for number, each in enumerate(said):
+                if (facts := self.facts_of(each)) is not None:
+                    placed.append(PlacedFacts(index, facts, number))
+        return placed
+
+    def _name_results(self, unnamed: list[ToolResultMessage]) -> None:
+        """Give these results the names of the tools that they are the results of."""
+        without = {id(result) for result in unnamed}
+        calls: OpenCalls[str] = OpenCalls()
+        for message in self.messages:
+            if type(message) is AssistantMessage:
+                calls.add([(call.id, call.name, call.name) for call in message.tool_calls()])
+            elif type(message) is ToolResultMessage:
+                tool = calls.take(message.tool_call_id, None if id(message) in without else message.tool_name)
+                message.tool_name = message.tool_name if tool is None else tool
+
     def read(self, item: Any, at: At) -> None:
         """Append the messages that one item stands for."""
         # Here, because dialects need this module.
@@ -136,8 +166,15 @@ class Chat(ContentReader):
 
     def read_answer(self, said: dict[str, Any], at: At) -> AssistantMessage:
         """Append the message of a model's response, which is the assistant's whatever role it names."""
+        before = len(self.messages)
         self.read({**said, "role": "assistant"}, at)
-        return next(message for message in reversed(self.messages) if type(message) is AssistantMessage)
+        self.close_turn()
+        for message in reversed(self.messages[before:]):
+            if type(message) is AssistantMessage:
+                return message
+        # By its `type` or its `kind` it is a tool's result, a request, or something else that no model answers.
+        self.tally.add(MESSAGE_DROPPED, at, "the message of the response is not one of the assistant")
+        return self.add_assistant([], at)
 
     # Whole messages
 
@@ -238,7 +275,8 @@ class Chat(ContentReader):
         if inside is not None:
             text = f"call {message.tool_call_id[:40]!r} has a result inside it already"
             self.tally.add(TOOL_RESULT_REPEATED, at, text)
-            if inside.content == message.content and inside.is_error == message.is_error:
+            same = inside.content == message.content and inside.is_error == message.is_error
+            if same and self.facts_of(message) in (None, self.facts_of(inside)):
                 return
         self.add(message)
 

@@ -15,7 +15,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, Final
 
-from seatrial.formats.chat.hidden_calls import KnownCalls, may_hold_call
+from seatrial.formats.chat.hidden_calls import KEYS_OF_CALLS, NAMES_OF_TOOLS, KnownCalls, may_hold_call
 from seatrial.transcript.arguments import key_twice, parse_arguments
 from seatrial.transcript.messages import (
     AssistantMessage,
@@ -49,20 +49,24 @@ _BULLET: Final = re.compile(r"[^\w\"'=(),\[\]{}]*(?:\d{1,3}\))?")
 _LEADS: Final = re.compile(r"(?:[.!?>]|[^\"']:[*_]{0,3}|`{3,}\w{0,20}|(?:\A|[.!?>:])[ \t*_]{0,3}`)\Z")
 _LONGEST_LEAD: Final = 24
 """What may stand on the line before JSON that is not part of code: nothing, a bullet, a fence, a tag, or a sentence."""
+_IN_SENTENCE: Final = re.compile(r"\w[*_`]{0,3}\Z")
+"""Or the beginning of one. Outside of fences, that is: code has words before brackets as well."""
 _WRITTEN: Final = (
     ("name", ("arguments", "parameters", "args")),
     ("function", ("arguments", "parameters", "args")),
     ("tool", ("tool_input", "arguments", "parameters", "args", "input")),
     ("tool_name", ("tool_input", "arguments", "parameters", "args", "input")),
     ("toolName", ("args", "input", "arguments")),
+    ("recipient_name", ("parameters", "arguments", "args")),
     ("action", ("action_input",)),
     ("name", ("input",)),
 )
-_LISTS: Final = ("tool_calls", "toolCalls", "tool_uses")
-_INSIDE: Final = (*_LISTS, "function", "function_call", "tool_call", "tool", "action", "command")
+_LISTS_OF_MESSAGES: Final = ("messages", "output_messages", "outputMessages")
+_INSIDE: Final = (*sorted(KEYS_OF_CALLS), *_LISTS_OF_MESSAGES, "function", "tool", "action", "command")
+_INSIDE_MESSAGES: Final = ("content", "parts")
 _TYPES: Final = frozenset({"tool_use", "tool_call", "tool-call", "toolCall", "function_call", "mcp_tool_use"})
 _KEYS_OF_CALLS: Final = re.compile(
-    rf"[\"'](?:(?:arguments|parameters|args|tool_input|action_input|{'|'.join(_LISTS)})[\"']\s*:"
+    rf"[\"'](?:(?:arguments|parameters|args|tool_input|action_input|{'|'.join(sorted(KEYS_OF_CALLS))})[\"']\s*:"
     rf"|(?:{'|'.join(sorted(_TYPES))})[\"'])"
 )
 """In what cannot be opened, any of these leaves a doubt; and so do both of the following."""
@@ -85,7 +89,7 @@ _MARKS: Final = tuple(
         ("<tool_", rf"^[ \t]*<(?:tool_call|tool_use|tool_code){_BEGUN}"),
         ("<function_call", rf"^[ \t]*<function_calls?{_BEGUN}"),
         ("<execute_", rf"^[ \t]*<execute_\w{{1,99}}(?:{_BEGUN}|>[ \t]*\S)"),
-        ("invoke name=", r"<(?:\w{1,99}:)?invoke name=[\"']?([^\"'>]+)"),
+        ("invoke name=", r"<(?:\w{1,99}:|｜\w{1,99}｜)?invoke name=[\"']?([^\"'>]+)"),
         ("<function=", r"<function=([\w.-]+)>\s{0,9}(?:[{<]|\Z)"),
         ("<function=", r"<function=([\w.-]+)>[ \t]*\n"),
         ("<|python_tag|>", r"<\|python_tag\|>\s{0,9}\{"),
@@ -115,13 +119,20 @@ _MARKS: Final = tuple(
             r"[^\n]{0,300}\n(?:[^\n]{0,300}\n){0,2}?[ \t]*\**Observation(?:[ \t]+\d+)?:",
         ),
         ("<use_mcp_tool>", r"<use_mcp_tool>\s{0,9}<(?:server_name|tool_name|arguments)>"),
-        ("<path>", r"^[ \t]*<(?:read_file|write_to_file|replace_in_file|apply_diff)>\s{0,9}<path>"),
+        (
+            "<path>",
+            r"^[ \t]*<(?:read_file|write_to_file|replace_in_file|apply_diff|search_files|list_files|insert_content"
+            r"|list_code_definition_names|search_and_replace)>\s{0,9}<path>",
+        ),
+        ("<execute_command>", r"<execute_command>\s{0,9}<(?:command|requires_approval)>"),
+        ("<browser_action>", r"<browser_action>\s{0,9}<action>"),
+        (")]", r"^[ \t]*\[[A-Za-z_][\w.]{0,99}\((?:\w{1,99}=[^\n]{0,900})?\)\][ \t]*$"),
     )
 )
 """What models write around a call (Hermes and Qwen, GLM, Anthropic, Llama, DeepSeek, Mistral, gpt-oss, ReAct,
-smolagents), and what Python makes of the object of one that somebody turned into text. Each is the whole form, with
-what follows: a text that only mentions a mark holds no call. A group is the name of the tool. Before each stands what
-must be in the text for it to match, which is far quicker to look for."""
+smolagents, Cline), and what Python makes of the object of one that somebody turned into text. Each is the whole form,
+with what follows: a text that only mentions a mark holds no call. A group is the name of the tool. Before each stands
+what must be in the text for it to match, which is far quicker to look for."""
 _BEFORE: Final = 400
 _BEHIND: Final = 1_000
 """How far from its sign a form is looked for."""
@@ -160,7 +171,25 @@ def unlisted_calls(transcript: Transcript, traced: frozenset[str] = frozenset())
             if may_hold_call(message.kind, message.payload, known):
                 text = f"a message of the kind {message.kind[:40]!r} looks like a call"
                 return [_note(CALLS_IN_CUSTOM_MESSAGE, message, text, transcript)]
+    if transcript.answer is not None and _is_suspect(transcript.answer):
+        return _calls_in_answer(transcript.answer, messages, traced)
     return []
+
+
+def _calls_in_answer(answer: str, messages: list[Message], traced: frozenset[str]) -> list[Note]:
+    """A note on an answer beside the messages, unless one of them has it."""
+    for message in messages:
+        if type(message) is AssistantMessage and message.plain_text() == answer:
+            return []
+    known = _known(messages)
+    if not _is_written(answer, known, traced.union(known.names.values()), traced):
+        return []
+    return [Note(CALLS_IN_TEXT, pointer("answer"), "the answer holds what looks like a call")]
+
+
+def writes_call(text: str, known: KnownCalls) -> bool:
+    """Whether a text outside the messages holds a call, other than those that are known."""
+    return _is_suspect(text) and _is_written(text, known, frozenset(known.names.values()), frozenset())
 
 
 def _is_suspect(text: str) -> bool:
@@ -174,6 +203,7 @@ def _is_suspect(text: str) -> bool:
         or "[TOOL" in text
         or "```tool" in text
         or "✿" in text
+        or ")]" in text
     )
 
 
@@ -218,7 +248,7 @@ def _known(messages: list[Message]) -> KnownCalls:
     for message in messages:
         if type(message) is AssistantMessage:
             made += message.tool_calls()
-    return KnownCalls({call.id: call.name for call in made}, made)
+    return KnownCalls.of(made, made)
 
 
 def _first_text(content: str | list[UserBlock]) -> str:
@@ -252,7 +282,15 @@ def json_calls(text: str) -> list[WrittenCall] | None:
 
 def _parts(text: str) -> Iterator[str]:
     """The parts of a text that are JSON; and those that begin like it, up to where the next one begins."""
-    begins = [found.start() for found in _BRACKET.finditer(text) if _is_led_to(text, found.start())]
+    begins = [found.start() for found in _BRACKET.finditer(text)]
+    led = [begin for begin in begins if _is_led_to(text, begin)]
+    fences = [found.start() for found in re.finditer("```", text)]
+    in_sentences = {
+        begin
+        for begin in begins
+        if _IN_SENTENCE.search(_line_before(text, begin)[-4:]) and bisect_left(fences, begin) % 2 == 0
+    }.difference(led)
+    begins = sorted([*led, *in_sentences])
     index = unopened = 0
     while index < len(begins):
         begin = begins[index]
@@ -264,16 +302,23 @@ def _parts(text: str) -> Iterator[str]:
             index = bisect_left(begins, max(error.pos, begin + 1))
             if unopened > _MOST_UNOPENED:
                 index = len(begins)
-            end = begins[index] if index < len(begins) else len(text)
+            if begin in in_sentences:
+                continue  # as people use brackets
+            after = bisect_left(led, begins[index]) if index < len(begins) else len(led)
+            end = led[after] if after < len(led) else len(text)
         except (RecursionError, ValueError):  # nested without end, or a number of thousands of digits
             index, end = len(begins), len(text)
         yield text[begin:end]
 
 
 def _is_led_to(text: str, begin: int) -> bool:
-    before = text[max(begin - _LONGEST_LINE_BEFORE, 0) : begin]
-    line = before[before.rfind("\n") + 1 :].rstrip()
+    line = _line_before(text, begin)
     return _BULLET.fullmatch(line) is not None or _LEADS.search(line[-_LONGEST_LEAD:]) is not None
+
+
+def _line_before(text: str, begin: int) -> str:
+    before = text[max(begin - _LONGEST_LINE_BEFORE, 0) : begin]
+    return before[before.rfind("\n") + 1 :].rstrip()
 
 
 def _open(written: str) -> Any:
@@ -312,7 +357,19 @@ def _calls(value: Any) -> Iterator[WrittenCall]:
         elif type(found) is dict:
             if (call := _as_call(found)) is not None:
                 yield call
-            waiting += [found[key] for key in _INSIDE if key in found]
+            for key in KEYS_OF_CALLS.intersection(found):
+                listed = found[key] if type(found[key]) is list else [found[key]]
+                yield from [call for item in listed if (call := _named(item)) is not None]
+            inside = (*_INSIDE, *_INSIDE_MESSAGES) if "role" in found else _INSIDE
+            waiting += [found[key] for key in inside if key in found]
+
+
+def _named(value: Any) -> WrittenCall | None:
+    """The call that stands under a key for calls, and has no arguments."""
+    if type(value) is not dict or _as_call(value) is not None:
+        return None
+    name = next((value[key] for key in NAMES_OF_TOOLS if type(value.get(key)) is str and value[key]), None)
+    return None if name is None else (name, value)
 
 
 def _as_call(value: dict[str, Any]) -> WrittenCall | None:
@@ -328,5 +385,6 @@ def _as_call(value: dict[str, Any]) -> WrittenCall | None:
             continue  # people have names, and forms have inputs
         # A number is none: models have parameters, too.
         if found is not None and type(value.get(key)) is str and type(value[found]) in (dict, str, list, type(None)):
-            return value[key], {"arguments": {} if value[found] is None else value[found]}
+            name = value[key].removeprefix("functions.") if key == "recipient_name" else value[key]
+            return name, {"arguments": {} if value[found] is None else value[found]}
     return None

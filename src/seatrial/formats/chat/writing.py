@@ -18,6 +18,7 @@ from msgspec import UNSET
 from seatrial._support import wire
 from seatrial.formats.chat.notes import At, NoteTally
 from seatrial.formats.chat.parts import read_raw_thought
+from seatrial.formats.reading import Reading, why_partial
 from seatrial.transcript import (
     AssistantMessage,
     ImageBlock,
@@ -36,6 +37,7 @@ from seatrial.transcript import (
     note_code,
 )
 from seatrial.transcript.arguments import detect_unparsed
+from seatrial.transcript.pairing import OpenCalls
 
 NOT_CARRIED = note_code(
     "not_carried", "The format has no place for this part of the transcript; it was left out.", "look"
@@ -173,6 +175,61 @@ def _compare(before: Any, after: Any, at: At, tally: NoteTally) -> None:
         tally.add(NOT_CARRIED, at, f"{field} is not carried", each=field)
     else:
         tally.add(CHANGED, at, f"{field} is read back differently", each=field)
+
+
+def lost_beside(reading: Reading, *, calls_carried: bool = False) -> list[Note]:
+    """What a reading knows beside its transcript, and a format does not carry: facts of calls, that not all calls are
+    known, and a trace. `calls_carried`: the format has a place for all but the trace."""
+    tally = NoteTally()
+    if not calls_carried:
+        _lose_facts(reading, tally)
+        if (why := why_partial(reading)) is not None:
+            text = f"what is written reads as if all calls were in it; of this record that is not known: {why}"
+            tally.add(NOT_CARRIED, (), text)
+    if reading.trace is not None:
+        calls = sum(event.type == "tool_call" for event in reading.trace)
+        tally.add(NOT_CARRIED, ("trace",), f"the trace, with {calls} call(s), is not carried")
+    elif reading.trace_ref is not None:
+        tally.add(NOT_CARRIED, ("trace_ref",), "the trace that the record refers to is not carried")
+    return tally.total()
+
+
+def _lose_facts(reading: Reading, tally: NoteTally) -> None:
+    messages = reading.transcript.messages
+    ended = _endings(messages)
+    for placed in reading.facts:
+        if not 0 <= placed.message < len(messages):
+            continue
+        at: At = ("messages", placed.message)
+        if isinstance(made := messages[placed.message], AssistantMessage):
+            places = [index for index, block in enumerate(made.content) if type(block) is ToolCall]
+            if placed.call >= len(places):
+                continue
+            at = (*at, "content", places[placed.call])
+        facts, said = placed.facts, ended.get((placed.message, placed.call))
+        if facts.status not in (None, said):
+            tally.add(NOT_CARRIED, at, f"that the call's status is {facts.status!r} is not carried")
+        if facts.executed_by != "agent":
+            tally.add(NOT_CARRIED, at, f"that the {facts.executed_by} ran the call is not carried")
+        if facts.actor is not None or facts.parent is not None:
+            tally.add(NOT_CARRIED, at, "which agent made the call, or inside which other call, is not carried")
+        for field in ("error", "started_at", "ended_at", "duration_ms"):
+            if getattr(facts, field) is not None:
+                tally.add(NOT_CARRIED, at, f"{field} of the call is not carried", each=field)
+
+
+def _endings(messages: list[Message]) -> dict[tuple[int, int], str]:
+    """How calls ended by their results, which tell no more than ok and error; for the places of calls and results."""
+    ended: dict[tuple[int, int], str] = {}
+    calls: OpenCalls[tuple[int, int]] = OpenCalls()
+    for index, message in enumerate(messages):
+        if type(message) is AssistantMessage:
+            calls.add([(call.id, call.name, (index, number)) for number, call in enumerate(message.tool_calls())])
+        elif type(message) is ToolResultMessage:
+            ended[index, 0] = said = "error" if message.is_error else "ok"
+            if (place := calls.take(message.tool_call_id, message.tool_name)) is not None:
+                ended[place] = said
+    return ended
 
 
 def lose_field(tally: NoteTally, at: At, field: str) -> None:

@@ -112,7 +112,7 @@ def _read_object(document: dict[str, msgspec.Raw], format: str, tally: NoteTally
         run.usage, run.cost_usd = taken.tokens, taken.cost_usd
     record_id = said.get("id")
     found_id = record_id if type(record_id) is str else None
-    reading = Reading(format, run, tally.total(), id=found_id, calls=chat.facts)
+    reading = Reading(format, run, tally.total(), id=found_id, facts=chat.finish())
     return reading if "messages" in document else single_turn(reading)
 
 

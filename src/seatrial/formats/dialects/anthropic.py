@@ -105,7 +105,7 @@ def note_missing_calls(message: AssistantMessage, usage: Any, chat: Chat, at: At
     counted = [count for count in counts.values() if type(count) is int] if type(counts) is dict else []
     if sum(counted) <= 0:
         return
-    facts = [chat.facts.get(call.id) for call in message.tool_calls()]
+    facts = [chat.facts_of(call) for call in message.tool_calls()]
     here = sum(fact is not None and fact.executed_by == "provider" for fact in facts)
     if here < sum(counted):
         text = f"the provider counted {sum(counted)} calls of its own tools, and {here} are here"
@@ -119,7 +119,7 @@ def read_system(content: Any, chat: Chat, at: At) -> None:
             if type(text := read_part(block)) is TextBlock:
                 chat.add_system(text.text)
                 if type(block) is dict:
-                    chat.note_keys(block, _TEXT_KEYS, (*at, index), agent=False)
+                    chat.note_keys_of_message(block, _TEXT_KEYS, (*at, index), agent=False)
             else:
                 chat.tally.notes.append(dropped_part(block, (*at, index)))
     elif content is not None:
@@ -143,6 +143,7 @@ def _thinking(part: dict[str, Any], chat: ContentReader, at: At, _: ListedCalls)
 
 
 def _redacted(part: dict[str, Any], chat: ContentReader, at: At, _: ListedCalls) -> list[Piece]:
+    chat.note_keys(part, _THINKING_KEYS, at, agent=True)
     data = part.get("data")
     if type(data) is not str:
         chat.tally.notes.append(dropped_part(part, at))
@@ -167,7 +168,7 @@ def _tool_result(part: dict[str, Any], chat: ContentReader, at: At, _: ListedCal
     message = chat.result(part.get("tool_use_id", part.get("tool_call_id")), None, at)
     content = part.get("content")
     message.content = chat.result_blocks(content, (*at, "content"))
-    chat.note_keys(part, _RESULT_KEYS, at, agent=False)
+    chat.note_keys_of_message(part, _RESULT_KEYS, at, agent=False)
     chat.mark_failure(message, part)
     return [message]
 
@@ -177,6 +178,7 @@ def _server_result(part: dict[str, Any], chat: ContentReader, at: At, _: ListedC
     message: ToolResultMessage = chat.result(part.get("tool_use_id"), None, at)
     content = part.get("content")
     chat.fill(message, content, (*at, "content"))
+    chat.note_keys_of_message(part, _RESULT_KEYS, at, agent=False)
     said = content if type(content) is dict else {}
     failed = dict(part)
     if type(kind := said.get("type")) is str and kind.endswith(_ERROR):

@@ -84,6 +84,8 @@ def _block(part: dict[str, Any], chat: ContentReader, at: At, listed: ListedCall
             chat.drop_key(key, value, at, agent=True)
         else:
             pieces += reader(value, chat, (*at, key), listed)
+            if key not in _CALLING:
+                chat.note_calls_in(key, value, at)
     return pieces
 
 
@@ -119,13 +121,14 @@ def _tool_result(result: Any, chat: ContentReader, at: At, _: ListedCalls) -> li
     message = chat.result(result.get("toolUseId"), None, at)
     content = result.get("content")
     if type(content) is list:
+        chat.note_calls_in_result(content, (*at, "content"))
         message.content = [_result_block(part, chat, (*at, "content", index)) for index, part in enumerate(content)]
         values = [part["json"] for part in content if type(part) is dict and "json" in part]
         if len(values) == len(content) == 1:
             message.details = values[0]
     elif content is not None:
         chat.fill(message, content, (*at, "content"))
-    chat.note_keys(result, _RESULT_KEYS, at, agent=False)
+    chat.note_keys_of_message(result, _RESULT_KEYS, at, agent=False)
     chat.mark_failure(message, result)
     return [message]
 
@@ -138,7 +141,6 @@ def _result_block(part: Any, chat: ContentReader, at: At) -> ToolResultBlock:
             return TextBlock(wire.encode(part["json"]).decode())
         if (image := _read_image(part.get("image"))) is not None:
             return image
-    # A result holds no call of the agent's, so its other parts are kept as what they are.
     return TextBlock(wire.encode(part).decode())
 
 
@@ -234,4 +236,5 @@ _READERS: Final = {
     "searchResult": _media,
     "cachePoint": _nothing,
 }
+_CALLING: Final = frozenset({"toolUse", "toolResult", "cachePoint"})
 MEMBERS: Final[dict[str, Any]] = {key: _block for key in _READERS if key != "text"}

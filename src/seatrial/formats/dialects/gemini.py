@@ -122,7 +122,7 @@ def read_part(part: dict[str, Any], chat: ContentReader, at: At, listed: ListedC
         for spelling, given in _given(part, key):
             pieces += reader(given, chat, (*at, spelling), listed)
     chat.note_keys(part, _PART_KEYS, at, agent=True)
-    chat.note_calls_in_known(part, _PART_KEYS - _BOTH, at)
+    chat.note_calls_in_known(part, _PART_KEYS - _CALLING, at)
     if signature is not None:
         call_id = next((piece.id for piece in pieces if type(piece) is ToolCall), None)
         pieces.insert(0, from_items([ReasoningEncrypted(id=call_id, format=_FORMAT, data=signature)]))
@@ -174,7 +174,8 @@ def _function_response(given: Any, chat: ContentReader, at: At, _: ListedCalls) 
     message = chat.result(given.get("id"), given.get("name"), at, by_name=True)
     response = given.get("response")
     chat.fill(message, response, (*at, "response"))
-    chat.note_keys(given, _FUNCTION_RESPONSE_KEYS, at, agent=False)
+    chat.note_calls_in_result(given.get("parts"), (*at, "parts"))
+    chat.note_keys_of_message(given, _FUNCTION_RESPONSE_KEYS, at, agent=False)
     chat.mark_failure(message, given, response)
     return [message]
 
@@ -189,6 +190,7 @@ def _code_result(given: Any, chat: ContentReader, at: At, _: ListedCalls) -> lis
     said = given if type(given) is dict else {"output": given}
     message = chat.result(said.get("id"), _CODE, at, by_name=True)
     chat.fill(message, said.get("output"), (*at, "output"))
+    chat.note_keys_of_message(said, _CODE_RESULT_KEYS, at, agent=False)
     outcome = said.get("outcome")
     word = _OUTCOMES.get(outcome) if type(outcome) is int else outcome
     chat.mark_failure(
@@ -211,6 +213,7 @@ def _tool_response(given: Any, chat: ContentReader, at: At, _: ListedCalls) -> l
     message = chat.result(given.get("id"), _tool_name(given), at, by_name=True)
     response = given.get("response")
     chat.fill(message, response, (*at, "response"))
+    chat.note_keys_of_message(given, _TOOL_RESPONSE_KEYS, at, agent=False)
     chat.mark_failure(message, given, response)
     return [message]
 
@@ -274,6 +277,7 @@ _SNAKE: Final = {
     "responseId": "response_id",
 }
 _BOTH: Final = frozenset({*_READERS, *(_SNAKE[key] for key in _READERS)})
+_CALLING: Final = _BOTH - {"inlineData", "inline_data", "fileData", "file_data"}
 _PART_KEYS: Final = _BOTH | {
     "text", "thought", "thoughtSignature", "thought_signature", "videoMetadata", "video_metadata", "mediaResolution",
     "media_resolution", "partMetadata", "part_metadata", "speechMetadata", "speech_metadata",
@@ -284,5 +288,7 @@ _FUNCTION_CALL_KEYS: Final = frozenset(
 _FUNCTION_RESPONSE_KEYS: Final = FAILURE_KEYS | {
     "id", "name", "response", "willContinue", "will_continue", "scheduling", "parts",
 }  # fmt: skip
+_CODE_RESULT_KEYS: Final = FAILURE_KEYS | {"id", "output", "outcome"}
+_TOOL_RESPONSE_KEYS: Final = FAILURE_KEYS | {"id", "response", "toolType", "tool_type"}
 # `function_call` and `tool_call` stand in parts of no other API that have no `type`.
 MEMBERS: Final[dict[str, Any]] = dict.fromkeys((*_BOTH, "thought", "thoughtSignature", "thought_signature"), read_part)

@@ -101,6 +101,7 @@ def read(item: dict[str, Any], chat: Chat, at: At) -> None:
         openai.read({"role": "user", **said}, chat, where)
     elif kind == "remove":
         chat.tally.add(ITEM_WITHOUT_CALL, at, "left out a request to remove a message", each="remove")
+        chat.note_keys_of_message(said, _PLAIN, where, agent=True)
     elif kind == "ai":
         _read_ai(said, chat, where)
         chat.note_keys(said, _KEYS, where, agent=True)
@@ -115,10 +116,7 @@ def read(item: dict[str, Any], chat: Chat, at: At) -> None:
             chat.add_system(read_prompt(said.get("content"), content, chat.tally.notes))
         else:
             _read_result(said, chat, where, by_name=kind == "function")
-        if kind in ("human", "system"):
-            chat.note_keys_of_message(said, _KEYS, where, agent=False)
-        else:
-            chat.note_keys(said, _KEYS, where, agent=False)
+        chat.note_keys_of_message(said, _KEYS, where, agent=False)
         _read_calls_of_others(said, kind, chat, where)
 
 
@@ -132,6 +130,9 @@ def _read_calls_of_others(said: dict[str, Any], kind: str, chat: Chat, at: At) -
         if (function := more.get("function_call")) is not None:
             found += _listed({"function_call": [{"function": function}]}, chat, where, "function_call")
         listed += [(call, place) for call, place in found if not known.repeats(call, by_shape=True)]
+        unread = {key: value for key, value in more.items() if key not in ("tool_calls", "function_call")}
+        chat.note_calls_in("additional_kwargs", unread, at)
+    chat.note_calls_in("response_metadata", said.get("response_metadata"), at)
     chat.add_calls_of_others([chat.call(call, place) for call, place in listed], kind, at)
 
 
@@ -265,6 +266,7 @@ def _read_result(said: dict[str, Any], chat: Chat, at: At, *, by_name: bool) -> 
     message.content = chat.result_blocks(said.get("content"), (*at, "content"))
     if (artifact := said.get("artifact")) is not None:
         message.details = artifact
+        chat.note_calls_in_result(artifact, (*at, "artifact"))
     chat.mark_failure(message, said)
     chat.add_result(message, at)
 
@@ -413,7 +415,7 @@ def _call_block(part: dict[str, Any], chat: ContentReader, at: At, listed: Liste
 def _server_result(part: dict[str, Any], chat: ContentReader, at: At, _: ListedCalls) -> list[Piece]:
     message = chat.result(part.get("tool_call_id"), None, at)
     chat.fill(message, part.get("output"), (*at, "output"))
-    chat.note_keys(part, _BLOCK_KEYS, at, agent=False)
+    chat.note_keys_of_message(part, _BLOCK_KEYS, at, agent=False)
     chat.mark_failure(message, part)
     return [message]
 

@@ -133,9 +133,7 @@ def read(item: dict[str, Any], chat: Chat, at: At) -> None:
         text = f"kept a message of the unknown role {role[:40]!r} as a custom one"
         chat.tally.add(ROLE_UNKNOWN, (*at, "role"), text, each=role)
         chat.add_custom(role, item, timestamp)
-    if known == "tool":
-        chat.note_keys(item, _KNOWN[known], at, agent=False)
-    elif known is not None:
+    if known is not None:
         chat.note_keys_of_message(item, _KNOWN[known], at, agent=False)
         chat.note_calls_in_known(item, _ANY - {"role", "content"}, at)
     _read_calls_of_others(item, known or role, chat, at)
@@ -151,7 +149,7 @@ def _read_calls_of_others(item: dict[str, Any], role: str, chat: Chat, at: At) -
         return
     # tau2: a simulated user has tools of its own.
     for call in calls:
-        chat.set_facts(call.id, executed_by="user")
+        chat.set_facts(call, executed_by="user")
     chat.add(AssistantMessage([*calls], StopReason.TOOL_USE))
     chat.messages += [piece for piece in pieces if type(piece) is ToolResultMessage]
 
@@ -309,11 +307,12 @@ def read_call_entry(entry: Any, chat: ContentReader, at: At, listed: ListedCalls
     for key in _PLAIN_IN_CALL.intersection(entry):
         chat.note_calls_in(key, entry[key], at)
     answered = call.output is not UNSET
-    repeated = listed.repeats(call)
-    block = ToolCall(call.id or "", call.name, call.arguments) if repeated else chat.call(call, at, answered=answered)
+    known = listed.find(call)
+    repeated = known is not None
+    block = known if type(known) is ToolCall else chat.call(call, at, answered=answered)
     facts = read_call_facts(entry)
     if facts is not None:
-        chat.set_facts(block.id, **{field: getattr(facts, field) for field in _FACT_FIELDS})
+        chat.set_facts(block, **{field: getattr(facts, field) for field in _FACT_FIELDS})
     if not answered and not (facts is not None and facts.status in ("error", "timeout")):
         return [] if repeated else [block]
     # A call that is said to have failed has a result, which the transcript shows as such.

@@ -145,7 +145,8 @@ def _result(part: dict[str, Any], chat: Chat, at: At) -> ToolResultMessage:
     message = chat.result(part.get("tool_call_id"), part.get("tool_name"), at)
     chat.fill(message, part.get("content"), (*at, "content"))
     message.timestamp = _time(part, chat, at)
-    chat.note_keys(part, _RESULT, at, agent=False)
+    chat.note_calls_in_result(part.get("metadata"), (*at, "metadata"))
+    chat.note_keys_of_message(part, _RESULT, at, agent=False)
     outcome = part.get("outcome")
     if outcome is not None and outcome not in ("success", "failed", "denied", "interrupted", "retried"):
         outcome = "failed"
@@ -174,6 +175,7 @@ def _retry_feedback(part: dict[str, Any], chat: Chat, at: At) -> None:
 def _no_call(part: dict[str, Any], chat: Chat, at: At) -> None:
     kind = part["part_kind"]
     chat.tally.add(ITEM_WITHOUT_CALL, at, f"left out a part of the kind {kind}", each=kind)
+    chat.note_calls_in_result(part, at)
 
 
 _OF_REQUEST: Final[dict[str, Callable[[dict[str, Any], Chat, At], None]]] = {
@@ -236,7 +238,7 @@ def _text(part: dict[str, Any], item: dict[str, Any], chat: Chat, at: At) -> lis
 def _speech(part: dict[str, Any], item: dict[str, Any], chat: Chat, at: At) -> list[Piece]:
     if type(transcript := part.get("transcript")) is str:
         return [TextBlock(transcript)]
-    chat.tally.notes.append(dropped_part({"type": "speech"}, at))
+    chat.tally.notes.append(dropped_part({**part, "type": "speech"}, at))
     return []
 
 
@@ -287,7 +289,7 @@ def _builtin_return(part: dict[str, Any], item: dict[str, Any], chat: Chat, at: 
 
 
 def _file(part: dict[str, Any], item: dict[str, Any], chat: Chat, at: At) -> list[Piece]:
-    chat.tally.notes.append(dropped_part({"type": "file"}, at))
+    chat.tally.notes.append(dropped_part({**part, "type": "file"}, at))
     return []
 
 

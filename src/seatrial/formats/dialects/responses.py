@@ -9,7 +9,8 @@
 | `mcp_call`, `web_search_call` and other hosted calls | tool call that the provider ran, with any result |
 | `mcp_list_tools`, `mcp_approval_request`, `mcp_approval_response` | nothing: no call was made |
 
-A request for an approval that nobody answered waits for input.
+A request for an approval that nobody answered waits for input. One that was granted must have its call in the record;
+one that was denied has none.
 
 Items of the model that follow each other are one turn.
 """
@@ -25,11 +26,11 @@ from seatrial.formats.chat.calls import Call, nameless_note, set_arguments
 from seatrial.formats.chat.notes import At
 from seatrial.formats.chat.parts import read_text
 from seatrial.formats.chat.reader import Chat
-from seatrial.formats.chat.turn import ARGUMENTS_CUT
+from seatrial.formats.chat.turn import ARGUMENTS_CUT, CALL_MISSING
 from seatrial.formats.dialects import openai
 from seatrial.formats.reading import WAITS, WAITS_FOR_INPUT
 from seatrial.transcript import ToolCall, ToolResultMessage, note_code, pointer
-from seatrial.transcript.failure import Failure, find_failure, read_status, says_failed
+from seatrial.transcript.failure import FAILURE_KEYS, Failure, find_failure, read_status, says_failed
 from seatrial.transcript.reasoning import (
     ReasoningEncrypted,
     ReasoningFormat,
@@ -142,6 +143,7 @@ def _output(item: dict[str, Any], chat: Chat, at: At) -> None:
         if type(outcome) is dict:
             failed = {"status": "timeout"} if outcome.get("type") == "timeout" else outcome
             chat.mark_failure(message, failed)
+    chat.note_keys_of_message(item, _ITEM | FAILURE_KEYS | {"output"}, at, agent=False)
     chat.add_result(message, at)
 
 
@@ -171,7 +173,7 @@ def _hosted_result(
     if failure is None and output is None:
         # The provider keeps the result to itself, and says how the call ended.
         if (status := read_status(item.get("status"))) is not None:
-            chat.set_facts(call.id, status=status)
+            chat.set_facts(call, status=status)
         return None
     result = chat.inside_result(call, output, at)
     chat.mark_failure(result, item)
@@ -181,6 +183,7 @@ def _hosted_result(
 def _without_call(item: dict[str, Any], chat: Chat, at: At) -> None:
     kind = item["type"]
     chat.tally.add(ITEM_WITHOUT_CALL, at, f"left out an item of the type {kind}", each=kind)
+    chat.note_calls_in_result({key: value for key, value in item.items() if key != "type"}, at)
 
 
 def _approval_request(item: dict[str, Any], chat: Chat, at: At) -> None:
@@ -190,7 +193,11 @@ def _approval_request(item: dict[str, Any], chat: Chat, at: At) -> None:
 
 
 def _approval_response(item: dict[str, Any], chat: Chat, at: At) -> None:
-    chat.tally.settle(item.get("approval_request_id"))
+    asked = item.get("approval_request_id")
+    chat.tally.settle(asked)
+    if item.get("approve") is not False:
+        text = "a call was approved, and is not in the record: it may have been made"
+        chat.tally.add_unless_settled(asked if type(asked) is str else None, CALL_MISSING, at, text)
     _without_call(item, chat, at)
 
 

@@ -57,6 +57,7 @@ _CALL_KEYS: Final = FAILURE_KEYS | frozenset(
      "callProviderMetadata", "resultProviderMetadata", "toolMetadata", "step", "isError", "error", "invalid",
      "experimental_content"}
 )  # fmt: skip
+_STEP_KEYS: Final = frozenset({"type"})
 _STATES: Final = frozenset(
     {"input-streaming", "input-available", "approval-requested", "approval-responded", "output-available",
      "output-error", "output-denied", "partial-call", "call", "result"}
@@ -121,6 +122,7 @@ def _read_ui_message(item: dict[str, Any], chat: Chat, at: At) -> None:
     for index, part in enumerate(parts):
         if type(part) is dict and part.get("type") == "step-start":
             steps.append([])
+            chat.note_keys_of_message(part, _STEP_KEYS, (*within, index), agent=role == "assistant")
         else:
             steps[-1] += _ui_part(part, chat, (*within, index), agent=role == "assistant")
     if role == "assistant":
@@ -192,7 +194,7 @@ def _ui_part(part: Any, chat: Chat, at: At, *, agent: bool) -> Iterable[Piece]:
 
 def _leave_out(part: dict[str, Any], kind: str, chat: Chat, at: At) -> None:
     """Sources and data of a page hold no calls, unless they look as if they did."""
-    weight: Weight = "serious" if may_hold_call("", part.get("data")) else "harmless"
+    weight: Weight = "serious" if may_hold_call("", part) else "harmless"
     each = f"{kind[:40]} {weight}"
     chat.tally.add(CONTENT_DROPPED, at, f"dropped a part of the type {kind[:40]!r}", each=each, weight=weight)
 
@@ -277,7 +279,8 @@ def _tool_result(part: dict[str, Any], chat: ContentReader, at: At, _: ListedCal
             failed["isError"] = failed.get("isError") or kind in ("error-text", "error-json")
             output = output["value"]
     chat.fill(message, output, (*at, "output"))
-    chat.note_keys(part, _CALL_KEYS, at, agent=False)
+    chat.note_calls_in_result(part.get("experimental_content"), (*at, "experimental_content"))
+    chat.note_keys_of_message(part, _CALL_KEYS, at, agent=False)
     chat.mark_failure(message, failed)
     return [message]
 
@@ -286,6 +289,7 @@ def _tool_error(part: dict[str, Any], chat: ContentReader, at: At, _: ListedCall
     """A failed call among the contents of a step."""
     message = chat.result(part.get("toolCallId"), part.get("toolName"), at)
     chat.mark_failure(message, {"error": part.get("error"), "isError": True})
+    chat.note_keys_of_message(part, _CALL_KEYS, at, agent=False)
     return [message]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.world.actor import actor_label
+from seatrial.world.trace import actor_label
 
 
 @pytest.mark.parametrize("text", ["refunds", "supervisor/refunds", "a.b:c-d_e", "/".join("a" * 8), "x" * 64])

@@ -1,7 +1,7 @@
-"""The calls of a run, for a test to look at: what is not known of them cannot be asserted.
+"""The calls of a run, for tests and graders to look at: what is not known of them cannot be claimed.
 
-A test that looks for a call finds it among those that are known. A test that says that there is none, or no other, or
-how many there are, needs all of them; where not all are known it ends with `NoVerdictError`, which says why.
+Who looks for a call finds it among those that are known. Who says that there is none, or no other, or how many there
+are, needs all of them; where not all are known that raises `NoVerdictError`, which says why.
 """
 
 from __future__ import annotations
