@@ -82,7 +82,7 @@ SEATRIAL = Path(sys.executable).with_name("seatrial")
 def run_starter(folder: Path) -> subprocess.CompletedProcess[str]:
     # `python3` of the suite is the one that runs the tests.
     path = os.pathsep.join([str(folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
-    command = [SEATRIAL, "run", "first.suite.yaml", "--store", "runs.db"]
+    command = [str(SEATRIAL), "run", "first.suite.yaml", "--store", "runs.db"]
     environment = {**os.environ, "PATH": path}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
