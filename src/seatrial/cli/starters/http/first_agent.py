@@ -22,7 +22,7 @@ def answer(prompt: str) -> dict:
     return {"reply": text, "messages": messages}
 
 
-class Chat(BaseHTTPRequestHandler):
+class ChatHandler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         body = json.dumps(answer(request["prompt"])).encode()
@@ -35,4 +35,4 @@ class Chat(BaseHTTPRequestHandler):
 
 if __name__ == "__main__":
     print("listening on http://127.0.0.1:8080/chat", flush=True)
-    ThreadingHTTPServer(("127.0.0.1", 8080), Chat).serve_forever()
+    ThreadingHTTPServer(("127.0.0.1", 8080), ChatHandler).serve_forever()
