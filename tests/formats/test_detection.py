@@ -191,6 +191,7 @@ SAMPLE_FORMATS = {
     "anthropic-stream.sse": "anthropic",
     "bedrock-messages.json": "bedrock",
     "gemini-contents.json": "gemini",
+    "adk-events.json": "adk",
     "langchain-messages.json": "langchain",
     "pydantic-ai-messages.json": "pydantic-ai",
     "vercel-messages.json": "vercel",

@@ -35,6 +35,7 @@ def test_the_names_are_those_of_the_command_line() -> None:
         "responses",
         "bedrock",
         "gemini",
+        "adk",
         "vercel",
         "langchain",
         "pydantic-ai",

@@ -17,7 +17,6 @@ DOCUMENTS: list[tuple[str, Any]] = [
     ("Inspect", {"id": 1, "epoch": 1, "target": "", "messages": [{"role": "user", "content": "a"}]}),
     ("OTLP", {"resourceSpans": [{"scopeSpans": []}]}),
     ("OpenInference", [{"name": "llm", "attributes": {"openinference.span.kind": "LLM"}}]),
-    ("ADK", {"id": "s", "events": [{"author": "user", "invocation_id": "i", "content": {"parts": []}}]}),
     ("ADK", {"eval_set_id": "e", "eval_cases": []}),
     ("OpenHands", [{"id": 1, "timestamp": "t", "source": "agent", "action": "run", "args": {"command": "rm"}}]),
     ("promptfoo", {"evalId": "e", "results": {}, "config": {}}),

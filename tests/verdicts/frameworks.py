@@ -28,6 +28,20 @@ def _completion(message: Json, **more: Any) -> Json:
 
 
 READ: dict[str, Any] = {
+    "ADK events": [
+        {"author": "user", "invocation_id": "i", "content": {"role": "user", "parts": [{"text": "x"}]}},
+        {
+            "author": "a",
+            "invocation_id": "i",
+            "content": {"role": "model", "parts": [{"function_call": {"name": "NAME", "args": {}}}]},
+        },
+        {
+            "author": "a",
+            "invocation_id": "i",
+            "content": {"role": "user", "parts": [{"function_response": {"name": "NAME", "response": {"ok": True}}}]},
+        },
+        {"author": "a", "invocation_id": "i", "content": {"role": "model", "parts": [{"text": "Done."}]}},
+    ],
     "OpenAI Agents, to_input_list": [
         USER,
         {"type": "function_call", "id": "fc", "call_id": "c", "name": "NAME", "arguments": '{"id": 7}'},
@@ -174,14 +188,6 @@ NOT_READ: dict[str, Any] = {
             "items": [{"content_type": "function_call", "id": "c", "name": "P-NAME", "arguments": "{}"}],
         },
         {"content_type": "message", "role": "assistant", "items": [{"content_type": "text", "text": "Done."}]},
-    ],
-    "ADK events": [
-        {"author": "user", "invocation_id": "i", "content": {"role": "user", "parts": [{"text": "x"}]}},
-        {
-            "author": "a",
-            "invocation_id": "i",
-            "content": {"role": "model", "parts": [{"function_call": {"name": "NAME", "args": {}}}]},
-        },
     ],
     "Claude Agent SDK objects": [
         {"content": "x", "parent_tool_use_id": None},

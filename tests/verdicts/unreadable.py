@@ -149,7 +149,9 @@ FOREIGN_ITEMS: dict[str, Record] = {
     "OpenHands events": lambda call: _response(
         {"id": 1, "source": "agent", "timestamp": "t", "action": call.name, "args": call.arguments}
     ),
-    "ADK events": lambda call: _response({"author": "agent", "invocation_id": "i", "content": gemini([call])[1]}),
+    "ADK events of which only pieces are there": lambda call: _response(
+        {"author": "agent", "invocation_id": "i", "partial": True, "content": gemini([call])[1]}
+    ),
     "Inspect events": lambda call: _response({"event": "tool", "function": call.name, "arguments": call.arguments}),
     "OTLP spans": lambda call: _response({"traceId": "t", "spanId": "s", "name": f"execute_tool {call.name}"}),
     "LangSmith runs": lambda call: _response(
@@ -561,9 +563,6 @@ DOCUMENTS: dict[str, Callable[[Call], bytes]] = {
     ),
     "codex exec with an event of an unknown type": lambda call: lines(
         [*codex_exec([])[:-1], {"type": "item.streamed", "item": codex_exec([call])[3]["item"]}, *codex_exec([])[-1:]]
-    ),
-    "an ADK session": lambda call: encoded(
-        {"id": "s", "events": [{"author": "a", "invocation_id": "i", "content": gemini([call])[1]}]}
     ),
     "an OpenHands trajectory": lambda call: encoded(
         [{"id": 1, "source": "agent", "timestamp": "t", "action": call.name, "args": {}}]

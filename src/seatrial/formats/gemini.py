@@ -8,24 +8,15 @@ from typing import Any, Final
 from seatrial.errors import SeatrialError
 from seatrial.formats.chat.documents import keep_rest, read_chat_document, sniff_messages
 from seatrial.formats.chat.notes import At
-from seatrial.formats.chat.parts import read_text
 from seatrial.formats.chat.reader import Chat
-from seatrial.formats.chat.turn import CHOICE_DROPPED, TurnEnding, end_turn, split_cached
-from seatrial.formats.dialects.gemini import MEMBERS, either, prompt_text
+from seatrial.formats.chat.turn import CHOICE_DROPPED, TurnEnding, end_turn
+from seatrial.formats.dialects.gemini import MEMBERS, STOP_REASONS, add_usage, either, prompt_text
 from seatrial.formats.reading import Reading
 from seatrial.formats.sniffing import LIKELY, SURE, Members, Sample, Sniff, objects_of
-from seatrial.transcript import AssistantMessage, StopReason, Transcript, pointer
+from seatrial.transcript import Transcript, pointer
 from seatrial.transcript.salvage import MESSAGE_DROPPED
 
 FORMAT: Final = "gemini"
-_REASONS: Final = {
-    "STOP": StopReason.END_TURN,
-    "MAX_TOKENS": StopReason.MAX_TOKENS,
-    **dict.fromkeys(("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS",
-                     "MALFORMED_RESPONSE", "MISSING_THOUGHT_SIGNATURE"), StopReason.ERROR),
-    **dict.fromkeys(("SAFETY", "RECITATION", "LANGUAGE", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII",
-                     "IMAGE_SAFETY", "NO_IMAGE", "MODEL_ARMOR"), StopReason.OTHER),
-}  # fmt: skip
 _HISTORY: Final = "automaticFunctionCallingHistory"
 _HISTORY_SNAKE: Final = "automatic_function_calling_history"
 _RESPONSE: Final = frozenset(
@@ -147,8 +138,8 @@ def _read_responses(
         chat.read(content, (*first, history_key, index))
     where = (*first, "candidates", 0, "content", "parts")
     message = chat.add_assistant(chat.pieces(parts, where, agent=True), where)
-    end_turn(message, TurnEnding(reason, cut_off=streamed and reason is None), _REASONS, run, chat.tally, last)
-    _add_usage(message, usage, chat, last)
+    end_turn(message, TurnEnding(reason, cut_off=streamed and reason is None), STOP_REASONS, run, chat.tally, last)
+    add_usage(message, usage, chat, last)
     return [*history, _candidate(pieces[0][0]).get("content")]
 
 
@@ -204,30 +195,3 @@ def _joined(parts: list[Any], more: Iterable[Any]) -> list[Any]:
 
 def _is_text(part: Any) -> Any:
     return type(part) is dict and type(part.get("text")) is str and part.keys() <= {"text", "thought"}
-
-
-def _add_usage(message: AssistantMessage, usage: Any, chat: Chat, at: At) -> None:
-    if usage is None:
-        return
-    if type(usage) is not dict:
-        chat.add_usage(message, read_text(usage, at, chat.tally.notes), at)
-        return
-    read = _sum(either(usage, "promptTokenCount"), either(usage, "toolUsePromptTokenCount"))
-    written = _sum(either(usage, "candidatesTokenCount"), either(usage, "thoughtsTokenCount"))
-    total = either(usage, "totalTokenCount")
-    counts = split_cached(
-        # A count of 0 is left out: one that is missing is 0 only if the total says so.
-        _missing_is_zero(read, total, written),
-        _missing_is_zero(written, total, read),
-        read=either(usage, "cachedContentTokenCount"),
-    )
-    chat.add_usage(message, counts, at)
-
-
-def _sum(*counts: Any) -> int | None:
-    known = [count for count in counts if type(count) is int]
-    return sum(known) if known else None
-
-
-def _missing_is_zero(count: int | None, total: Any, other: int | None) -> int | None:
-    return 0 if count is None and other is not None and total == other else count

@@ -66,6 +66,7 @@ _BUILT_IN: Final[dict[str, tuple[str, bool]]] = {
     "responses": ("responses", False),
     "bedrock": ("bedrock", False),
     "gemini": ("gemini", False),
+    "adk": ("adk", False),
     "vercel": ("vercel", False),
     "langchain": ("langchain", False),
     "pydantic-ai": ("pydantic_ai", False),

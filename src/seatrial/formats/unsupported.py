@@ -71,14 +71,9 @@ def _inspect(entry: Members) -> Sniff | None:
     return None
 
 
-def _adk(entry: Members) -> Sniff | None:
+def _adk_eval(entry: Members) -> Sniff | None:
     if "eval_set_id" in entry and "eval_cases" in entry:
         return Sniff(CERTAIN, "an eval set with eval_cases")
-    if "author" in entry and ("invocation_id" in entry or "invocationId" in entry):
-        return Sniff(CERTAIN, "events with author and invocation_id")
-    events = objects_of(entry.get("events"))
-    if events and "author" in events[0] and ("invocation_id" in events[0] or "invocationId" in events[0]):
-        return Sniff(CERTAIN, "a session whose events have an author")
     return None
 
 
@@ -156,7 +151,7 @@ _FORMATS: Final[dict[str, Callable[[Members], Sniff | None]]] = {
     "an ATIF trajectory": _atif,
     "an ATOF event log": _has("atof_version", "kind"),
     "an Inspect log": _inspect,
-    "an ADK session or eval set": _adk,
+    "an ADK eval set": _adk_eval,
     "an OpenHands trajectory": _openhands,
     "a promptfoo result": _promptfoo,
     "an OpenInference trace": _openinference,
@@ -176,5 +171,5 @@ _FORMATS: Final[dict[str, Callable[[Members], Sniff | None]]] = {
 }
 REFUSED: Final = tuple(_FORMATS)
 """What is recognised and refused, each with its article."""
-_LOOKED_AT: Final = frozenset({"schema_version", "type", "context", "attributes", "events", "testCases", "test_cases"})
+_LOOKED_AT: Final = frozenset({"schema_version", "type", "context", "attributes", "testCases", "test_cases"})
 _PRESENT: Final = msgspec.Raw(b"true")

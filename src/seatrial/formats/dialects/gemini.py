@@ -26,8 +26,8 @@ from seatrial.formats.chat.content import ContentReader, Piece
 from seatrial.formats.chat.notes import At
 from seatrial.formats.chat.parts import dropped_part, read_text
 from seatrial.formats.chat.reader import Chat
-from seatrial.formats.chat.turn import ARGUMENTS_CUT
-from seatrial.transcript import ImageBlock, ReasoningBlock, TextBlock, ToolCall, pointer
+from seatrial.formats.chat.turn import ARGUMENTS_CUT, split_cached
+from seatrial.transcript import AssistantMessage, ImageBlock, ReasoningBlock, StopReason, TextBlock, ToolCall, pointer
 from seatrial.transcript.failure import FAILURE_KEYS
 from seatrial.transcript.reasoning import ReasoningEncrypted, ReasoningFormat, ReasoningText, from_items
 from seatrial.transcript.salvage import ROLE_UNKNOWN
@@ -35,6 +35,15 @@ from seatrial.transcript.salvage import ROLE_UNKNOWN
 _FORMAT: Final = ReasoningFormat.GOOGLE_GEMINI_V1
 _KEYS: Final = frozenset({"role", "parts"})
 _CODE: Final = "code_execution"
+STOP_REASONS: Final = {
+    "STOP": StopReason.END_TURN,
+    "MAX_TOKENS": StopReason.MAX_TOKENS,
+    **dict.fromkeys(("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS",
+                     "MALFORMED_RESPONSE", "MISSING_THOUGHT_SIGNATURE"), StopReason.ERROR),
+    **dict.fromkeys(("SAFETY", "RECITATION", "LANGUAGE", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII",
+                     "IMAGE_SAFETY", "NO_IMAGE", "MODEL_ARMOR"), StopReason.OTHER),
+}  # fmt: skip
+"""Why turns end, in Google's words."""
 _OUTCOMES: Final = {2: "failed", 3: "deadline_exceeded"}
 _OF_MODEL: Final = frozenset(
     {"functionCall", "function_call", "executableCode", "executable_code", "toolCall", "tool_call", "thought"}
@@ -102,6 +111,34 @@ def either(value: Any, camel: str) -> Any:
         return None
     found = value.get(camel)
     return value.get(_SNAKE[camel]) if found is None else found
+
+
+def add_usage(message: AssistantMessage, usage: Any, chat: Chat, at: At) -> None:
+    """Give a turn the counts of its `usageMetadata`."""
+    if usage is None:
+        return
+    if type(usage) is not dict:
+        chat.add_usage(message, read_text(usage, at, chat.tally.notes), at)
+        return
+    read = _sum(either(usage, "promptTokenCount"), either(usage, "toolUsePromptTokenCount"))
+    written = _sum(either(usage, "candidatesTokenCount"), either(usage, "thoughtsTokenCount"))
+    total = either(usage, "totalTokenCount")
+    counts = split_cached(
+        # A count of 0 is left out: one that is missing is 0 only if the total says so.
+        _missing_is_zero(read, total, written),
+        _missing_is_zero(written, total, read),
+        read=either(usage, "cachedContentTokenCount"),
+    )
+    chat.add_usage(message, counts, at)
+
+
+def _sum(*counts: Any) -> int | None:
+    known = [count for count in counts if type(count) is int]
+    return sum(known) if known else None
+
+
+def _missing_is_zero(count: int | None, total: Any, other: int | None) -> int | None:
+    return 0 if count is None and other is not None and total == other else count
 
 
 def read_part(part: dict[str, Any], chat: ContentReader, at: At, listed: ListedCalls) -> list[Piece]:
@@ -280,7 +317,8 @@ _BOTH: Final = frozenset({*_READERS, *(_SNAKE[key] for key in _READERS)})
 _CALLING: Final = _BOTH - {"inlineData", "inline_data", "fileData", "file_data"}
 _PART_KEYS: Final = _BOTH | {
     "text", "thought", "thoughtSignature", "thought_signature", "videoMetadata", "video_metadata", "mediaResolution",
-    "media_resolution", "partMetadata", "part_metadata", "speechMetadata", "speech_metadata",
+    "media_resolution", "partMetadata", "part_metadata", "speechMetadata", "speech_metadata", "audioTranscription",
+    "audio_transcription", "mediaProcessing", "media_processing",
 }  # fmt: skip
 _FUNCTION_CALL_KEYS: Final = frozenset(
     {"id", "name", "args", "partialArgs", "partial_args", "willContinue", "will_continue"}
