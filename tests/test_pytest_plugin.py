@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 # Loaded here, once: sessions inside this one forget what they import.
+import seatrial.python_api.graders
 import seatrial.testing.session  # noqa: F401
 from seatrial.store import open_store
 
@@ -197,7 +198,7 @@ def test_an_agent_that_raised_does_not_pass_a_test_of_what_its_answer_lacks(proj
         """
     )
     result = run(project)
-    result.assert_outcomes(failed=2, errors=1)
+    result.assert_outcomes(failed=3)
     result.stdout.fnmatch_lines(
         [
             "*AgentFailedError: the agent failed, agent_exception: KeyError: 'What is the password?'",
@@ -327,7 +328,7 @@ def test_what_cannot_be_run_is_told_before_it_is(project: pytest.Pytester) -> No
             ((answer, "hi"), {"graders": [{"kind": "contians"}]}, "did you mean `contains`"),
             (("good", "refnd"), {"suite": "shop.suite.yaml"}, "no case 'refnd'"),
             (("god", "refund"), {"suite": "shop.suite.yaml"}, "no agent 'god'"),
-            (("good", "refund"), {"suite": "shop.suite.yaml", "input": {}}, "those of the suite"),
+            (("good", "refund"), {"suite": "shop.suite.yaml", "input": {}}, "the suite's graders and its judge"),
             (("good", "refund"), {"suite": "away.suite.yaml"}, "away.suite.yaml cannot be read"),
         ])
         def test_refused(seatrial, arguments, fields, said):
@@ -507,7 +508,7 @@ def test_graders_that_did_not_pass_fail_the_test_unless_it_asks_for_the_result(p
         """
     )
     result = run(project)
-    result.assert_outcomes(passed=2, failed=2, errors=1)
+    result.assert_outcomes(passed=2, failed=3)
     result.stdout.fnmatch_lines(["*required graders failed: tool_trajectory*"])
 
 
@@ -549,7 +550,7 @@ def test_a_grader_class_judges_from_a_test_a_marker_and_a_suite_file(project: py
         """
     )
     result = run(project, "--seatrial-store", "runs.db")
-    result.assert_outcomes(passed=2, failed=1, errors=1)
+    result.assert_outcomes(passed=2, failed=2)
     result.stdout.fnmatch_lines(["*required graders failed: shop_checks:Mentions*"])
 
 
@@ -572,3 +573,185 @@ def test_tool_access_counts_in_suites_and_configurations(project: pytest.Pyteste
         f"graders: [{DELETES_NOTHING}]\ncases: [{{id: a, instruction: x}}]\n"
     )
     run(project).assert_outcomes(passed=3)
+
+
+def test_graders_are_values_and_functions_of_the_python_api_too(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        import seatrial as st
+        from shop_agent import answer
+
+        @st.grader(name="short")
+        def is_short(subject):
+            return len(subject.answer) < 100
+
+        def test_passes(seatrial):
+            graders = [st.contains("refunded"), st.calls("refund", order="o-1"), is_short, lambda subject: True]
+            graders.append({"kind": "icontains", "value": "REFUNDED"})
+            result = seatrial.run(answer, "please refund", graders=graders)
+            assert [verdict.grader for verdict in result.run.verdicts][2] == "short"
+            assert len(result.run.verdicts) == 5 and result.passed
+
+        def test_of_a_case(seatrial):
+            seatrial.run(answer, st.Case("greet", "hi", graders=[st.never_calls("find_order"), is_short]))
+
+        def test_of_a_function(seatrial):
+            seatrial.run(answer, "hi", graders=[lambda subject: (0.0, "too plain")])
+        """
+    )
+    result = run(project)
+    result.assert_outcomes(passed=1, failed=2)
+    result.stdout.fnmatch_lines(["E *never_calls: failed*", "E *too plain"])
+
+
+TRIALS_AGENT = """
+import itertools
+import threading
+
+def flaky(good, of):
+    numbers, lock = itertools.count(), threading.Lock()
+    def answer(instruction):
+        with lock:
+            number = next(numbers)
+        if instruction == "crash" and number % of >= good:
+            raise ValueError("not today")
+        return "yes" if number % of < good else "no"
+    return answer
+"""
+
+
+def test_enough_trials_must_pass(project: pytest.Pytester) -> None:
+    project.makepyfile(trials_agent=TRIALS_AGENT)
+    project.makepyfile(
+        """
+        import pytest
+        import seatrial as st
+        from seatrial.testing import NoVerdictError
+        from trials_agent import flaky
+
+        def test_four_of_five(seatrial):
+            results = seatrial.run_trials(flaky(4, 5), "?", trials=5, at_least=4, graders=[st.equals("yes")])
+            assert (results.passed, results.failed, results.undecided, len(results)) == (4, 1, 0, 5)
+            assert [result.answer for result in results].count("yes") == 4
+            assert [result.run.key.trial for result in results] == [1, 2, 3, 4, 5]
+
+        def test_by_an_assertion_of_the_test(seatrial):
+            def says_yes(result):
+                assert result.answer == "yes"
+            seatrial.run_trials(flaky(4, 5), "?", trials=5, at_least=4, passes=says_yes, concurrency=3)
+
+        def test_three_are_not_four(seatrial):
+            seatrial.run_trials(flaky(3, 5), "?", trials=5, at_least=4, graders=[st.equals("yes")])
+
+        def test_all_unless_it_says_otherwise(seatrial):
+            seatrial.run_trials(flaky(4, 5), "?", trials=5, passes=lambda result: result.answer == "yes")
+
+        def test_a_crash_is_a_failed_trial(seatrial):
+            results = seatrial.run_trials(flaky(4, 5), "crash", trials=5, at_least=4)
+            assert results.failed == 1
+            assert "not today" in results.verdicts[4].reason
+
+        def test_what_is_not_known_decides_nothing(seatrial):
+            no_calls = lambda result: not result.calls
+            with pytest.raises(NoVerdictError, match="0 of 3 trials passed, 0 failed, 3 undecided; at least 2"):
+                seatrial.run_trials(flaky(1, 1), "?", trials=3, at_least=2, passes=no_calls)
+
+        def test_numbers_that_make_no_sense(seatrial):
+            with pytest.raises(st.SeatrialError, match="`at_least` is a number from 1 to `trials`"):
+                seatrial.run_trials(flaky(1, 1), "?", trials=3, at_least=0)
+            with pytest.raises(st.SeatrialError, match="`trials` is a number from 1"):
+                seatrial.run_trials(flaky(1, 1), "?", trials=0)
+
+        @pytest.mark.seatrial(flaky(4, 5), "?", trials=5, at_least=4, graders=[st.equals("yes")])
+        def test_marked(results):
+            assert results.passed == 4
+
+        @pytest.mark.seatrial(flaky(3, 5), "?", trials=5, at_least=4, graders=[st.equals("yes")])
+        def test_marked_fails():
+            pass
+        """
+    )
+    result = run(project)
+    result.assert_outcomes(passed=6, failed=3)
+    result.stdout.fnmatch_lines(
+        [
+            "E *3 of 5 trials passed, 2 failed; at least 4 must pass",
+            "E *trial 4: failed",
+            "E *4 of 5 trials passed, 1 failed; at least 5 must pass",
+        ]
+    )
+
+
+def test_a_run_of_a_marker_that_did_not_pass_is_a_failure_and_one_that_errored_an_error(
+    project: pytest.Pytester,
+) -> None:
+    project.makepyfile(
+        """
+        import pytest
+        import seatrial as st
+        from shop_agent import answer
+
+        ran = []
+
+        @pytest.mark.seatrial(answer, "hi", graders=[st.contains("bye")])
+        def test_failed(result):
+            ran.append(result)
+
+        @pytest.mark.seatrial(answer, "crash")
+        def test_crashed():
+            ran.append(None)
+
+        @pytest.mark.xfail(strict=True)
+        @pytest.mark.seatrial(answer, "hi", graders=[st.contains("bye")])
+        def test_expected_to_fail():
+            pass
+
+        @pytest.mark.seatrial(answer, "crash", check=False)
+        def test_asks_for_the_outcome(result):
+            assert result.fault.error_class == "agent_exception"
+
+        @pytest.mark.seatrial(answer, "hi", graders=[lambda subject: 1 / 0])
+        def test_errored(result):
+            ran.append(result)
+
+        def test_none_of_them_ran():
+            assert not ran
+        """
+    )
+    result = run(project)
+    result.assert_outcomes(passed=2, failed=2, errors=1, xfailed=1)
+    result.stdout.fnmatch_lines(["*ERROR at setup of test_errored*", "*ZeroDivisionError*"])
+
+
+def test_cases_of_a_suite_file_are_parameters_of_a_test(project: pytest.Pytester) -> None:
+    project.makefile(".suite.yaml", shop=SUITE)
+    project.makepyfile(
+        """
+        import pytest
+        import seatrial as st
+        from seatrial.testing import suite_cases
+        from shop_agent import answer
+
+        @pytest.mark.parametrize("case", suite_cases("shop.suite.yaml"))
+        def test_function(seatrial, case):
+            result = seatrial.run(answer, case)
+            assert result.run.case_id == case.id and result.passed
+
+        @pytest.mark.parametrize("case", suite_cases("shop.suite.yaml", tags=["money"]))
+        def test_agent_of_the_suite(seatrial, case):
+            assert case.tags == ["money"] and case.instruction == "please refund"
+            assert seatrial.run("good", case).tools == ["find_order", "refund"]
+            assert seatrial.run(answer, "refund", suite="shop.suite.yaml").passed
+            with pytest.raises(st.SeatrialError, match="the suite's graders"):
+                seatrial.run(answer, case, graders=[st.contains("x")])
+
+        def test_none_is_an_error():
+            with pytest.raises(st.SeatrialError, match="no case for `tags`"):
+                suite_cases("shop.suite.yaml", tags=["nothing"])
+            with pytest.raises(st.SeatrialError, match="list of names"):
+                suite_cases("shop.suite.yaml", tags="money")
+        """
+    )
+    result = run(project, "-v", "test_cases_of_a_suite_file_are_parameters_of_a_test.py")
+    result.assert_outcomes(passed=3, failed=1)
+    result.stdout.fnmatch_lines(["*test_function[[]refund[]] PASSED*", "*test_function[[]greet[]] FAILED*"])

@@ -9,28 +9,31 @@ import os
 import sys
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
 if TYPE_CHECKING:
-    from seatrial.graders import Grader
     from seatrial.models.registry import JudgeModel
     from seatrial.runs import Case
     from seatrial.suites import Grading, Suite
     from seatrial.testing import RunResult
-    from seatrial.testing.asked import Asked, Given
+    from seatrial.testing.asked import Asked, Given, GivenGrader, SuiteCase
     from seatrial.testing.session import Plan, Session
+    from seatrial.testing.trial_results import Passes, TrialResults
     from seatrial.trajectory.completeness import ToolAccess
+
+T = TypeVar("T")
 
 SUITE_ENDINGS = (".suite.yaml", ".suite.yml")
 
 _MARKER = (
     "seatrial(agent, case, *, suite=None, graders=(), judge=None, tool_access=None, check=True, **fields): "
-    "runs the agent before the test; the fixture `result` is its `RunResult`"
+    "runs the agent before the test; the fixture `result` is its `RunResult`. With trials=5, at_least=4 it runs "
+    "several times; the fixture `results` is its `TrialResults`"
 )
 
 
@@ -65,8 +68,18 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteColle
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """A test with the marker has its run, also when it does not look at the result."""
-    if isinstance(item, pytest.Function) and item.get_closest_marker("seatrial") and "result" not in item.fixturenames:
-        item.fixturenames.append("result")
+    marker = item.get_closest_marker("seatrial")
+    if isinstance(item, pytest.Function) and marker is not None:
+        fixture = "results" if "trials" in marker.kwargs else "result"
+        if fixture not in item.fixturenames:
+            item.fixturenames.append(fixture)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """Fail a test whose marked run did not pass: here, so that it is a failure, and not an error of the setup."""
+    if (failure := item.stash.get(_FAILURE, None)) is not None:
+        pytest.fail(failure, pytrace=False)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -101,17 +114,59 @@ def seatrial(request: pytest.FixtureRequest) -> Trials:
 @pytest.fixture
 def result(request: pytest.FixtureRequest, seatrial: Trials) -> RunResult:
     """The result of the agent and the case that the marker `seatrial` names."""
+    arguments, options, check = _marked(request)
+    if "trials" in options:
+        raise pytest.UsageError("the marker has `trials`, so ask for the fixture `results`")
+    result = _or_error(lambda: seatrial.run(*arguments, check=False, **options))
+    if check:
+        if result.outcome == "errored":
+            pytest.fail(str(result), pytrace=False)
+        if result.run.status == "failed" or result.outcome == "failed":
+            request.node.stash[_FAILURE] = str(result)
+    return result
+
+
+@pytest.fixture
+def results(request: pytest.FixtureRequest, seatrial: Trials) -> TrialResults:
+    """The results of the agent and the case that the marker `seatrial` names, when it has `trials`."""
+    arguments, options, check = _marked(request)
+    if "trials" not in options:
+        raise pytest.UsageError("the marker has no `trials`, so ask for the fixture `result`")
+    results = _or_error(lambda: seatrial.run_trials(*arguments, check=False, **options))
+    if check and results.passed < results.at_least:
+        if results.passed + results.undecided >= results.at_least:
+            pytest.fail(str(results), pytrace=False)
+        request.node.stash[_FAILURE] = str(results)
+    return results
+
+
+_FAILURE = pytest.StashKey[str]()
+"""Why the run of a test's marker did not pass."""
+
+
+def _marked(request: pytest.FixtureRequest) -> tuple[tuple[Any, ...], dict[str, Any], bool]:
+    """The arguments of the marker, and whether the test fails when the run does."""
+    if _FAILURE in request.node.stash:  # of the same test, when it is run again
+        del request.node.stash[_FAILURE]
     marker = request.node.get_closest_marker("seatrial")
     if marker is None:
-        raise pytest.UsageError("the fixture `result` needs the marker @pytest.mark.seatrial(agent, case)")
+        raise pytest.UsageError(
+            f"the fixture `{request.fixturename}` needs the marker @pytest.mark.seatrial(agent, case)"
+        )
+    options = dict(marker.kwargs)
+    return marker.args, options, options.pop("check", True)
+
+
+def _or_error(run: Callable[[], T]) -> T:
+    """What it returns; an error of the test, in one sentence, when it raises."""
     from seatrial._support.printable import printable
     from seatrial.errors import SeatrialError
 
     try:
-        return seatrial.run(*marker.args, **marker.kwargs)
+        return run()
     except SeatrialError as error:
         told = printable(str(error))
-    # Out here, where it is not told that one error came of another.
+    # Out here, where it does not read as if one error came of another.
     pytest.fail(told, pytrace=False)
 
 
@@ -171,30 +226,32 @@ class Trials:
     def run(
         self,
         agent: Given,
-        case: str | Case,
+        case: str | Case | SuiteCase,
         *,
         suite: str | os.PathLike[str] | None = None,
-        graders: Sequence[Mapping[str, Any] | Grader] = (),
+        graders: Sequence[GivenGrader] = (),
         judge: JudgeModel | None = None,
         tool_access: ToolAccess | None = None,
         check: bool = True,
         **fields: Any,
     ) -> RunResult:
-        """Put an agent to a case, and wait for what comes of it.
+        """Run an agent on a case, and wait for the result.
 
         `agent` is a function, `module:function`, or an agent's configuration; `case` an instruction (`fields` are
-        further keys of the case, as `input={...}`) or a `Case`. With `suite`, a file beside the test, both are names
-        in it. Graders that ask a model ask `judge`, which may be a `ScriptedModel`. `tool_access="none"` says that a
-        function has no tools. An agent that raised, timed out or broke its contract raises `AgentFailedError` with its
-        own traceback, and graders that did not pass it raise `AssertionError`; with `check=False` both are a result.
-        One that cannot be reached raises `SeatrialError`.
+        further keys of the case, as `input={...}`), a `Case`, or one of `suite_cases`. With `suite`, a file beside the
+        test, `case` is an id in it, `agent` may be a name in it, and its graders judge. `graders` are configurations,
+        values (`seatrial.contains(...)`) or functions; those that ask a model ask `judge`, which may be a
+        `ScriptedModel`. `tool_access="none"` says that a function has no tools. An agent that raised, timed out or
+        broke its contract raises `AgentFailedError` with its own traceback, and graders that did not pass it raise
+        `AssertionError`; with `check=False` both are a result. One that cannot be reached raises `SeatrialError`.
         """
         __tracebackhide__ = True
         from seatrial.errors import SeatrialError
 
         try:
             asked = self._asked(agent, case, suite, graders, judge, tool_access, fields)
-            return _answered(self._stage.session.run(asked), check)
+            [result] = self._stage.session.run(asked)
+            return _answered(result, check)
         except SeatrialError as error:
             # Without the frames it came through: pytest prints what is in them, and the environment is in one.
             raise error.with_traceback(None) from None
@@ -202,10 +259,10 @@ class Trials:
     async def run_async(
         self,
         agent: Given,
-        case: str | Case,
+        case: str | Case | SuiteCase,
         *,
         suite: str | os.PathLike[str] | None = None,
-        graders: Sequence[Mapping[str, Any] | Grader] = (),
+        graders: Sequence[GivenGrader] = (),
         judge: JudgeModel | None = None,
         tool_access: ToolAccess | None = None,
         check: bool = True,
@@ -217,28 +274,97 @@ class Trials:
 
         try:
             asked = self._asked(agent, case, suite, graders, judge, tool_access, fields)
-            return _answered(await self._stage.session.run_async(asked), check)
+            [result] = await self._stage.session.run_async(asked)
+            return _answered(result, check)
+        except SeatrialError as error:
+            raise error.with_traceback(None) from None  # as above
+
+    def run_trials(
+        self,
+        agent: Given,
+        case: str | Case | SuiteCase,
+        *,
+        trials: int,
+        at_least: int | None = None,
+        passes: Passes | None = None,
+        concurrency: int = 1,
+        suite: str | os.PathLike[str] | None = None,
+        graders: Sequence[GivenGrader] = (),
+        judge: JudgeModel | None = None,
+        tool_access: ToolAccess | None = None,
+        check: bool = True,
+        **fields: Any,
+    ) -> TrialResults:
+        """Run an agent on a case several times: `run_trials(agent, "...", trials=5, at_least=4, graders=[...])`.
+
+        A trial passes when the agent answered, the graders passed it, and so did `passes`, a function of the result
+        that returns true or false, or asserts. `at_least` of the trials must pass, all when absent: otherwise
+        `AssertionError`, or `NoVerdictError` where that depends on trials that could not be decided. With
+        `check=False` neither is raised. `concurrency` trials run at once. The rest is as for `run`.
+        """
+        __tracebackhide__ = True
+        from seatrial.errors import SeatrialError
+
+        try:
+            asked = self._asked(agent, case, suite, graders, judge, tool_access, fields)
+            at_least = _enough(trials, at_least, concurrency)
+            results = self._stage.session.run(asked, trials=trials, concurrency=concurrency)
+            return _counted(results, at_least, passes, check)
+        except SeatrialError as error:
+            raise error.with_traceback(None) from None  # as above
+
+    async def run_trials_async(
+        self,
+        agent: Given,
+        case: str | Case | SuiteCase,
+        *,
+        trials: int,
+        at_least: int | None = None,
+        passes: Passes | None = None,
+        concurrency: int = 1,
+        suite: str | os.PathLike[str] | None = None,
+        graders: Sequence[GivenGrader] = (),
+        judge: JudgeModel | None = None,
+        tool_access: ToolAccess | None = None,
+        check: bool = True,
+        **fields: Any,
+    ) -> TrialResults:
+        """The same as `run_trials`, for tests that are async themselves."""
+        __tracebackhide__ = True
+        from seatrial.errors import SeatrialError
+
+        try:
+            asked = self._asked(agent, case, suite, graders, judge, tool_access, fields)
+            at_least = _enough(trials, at_least, concurrency)
+            results = await self._stage.session.run_async(asked, trials=trials, concurrency=concurrency)
+            return _counted(results, at_least, passes, check)
         except SeatrialError as error:
             raise error.with_traceback(None) from None  # as above
 
     def _asked(
         self,
         agent: Given,
-        case: str | Case,
+        case: str | Case | SuiteCase,
         suite: str | os.PathLike[str] | None,
-        graders: Sequence[Mapping[str, Any] | Grader],
+        graders: Sequence[GivenGrader],
         judge: JudgeModel | None,
         tool_access: ToolAccess | None,
         fields: Mapping[str, Any],
     ) -> Asked:
         from seatrial.errors import SeatrialError
-        from seatrial.testing.asked import asked, asked_of_suite
+        from seatrial.testing.asked import SuiteCase, asked, asked_of_suite
 
-        if suite is None:
+        path = None if suite is None else self._file.parent / suite
+        if isinstance(case, SuiteCase):
+            if path is not None:
+                raise SeatrialError("invalid_config", "the case knows its suite: leave `suite` out")
+            path, case = case.suite, case.case
+        if path is None:
             return asked(self._test, self._file, agent, case, graders, fields, tool_access, judge)
-        if graders or fields or judge is not None or tool_access is not None:
-            raise SeatrialError("invalid_config", "with `suite`, agent, case and graders are those of the suite")
-        return asked_of_suite(self._test, self._file.parent / suite, agent, case)
+        if graders or fields or judge is not None:
+            told = "a case of a suite is judged by the suite's graders and its judge, and has all its keys there"
+            raise SeatrialError("invalid_config", told)
+        return asked_of_suite(self._test, self._file, path, agent, case, tool_access)
 
 
 class SuiteCollector(pytest.File):
@@ -337,3 +463,27 @@ def _answered(result: RunResult, check: bool) -> RunResult:
     if check and result.outcome in ("failed", "errored"):
         result.check()
     return result
+
+
+def _enough(trials: int, at_least: int | None, concurrency: int) -> int:
+    """How many trials must pass, when the numbers make sense."""
+    from seatrial.errors import SeatrialError
+
+    for option, value, most in (("trials", trials, 10_000), ("concurrency", concurrency, 10_000)):
+        if not isinstance(value, int) or not 1 <= value <= most:
+            raise SeatrialError("usage", f"`{option}` is a number from 1 to {most:,}, got {value!r}")
+    if at_least is None:
+        return trials
+    if not isinstance(at_least, int) or not 1 <= at_least <= trials:
+        raise SeatrialError("usage", f"`at_least` is a number from 1 to `trials` ({trials}), got {at_least!r}")
+    return at_least
+
+
+def _counted(results: list[RunResult], at_least: int, passes: Passes | None, check: bool) -> TrialResults:
+    __tracebackhide__ = True
+    from seatrial.testing.trial_results import TrialResults
+
+    counted = TrialResults(results, at_least=at_least, passes=passes)
+    if check:
+        counted.check()
+    return counted

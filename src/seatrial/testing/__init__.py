@@ -3,8 +3,10 @@
 `assert result.calls == in_order("find_order", {"tool": "refund", "args": {"order": "o-1"}})`
 """
 
+from seatrial.testing.asked import SuiteCase, suite_cases
 from seatrial.testing.expected import Expected, exact, in_order, subset, superset, unordered
 from seatrial.testing.run_result import AgentFailedError, RunResult
+from seatrial.testing.trial_results import TrialResults
 from seatrial.trajectory.calls import Calls, NoVerdictError
 
 __all__ = [
@@ -13,9 +15,12 @@ __all__ = [
     "Expected",
     "NoVerdictError",
     "RunResult",
+    "SuiteCase",
+    "TrialResults",
     "exact",
     "in_order",
     "subset",
+    "suite_cases",
     "superset",
     "unordered",
 ]

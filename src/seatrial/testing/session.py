@@ -53,13 +53,13 @@ class Session:
         """Let go of agents, loop and store."""
         self._closing.close()
 
-    def run(self, asked: Asked) -> RunResult:
-        """Carry out a run that a test asks for, as an experiment that is called after the test."""
-        return self._portal.run(self._carried_out(asked))
+    def run(self, asked: Asked, *, trials: int = 1, concurrency: int = 1) -> list[RunResult]:
+        """Run a case that a test asks for, as an experiment that is named after the test: a result for each trial."""
+        return self._portal.run(self._carried_out(asked, trials, concurrency))
 
-    async def run_async(self, asked: Asked) -> RunResult:
+    async def run_async(self, asked: Asked, *, trials: int = 1, concurrency: int = 1) -> list[RunResult]:
         """The same, for a test that is async itself."""
-        return await asyncio.wrap_future(self._portal.submit(self._carried_out(asked)))
+        return await asyncio.wrap_future(self._portal.submit(self._carried_out(asked, trials, concurrency)))
 
     def create(self, plan: Plan) -> None:
         """Store the experiment of a suite file."""
@@ -74,13 +74,24 @@ class Session:
             rig = self._rigs[plan.experiment_id] = self._opened(plan)
         return _result(self._portal.run(rig.run(agent, case, trial)), case)
 
-    async def _carried_out(self, asked: Asked) -> RunResult:
-        experiment = create_experiment(
-            self._store, asked.suite, selected={asked.agent: [asked.case.id]}, variables=os.environ
-        )
+    async def _carried_out(self, asked: Asked, trials: int, concurrency: int) -> list[RunResult]:
+        suite, case = msgspec.structs.replace(asked.suite, trials=trials), asked.case
+        experiment = create_experiment(self._store, suite, selected={asked.agent: [case.id]}, variables=os.environ)
+        places = asyncio.Semaphore(concurrency)
+
+        async def run(rig: Rig, trial: int) -> RunResult:
+            async with places:
+                return _result(await rig.run(asked.agent, case, trial), case)
+
         try:
-            async with Rig(asked.suite, experiment.experiment_id, self._store, os.environ) as rig:
-                return _result(await rig.run(asked.agent, asked.case, 1), asked.case)
+            async with Rig(suite, experiment.experiment_id, self._store, os.environ) as rig:
+                # All of them to their end, then the first error: a group of errors would hide what each one says.
+                runs = [run(rig, trial) for trial in range(1, trials + 1)]
+                ended = await asyncio.gather(*runs, return_exceptions=True)
+                for each in ended:
+                    if isinstance(each, BaseException):
+                        raise each
+                return [each for each in ended if isinstance(each, RunResult)]
         finally:
             self._store.finish_experiment(experiment.experiment_id, finished_at=SystemClock().now_ms())
 
