@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import combinations, product
-from math import comb, isclose
+from itertools import combinations
+from math import isclose
 from statistics import fmean
 
 import pytest
@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 
 from seatrial.reports.statistics import (
     Interval,
-    mcnemar,
-    paired_bootstrap,
     pass_at_k,
     pass_hat_k,
     pass_rate_interval,
@@ -84,46 +82,6 @@ def test_the_interval_by_cases_is_never_narrower_than_that_by_runs(given_: dict[
     by_cases, by_runs = pass_rate_interval(tallies), wilson(passed, runs)
     assert by_cases.low <= by_runs.low + 1e-12
     assert by_cases.high >= by_runs.high - 1e-12
-
-
-@given(st.integers(0, 12), st.integers(0, 12))
-def test_mcnemar_is_the_share_of_coin_tosses_at_least_as_uneven(better: int, worse: int) -> None:
-    changed = better + worse
-    uneven = abs(better - worse)
-    brute = sum(comb(changed, heads) for heads in range(changed + 1) if abs(2 * heads - changed) >= uneven) / 2**changed
-    assert isclose(mcnemar(better, worse), min(1.0, brute))
-    assert mcnemar(better, worse) == mcnemar(worse, better)
-
-
-def test_mcnemar_of_no_change_is_one_and_of_thousands_is_quick_and_tiny() -> None:
-    assert mcnemar(0, 0) == 1
-    assert mcnemar(4000, 6000) < 1e-80
-    assert mcnemar(5000, 5000) == 1
-
-
-@given(st.lists(st.sampled_from([-1.0, 0.0, 1.0]), min_size=1, max_size=30))
-def test_the_bootstrap_is_repeatable_and_stays_within_what_was_seen(differences: list[float]) -> None:
-    interval = paired_bootstrap(differences, resamples=200)
-    assert interval == paired_bootstrap(differences, resamples=200)
-    assert min(differences) <= interval.low <= interval.high <= max(differences)
-
-
-def test_the_bootstrap_agrees_with_all_resamples_there_are() -> None:
-    differences = [-1.0, 0.0, 0.0, 1.0, 1.0]
-    means = sorted(fmean(drawn) for drawn in product(differences, repeat=5))
-    interval = paired_bootstrap(differences, resamples=4000)
-    assert interval.low == pytest.approx(means[round(0.025 * (len(means) - 1))], abs=0.201)
-    assert interval.high == pytest.approx(means[round(0.975 * (len(means) - 1))], abs=0.201)
-
-
-def test_the_bootstrap_finds_a_clear_drop_and_not_a_doubtful_one() -> None:
-    assert paired_bootstrap([-1.0] * 30 + [0.0] * 70).high < 0
-    doubtful = paired_bootstrap([-1.0] * 6 + [1.0] * 5 + [0.0] * 89)
-    assert doubtful.low < 0 < doubtful.high
-
-
-def test_the_bootstrap_of_nothing_says_nothing() -> None:
-    assert paired_bootstrap([]) == Interval(-1.0, 1.0)
 
 
 @given(trials, st.integers(1, 7))

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import msgspec
+from msgspec.structs import asdict
 
 from seatrial.errors import SeatrialError
+from seatrial.reports.paired import Pair, PairedDifference, paired_difference
 from seatrial.reports.rows import ReportSource
-from seatrial.reports.statistics import Interval, mcnemar, paired_bootstrap
 from seatrial.reports.summary import AgentSummary, summary_of
 from seatrial.runs import Experiment, Run
 from seatrial.store import Cell
@@ -76,31 +77,18 @@ class TrajectoryDiff(msgspec.Struct, frozen=True, kw_only=True):
     calls_b: Level | None = None
 
 
-class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+class Comparison(PairedDifference, frozen=True, kw_only=True):
     """Everything that is known about b against a."""
 
     a: Side
     b: Side
-    paired: int
-    """Cases with a graded run on both sides: all that follows is about them."""
     unpaired: int
     """Cases that only one side has, or that errored on one."""
     lost: int
     """Cases that a could judge and b could not, or not in every trial that was planned: what became of them is not
     known. All that b was to run and has no run of are among them."""
-    unselected: list[str] = []
+    unselected: list[str] = msgspec.field(default_factory=list)
     """Cases that a could judge and b was not asked to run, by its selection."""
-    rate_a: float
-    rate_b: float
-    """Mean over the paired cases."""
-    difference: float
-    """`rate_b - rate_a`."""
-    interval: Interval
-    """95% of the difference: a bootstrap over cases."""
-    p_value: float
-    """McNemar's exact test; with several trials, of cases whose rate rose against those whose rate fell."""
-    better: int
-    worse: int
     regressions: list[CaseChange]
     """Cases that became worse, the worst first."""
     improvements: list[CaseChange]
@@ -116,21 +104,17 @@ def compare(a: ReportSource, b: ReportSource, agent_a: str, agent_b: str, run_of
     side_a, cells_a = _side(a, agent_a)
     side_b, cells_b = _side(b, agent_b)
     changed: list[str] = []
-    differences: list[float] = []
-    sum_a = sum_b = 0.0
+    pairs: list[Pair] = []
     unpaired: list[str] = [case_id for case_id in cells_b if case_id not in cells_a]
     for case_id, cell_a in cells_a.items():
         cell_b = cells_b.get(case_id)
         if cell_b is None or cell_a.rate is None or cell_b.rate is None:
             unpaired.append(case_id)
             continue
-        sum_a += cell_a.rate
-        sum_b += cell_b.rate
-        differences.append(cell_b.rate - cell_a.rate)
+        pairs.append(Pair(cell_a.passed, cell_a.graded, cell_b.passed, cell_b.graded))
         if cell_a.rate != cell_b.rate:
             changed.append(case_id)
-    paired = len(differences)
-    if not paired:
+    if not pairs:
         which = f"{agent_a!r} on both sides" if agent_a == agent_b else f"both {agent_a!r} and {agent_b!r}"
         raise SeatrialError(
             "empty_input",
@@ -162,17 +146,10 @@ def compare(a: ReportSource, b: ReportSource, agent_a: str, agent_b: str, run_of
     return Comparison(
         a=side_a,
         b=side_b,
-        paired=paired,
+        **asdict(paired_difference(pairs)),
         unpaired=len(unpaired),
         lost=lost,
         unselected=unselected,
-        rate_a=sum_a / paired,
-        rate_b=sum_b / paired,
-        difference=sum(differences) / paired,
-        interval=paired_bootstrap(differences),
-        p_value=mcnemar(len(better), len(worse)),
-        better=len(better),
-        worse=len(worse),
         regressions=regressions,
         improvements=improvements,
         unpaired_cases=unpaired[:MAX_LISTED],

@@ -12,6 +12,7 @@ from seatrial.reports.layout import NO_TERMINAL, prose
 from seatrial.reports.left_out import left_out_columns, left_out_sentence
 from seatrial.reports.markdown import code, fenced, markdown_table
 from seatrial.reports.notes import remarks
+from seatrial.reports.paired import PairedDifference, Test
 from seatrial.reports.table import table
 from seatrial.trajectory.comparison import Aligned
 
@@ -25,10 +26,6 @@ _DROPPABLE = ("cost", "median", "of all runs", "95% interval", "runs")
 _CHANGES = ["case", "passed in a", "passed in b", "score a", "score b"]
 
 
-SIGNIFICANT = 0.05
-"""The bootstrap is too sure of itself when few cases changed; the exact test is not."""
-
-
 def comparison_terminal(comparison: Comparison, *, colour: bool = False, width: int = NO_TERMINAL) -> str:
     """The comparison for a terminal; ends with a newline."""
     return "".join(f"{line}\n" for line in _terminal(comparison, colour, width))
@@ -39,20 +36,18 @@ def comparison_markdown(comparison: Comparison) -> str:
     return "".join(_markdown(comparison))
 
 
-def verdict_sentence(comparison: Comparison) -> str:
-    """What the figures come to: a difference only where the interval and the exact test agree that there is one."""
+_TESTS: dict[Test, str] = {"mcnemar": "McNemar", "sign_flip": "sign-flip test"}
+
+
+def verdict_sentence(comparison: PairedDifference) -> str:
+    """What the figures come to: a difference only where the test says so, and then the interval is without zero."""
     word = "better" if comparison.difference > 0 else "worse"
-    head = f"b is {word}" if _sure(comparison) else "no clear difference"
+    head = f"b is {word}" if comparison.is_better or comparison.is_worse else "no clear difference"
     interval = f"{figures.points(comparison.interval.low)} to {figures.points(comparison.interval.high)}"
     return (
         f"{head}: {figures.points(comparison.difference)} points "
-        f"(95% interval {interval}; McNemar {figures.p_value(comparison.p_value)})"
+        f"(95% interval {interval}; {_TESTS[comparison.test]} {figures.p_value(comparison.p_value)})"
     )
-
-
-def _sure(comparison: Comparison) -> bool:
-    apart = comparison.interval.low > 0 or comparison.interval.high < 0
-    return apart and comparison.p_value < SIGNIFICANT
 
 
 def diff_lines(found: TrajectoryDiff) -> list[str]:
@@ -96,7 +91,7 @@ def _terminal(comparison: Comparison, colour: bool, width: int) -> Iterator[str]
     head, rows = _sides(comparison)
     yield from table(head, rows, left=3, width=width, droppable=_DROPPABLE)
     yield ""
-    tone = "bold" if not _sure(comparison) else "green" if comparison.difference > 0 else "red"
+    tone = "green" if comparison.is_better else "red" if comparison.is_worse else "bold"
     for line in prose(verdict_sentence(comparison), width):
         yield coloured(line, tone) if colour else line
     for remark in _remarks(comparison):

@@ -70,7 +70,10 @@ def steps(row: RunRow) -> str:
 
 def p_value(p: float) -> str:
     """`p = 0.03`, `p < 0.0001`."""
-    return "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}"
+    if p < 0.0001:
+        return "p < 0.0001"
+    # Not rounded to the limit at which a difference is called one.
+    return f"p = {p:.2g}" if abs(p - 0.05) > 0.0005 or p == 0.05 else f"p = {p:.3g}"
 
 
 def plural(count: int, noun: str) -> str:

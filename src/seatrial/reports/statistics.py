@@ -1,4 +1,4 @@
-"""How sure we are: intervals, paired tests, and what repeated trials say.
+"""How sure we are of a pass rate, and what repeated trials say. Differences of two are in `paired`.
 
 Everything here counts runs that passed or failed. Errored runs are in none of these numbers: what happened was not the
 agent's doing, or could not be judged. Reports show how many they are.
@@ -6,17 +6,13 @@ agent's doing, or could not be judged. Reports show how many they are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import comb, sqrt
-from random import Random
 from typing import TypeAlias
 
 import msgspec
 
 Z_95 = 1.959963984540054
-RESAMPLES = 2000
-SEED = 20_200_229
-"""Any fixed number: the same runs give the same interval."""
 
 Tallies: TypeAlias = Mapping[tuple[int, int], int]
 """How many cases have so many graded trials of which so many passed: `{(graded, passed): cases}`."""
@@ -72,34 +68,6 @@ def pass_rate_interval(tallies: Tallies) -> Interval:
     variance = spread / runs**2 * cases / (cases - 1) if cases > 1 else 0.0
     independent = min(max(rate * (1 - rate) / variance, cases), runs) if variance > 0 else cases
     return wilson(rate * independent, independent)
-
-
-def mcnemar(better: int, worse: int) -> float:
-    """Two-sided p-value of McNemar's exact test: how likely a split at least this uneven is if nothing changed.
-
-    Of the cases that changed, each would have become better or worse by the toss of a coin. Twice the binomial tail,
-    at most 1: exact, and for few cases conservative, where the chi-squared approximation is neither.
-    """
-    changed = better + worse
-    tail = term = 1
-    for index in range(min(better, worse)):
-        term = term * (changed - index) // (index + 1)
-        tail += term
-    return min(1.0, 2 * tail / (1 << changed))
-
-
-def paired_bootstrap(
-    differences: Sequence[float], *, resamples: int = RESAMPLES, seed: int = SEED, confidence: float = 0.95
-) -> Interval:
-    """Percentile interval of the mean difference. One difference per case: resampling cases keeps trials together."""
-    if not differences:
-        return Interval(-1.0, 1.0)
-    draw = Random(seed).choices  # noqa: S311 (resampling, not secrets)
-    size = len(differences)
-    means = sorted([sum(draw(differences, k=size)) / size for _ in range(resamples)])
-    beyond = (1 - confidence) / 2
-    last = resamples - 1
-    return Interval(means[round(beyond * last)], means[round((1 - beyond) * last)])
 
 
 def pass_at_k(trials: int, passed: int, k: int) -> float:
