@@ -15,7 +15,7 @@ from statistics import mean
 
 import msgspec
 
-from seatrial.reports.paired import Pair, paired_difference
+from seatrial.reports.paired import CaseCounts, paired_difference
 from seatrial.reports.statistics import Interval
 
 SIZES = (5, 10, 30, 100)
@@ -68,7 +68,7 @@ def simulated(size: int, trials: int) -> tuple[Coverage, Coverage]:
             for _ in range(size):
                 rate_a, rate_b = _rates(draw, shift, spread)
                 passed = [sum(draw.random() < rate for _ in range(trials)) for rate in (rate_a, rate_b)]
-                pairs.append(Pair(passed[0], trials, passed[1], trials))
+                pairs.append(CaseCounts(passed[0], trials, passed[1], trials))
             differences = [(pair.passed_b - pair.passed_a) / trials for pair in pairs]
             means = sorted(sum(draw.choices(differences, k=size)) / size for _ in range(RESAMPLES))
             resampled = Interval(means[round(0.025 * (RESAMPLES - 1))], means[round(0.975 * (RESAMPLES - 1))])
@@ -100,7 +100,7 @@ def _chance(size: int, risen: int, fallen: int, up: float, down: float) -> float
 @cache
 def _ours(size: int, risen: int, fallen: int) -> Interval:
     same = size - risen - fallen
-    pairs = [*[Pair(0, 1, 1, 1)] * risen, *[Pair(1, 1, 0, 1)] * fallen, *[Pair(1, 1, 1, 1)] * same]
+    pairs = [*[CaseCounts(0, 1, 1, 1)] * risen, *[CaseCounts(1, 1, 0, 1)] * fallen, *[CaseCounts(1, 1, 1, 1)] * same]
     return paired_difference(pairs).interval
 
 

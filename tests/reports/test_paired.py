@@ -13,7 +13,7 @@ from seatrial.reports import paired
 from seatrial.reports.paired import (
     MAX_GRID,
     SIGNIFICANT,
-    Pair,
+    CaseCounts,
     holm,
     mcnemar,
     paired_difference,
@@ -23,9 +23,9 @@ from seatrial.reports.paired import (
     student_quantile,
 )
 
-WORSE, BETTER, SAME = Pair(1, 1, 0, 1), Pair(0, 1, 1, 1), Pair(1, 1, 1, 1)
+WORSE, BETTER, SAME = CaseCounts(1, 1, 0, 1), CaseCounts(0, 1, 1, 1), CaseCounts(1, 1, 1, 1)
 graded = st.integers(1, 11).flatmap(lambda total: st.tuples(st.integers(0, total), st.just(total)))
-pairs = st.tuples(graded, graded).map(lambda both: Pair(*both[0], *both[1]))
+pairs = st.tuples(graded, graded).map(lambda both: CaseCounts(*both[0], *both[1]))
 single = st.sampled_from([WORSE, BETTER, SAME])
 
 
@@ -59,7 +59,7 @@ def test_with_one_trial_each_the_sign_flip_test_is_mcnemars() -> None:
     found = paired_difference([WORSE] * 7 + [BETTER] * 2 + [SAME] * 11)
     assert found.p_value == mcnemar(2, 7)
     assert found.test == "mcnemar"
-    assert paired_difference([Pair(2, 3, 1, 3), SAME]).test == "sign_flip"
+    assert paired_difference([CaseCounts(2, 3, 1, 3), SAME]).test == "sign_flip"
 
 
 def test_with_very_many_cases_the_sign_flip_test_is_taken_from_the_normal_curve(
@@ -79,9 +79,9 @@ def test_with_very_many_cases_the_sign_flip_test_is_taken_from_the_normal_curve(
 @example([BETTER] * 6)
 @example([WORSE] * 5)
 @example([SAME] * 30)
-@example([Pair(0, 11, 1, 11)] * 8)
-@example([Pair(2, 9, 2, 9)])
-def test_sentence_interval_and_p_value_always_agree(given_: list[Pair]) -> None:
+@example([CaseCounts(0, 11, 1, 11)] * 8)
+@example([CaseCounts(2, 9, 2, 9)])
+def test_sentence_interval_and_p_value_always_agree(given_: list[CaseCounts]) -> None:
     found = paired_difference(given_)
     excludes_zero = found.interval.low > 0 or found.interval.high < 0
     assert excludes_zero == (found.p_value < SIGNIFICANT) == (found.is_better or found.is_worse)
@@ -90,9 +90,9 @@ def test_sentence_interval_and_p_value_always_agree(given_: list[Pair]) -> None:
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(single, min_size=1, max_size=40) | st.lists(pairs, min_size=1, max_size=15))
-def test_the_other_way_round_everything_is_mirrored(given_: list[Pair]) -> None:
+def test_the_other_way_round_everything_is_mirrored(given_: list[CaseCounts]) -> None:
     one = paired_difference(given_)
-    other = paired_difference([Pair(b, of_b, a, of_a) for a, of_a, b, of_b in given_])
+    other = paired_difference([CaseCounts(b, of_b, a, of_a) for a, of_a, b, of_b in given_])
     assert other.difference == pytest.approx(-one.difference, abs=1e-12)
     assert other.p_value == one.p_value
     assert (other.better, other.worse) == (one.worse, one.better)
@@ -135,17 +135,17 @@ def test_one_case_says_nothing_of_the_difference() -> None:
 
 
 def test_trials_narrow_the_interval_and_cases_that_differ_widen_it() -> None:
-    def width(given_: list[Pair]) -> float:
+    def width(given_: list[CaseCounts]) -> float:
         found = paired_difference(given_).interval
         return found.high - found.low
 
-    steady = width([Pair(5, 10, 5, 10)] * 20 + [Pair(5, 10, 6, 10)] * 5)
-    assert steady < width([Pair(5, 10, 0, 10)] * 12 + [Pair(5, 10, 10, 10)] * 13)
-    assert steady == pytest.approx(width([SAME] * 20 + [Pair(1, 2, 1, 2)] * 5), abs=0.1)
+    steady = width([CaseCounts(5, 10, 5, 10)] * 20 + [CaseCounts(5, 10, 6, 10)] * 5)
+    assert steady < width([CaseCounts(5, 10, 0, 10)] * 12 + [CaseCounts(5, 10, 10, 10)] * 13)
+    assert steady == pytest.approx(width([SAME] * 20 + [CaseCounts(1, 2, 1, 2)] * 5), abs=0.1)
 
 
 def test_uneven_numbers_of_trials_are_rounded_alike_in_both_directions() -> None:
-    mirrored = [Pair(3, 11, 5, 7), Pair(5, 7, 3, 11), Pair(4, 9, 7, 13), Pair(7, 13, 4, 9)]
+    mirrored = [CaseCounts(3, 11, 5, 7), CaseCounts(5, 7, 3, 11), CaseCounts(4, 9, 7, 13), CaseCounts(7, 13, 4, 9)]
     assert MAX_GRID < 11 * 7 * 9 * 13
     assert paired_difference(mirrored).p_value == 1
 
@@ -168,7 +168,7 @@ def test_of_several_groups_that_are_looked_at_each_needs_more_evidence() -> None
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.lists(single, min_size=1, max_size=30), min_size=1, max_size=6))
-def test_intervals_and_corrected_p_values_of_several_groups_agree(groups: list[list[Pair]]) -> None:
+def test_intervals_and_corrected_p_values_of_several_groups_agree(groups: list[list[CaseCounts]]) -> None:
     for found, alone in zip(paired_differences(groups), map(paired_difference, groups), strict=True):
         assert (found.interval.low > 0 or found.interval.high < 0) == (found.p_value < SIGNIFICANT)
         assert found.p_value >= alone.p_value

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from seatrial.errors import SeatrialError
-from seatrial.reports.paired import Pair, PairedDifference, paired_difference
+from seatrial.reports.paired import CaseCounts, PairedDifference, paired_difference
 from seatrial.reports.rows import ReportSource
 from seatrial.reports.summary import AgentSummary, summary_of
 from seatrial.runs import Experiment, Run
@@ -104,14 +104,14 @@ def compare(a: ReportSource, b: ReportSource, agent_a: str, agent_b: str, run_of
     side_a, cells_a = _side(a, agent_a)
     side_b, cells_b = _side(b, agent_b)
     changed: list[str] = []
-    pairs: list[Pair] = []
+    pairs: list[CaseCounts] = []
     unpaired: list[str] = [case_id for case_id in cells_b if case_id not in cells_a]
     for case_id, cell_a in cells_a.items():
         cell_b = cells_b.get(case_id)
         if cell_b is None or cell_a.rate is None or cell_b.rate is None:
             unpaired.append(case_id)
             continue
-        pairs.append(Pair(cell_a.passed, cell_a.graded, cell_b.passed, cell_b.graded))
+        pairs.append(CaseCounts(cell_a.passed, cell_a.graded, cell_b.passed, cell_b.graded))
         if cell_a.rate != cell_b.rate:
             changed.append(case_id)
     if not pairs:

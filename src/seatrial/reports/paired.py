@@ -34,7 +34,7 @@ OFF_ZERO = 1e-9
 Test: TypeAlias = Literal["mcnemar", "sign_flip"]
 
 
-class Pair(NamedTuple):
+class CaseCounts(NamedTuple):
     """The graded trials of a case on both sides, and how many passed."""
 
     passed_a: int
@@ -74,13 +74,13 @@ class PairedDifference(msgspec.Struct, frozen=True, kw_only=True):
         return self.p_value < SIGNIFICANT and self.difference > 0
 
 
-def paired_difference(pairs: Sequence[Pair]) -> PairedDifference:
+def paired_difference(pairs: Sequence[CaseCounts]) -> PairedDifference:
     """The difference over these cases, of which there is at least one, with its 95% interval."""
     [found] = paired_differences([pairs])
     return found
 
 
-def paired_differences(groups: Sequence[Sequence[Pair]]) -> list[PairedDifference]:
+def paired_differences(groups: Sequence[Sequence[CaseCounts]]) -> list[PairedDifference]:
     """The differences of several groups of cases, which may overlap, looked at together.
 
     Each p-value is multiplied as in Holm's method: the chance that any group in which nothing changed is called better
@@ -116,7 +116,7 @@ class _Steps(msgspec.Struct, frozen=True):
     """How many cases have moved by so many steps."""
 
     @classmethod
-    def of(cls, pairs: Sequence[Pair]) -> _Steps:
+    def of(cls, pairs: Sequence[CaseCounts]) -> _Steps:
         grid = 1
         for graded in {graded for pair in pairs for graded in (pair.graded_a, pair.graded_b)}:
             grid = min(lcm(grid, graded), MAX_GRID + 1)
@@ -132,7 +132,7 @@ class _Steps(msgspec.Struct, frozen=True):
     def p_value(self) -> float:
         return sign_flip(self.cases)
 
-    def difference(self, pairs: Sequence[Pair], p_value: float, confidence: float) -> PairedDifference:
+    def difference(self, pairs: Sequence[CaseCounts], p_value: float, confidence: float) -> PairedDifference:
         paired = len(pairs)
         rate_a = sum(pair.passed_a / pair.graded_a for pair in pairs) / paired
         rate_b = sum(pair.passed_b / pair.graded_b for pair in pairs) / paired
