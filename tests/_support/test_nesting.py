@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -202,3 +203,15 @@ def test_nothing_depends_on_the_stack_of_a_thread() -> None:
     finally:
         threading.stack_size(former)
     assert found == ["too_deep"] * 3
+
+
+@pytest.mark.parametrize("unit", [b"1,", b"{},", b'"[[[",', b'{"a":[]},'])
+def test_no_call_takes_all_of_a_large_document_at_once(unit: bytes) -> None:
+    # No other thread runs during a call; and one that took all of it would copy it.
+    data = b"[" + unit * (4_000_000 // len(unit)) + b"1]"
+    tracemalloc.start()
+    try:
+        assert not is_too_deep(data)
+        assert tracemalloc.get_traced_memory()[1] < len(data) / 2
+    finally:
+        tracemalloc.stop()

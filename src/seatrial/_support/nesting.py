@@ -41,10 +41,15 @@ def is_too_deep(data: bytes | str, limit: int = MAX_DEPTH) -> bool:
         data = data.encode("utf-8", "replace")
     elif type(data) is not bytes:
         data = bytes(data)
-    # Where there are few of them, three times as fast as `count`, which looks at one byte after the other. Chained,
-    # the two would be two copies of a large document at once.
-    objects = len(data) - len(data.replace(b"{", b""))
-    if objects + len(data) - len(data.replace(b"[", b"")) <= limit:
+    # Slice by slice, and no further than needed: no other thread runs during a call. Where there are few of them,
+    # `replace` is three times as fast as `count`, which looks at one byte after the other.
+    opened = 0
+    for start in range(0, len(data), _SLICE):
+        piece = data[start : start + _SLICE]
+        opened += 2 * len(piece) - len(piece.replace(b"{", b"")) - len(piece.replace(b"[", b""))
+        if opened > limit:
+            break
+    else:
         return False
     end = _first_beyond(data, limit)
     return end is not None and _is_beginning_of_json(data[:end])

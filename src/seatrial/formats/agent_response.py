@@ -17,7 +17,7 @@ from seatrial.errors import SeatrialError
 from seatrial.formats.agent_response_fast import read_well_formed
 from seatrial.formats.chat.calls import PlacedFacts
 from seatrial.formats.chat.decoding import decoded, decoded_messages, members, take_first
-from seatrial.formats.chat.hidden_calls import KEY_DROPPED, calls_in_metadata, may_hold_call
+from seatrial.formats.chat.hidden_calls import KEY_DROPPED, calls_in_metadata, may_hold_call, note_other_answer
 from seatrial.formats.chat.limits import excess, note_answer_only
 from seatrial.formats.chat.notes import NoteTally, json_kind, note_failure
 from seatrial.formats.chat.parts import has_visible_text, note_unclosed, visible
@@ -266,6 +266,8 @@ def _read_answer(data: bytes, much: str) -> Reading:
     note_answer_only(tally, much)
     found = wire.decode(data, _ANSWER, []).final_response
     text = decoded(found, tally, ("final_response",)) if first_byte(found) == b'"' else None
+    if text is not None:
+        note_other_answer(data, "final_response", text, tally)
     answer = _answer({"final_response": text}, tally.notes)
     messages: list[Message] = [AssistantMessage([TextBlock(answer)], StopReason.END_TURN)] if answer else []
     reading = _reading(answer, messages, {}, tally.total())

@@ -18,7 +18,7 @@ from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.chat.calls import PlacedFacts
 from seatrial.formats.chat.decoding import KEY_REPEATED, decoded, decoded_messages, members, take_first
-from seatrial.formats.chat.hidden_calls import calls_in_metadata, note_calls_in_metadata
+from seatrial.formats.chat.hidden_calls import calls_in_metadata, note_calls_in_metadata, note_other_answer
 from seatrial.formats.chat.limits import excess, note_answer_only
 from seatrial.formats.chat.notes import NoteTally, json_kind, note_failure
 from seatrial.formats.chat.parts import note_unclosed, read_text, split_thoughts_of_part, visible
@@ -190,6 +190,7 @@ def _read_answer(data: bytes, much: str) -> Reading:
     if not answer:
         raise SeatrialError("too_large", f"the record has {much}, and no `text` that is the answer")
     note_answer_only(tally, much)
+    note_other_answer(data, "text", answer, tally)
     return _text_alone(answer, tally)
 
 

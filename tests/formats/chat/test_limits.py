@@ -12,8 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial import formats
+from seatrial.agents.output import read_record
 from seatrial.errors import SeatrialError
 from seatrial.formats import agent_response, output_messages
+from seatrial.formats.chat import hidden_calls
+from seatrial.formats.chat.hidden_calls import KEY_TWICE_IN_OBJECT, note_repeated_keys
 from seatrial.formats.chat.limits import _SLICE, LEAST_PIECES, MAX_NODES, MAX_VALUES, RECORD_CUT, excess
 from seatrial.formats.chat.notes import NoteTally
 from seatrial.formats.chat.reader import Chat
@@ -149,3 +152,34 @@ def test_an_answer_that_is_a_huge_object_is_none_and_is_not_opened() -> None:
     reading = agent_response.read(b'{"final_response":{' + b",".join(b'"%d":1' % n for n in range(300_000)) + b"}}")
     assert not reading.transcript.answer
     assert [note.code for note in reading.notes] == [RECORD_CUT, "final_response_missing"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"final_response":"Deleted.","messages":[%s],"final_response":"Done."}',
+        b'{"\\u0066inal_response":["Deleted."],"messages":[%s],"final_response":"Done."}',
+        b'{"text":"Deleted.","output_messages":[%s],"text":"Done."}',
+    ],
+)
+def test_an_answer_that_is_given_twice_is_noted_in_a_record_of_which_nothing_else_is_read(body: bytes) -> None:
+    data = body % b",".join([b"1"] * (MAX_VALUES + 2))
+    reading = note_repeated_keys(data, read_record(data))
+    assert reading.transcript.answer == "Done."
+    assert {RECORD_CUT, KEY_TWICE_IN_OBJECT} <= {note.code for note in reading.notes}
+
+
+def test_an_answer_that_occurs_deeper_down_is_not_a_second_one() -> None:
+    data = b'{"final_response":"Done.","messages":[%s],"a":{"final_response":"No."}}' % b",".join([b"1"] * MAX_VALUES)
+    reading = note_repeated_keys(data, read_record(data))
+    assert reading.transcript.answer == "Done."
+    assert KEY_TWICE_IN_OBJECT not in {note.code for note in reading.notes}
+
+
+def test_a_record_that_is_too_much_to_open_is_not_opened_to_look_for_keys_either(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # 24 million numbers, each of them a text: seconds in which no other thread runs, and 26 times their size.
+    data = body(b"12")
+    monkeypatch.setattr(hidden_calls, "repeated_keys", pytest.fail)
+    note_repeated_keys(data, read_record(data))

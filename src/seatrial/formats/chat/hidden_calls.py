@@ -9,10 +9,17 @@ the first is lost without a word from the decoder.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from enum import Enum
 from typing import Any, Final
 
+import msgspec
+
+from seatrial._support import wire
 from seatrial._support.repeated_keys import repeated_keys
+from seatrial.errors import SeatrialError
 from seatrial.formats.chat.calls import canonical
+from seatrial.formats.chat.limits import excess
+from seatrial.formats.chat.notes import NoteTally
 from seatrial.formats.reading import Reading
 from seatrial.transcript.arguments import read_arguments
 from seatrial.transcript.messages import AssistantMessage, Message, ToolCall
@@ -410,12 +417,32 @@ def note_repeated_keys(data: bytes, reading: Reading) -> Reading:
     """The reading, with a note for keys that occur twice in an object of its record: a document, lines or events."""
     if any(note.code == KEY_TWICE_IN_OBJECT for note in reading.notes):
         return reading
+    if excess(data) is not None:
+        return (
+            reading  # nothing but its answer was read, and its reader has looked for a second one: `note_other_answer`
+        )
     repeated = repeated_keys(data)
     if repeated is None:
         lines = [repeated_keys(line.removeprefix(b"data:")) for line in data.splitlines()]
         repeated = [*dict.fromkeys([key for keys in lines for key in keys or ()])]
     if repeated:
-        names = ", ".join([repr(name[:40]) for name in repeated[:_SHOWN]])
-        text = f"{names} {'occurs' if len(repeated) == 1 else 'occur'} twice in one object"
-        reading.notes.append(Note(KEY_TWICE_IN_OBJECT, "", text))
+        reading.notes.append(_twice(repeated))
     return reading
+
+
+def _twice(repeated: list[str]) -> Note:
+    names = ", ".join([repr(name[:40]) for name in repeated[:_SHOWN]])
+    return Note(KEY_TWICE_IN_OBJECT, "", f"{names} {'occurs' if len(repeated) == 1 else 'occur'} twice in one object")
+
+
+def note_other_answer(data: bytes, key: str, answer: str, tally: NoteTally) -> None:
+    """Note when the outermost object has a key besides with another value than this answer, its last one.
+
+    For records of which nothing else is read. The values of the others are not opened: a decoder looks at a field each
+    time that it occurs, and this one takes nothing but the answer.
+    """
+    same = msgspec.defstruct("Same", [(key, Enum("Answer", {"given": answer}))])
+    try:
+        wire.decode(data, msgspec.json.Decoder(same), [])
+    except SeatrialError:
+        tally.notes.append(_twice([key]))
