@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from engine.setting import (
     LoopClock,
     Scripted,
+    ScriptedBatch,
     TestClock,
     a_suite,
     event_kinds,
@@ -23,11 +25,12 @@ from seatrial.agents.cli.program import PROCESSES_LEFT
 from seatrial.agents.config import Retry
 from seatrial.agents.python.config import PythonConfig
 from seatrial.agents.python.returned import read_returned
-from seatrial.driver import exchange
+from seatrial.driver import conclude_run, exchange
 from seatrial.events.types import CustomEvent, Event, RunError, RunStarted, TextMessageChunk, ToolCallEnd, ToolCallStart
 from seatrial.events.verify import STREAM_TRUNCATED
 from seatrial.formats import output_messages
 from seatrial.formats.agui import reading_of
+from seatrial.formats.chat.limits import LARGE_BYTES
 from seatrial.runs import FAULT_CLASSES, MOVABLE, Blame, Case, Fault
 from seatrial.store import Store
 from seatrial.suites import Secrets, Timeouts
@@ -529,3 +532,31 @@ def test_what_attempts_left_behind_is_noted_whether_the_run_has_an_answer_or_not
     (shown,) = store.run_notes([run.run_id], limit=10).values()
     assert {note.code for note in shown.notes} >= {PROCESSES_LEFT}
     assert shown.counts[PROCESSES_LEFT, "look"] == len(left)
+
+
+@pytest.mark.parametrize("batch", [False, True])
+@pytest.mark.parametrize("large", ["body", "trace_file"])
+def test_a_run_that_brought_much_is_concluded_beside_the_event_loop(
+    store: Store, monkeypatch: pytest.MonkeyPatch, large: str, batch: bool
+) -> None:
+    concluded_in: list[threading.Thread] = []
+
+    def conclude(*args: Any, **kwargs: Any) -> Any:
+        concluded_in.append(threading.current_thread())
+        return conclude_run(*args, **kwargs)
+
+    monkeypatch.setattr(
+        "seatrial.engine.batch.conclude_run" if batch else "seatrial.engine.trial.conclude_run", conclude
+    )
+
+    def bring(request: RunRequest) -> Reply:
+        reply = read_returned("ok")
+        setattr(reply, large, b'{"text": "ok"}' + b" " * LARGE_BYTES)
+        return reply
+
+    async def answer(request: RunRequest, emit: Emit) -> Reply:
+        return bring(request)
+
+    _, tally = run_suite(store, a_suite(1), {"crew": ScriptedBatch(bring) if batch else Scripted(answer)})
+    assert tally.outcomes == {"passed": 1}
+    assert [thread is threading.main_thread() for thread in concluded_in] == [False]

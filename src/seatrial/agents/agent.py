@@ -63,6 +63,11 @@ class Reply(msgspec.Struct, kw_only=True):
     doubts: list[Note] = []
     """Why the calls of the run are not all known, whatever this reply says, and whichever attempt is its last."""
 
+    @property
+    def size(self) -> int:
+        """How many bytes there are to be read and looked through, for `off_loop`."""
+        return len(self.body or b"") + (len(self.trace_file) if isinstance(self.trace_file, bytes) else 0)
+
 
 class AnsweredAgain(msgspec.Struct):
     """A second answer to a request of a batch, or one that may be. The first counts, and this one is in no record."""

@@ -116,7 +116,7 @@ class BatchRunner:
                     waiting, case, reply = answered.waiting, answered.case, answered.reply
                     waiting.notes += reply.doubts
                     if reply.fault is None or not reply.fault.retryable or number >= self.retry.attempts:
-                        yield case, self._finished(waiting, case, reply)
+                        yield case, await self._finished(waiting, case, reply)
                         continue
                     await self._keep(waiting, case, reply, reply.fault)
                     retry_after_s = max(retry_after_s, reply.fault.retry_after_s or 0.0)
@@ -190,28 +190,29 @@ class BatchRunner:
     async def _keep(self, waiting: _Waiting, case: Case, reply: Reply, fault: Fault) -> None:
         """Keep what an attempt brought that is not the last one."""
         attempt = waiting.exchange.attempts[-1]
-        attempt.called = await off_loop(
-            len(reply.body or b""), partial(tools_called, case, reply, waiting.spec.tool_access)
-        )
-        body = earlier_body(attempt, reply, self._driver.redaction)
+        attempt.called = await off_loop(reply.size, partial(tools_called, case, reply, waiting.spec.tool_access))
+        body = await off_loop(reply.size, partial(earlier_body, attempt, reply, self._driver.redaction))
         if body is not None:
             waiting.earlier_bodies.append(body)
         if waiting.recorder is None:
             waiting.recorder = self._recorder(waiting.spec)
         waiting.recorder.fail(fault)
 
-    def _finished(self, waiting: _Waiting, case: Case, reply: Reply) -> Finished:
+    async def _finished(self, waiting: _Waiting, case: Case, reply: Reply) -> Finished:
         recorder = waiting.recorder or self._recorder(waiting.spec)
         if reply.reading is not None:
             reply.reading.notes += waiting.notes
-        ended = conclude_run(
-            waiting.spec,
-            reply,
-            [waiting.exchange],
-            recorder,
-            started_at=waiting.exchange.attempts[0].started_at,
-            faults=self._faults,
-            given=given_messages(case),
+        ended = await off_loop(
+            reply.size,
+            lambda: conclude_run(
+                waiting.spec,
+                reply,
+                [waiting.exchange],
+                recorder,
+                started_at=waiting.exchange.attempts[0].started_at,
+                faults=self._faults,
+                given=given_messages(case),
+            ),
         )
         return Finished(
             ended.run, ended.kept, recorder.pending, recorder.stored, waiting.earlier_bodies, recorder.redaction

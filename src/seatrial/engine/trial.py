@@ -146,11 +146,10 @@ class TrialRunner:
             wait_s = max(wait_s, gate.pause_s())
             if end is not None and clock.monotonic_s() + wait_s >= end:
                 break
-            size = len(reply.body or b"")
-            body = await off_loop(size, partial(earlier_body, attempt, reply, recorder.redaction))
+            body = await off_loop(reply.size, partial(earlier_body, attempt, reply, recorder.redaction))
             if body is not None:
                 bodies.append(body)
-            attempt.called = await off_loop(size, partial(tools_called, trial.case, reply, trial.tool_access))
+            attempt.called = await off_loop(reply.size, partial(tools_called, trial.case, reply, trial.tool_access))
             recorder.fail(fault)
             await self._stop.sleep(wait_s)
             try:
@@ -164,7 +163,7 @@ class TrialRunner:
             raise recorder.failure
         duration_ms = None if reply.replayed else (clock.monotonic_s() - begun) * 1000
         ended = await off_loop(
-            len(reply.body or b"") + observed.size,
+            reply.size + observed.size,
             lambda: conclude_run(
                 trial,
                 reply,

@@ -13,6 +13,7 @@ from seatrial._support.repeated_keys import TWICE, repeated_keys
 from seatrial.errors import SeatrialError
 from seatrial.formats.chat.calls import canonical
 from seatrial.formats.chat.hidden_calls import KEY_TWICE_IN_OBJECT, calls_in_metadata
+from seatrial.formats.chat.limits import excess
 from seatrial.formats.chat.text_calls import unlisted_calls
 from seatrial.formats.chat.turn import find_cut_turn
 from seatrial.formats.reading import Reading, TraceEvent
@@ -276,6 +277,9 @@ def _trace_from_file(file: bytes | Note | None, notes: list[Note]) -> list[Trace
         notes.append(Note(TRACE_REF_NOT_READ, pointer("trace_ref"), "the file was not read"))
         return None
     at = pointer("trace_ref")
+    if (much := excess(file)) is not None:
+        notes.append(Note(TRACE_REF_NOT_READ, at, f"the file has {much}"))
+        return None
     try:
         value = wire.decode(file, repairs=[])
     except SeatrialError as error:
