@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from base64 import urlsafe_b64encode
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from hashlib import blake2b, sha256
+from hashlib import sha256
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -23,11 +22,12 @@ Refused: TypeAlias = Literal["run_token_invalid", "run_token_expired"]
 MAX_RUN_BYTES = 64 * 1024 * 1024
 """What one run may post in all."""
 _REMEMBERED = 10_000
-"""Dead tokens that are still told from ones that never lived."""
+"""How many expired tokens are remembered, to be told apart from invalid ones."""
 _TOKEN_BYTES = 32
 _JTI_BYTES = 8
 _MARK = "~"
-"""Begins every token. It is rare in what agents send, and looking for one character costs next to nothing."""
+"""Begins every token. It is rare in what agents send, so a stream is hardly ever held back because a piece of it ends
+as a token begins."""
 
 
 class RunGrant(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ class RunGrant(msgspec.Struct, frozen=True):
 
 
 class LiveRun(msgspec.Struct):
-    """What the proxy knows of a run that goes on."""
+    """What the proxy knows of a run that is running."""
 
     run_id: str
     emit: Emit
@@ -56,7 +56,7 @@ class LiveRun(msgspec.Struct):
     calls: ObservedCalls
     """What it asked of tools."""
     live: bool = True
-    """Whether it still goes on: it may end while a request of its agent is being read."""
+    """Whether it is still running: it may end while a request of its agent is being read."""
     next_sequence: int = 0
     open_calls: set[OpenCall] = set()
 
@@ -68,7 +68,7 @@ class LiveRun(msgspec.Struct):
 
     async def end_call(self, call: OpenCall, answer: ToolAnswer | None) -> None:
         """Record how a call was answered, or that it was not. What happens after the end of the run is not recorded:
-        its calls are with the record already."""
+        its calls are part of the record already."""
         if call in self.open_calls:
             self.open_calls.discard(call)
             if (event := call.close(answer)) is not None:
@@ -83,24 +83,18 @@ class Grants:
         self._by_digest: dict[bytes, LiveRun] = {}
         self._by_run: dict[str, LiveRun] = {}
         self._dead: OrderedDict[bytes, None] = OrderedDict()
-        self._key = secrets.token_bytes(_TOKEN_BYTES)
-        """What tokens are made of; nobody else ever sees it."""
-        self._opened = 0
 
     def open(self, run_id: str, url: str, emit: Emit, calls: ObservedCalls | None = None) -> RunGrant:
-        """Let a run in; what it asks of tools goes into `calls`. A grant that it had before is dead from here on."""
+        """Give a run access; its tool calls are added to `calls`. An earlier grant of the same run expires."""
         calls = ObservedCalls() if calls is None else calls
         if calls.steps is None:
             calls.steps = []
         if (earlier := self._by_run.get(run_id)) is not None:
             self._forget(earlier)
-        # Asking the system each time would let other threads in between, for longer than all the rest takes.
-        self._opened += 1
-        random = blake2b(b"%d" % self._opened, key=self._key, digest_size=_TOKEN_BYTES + _JTI_BYTES).digest()
-        token = _MARK + urlsafe_b64encode(random[:_TOKEN_BYTES]).decode().rstrip("=")
+        token = _MARK + secrets.token_urlsafe(_TOKEN_BYTES)
         run = LiveRun(run_id, emit, _digest(token), self._max_run_bytes, calls)
         self._by_digest[run.digest] = self._by_run[run_id] = run
-        return RunGrant(run_id, url, token, random[_TOKEN_BYTES:].hex())
+        return RunGrant(run_id, url, token, secrets.token_hex(_JTI_BYTES))
 
     async def close(self, run_id: str) -> None:
         """End a run's access, and record the calls that were not answered."""
@@ -119,7 +113,7 @@ class Grants:
 
     def find(self, token: str) -> LiveRun | Refused:
         """The run of a token, or why there is none."""
-        # Looked up by its hash, so that the time it takes tells nothing about how near a guess is.
+        # Looked up by its hash, so that the time this takes does not show how close a guess is.
         digest = _digest(token)
         run = self._by_digest.get(digest)
         if run is not None:
