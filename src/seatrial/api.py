@@ -1,4 +1,7 @@
-"""Bodies of requests and responses. Names are camelCase on the wire, times are UTC in ISO 8601."""
+"""Bodies of requests to the run service and of its answers, for the server, its client and the OpenAPI document.
+
+Names are camelCase on the wire, times are UTC in ISO 8601.
+"""
 
 from __future__ import annotations
 
