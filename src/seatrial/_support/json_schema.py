@@ -34,13 +34,13 @@ class Schema:
             options = jsonschema_rs.RegexOptions()
             self._validator = jsonschema_rs.validator_for(schema, offline=True, pattern_options=options)
         except (ValueError, jsonschema_rs.ReferencingError) as error:
-            told = str(error).splitlines()[0]
-            if told.endswith('is not a "regex"'):
-                told += (
+            message = str(error).splitlines()[0]
+            if message.endswith('is not a "regex"'):
+                message += (
                     "; patterns of a schema are matched without backtracking, so they can have no look-around and no"
                     " back references"
                 )
-            raise SeatrialError("invalid_config", f"the schema cannot be used: {told}") from None
+            raise SeatrialError("invalid_config", f"the schema cannot be used: {message}") from None
         self._has_patterns = _has_patterns(schema)
 
     def fits(self, value: Any) -> bool:

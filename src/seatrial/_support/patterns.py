@@ -77,7 +77,7 @@ class Pattern:
         left_s = limit.check()
         match = self._compiled.fullmatch if whole else self._compiled.search
         try:
-            # Other threads go on meanwhile.
+            # Other threads run meanwhile.
             found = match(text, timeout=left_s, concurrent=True)
         except TimeoutError:
             limit.expire()

@@ -28,7 +28,7 @@ class Portal:
                 return
             except (SystemExit, KeyboardInterrupt):
                 # The task that kept the loop was interrupted, or a task of somebody's raised it. That task has ended,
-                # and the others go on: Ctrl-C is for the main thread.
+                # and the others continue: Ctrl-C is for the main thread.
                 continue
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:

@@ -38,7 +38,7 @@ class NamedFunction:
             )
 
 
-# Never emptied: a name that was given to one function must not come to mean another.
+# Never emptied: a name that was given to one function must never mean another.
 _in_memory: dict[str, Callable[..., Any]] = {}
 
 

@@ -27,7 +27,7 @@ CALL = "call-of-"
 
 
 class InterruptedCallError(SystemExit):
-    """Raised inside a function that nobody waits for any more. Not an `Exception`, which functions catch and go on."""
+    """Raised inside a function that nobody waits for any more. Not an `Exception`, which functions catch and ignore."""
 
 
 def interrupt(thread_id: int) -> None:
@@ -98,7 +98,7 @@ class _Call:
 
 
 class Threads:
-    """As many threads as calls go on at once. A call that nobody waits for any more keeps its thread to itself."""
+    """As many threads as there are calls at once. A call that nobody waits for any more keeps its thread to itself."""
 
     def __init__(self, name: str = "seatrial") -> None:
         """`name` says whose calls they are, where a thread does not end."""
@@ -148,7 +148,7 @@ class Threads:
             outcome: tuple[Any, BaseException | None]
             try:
                 outcome = function(), None
-            except BaseException as error:  # noqa: BLE001 - it is handed to whoever waits, whatever it is
+            except BaseException as error:  # noqa: BLE001 - it is handed to the waiter, whatever it is
                 outcome = None, error
             with suppress(RuntimeError):  # the loop is closed: nobody waits
                 self._loop.call_soon_threadsafe(self._done, future, outcome)

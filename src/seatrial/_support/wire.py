@@ -1,7 +1,7 @@
 """JSON from outside: decoding bytes that nobody vouches for.
 
 Everything here either returns a value or raises `SeatrialError`; no input makes it raise anything else.
-What had to be repaired on the way is told as `Repair`s, which the readers turn into notes.
+What had to be repaired is reported as `Repair`s, which the readers turn into notes.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def decode_unambiguous(data: bytes, decoder: None = None) -> Any: ...
 def decode_unambiguous(data: bytes, decoder: msgspec.json.Decoder[Any] | None = None) -> Any:
     """The same as `decode_input`; a key that occurs twice in one object is an error, too (`invalid_document`).
 
-    For what tells us what to do: of two values, one would be accepted and ignored.
+    For our own configuration: of two values, one would be accepted and ignored.
     """
     value = decode_input(data, decoder)
     if (decoder is not None or may_repeat_keys(data, value)) and (repeated := repeated_keys(data)):

@@ -110,8 +110,8 @@ def _main(argv: Sequence[str] | None) -> int:
         return signal_exit(signal.SIGPIPE)
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, RecursionError) and _limit_was_lowered():
-            told = "Python's recursion limit was reached, because a Python agent or grader lowered it"
-            print(f"seatrial: {told}", file=sys.stderr)
+            message = "Python's recursion limit was reached, because a Python agent or grader lowered it"
+            print(f"seatrial: {message}", file=sys.stderr)
             return COULD_NOT_RUN
         if (what := lacking(error)) is None:
             raise

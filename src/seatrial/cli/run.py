@@ -173,7 +173,7 @@ def _run(args: argparse.Namespace, suite: Suite, whole: Suite, store: Store, exe
         advice = f"continue with\n  {_resume_command(args, experiment)}"
         with StopSignals(grace_s=grace_of(args), last_words=last_words, advice=advice) as signals:
             try:
-                tally = signals.run(_carried_out(args, experiment, suite, store, executor, secrets, stop, signals))
+                tally = signals.run(_launched(args, experiment, suite, store, executor, secrets, stop, signals))
             except (SeatrialError, KeyboardInterrupt) as error:
                 if isinstance(error, SeatrialError) and error.code == "conflict":
                     raise  # another process runs it
@@ -248,7 +248,7 @@ def _is_chosen(args: argparse.Namespace, case: Case) -> bool:
     return fits and (not args.tag or any(tag in case.tags for tag in args.tag))
 
 
-async def _carried_out(
+async def _launched(
     args: argparse.Namespace,
     experiment: Experiment,
     suite: Suite,

@@ -130,7 +130,7 @@ class StopSignals:
                     ) from None
                 except RuntimeError as error:
                     if task.done():
-                        if "memory" in shortages.told:  # what else goes wrong then is because of it
+                        if "memory" in shortages.reported:  # what else goes wrong then is because of it
                             raise MemoryError from error
                         raise
                     # An agent has stopped the loop, which is not its own: run it again.
@@ -243,15 +243,15 @@ class _Shortages:
     sentence, once, and no traceback. The callback is called again, and may succeed then."""
 
     def __init__(self) -> None:
-        self.told: set[str] = set()
+        self.reported: set[str] = set()
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
         what = None if error is None else lacking(error)
         if what is None:
             loop.default_exception_handler(context)
-        elif what not in self.told:
-            self.told.add(what)
+        elif what not in self.reported:
+            self.reported.add(what)
             print(f"seatrial: warning: there is not enough {what}", file=sys.stderr)
 
 

@@ -155,11 +155,11 @@ class Service:
         self._open.add(response)
         try:
             if not 200 <= response.status < 300:
-                told = await _read(response.content, MAX_REFUSAL_BYTES)
+                body = await _read(response.content, MAX_REFUSAL_BYTES)
                 if self._key:
                     # Whoever answers may send back what was sent.
-                    told = told.replace(self._key.encode(), b"***")
-                raise refusal(response.status, response.headers, told)
+                    body = body.replace(self._key.encode(), b"***")
+                raise refusal(response.status, response.headers, body)
             if response.content_type != accept:
                 message = f"the service answered with {response.content_type[:80]!r} instead of {accept}"
                 raise AttemptError(SeatrialError("service_failed", message), may_pass=False)
@@ -181,20 +181,20 @@ class Service:
             return _not_open()
         may_pass = True
         if isinstance(error, aiohttp.ConnectionTimeoutError):
-            told = f"no connection to {self._base} within {self._connect_s:g} s"
+            message = f"no connection to {self._base} within {self._connect_s:g} s"
         elif isinstance(error, TimeoutError):
-            told = f"nothing came from {self._base} for {timeout.sock_read or timeout.total or 0:g} s"
+            message = f"nothing came from {self._base} for {timeout.sock_read or timeout.total or 0:g} s"
         elif isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ServerFingerprintMismatch):
-            told, may_pass = f"the certificate of {self._base} is not accepted: {error}", False
+            message, may_pass = f"the certificate of {self._base} is not accepted: {error}", False
         elif isinstance(error, aiohttp.ClientConnectorError):
-            told = f"no connection to {self._base}: {error.os_error.strerror or error.os_error}"
+            message = f"no connection to {self._base}: {error.os_error.strerror or error.os_error}"
         elif isinstance(error, aiohttp.ClientPayloadError | aiohttp.ServerDisconnectedError):
-            told = f"the connection to {self._base} broke off"
+            message = f"the connection to {self._base} broke off"
         else:
-            told = f"the exchange with {self._base} failed: {type(error).__name__}: {error}"
+            message = f"the exchange with {self._base} failed: {type(error).__name__}: {error}"
         if self._key:
-            told = told.replace(self._key, "***")
-        return AttemptError(SeatrialError("service_failed", told[:MAX_TEXT]), may_pass=may_pass)
+            message = message.replace(self._key, "***")
+        return AttemptError(SeatrialError("service_failed", message[:MAX_TEXT]), may_pass=may_pass)
 
 
 class ServiceAnswer:

@@ -1,4 +1,4 @@
-"""One way to carry out one run, for experiments, the run service and tests.
+"""The one way to run an agent, for experiments, the run service and tests.
 
 A run is an *exchange* with the agent: a request and its reply, in one or more attempts, which are a policy of the
 caller. For each, `Driver.ask` opens the run's session of the world, asks the agent, and brings its reply within bounds

@@ -1,4 +1,4 @@
-"""What a run comes to when it has ended: its record, whatever the agent brought."""
+"""The record of a run that has ended, whatever the agent returned."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def conclude_run(
     terminal: Terminal | None = None,
     may_cancel: bool = False,
 ) -> Conclusion:
-    """The record of a run that has ended, whoever asked for it; its last event is recorded.
+    """The record of a run that has ended, from an experiment or the run service; its last event is recorded.
 
     `terminal` ends a run that its agent did not end: the agent is then not blamed for what it left unsaid. With
     `may_cancel`, an agent may end its run as cancelled; in an experiment, where nobody asked for that, it has failed.

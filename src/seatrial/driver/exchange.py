@@ -106,7 +106,7 @@ class Driver:
             return ExchangeEnd(Reply(fault=internal_fault(error, recorder.redaction)), stopped)
         reply: Any = running.result()
         if not isinstance(reply, Reply):
-            # An agent kind of somebody else's.
+            # From a third-party agent kind.
             fault = Fault("internal_error", f"the agent kind returned a {type(reply).__name__}, and not a Reply")
             return ExchangeEnd(Reply(fault=fault), stopped)
         try:

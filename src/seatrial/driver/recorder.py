@@ -76,8 +76,8 @@ class Recorder(Recording):
             await self._room.wait()
 
     async def close(self, *, broken_off: bool = False) -> None:
-        """Take nothing more from the agent, and wait for what is on its way to the store. `broken_off`: the agent did
-        not come to its end, and a text may break off in the middle of a secret."""
+        """Take nothing more from the agent, and wait for what is on its way to the store. `broken_off`: the agent was
+        cut off, and a text may break off in the middle of a secret."""
         if not self._closed:
             if broken_off:
                 self._drop_broken_off()

@@ -122,11 +122,11 @@ class Recording:
         self.terminal: Terminal | None = None
         """The agent's own terminal event; not in the log yet, unless it was accepted."""
         self.stored = 0
-        """How many events are with the store."""
+        """How many events are stored."""
         self.pending: list[bytes] = []
-        """Events that are not with the store, nor on their way to it."""
+        """Events that are neither stored nor on their way to the store."""
         self.pending_bytes = 0
-        """How much is not with the store, on its way or not."""
+        """How much is not stored yet, on its way or not."""
         self.notes: list[Note] = []
         self.has_calls = False
         """Whether an event of a call has come, or one that may hold calls."""
@@ -172,7 +172,7 @@ class Recording:
         self.stored = sequence + 1
 
     def commit(self) -> None:
-        """Everything that was pending is with the store."""
+        """Everything that was pending is stored."""
         self.stored += len(self.pending)
         self.pending = []
         self.pending_bytes = 0
@@ -379,7 +379,7 @@ class Recording:
                 self._append_late(event)
 
     def _drop_broken_off(self) -> None:
-        """Drop what was held back of a run that did not come to its end: the rest of the secret will not come."""
+        """Drop what was held back of a run that was broken off: the rest of the secret will not come."""
         if self._deltas is not None and self._deltas.drop(MIN_SECRET_LENGTH):
             self.note(SECRET_BROKEN_OFF, "a text breaks off in what may be a secret; its beginning is not in the log")
 

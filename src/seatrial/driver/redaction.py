@@ -82,7 +82,7 @@ class Redaction:
         return text
 
     def split(self, text: str) -> tuple[str, str]:
-        """Text without secrets, and its end in so far as it may be the beginning of one."""
+        """Text without secrets, and separately the end of it that may be the beginning of one."""
         text = self.text(text)
         whole = len(text) - max((secrets.begun(text) for secrets in self._hidden), default=0)
         return text[:whole], text[whole:]
@@ -252,8 +252,8 @@ class Redaction:
         return text
 
     def model(self, model: ChatModel) -> ChatModel:
-        """A model that is told no secrets, whatever graders ask it."""
-        return _UntoldModel(model, self) if self.active else model
+        """A model to which no secret is sent, whatever graders ask it."""
+        return _RedactedModel(model, self) if self.active else model
 
     # Parts
 
@@ -354,7 +354,7 @@ class Redaction:
         return self._reading(again, broken_off=broken_off) is not again
 
 
-class _UntoldModel:
+class _RedactedModel:
     """A chat model that is sent nothing with a secret in it."""
 
     def __init__(self, model: ChatModel, redaction: Redaction) -> None:
@@ -366,8 +366,8 @@ class _UntoldModel:
         return self._model.name
 
     async def complete(self, messages: list[ChatMessage], *, schema: dict[str, Any] | None = None) -> Completion:
-        told = [{key: self._redaction.text(text) for key, text in message.items()} for message in messages]
-        return await self._model.complete(told, schema=schema)
+        sent = [{key: self._redaction.text(text) for key, text in message.items()} for message in messages]
+        return await self._model.complete(sent, schema=schema)
 
 
 def set_body(attempt: Attempt, body: bytes | None) -> None:

@@ -1,4 +1,4 @@
-"""Carrying out all runs of an agent that takes them at once."""
+"""Running all trials of an agent that takes them at once."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Failed(msgspec.Struct):
 
 
 class BatchRunner:
-    """Carries out the trials of one agent, all at once, and then once more those that met a fault which may pass.
+    """Runs the trials of one agent all at once, and then retries those that ended with a fault that may pass.
 
     Every attempt of a run begins with the batch that it is a part of.
     """
@@ -89,10 +89,8 @@ class BatchRunner:
         self._faults = FaultRules() if faults is None else faults
         self._stop = Stop() if stop is None else stop
 
-    async def carry_out(
-        self, trials: Iterator[Trial]
-    ) -> AsyncGenerator[tuple[Case, Finished] | Doubted | Failed, None]:
-        """Run all trials; they come as they end, and after that perhaps a doubt, or that they failed all the same.
+    async def run(self, trials: Iterator[Trial]) -> AsyncGenerator[tuple[Case, Finished] | Doubted | Failed, None]:
+        """Run all trials. They come as they end; a doubt about one, or its late failure, may follow.
 
         Raises `StopRequestedError` when a stop leaves some without an end.
         """

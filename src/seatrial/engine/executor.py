@@ -1,7 +1,7 @@
-"""Where the runs of an experiment are carried out: in this process, or by workers elsewhere. Open to others.
+"""Where an experiment runs: in this process, or on workers elsewhere. Open to extensions.
 
 The experiment itself stays in the process that was asked for it: what runs next, the limits of agents, the budget, the
-stop. An executor gets an `Assignment` and opens `Workers`, which carry out one trial after the other.
+stop. An executor gets an `Assignment` and opens `Workers`, which run its trials.
 
 Executors are registered with `@executor("name")`, or offered by an entry point in the group `seatrial.executors`.
 """
@@ -53,12 +53,12 @@ class WorkersEnd(msgspec.Struct):
     left_running: dict[str, int] = {}
     """By agent, how many of its runs ignored their cancellation."""
     replaced: list[tuple[RunEnd, RunEnd | None]] = []
-    """Runs that had ended and were lost with their worker before they were with the store: what was said of them, and
+    """Runs that had ended and were lost with their worker before they were stored: what was reported of them, and
     how they ended when they were run again; None when a stop came before that."""
 
 
 class Assignment(msgspec.Struct, kw_only=True):
-    """What there is to carry out, and what is open for it in this process."""
+    """What there is to run, and what is open for it in this process."""
 
     experiment: Experiment
     suite: Suite
@@ -70,35 +70,35 @@ class Assignment(msgspec.Struct, kw_only=True):
     stop: Stop
     clock: Clock
     warn: Callable[[str], None] = lambda message: None
-    """Takes what whoever watches should know, and what ends nothing."""
+    """Shows the user a warning that ends nothing."""
     abandon: list[Callable[[], None]] = []
     """Called when the process is about to end, perhaps in another thread: each saves what can be saved without waiting
     for anything."""
 
 
 class Workers(Protocol):
-    """What carries out runs. Several trials are carried out at once."""
+    """Runs trials, several at once."""
 
     @property
     def batches(self) -> Collection[str]:
         """The agents that take all their trials at once."""
 
-    async def carry_out(self, trial: Trial, gate: AttemptGate) -> RunEnd:
+    async def run(self, trial: Trial, gate: AttemptGate) -> RunEnd:
         """Run a trial, grade and store it; `gate` lets its attempts begin.
 
         Raises `StopRequestedError` when a stop comes while no attempt is running, and `SeatrialError` when the store
         fails.
         """
 
-    def carry_out_batch(self, agent: str, trials: Iterator[Trial]) -> AsyncGenerator[RunEnd | AgentNotes, None]:
+    def run_batch(self, agent: str, trials: Iterator[Trial]) -> AsyncGenerator[RunEnd | AgentNotes, None]:
         """The same for all trials of an agent that takes them at once; they come as they end."""
 
     async def finish(self) -> WorkersEnd:
-        """Wait until all that has ended is with the store."""
+        """Wait until all that has ended is stored."""
 
 
 class Executor(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Where runs are carried out. Its fields are its options."""
+    """Where trials run. Its fields are its options."""
 
     workers: int | None = None
     """How many workers there are, where that can be chosen."""

@@ -134,15 +134,15 @@ class ExperimentRunner:
             self._store.resume_experiment(experiment_id)
             self.stop.abandon = self._abandon
             try:
-                await self._carry_out(missing)
+                await self._run_missing(missing)
             except asyncio.CancelledError:
                 self._abandon(self.stop.reason or "cancelled")
                 raise
             finally:
                 self.stop.abandon = None
-            for name, told in self._spending.notes().items():
-                self._notes.setdefault(name, []).extend(told)
-                await self._store.add_notes(experiment_id, name, told)
+            for name, notes in self._spending.notes().items():
+                self._notes.setdefault(name, []).extend(notes)
+                await self._store.add_notes(experiment_id, name, notes)
         reason = self.stop.reason if self._left_out else self._damaged
         if reason is None and self._ended_runs < self._begun_runs:
             # Whatever it was: an experiment that lacks runs is not a finished one.
@@ -151,7 +151,7 @@ class ExperimentRunner:
             await self._store.finish_experiment(experiment_id, finished_at=self._clock.now_ms(), stop_reason=reason)
         return ExperimentTally(len(done), self._outcomes, reason, self._elsewhere, self._notes)
 
-    async def _carry_out(self, missing: Mapping[str, Iterator[Trial]]) -> None:
+    async def _run_missing(self, missing: Mapping[str, Iterator[Trial]]) -> None:
         # An agent that is alone has its own limit, and needs no other.
         places = asyncio.Semaphore(self.suite.concurrency) if len(missing) > 1 else None
         self._work.agents = list(missing)
@@ -261,7 +261,7 @@ class ExperimentRunner:
         # All tasks of an agent draw from one iterator: no case waits for a slow one, and none is held in memory.
         for trial in trials:
             try:
-                end = await workers.carry_out(trial, gate)
+                end = await workers.run(trial, gate)
             except StopRequestedError:
                 self._leave_out()
                 return
@@ -272,7 +272,7 @@ class ExperimentRunner:
         time_s = self.suite.budget.wall_time_s
         timer = None if time_s is None else asyncio.get_running_loop().call_later(time_s, self._check_budget)
         try:
-            async with aclosing(workers.carry_out_batch(name, trials)) as ended:
+            async with aclosing(workers.run_batch(name, trials)) as ended:
                 async for end in ended:
                     if isinstance(end, RunEnd):
                         self._count(end)

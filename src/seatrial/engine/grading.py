@@ -33,8 +33,8 @@ async def grade(
         verdicts, given = graded if isinstance(graded, tuple) else await graded
         run.verdicts, run.grade = redaction.graded(verdicts, given)
     except Exception as error:  # noqa: BLE001 (a fault of ours in grading must not lose the run)
-        told = redaction.text(f"{type(error).__name__}: {error}")
-        run.verdicts, run.grade = [], Grade(outcome="errored", reasons=[f"could not be graded: {told}"])
+        message = redaction.text(f"{type(error).__name__}: {error}")
+        run.verdicts, run.grade = [], Grade(outcome="errored", reasons=[f"could not be graded: {message}"])
     if kept is not None:
         kept.verdicts, kept.grade = run.verdicts, run.grade
     return run.grade

@@ -1,4 +1,4 @@
-"""A worker elsewhere: opens the suite, the store and the world itself, and carries out the trials that it is sent."""
+"""A worker elsewhere: opens the suite, the store and the world itself, and runs the trials that it is sent."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class WorkerHost:
         *,
         redacted: Callable[[Secrets], None] | None = None,
     ) -> None:
-        """`variables` are those of the environment, unless given; `redacted` is told what must not be printed."""
+        """`variables` are those of the environment, unless given; `redacted` is given what must not be printed."""
         self.stop = Stop()
         self.waiting: dict[str, asyncio.Future[None]] = {}
         """Runs that wait until their next attempt may begin."""
@@ -127,7 +127,7 @@ class WorkerHost:
 
     async def _serve(self, job: Job) -> None:
         try:
-            await self._carry_out(job)
+            await self._work(job)
         except BaseExceptionGroup as errors:
             self._break(first_error(errors))
         except BaseException as error:  # noqa: BLE001 (whatever it is: who waits for this worker must hear of it)
@@ -138,13 +138,13 @@ class WorkerHost:
             hint = None if error.hint is None else self._secrets.redact(error.hint)
             self.report(Broken(error.code, self._secrets.redact(error.message), hint))
         else:
-            told = self._secrets.redact(f"{type(error).__name__}: {error}")
-            self.report(Broken("internal_error", f"a worker failed: {told}"))
+            message = self._secrets.redact(f"{type(error).__name__}: {error}")
+            self.report(Broken("internal_error", f"a worker failed: {message}"))
 
-    async def _carry_out(self, job: Job) -> None:
+    async def _work(self, job: Job) -> None:
         if job.version != __version__:
-            told = f"a worker has Seatrial {__version__}, and the experiment is run by {job.version}"
-            raise SeatrialError("executor_failed", told, hint="install the same version everywhere")
+            message = f"a worker has Seatrial {__version__}, and the experiment is run by {job.version}"
+            raise SeatrialError("executor_failed", message, hint="install the same version everywhere")
         if os.path.isdir(job.directory):
             os.chdir(job.directory)
         async with AsyncExitStack() as stack:
@@ -199,7 +199,7 @@ class WorkerHost:
             trial.fault = order.fault
             answered = partial(self._let_on, order.run_id) if order.alone else None
             try:
-                end = await worker.carry_out(trial, _HostGate(self, order.run_id, order.key.agent), answered)
+                end = await worker.run(trial, _HostGate(self, order.run_id, order.key.agent), answered)
             except StopRequestedError:
                 self.report(Dropped(order.run_id))
                 return
@@ -227,7 +227,7 @@ class WorkerHost:
 
         async with asyncio.TaskGroup() as storing:
             try:
-                async for end in worker.carry_out_batch(order.agent, _batch(work, ids)):
+                async for end in worker.run_batch(order.agent, _batch(work, ids)):
                     if isinstance(end, RunEnd):
                         storing.create_task(confirm(end))
                     else:
@@ -248,7 +248,7 @@ def _batch(work: Assignment, ids: dict[RunKey, str]) -> Iterator[Trial]:
 
 
 class _HostGate:
-    """The gate of one run: whoever leads the experiment has let the first attempt in, and is asked about others."""
+    """The gate of one run: its coordinator has let the first attempt in, and is asked about the others."""
 
     def __init__(self, host: WorkerHost, run_id: str, agent: str) -> None:
         self._host = host

@@ -88,12 +88,12 @@ def _check_replays(store: Store, suite: Suite, name: str, variables: Mapping[str
         except SeatrialError as error:
             if error.code not in ("not_found", "ambiguous"):
                 raise
-            told = f"the agent `{agent}` replays the experiment `{config.experiment}`"
-            raise SeatrialError("invalid_config", f"{told}: {error.message}", hint=error.hint) from None
+            message = f"the agent `{agent}` replays the experiment `{config.experiment}`"
+            raise SeatrialError("invalid_config", f"{message}: {error.message}", hint=error.hint) from None
 
 
 def resumable(store: Store, reference: str, suite: Suite, variables: Mapping[str, str]) -> tuple[Experiment, Suite]:
-    """The experiment to go on with, and the suite with the agents and the trials that it was started with.
+    """The experiment to resume, and the suite with the agents and the trials that it was started with.
 
     It must be of this very suite, but for its budget and how much of it runs at once.
     """
@@ -124,7 +124,7 @@ def cases_that(store: Store, experiment_id: str, outcome: StoredOutcome) -> dict
 
 
 def total_runs(store: Store, experiment: Experiment) -> int:
-    """How many runs an experiment comes to."""
+    """How many runs an experiment has in all."""
     return experiment.planned_runs(store.case_count(experiment.experiment_id))
 
 
@@ -134,7 +134,7 @@ def _without_cases(suite: Suite) -> Suite:
 
 
 def _identity(suite: Suite, variables: Mapping[str, str]) -> str:
-    """What makes results comparable: all but who was put to it, how often, and how much of it ran at once."""
+    """What makes results comparable: all but which agents ran, how often, and how many at once."""
     plain = Suite()
     measured = msgspec.structs.replace(
         suite, agents=plain.agents, trials=plain.trials, budget=plain.budget, concurrency=plain.concurrency
@@ -154,9 +154,9 @@ async def launch(
     clock: Clock | None = None,
     executor: Executor | None = None,
 ) -> ExperimentTally:
-    """Carry an experiment out, or what is missing of it; `secrets` are those of the suite unless given.
+    """Run an experiment, or what is missing of it; `secrets` are those of the suite unless given.
 
-    It is carried out in this process, unless there is another `executor`.
+    It runs in this process, unless there is another `executor`.
     """
     if experiment.status == "finished":
         done = len(store.done_keys(experiment.experiment_id))

@@ -11,7 +11,7 @@ from seatrial.engine.stop import Stop
 RECOVER_AFTER = 8
 """Answers without a complaint after which one more run is let in."""
 MAX_PAUSE_S = 300.0
-"""How long an agent may keep all its runs waiting; one that asks for more is tried again all the same."""
+"""How long an agent may keep all its runs waiting; one that asks for more is tried again after that."""
 
 
 class AdaptiveLimit:
@@ -45,7 +45,7 @@ class AdaptiveLimit:
         return max(self._not_before - asyncio.get_running_loop().time(), 0.0) if self._not_before else 0.0
 
     def release(self, ticket: int, *, refused: bool = False, retry_after_s: float | None = None) -> None:
-        """Give the place back; `refused` tells that the agent said it is too much."""
+        """Give the place back; `refused` says that the agent was overloaded."""
         if refused:
             self._quiet = 0
             # Runs that were under way at the last cut say nothing of what the agent bears since.
@@ -72,7 +72,7 @@ class AdaptiveLimit:
 
 
 class AttemptGate(Protocol):
-    """Lets the attempts of an agent's runs begin, wherever they are carried out."""
+    """Lets the attempts of an agent's runs begin, wherever they run."""
 
     async def enter(self) -> int:
         """Wait until the agent may be called; gives a ticket to leave with. `StopRequestedError` after a stop."""

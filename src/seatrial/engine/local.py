@@ -1,4 +1,4 @@
-"""The executor `local`: all runs in this process, at once as far as the limits allow."""
+"""The executor `local`: all runs in this process, as many at once as the limits allow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class LocalExecutor(Executor):
-    """Carries out runs in this process."""
+    """Runs trials in this process."""
 
     @asynccontextmanager
     async def open(self, work: Assignment) -> AsyncIterator[Worker]:

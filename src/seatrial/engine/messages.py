@@ -36,7 +36,7 @@ class Job(msgspec.Struct, kw_only=True):
     """Where the store is, without passwords."""
 
 
-# What a worker is told.
+# Orders to a worker.
 
 
 class Begin(msgspec.Struct, tag="begin"):
@@ -87,7 +87,7 @@ class Close(msgspec.Struct, tag="close"):
 
 WorkerOrder: TypeAlias = Begin | BeginBatch | Admit | Pause | StopWork | Close
 
-# What a worker says.
+# Reports of a worker.
 
 
 class Ready(msgspec.Struct, tag="ready"):
@@ -119,14 +119,14 @@ class Answered(msgspec.Struct, tag="answered"):
 
 
 class RunEnded(msgspec.Struct, tag="ended"):
-    """The run has ended; one of a batch is with the store, another one on its way there."""
+    """The run has ended. One of a batch is stored, any other is on its way to the store."""
 
     run_id: str
     end: RunEnd
 
 
 class Stored(msgspec.Struct, tag="stored"):
-    """The run is with the store."""
+    """The run is stored."""
 
     run_id: str
 
@@ -138,7 +138,7 @@ class Dropped(msgspec.Struct, tag="dropped"):
 
 
 class BatchEnded(msgspec.Struct, tag="batch_ended"):
-    """There is nothing more to come from the batch of an agent."""
+    """The batch of an agent has ended."""
 
     agent: str
     dropped: bool = False
@@ -152,7 +152,7 @@ class Noted(msgspec.Struct, tag="noted"):
 
 
 class Broken(msgspec.Struct, tag="broken"):
-    """The worker cannot go on, and another one could not either."""
+    """The worker cannot continue, and another one could not either."""
 
     code: str
     message: str

@@ -44,7 +44,7 @@ MAX_LINE = 65_536
 
 
 class RayExecutor(Executor):
-    """Carries out runs on a Ray cluster."""
+    """Runs trials on a Ray cluster."""
 
     needs_shared_store: ClassVar[bool] = True
 
@@ -101,8 +101,8 @@ class _Cluster:
             ray.init(address=self._address, log_to_driver=False, configure_logging=False, **self._options())
         except Exception as error:
             where = "be started" if self._address == _HERE else f"be reached at {self._address!r}"
-            told = str(error).strip().splitlines() or [type(error).__name__]
-            raise SeatrialError("executor_failed", f"Ray could not {where}: {told[0][:300]}") from error
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            raise SeatrialError("executor_failed", f"Ray could not {where}: {lines[0][:300]}") from error
         self._ray = ray
         return ray
 
@@ -134,8 +134,8 @@ class _OwnCluster(_Cluster):
     def start(self) -> Any:
         if "ray" in sys.modules:
             # What it is told now, it would not hear: where to listen, and whom to answer.
-            told = "Ray was imported before the experiment began, and can be started only with other settings"
-            raise SeatrialError("executor_failed", told, hint="run the experiment in a process of its own")
+            message = "Ray was imported before the experiment began, and can be started only with other settings"
+            raise SeatrialError("executor_failed", message, hint="run the experiment in a process of its own")
         _remove_leftovers()
         self._folder = Path(tempfile.mkdtemp(prefix=FOLDER))
         self._lock = _locked(self._folder)
@@ -277,8 +277,8 @@ class _RayLink:
         try:
             return await method.remote(*arguments)
         except self._ray.exceptions.RayError as error:
-            told = [line.strip() for line in str(error).splitlines() if line.strip()]
-            raise WorkerLostError(f"{type(error).__name__}: {(told or [''])[0][:300]}") from None
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            raise WorkerLostError(f"{type(error).__name__}: {(lines or [''])[0][:300]}") from None
 
 
 class RayWorker:

@@ -72,7 +72,7 @@ async def regrade(
     runs = store.whole_runs(experiment_id, to_grade=True)
 
     async def work() -> None:
-        for run in runs:  # whoever is free takes the next one
+        for run in runs:  # the next free task takes the next one
             if stop is not None and stop.reason is not None:
                 done.stop_reason = stop.reason
                 return

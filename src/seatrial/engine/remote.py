@@ -198,14 +198,14 @@ class RemoteWorkers:
         self.settled = asyncio.Event()
         """Set whenever there is less to wait for."""
 
-    async def carry_out(self, trial: Trial, gate: AttemptGate) -> RunEnd:
+    async def run(self, trial: Trial, gate: AttemptGate) -> RunEnd:
         key = trial.key
         while self._losses[key] <= 2 * MAX_LOSSES:
             alone = self._losses[key] > 0 and trial.fault is None
             lease = _Lease(trial, gate, await gate.enter(), alone=alone)
             try:
                 async with self._chosen(alone=alone) as worker:
-                    return await worker.carry_out(trial.run_id, lease)
+                    return await worker.run(trial.run_id, lease)
             except WorkerLostError as error:
                 stored = self._stored({key: trial.run_id})
                 if stored:
@@ -217,8 +217,8 @@ class RemoteWorkers:
             finally:
                 lease.leave()
         # It was not even run in the end: it is not what ends them.
-        told = f"the run of {key.case_id!r} by {key.agent!r} lost {self._losses[key]} workers"
-        raise SeatrialError("executor_failed", f"{told}: {self._last_loss}", hint="look at the workers' machines")
+        message = f"the run of {key.case_id!r} by {key.agent!r} lost {self._losses[key]} workers"
+        raise SeatrialError("executor_failed", f"{message}: {self._last_loss}", hint="look at the workers' machines")
 
     def _fault_of(self, lease: _Lease, error: WorkerLostError) -> Fault | None:
         """The fault of a run that has lost a worker; None when it is to be run again."""
@@ -231,21 +231,24 @@ class RemoteWorkers:
             what = "while it was graded" if lease.answered else "while it was run"
             return Fault("internal_error", f"{self._losses[key]} workers were lost {what}, the last one: {error}")
         if stuck:
-            told = f"the function had not returned by its deadline of {lease.trial.deadline_s:g} s, and kept the worker"
-            return Fault("deadline_exceeded", f"{told} from running anything else; the worker was ended")
-        told = (
+            message = (
+                f"the function had not returned by its deadline of {lease.trial.deadline_s:g} s, and kept the worker "
+                "from running anything else; the worker was ended"
+            )
+            return Fault("deadline_exceeded", message)
+        message = (
             f"{self._losses[key]} workers ended while the function ran, {self._lost_alone[key]} of them with no other"
         )
         return Fault(
-            "agent_exit", f"{told} run: the function ends its process (os._exit, a crash in C, too much memory)"
+            "agent_exit", f"{message} run: the function ends its process (os._exit, a crash in C, too much memory)"
         )
 
-    async def carry_out_batch(self, agent: str, trials: Iterator[Trial]) -> AsyncGenerator[RunEnd | AgentNotes, None]:
+    async def run_batch(self, agent: str, trials: Iterator[Trial]) -> AsyncGenerator[RunEnd | AgentNotes, None]:
         missing = {trial.key: trial.run_id for trial in trials}
         for _ in range(MAX_LOSSES):
             worker = await self.any_ready()
             try:
-                async for end in worker.carry_out_batch(agent, missing):
+                async for end in worker.run_batch(agent, missing):
                     if isinstance(end, RunEnd):
                         missing.pop(end.key, None)  # one that was graded again is not missing any more
                     yield end
@@ -273,7 +276,7 @@ class RemoteWorkers:
         with suppress(TimeoutError):
             async with asyncio.timeout(FINISH_S):
                 for worker in ready:
-                    await worker.gone.wait()  # also of one that is lost now, all is with the store
+                    await worker.gone.wait()  # everything is stored, also of one that is lost now
         return self._end
 
     @asynccontextmanager
@@ -306,9 +309,9 @@ class RemoteWorkers:
                 async with asyncio.timeout(PATIENCE_S):
                     await self._work.stop.unless_asked(self._someone.wait())
             except TimeoutError:
-                told = f"there has been no worker for {PATIENCE_S:g} s: {self._last_loss}"
+                message = f"there has been no worker for {PATIENCE_S:g} s: {self._last_loss}"
                 raise SeatrialError(
-                    "executor_failed", told, hint="look at the workers' machines, then resume"
+                    "executor_failed", message, hint="look at the workers' machines, then resume"
                 ) from None
         if self._failure is not None:
             raise self._failure
@@ -387,7 +390,7 @@ class RemoteWorkers:
             await worker.end()
 
     def _recover(self, unstored: dict[str, _Unstored]) -> None:
-        """Run what had ended on a worker, and is not with the store, again."""
+        """Run again what had ended on a worker and was not stored."""
         stored = {end.key for end in self._stored({each.trial.key: run_id for run_id, each in unstored.items()})}
         for each in unstored.values():
             if each.trial.key not in stored:
@@ -400,11 +403,11 @@ class RemoteWorkers:
     async def _run_again(self, lost: _Unstored) -> None:
         trial = self._once_more(lost.trial)
         if self._losses[trial.key] >= MAX_LOSSES:
-            told = f"{self._losses[trial.key]} workers were lost before the run was stored"
-            trial.fault = Fault("internal_error", f"{told}, the last one: {self._last_loss}")
+            message = f"{self._losses[trial.key]} workers were lost before the run was stored"
+            trial.fault = Fault("internal_error", f"{message}, the last one: {self._last_loss}")
         after: RunEnd | None = None
         try:
-            after = await self.carry_out(trial, lost.gate)
+            after = await self.run(trial, lost.gate)
         except StopRequestedError:
             pass
         except SeatrialError as error:
@@ -483,8 +486,8 @@ class _Worker:
         self._orders.append(order)
         self._ordered.set()
 
-    async def carry_out(self, run_id: str, lease: _Lease) -> RunEnd:
-        """Have a run carried out; its first attempt begins at once."""
+    async def run(self, run_id: str, lease: _Lease) -> RunEnd:
+        """Send a trial to the worker; its first attempt begins at once."""
         self._leases[run_id] = lease
         trial = lease.trial
         self.tell(Begin(run_id, trial.key, trial.case, trial.interrupted, trial.fault, lease.alone))
@@ -494,8 +497,8 @@ class _Worker:
             self._leases.pop(run_id, None)
             self.lessened.set()
 
-    async def carry_out_batch(self, agent: str, runs: dict[RunKey, str]) -> AsyncGenerator[RunEnd | AgentNotes, None]:
-        """Have a batch carried out."""
+    async def run_batch(self, agent: str, runs: dict[RunKey, str]) -> AsyncGenerator[RunEnd | AgentNotes, None]:
+        """Send a batch to the worker."""
         said = self._batches[agent] = asyncio.Queue()
         self.tell(BeginBatch(agent, [(run_id, key) for key, run_id in runs.items()]))
         try:
@@ -531,7 +534,7 @@ class _Worker:
                 await self.talk()
 
     def lose(self, error: Exception | None = None) -> None:
-        """Let those who wait for this worker know that nothing more comes."""
+        """Wake everything that waits for this worker: it will not answer."""
         error = WorkerLostError("the worker is gone") if error is None else error
         self.gone.set()
         self.lessened.set()
@@ -567,8 +570,8 @@ class _Worker:
                     and not self._batches
                     and all(each.until_s < late_s for each in self._leases.values())
                 ):
-                    told = f"it did not respond for {SILENT_S:g} s, and none of its runs had time left"
-                    raise WorkerStuckError(told) from None
+                    message = f"it did not respond for {SILENT_S:g} s, and none of its runs had time left"
+                    raise WorkerStuckError(message) from None
 
     async def _receive(self) -> None:
         while True:

@@ -21,8 +21,8 @@ class Stop:
         self._requested = asyncio.Event()
         self._waits: set[asyncio.Timeout] = set()
         self.abandon: Callable[[str], None] | None = None
-        """Saves what has finished, for whoever is about to end the process because the event loop does not respond. To
-        be called in any thread, with the reason."""
+        """Saves what has finished, before the process is ended because its event loop does not respond. To be called
+        in any thread, with the reason."""
 
     def request(self, reason: str) -> None:
         """Stop; the first reason counts."""

@@ -25,11 +25,11 @@ from seatrial.trajectory.completeness import ToolAccess
 from seatrial.trajectory.observed import ObservedCalls
 
 FLUSH_S = 0.1
-"""Events that come while a run is running are with the store so soon; a shorter run is stored at once, with its end."""
+"""How soon the events of a run are stored while it is running. A shorter run is stored at once, with its end."""
 TOO_MUCH = frozenset({429, 503})
-"""Statuses by which an agent says that it has more to do than it can bear."""
+"""Statuses by which an agent says that it is overloaded."""
 _TAKEN = frozenset({"conflict", "sequence_conflict", "run_ended", "not_found"})
-"""What the store says to events of a run whose place another process has taken."""
+"""How the store refuses events of a run that another process has replaced."""
 
 
 class TrialSpec(RunSpec, kw_only=True):
@@ -40,7 +40,7 @@ class TrialSpec(RunSpec, kw_only=True):
 
 
 class Trial(TrialSpec, kw_only=True):
-    """One run to carry out."""
+    """One run to be made."""
 
     case: Case
     deadline_s: float | None
@@ -70,7 +70,7 @@ def trial_of(
 
 
 class Finished(msgspec.Struct):
-    """A run that has ended, and what of it is not with the store yet."""
+    """A run that has ended, and what of it is not stored yet."""
 
     run: Run
     """As the agent said it, to be graded."""
@@ -108,7 +108,7 @@ class TrialRunner:
         self._faults = FaultRules() if faults is None else faults
         self._stop = Stop() if stop is None else stop
 
-    async def carry_out(self, trial: Trial, gate: AttemptGate) -> Finished:
+    async def run(self, trial: Trial, gate: AttemptGate) -> Finished:
         """Run a trial to its end; `gate` lets its attempts begin.
 
         Raises `StopRequestedError` when a stop comes while no attempt is running, and `SeatrialError` when the store
@@ -116,12 +116,12 @@ class TrialRunner:
         """
         recorder = recorder_of(trial, self._driver, self._store)
         try:
-            return await self._carry_out(trial, gate, recorder)
+            return await self._run(trial, gate, recorder)
         except BaseException:
             await recorder.abandon()
             raise
 
-    async def _carry_out(self, trial: Trial, gate: AttemptGate, recorder: Recorder) -> Finished:
+    async def _run(self, trial: Trial, gate: AttemptGate, recorder: Recorder) -> Finished:
         clock = self._driver.clock
         exchange = Exchange(number=1, attempts=list(trial.interrupted))
         for lost in trial.interrupted:

@@ -1,4 +1,4 @@
-"""Carrying out runs in this process: asking the agents, grading, storing."""
+"""Running trials in this process: call the agent, grade, store."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Worker:
         confirms: bool = False,
         seed: int = 0,
     ) -> None:
-        """With `confirms`, somebody waits for each run to be with the store (`stored`)."""
+        """With `confirms`, the caller waits for each run to be stored (`stored`)."""
         self.batches = frozenset(name for name, agent in agents.items() if isinstance(agent, BatchAgent))
         self._work = work
         self._suite = work.suite
@@ -61,17 +61,17 @@ class Worker:
         self._limited = work.suite.budget != Budget()
         work.abandon.append(self._outbox.send)
 
-    async def carry_out(
+    async def run(
         self, trial: Trial, gate: AttemptGate, answered: Callable[[], Awaitable[None]] | None = None
     ) -> RunEnd:
         """The same as of all `Workers`; `answered` is waited for before the run is graded."""
         runner = self._runners.get(trial.key.agent) or self._runner(trial.key.agent)
-        finished = await runner.carry_out(trial, gate)
+        finished = await runner.run(trial, gate)
         if answered is not None:
             await answered()
         return await self._settle(trial.case, finished)
 
-    async def carry_out_batch(self, agent: str, trials: Iterator[Trial]) -> AsyncGenerator[RunEnd | AgentNotes, None]:
+    async def run_batch(self, agent: str, trials: Iterator[Trial]) -> AsyncGenerator[RunEnd | AgentNotes, None]:
         batch = self._agents[agent]
         if not isinstance(batch, BatchAgent):
             raise TypeError(f"the agent {agent!r} takes one run at a time")
@@ -87,7 +87,7 @@ class Worker:
         )
         stopped: StopRequestedError | None = None
         try:
-            async with aclosing(runner.carry_out(trials)) as ended:
+            async with aclosing(runner.run(trials)) as ended:
                 async for end in ended:
                     if isinstance(end, tuple):
                         yield await self._settle(*end)
@@ -101,7 +101,7 @@ class Worker:
             raise stopped
 
     async def stored(self, run_id: str) -> None:
-        """Wait until a run that has ended is with the store. Raises `SeatrialError` when the store fails."""
+        """Wait until a run that has ended is stored. Raises `SeatrialError` when the store fails."""
         try:
             await asyncio.shield(self._storing[run_id])
         finally:

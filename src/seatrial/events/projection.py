@@ -280,8 +280,8 @@ def image_block(part: agui.Part, at: int, notes: list[Note]) -> ImageBlock | Non
         image = ImageBlock(value, mime_type)
     else:
         return None
-    for field, told in _fields(remainder(part.get("metadata"), ImageRemainder, at, notes)):
-        setattr(image, field, told)
+    for field, value in _fields(remainder(part.get("metadata"), ImageRemainder, at, notes)):
+        setattr(image, field, value)
     return image
 
 

@@ -22,7 +22,7 @@ MAX_INTERIM = 1_000
 
 
 class PacedHandler(ResponseHandler):
-    """A connection. While a part of what arrived waits to be parsed, nothing more is read from the socket."""
+    """A connection. While received data waits to be parsed, the socket is not read."""
 
     def __init__(self, loop: AbstractEventLoop) -> None:
         super().__init__(loop)

@@ -32,7 +32,7 @@ class _Choice(msgspec.Struct):
     message: _Message
     finish_reason: str | None = None
     error: Any = None
-    """What went wrong, where the endpoint answers with 200 all the same."""
+    """What went wrong, although the endpoint answers with 200."""
 
 
 class _Usage(msgspec.Struct):
@@ -190,8 +190,8 @@ class ModelClient:
         if reason in ("length", "max_tokens"):
             raise _FaultError("the model's answer was cut off at its length limit", retryable=False)
         if reason not in _ENDED_WELL:
-            told = f"the model did not end its answer itself (finish_reason {reason[:40]!r})"
-            raise _FaultError(self._redacted(told), retryable=reason == "error")
+            message = f"the model did not end its answer itself (finish_reason {reason[:40]!r})"
+            raise _FaultError(self._redacted(message), retryable=reason == "error")
         if any(each.message.content != choice.message.content for each in response.choices):
             raise _FaultError("the model gave several answers that are not the same", retryable=False)
         usage = response.usage or _Usage()

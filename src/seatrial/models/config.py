@@ -50,7 +50,7 @@ class ModelConfig(ModelKind):
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     """How freely it answers; the endpoint's own default when absent."""
     structured_output: Literal["json_schema", "json_object", "none"] = "json_schema"
-    """How the endpoint is told to answer as JSON. The answer is checked in any case."""
+    """How the endpoint is asked for JSON. The answer is checked in any case."""
     input_usd_per_mtok: Annotated[float, Meta(ge=0)] | None = None
     """Price of a million input tokens, for the budget and the reports."""
     output_usd_per_mtok: Annotated[float, Meta(ge=0)] | None = None

@@ -99,5 +99,5 @@ def _build(config: Mapping[str, Any], directory: Path | None) -> ModelKind:
     try:
         return msgspec.convert(own, struct)
     except msgspec.ValidationError as error:
-        told = wire.invalid_document(error)
-        raise SeatrialError("invalid_config", f"the model {kind!r}: {told.message}", pointer=told.pointer) from None
+        found = wire.invalid_document(error)
+        raise SeatrialError("invalid_config", f"the model {kind!r}: {found.message}", pointer=found.pointer) from None

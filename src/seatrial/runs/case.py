@@ -1,4 +1,4 @@
-"""One task that an agent is put to."""
+"""A task for agents."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Case(CaseTask, omit_defaults=True, kw_only=True, forbid_unknown_fields=Tru
     expected_outcome: ExpectedOutcome = "completion"
     """Whether doing the task is right, or refusing it."""
     expected_outcome_detail: str | None = None
-    """What the judge is told of the outcome, in words."""
+    """The expected outcome in words, for the judge."""
     graders: list[GraderEntry] = []
     """Graders of this case alone, beside those of the suite."""
     threshold: Annotated[float, Meta(ge=0, le=1)] | None = None

@@ -1,4 +1,4 @@
-"""What a run comes to once its answer is read: given and done apart, the steps, and how complete they are."""
+"""Concluding a run from its answer: what was given and what was done, the steps, and how complete they are."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class FaultClass(msgspec.Struct, frozen=True, kw_only=True):
     transient: bool
     """Whether the same request may succeed later."""
     movable: bool = True
-    """Whether a suite's `faults` may blame somebody else for it; not for what is Seatrial's own doing."""
+    """Whether a suite's `faults` may move it to another class; not where the fault is Seatrial's own."""
     retired: bool = False
     """Whether only runs of older versions have it."""
 

@@ -106,8 +106,8 @@ def of_row(row: sa.Row[Any]) -> ServedRun:
         data = wire.decode(row.data, DATA)
     except SeatrialError as error:
         # A list must not be lost with one of its runs.
-        told = f"the stored record of the run is damaged: {error.message}"
-        data = ServedData(error_code="record_damaged", error_message=told)
+        message = f"the stored record of the run is damaged: {error.message}"
+        data = ServedData(error_code="record_damaged", error_message=message)
     return ServedRun(
         run_id=row.run_id,
         thread_id=row.thread_id,

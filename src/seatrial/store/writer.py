@@ -291,12 +291,14 @@ class Writer:
 
     def _give_up(self, group: list[tuple[Operation[Any], Receipt[Any]]], error: BaseException) -> None:
         """The thread is about to die of a fault of ours: nobody may wait for it."""
-        told = SeatrialError("store_unavailable", f"the writer of the store broke: {error!r}")
+        failure = SeatrialError("store_unavailable", f"the writer of the store broke: {error!r}")
         if (what := lacking(error)) is not None:
             hint = "raise the limit, or run fewer at once (`--concurrency`)"
-            told = SeatrialError("store_unavailable", f"nothing more can be stored: there is no {what} left", hint=hint)
+            failure = SeatrialError(
+                "store_unavailable", f"nothing can be stored any more: no {what} is left", hint=hint
+            )
         with self._lock:
-            self._closed = told
+            self._closed = failure
         group.extend(self._queue)
         self._queue.clear()
-        keep((receipt, told) for _, receipt in group if not receipt.done)
+        keep((receipt, failure) for _, receipt in group if not receipt.done)

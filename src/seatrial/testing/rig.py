@@ -68,7 +68,7 @@ class Rig:
                 entered = self._runners[agent] = (await self._runner(agent, config), AgentGate(limit, Stop()))
         runner, gate = entered
         key = RunKey(agent, case.id, trial)
-        finished = await runner.carry_out(trial_of(self._suite, self._experiment_id, uuid.uuid4().hex, key, case), gate)
+        finished = await runner.run(trial_of(self._suite, self._experiment_id, uuid.uuid4().hex, key, case), gate)
         kept = finished.kept
         await grade(finished.run, case, self._plan, self._surroundings, finished.redaction, kept=kept)
         # A test that is run again in the same session counts as it came out last.

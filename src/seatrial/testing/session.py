@@ -55,11 +55,11 @@ class Session:
 
     def run(self, asked: Asked, *, trials: int = 1, concurrency: int = 1) -> list[RunResult]:
         """Run a case that a test asks for, as an experiment that is named after the test: a result for each trial."""
-        return self._portal.run(self._carried_out(asked, trials, concurrency))
+        return self._portal.run(self._results(asked, trials, concurrency))
 
     async def run_async(self, asked: Asked, *, trials: int = 1, concurrency: int = 1) -> list[RunResult]:
         """The same, for a test that is async itself."""
-        return await asyncio.wrap_future(self._portal.submit(self._carried_out(asked, trials, concurrency)))
+        return await asyncio.wrap_future(self._portal.submit(self._results(asked, trials, concurrency)))
 
     def create(self, plan: Plan) -> None:
         """Store the experiment of a suite file."""
@@ -74,7 +74,7 @@ class Session:
             rig = self._rigs[plan.experiment_id] = self._opened(plan)
         return _result(self._portal.run(rig.run(agent, case, trial)), case)
 
-    async def _carried_out(self, asked: Asked, trials: int, concurrency: int) -> list[RunResult]:
+    async def _results(self, asked: Asked, trials: int, concurrency: int) -> list[RunResult]:
         suite, case = msgspec.structs.replace(asked.suite, trials=trials), asked.case
         experiment = create_experiment(self._store, suite, selected={asked.agent: [case.id]}, variables=os.environ)
         places = asyncio.Semaphore(concurrency)

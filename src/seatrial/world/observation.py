@@ -1,7 +1,7 @@
 """One request for a tool, as it is recorded: when it comes, what it asks for, and how it is answered.
 
 It is recorded when it comes, and not when it is answered: an agent that asks for something forbidden and leaves, or
-whose run ends before the answer, has asked for it all the same.
+whose run ends before the answer, has asked for it nevertheless.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class OpenCall:
             self.step.arguments_text = body.decode("utf-8", "replace")
 
     def close(self, answer: ToolAnswer | None) -> Event | None:
-        """Record the answer, or that there was none while the run went on; gives the event that says so."""
+        """Record the answer, or that there was none before the run ended; gives the event that says so."""
         step = self.step
         step.duration_ms = (time.monotonic() - self._began) * 1000
         if answer is not None:
@@ -73,7 +73,7 @@ class OpenCall:
                 result = body.get("response", body)
                 source = body.get("source")
                 step.mode = _MODE.get(source) if isinstance(source, str) else None
-                # A tool's own words, such as the `status` of an order, are no word on the call.
+                # The result's own fields, such as the `status` of an order, say nothing about the call.
                 error = result.get("error") if isinstance(result, dict) else None
                 step.status = "error" if error or source in _FAILED_SOURCES else "ok"
                 step.error = _text(error.get("message") if isinstance(error, dict) else error)

@@ -41,7 +41,7 @@ Handler: TypeAlias = Callable[[str, web.Request, LiveRun, Any], Awaitable[ToolAn
 
 
 class ToolProxy:
-    """The server, for as long as an experiment goes on."""
+    """The server, for the length of an experiment."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class ToolProxy:
     def _guarded(
         self, handler: Handler, not_json: str = "payload_invalid", *, bearer_only: bool = False
     ) -> Callable[[web.Request], Awaitable[web.Response]]:
-        """A route that only a run that goes on may take; `not_json` is the class of the error for any other body."""
+        """A route for running runs only; `not_json` is the class of the error for a body that is not JSON."""
 
         async def handle(request: web.Request) -> web.Response:
             run = self._run_of(request, bearer_only=bearer_only)

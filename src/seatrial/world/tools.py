@@ -20,7 +20,7 @@ class ToolWorld(Protocol):
     """Whatever answers the tool calls of runs."""
 
     def schema(self) -> list[dict[str, Any]]:
-        """The tools as agents are told of them: `name`, `description`, `inputSchema`."""
+        """The tools as they are described to agents: `name`, `description`, `inputSchema`."""
         ...
 
     async def call(self, run_id: str, name: str, arguments: dict[str, Any], headers: Mapping[str, str]) -> ToolAnswer:

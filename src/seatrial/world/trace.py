@@ -1,7 +1,7 @@
-"""Live trace posts: what an agent tells of itself while it works (dispatch.md 5.5).
+"""Live trace posts: what an agent reports of itself while it works (dispatch.md 5.5).
 
 A post becomes a CUSTOM event called `trace.<type>` with the payload as its value. It does not become a message: the
-agent's answer has those, and they would be there twice.
+answer of the agent has those, and they would occur twice.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def trace_problem(trace_type: str, payload: Any) -> str | None:
 
 
 def is_self_handoff(trace_type: str, payload: dict[str, Any]) -> bool:
-    """Whether an agent hands over to itself, which says nothing and is dropped."""
+    """Whether an agent hands over to itself, which means nothing and is dropped."""
     return trace_type == "handoff" and actor_label(payload["from_sub_agent"]) == actor_label(payload["to_sub_agent"])
 
 
