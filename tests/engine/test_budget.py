@@ -89,3 +89,11 @@ def test_what_no_budget_limits_may_be_unknown() -> None:
     assert add(Spending(Budget(wall_time_s=5)), a_run()) == []
     assert add(Spending(Budget(tokens=5)), a_run(usage=Usage(input_tokens=1, output_tokens=1))) == []
     assert add(Spending(Budget(cost_usd=5)), a_run(cost=0.0)) == []
+
+
+def test_what_is_known_of_a_judges_cost_counts_and_the_rest_is_reported() -> None:
+    spending = Spending(Budget(cost_usd=0.5, tokens=10))
+    run = a_run(cost=0.25, usage=Usage(input_tokens=1, output_tokens=1))
+    run.verdicts = [Verdict(grader="judge", kind="judge", outcome="errored", least_cost_usd=0.25, least_tokens=8)]
+    assert [note.code for note in add(spending, run)] == ["budget_cost_unknown", "budget_tokens_unknown"]
+    assert spending.exceeded(0) == "cost budget reached: at least 0.5000 of 0.5000 USD"

@@ -8,7 +8,8 @@ import pytest
 
 from graders.subjects import calls, subject, verdict
 from seatrial.errors import SeatrialError
-from seatrial.graders import GradingPlan
+from seatrial.graders import Completion, GradingPlan
+from seatrial.models import ScriptedModel
 
 YES = {"kind": "contains", "value": "done"}
 NO = {"kind": "contains", "value": "never"}
@@ -128,3 +129,41 @@ def test_a_run_without_an_answer_does_not_show_what_is_not_in_it_through_a_compo
     ):
         found = verdict(silent, grader)
         assert (found.outcome, found.code) == ("errored", "no_answer")
+
+
+VOTE = '{"reasoning": "so", "outcome_met": true, "evidence": []}'
+NO_VOTE = VOTE.replace("true", "false")
+JUDGE = {"kind": "judge"}
+TIED = {"kind": "judge", "votes": 2}
+
+
+@pytest.mark.parametrize(("second", "cost", "least"), [(0.25, 0.75, None), (None, None, 0.5)])
+def test_the_cost_of_several_judges_is_unknown_when_that_of_one_of_them_is(
+    second: float | None, cost: float | None, least: float | None
+) -> None:
+    answers = [Completion(text=VOTE, model="m", cost_usd=usd) for usd in (0.5, second)]
+    found = verdict(subject("done"), composite(JUDGE, YES, JUDGE), model=ScriptedModel(answers))
+    assert (found.outcome, found.cost_usd, found.least_cost_usd) == ("passed", cost, least)
+
+
+@pytest.mark.parametrize("negate", [False, True])
+@pytest.mark.parametrize(
+    ("grader", "decided"),
+    [
+        (composite(TIED), None),
+        (composite(TIED, YES), None),
+        (composite(TIED, NO), "failed"),
+        (composite(TIED, NO, rule="any"), None),
+        (composite(TIED, YES, rule="any"), "passed"),
+        (composite(TIED, YES, rule="weighted", threshold=0.6), None),
+        (composite(TIED, YES, rule="threshold", threshold=0.5), "passed"),
+        (composite({**TIED, "negate": True}, YES), None),
+        (composite(composite(TIED, rule="any", negate=True), YES), None),
+    ],
+)
+def test_a_judge_whose_votes_tie_decides_nothing_whatever_it_is_a_part_of(
+    grader: dict[str, Any], decided: str | None, negate: bool
+) -> None:
+    found = verdict(subject("done"), {**grader, "negate": negate}, model=ScriptedModel([VOTE, NO_VOTE]))
+    other = {"passed": "failed", "failed": "passed"}
+    assert found.outcome == ("errored" if decided is None else other[decided] if negate else decided)

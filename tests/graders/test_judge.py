@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ import pytest
 from graders.subjects import calls, grade, said, step, subject, verdict
 from seatrial._support import wire
 from seatrial.errors import SeatrialError
-from seatrial.graders import Completion, GradingPlan
+from seatrial.graders import ChatMessage, Completion, GradingPlan
 from seatrial.graders.judge_prompt import MAX_ANSWER, MAX_STEPS, Criterion, prompt_for
 from seatrial.models import ScriptedModel
 from seatrial.runs import JudgeDetails
@@ -127,14 +128,16 @@ def test_every_criterion_must_be_answered_or_the_judge_is_errored(answer: Any) -
 
 
 def test_one_vote_without_a_ballot_makes_the_judge_errored_and_what_was_paid_is_told() -> None:
-    paid = Completion(text='{"reasoning": "x", "outcome_met": true}', model="m", input_tokens=5, cost_usd=0.5)
+    text = '{"reasoning": "x", "outcome_met": true}'
+    paid = Completion(text=text, model="m", input_tokens=4, output_tokens=1, cost_usd=0.5)
     down = SeatrialError("model_failed", "the model's endpoint answered 503")
     found = verdict(subject(), {"kind": "judge", "votes": 2}, model=ScriptedModel([paid, down]))
-    assert (found.outcome, found.cost_usd, found.tokens) == ("errored", 0.5, 5)
+    assert (found.outcome, found.cost_usd, found.tokens) == ("errored", None, None)
+    assert (found.least_cost_usd, found.least_tokens) == (0.5, 5)
     assert found.reasons == ["the model's endpoint answered 503"]
     details = wire.decode(wire.encode(found.details))
     assert list(details) == ["judge"]
-    assert (details["judge"]["votes"], details["judge"]["agreement"]) == (2, None)
+    assert (details["judge"]["votes"], details["judge"]["agreement"], details["judge"]["cost_usd"]) == (2, None, None)
 
 
 def test_the_judge_sees_the_run_and_what_is_right_about_it() -> None:
@@ -296,3 +299,45 @@ def test_a_call_of_a_simulated_users_own_tool_is_not_shown_as_the_agents() -> No
     assert "/messages/0 user, with a tool of its own (calls toggle)" in text
     assert "/messages/1 assistant (calls find)" in text
     assert "tool calls (1)" in text
+
+
+def priced(cost_usd: float | None, tokens: int | None = 10, **more: Any) -> Completion:
+    text = wire.encode(ballot(**more)).decode()
+    return Completion(text=text, model="m", input_tokens=tokens, output_tokens=tokens, cost_usd=cost_usd)
+
+
+def test_the_cost_of_votes_is_unknown_when_that_of_one_of_them_is() -> None:
+    found = verdict(
+        subject(), {"kind": "judge", "votes": 3}, model=ScriptedModel([priced(0.5), priced(None), priced(1)])
+    )
+    assert (found.outcome, found.cost_usd, found.least_cost_usd) == ("passed", None, 1.5)
+    assert (found.tokens, found.least_tokens) == (60, None)
+    assert isinstance(found.details, JudgeDetails)
+    assert found.details.judge.cost_usd is None
+
+
+def test_tokens_that_an_endpoint_does_not_count_are_unknown_and_not_none() -> None:
+    found = verdict(
+        subject(), {"kind": "judge", "votes": 3}, model=ScriptedModel([priced(0, None), priced(0), priced(0)])
+    )
+    assert (found.tokens, found.least_tokens, found.cost_usd) == (None, 40, 0)
+
+
+def test_the_cost_of_a_judge_that_was_given_up_is_unknown() -> None:
+    class Slow(ScriptedModel):
+        async def complete(self, messages: list[ChatMessage], *, schema: dict[str, Any] | None = None) -> Completion:
+            answer = await super().complete(messages, schema=schema)
+            if len(self.asked) > 1:
+                await asyncio.Event().wait()
+            return answer
+
+    grader = {"kind": "judge", "votes": 2, "timeout_s": 0.05}
+    found = verdict(subject(), grader, model=Slow([priced(0.5), priced(0.5)]))
+    assert (found.code, found.cost_usd, found.least_cost_usd) == ("grader_timeout", None, 0.5)
+    assert (found.tokens, found.least_tokens) == (None, 20)
+
+
+@pytest.mark.parametrize("cost", [float("nan"), float("inf"), -1.0])
+def test_a_cost_that_cannot_be_is_unknown(cost: float) -> None:
+    found = verdict(subject(), {"kind": "judge"}, model=ScriptedModel([priced(cost)]))
+    assert (found.outcome, found.cost_usd, found.least_cost_usd) == ("passed", None, 0)

@@ -23,6 +23,7 @@ from seatrial.errors import SeatrialError
 from seatrial.graders import (
     GRADERS,
     Check,
+    Completion,
     Finding,
     Grader,
     GradingPlan,
@@ -260,6 +261,14 @@ def test_a_grader_can_ask_the_model_of_the_suite() -> None:
     model = ScriptedModel(["fine"])
     assert judged(Asks(), surroundings=Surroundings(model=model)).outcome == "passed"
     assert model.asked == [[{"role": "user", "content": "done"}]]
+
+
+def test_what_a_grader_asks_the_model_of_the_suite_is_counted() -> None:
+    answer = Completion(text="fine", model="m", input_tokens=3, output_tokens=2, cost_usd=0.5)
+    found = judged(Asks(), surroundings=Surroundings(model=ScriptedModel([answer])))
+    assert (found.cost_usd, found.tokens) == (0.5, 5)
+    found = judged(Asks(), surroundings=Surroundings(model=ScriptedModel([SeatrialError("model_failed", "down")])))
+    assert (found.outcome, found.cost_usd, found.least_cost_usd) == ("errored", None, 0)
 
 
 # Verdicts are known by their content: those of code that may have changed are not

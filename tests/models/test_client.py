@@ -96,6 +96,40 @@ def test_the_endpoints_own_cost_counts_where_no_price_is_given() -> None:
 
 
 @pytest.mark.parametrize(
+    ("usage", "prices", "cost", "tokens"),
+    [
+        ({"prompt_tokens": 1000, "completion_tokens": 10}, (2.0, None), None, (1000, 10)),
+        ({"prompt_tokens": 1000, "completion_tokens": 10}, (None, 2.0), None, (1000, 10)),
+        ({"prompt_tokens": 1000}, (2.0, 2.0), None, (1000, None)),
+        ({"prompt_tokens": 1000}, (2.0, 0.0), 0.002, (1000, None)),
+        ({"prompt_tokens": 1000, "completion_tokens": 0}, (2.0, None), 0.002, (1000, 0)),
+        ({"prompt_tokens": 1000, "completion_tokens": 10, "cost": 0.5}, (2.0, None), 0.5, (1000, 10)),
+        ({"prompt_tokens": -1, "completion_tokens": 10, "cost": -1}, (2.0, 2.0), None, (None, 10)),
+        ({}, (None, None), None, (None, None)),
+        (None, (2.0, 2.0), None, (None, None)),
+    ],
+)
+def test_a_cost_is_unknown_when_a_price_or_a_number_of_tokens_is_missing(
+    usage: dict[str, Any] | None,
+    prices: tuple[float | None, float | None],
+    cost: float | None,
+    tokens: tuple[int | None, int | None],
+) -> None:
+    read, written = prices
+    found = Endpoint(completion(usage=usage)).ask(input_usd_per_mtok=read, output_usd_per_mtok=written)
+    assert (found.cost_usd, (found.input_tokens, found.output_tokens)) == (cost, tokens)
+
+
+def test_what_a_try_cost_before_it_failed_is_unknown_unless_no_model_was_at_work() -> None:
+    failed = {"error": {"message": "the model failed"}, "choices": []}
+    found = Endpoint(failed, completion()).ask(input_usd_per_mtok=2.0, output_usd_per_mtok=10.0)
+    assert (found.text, found.cost_usd, found.input_tokens, found.output_tokens) == ("yes", None, None, None)
+    busy = web.Response(status=429)
+    found = Endpoint(busy, completion()).ask(input_usd_per_mtok=2.0, output_usd_per_mtok=10.0)
+    assert (found.cost_usd, found.input_tokens) == (0.003, 1000)
+
+
+@pytest.mark.parametrize(
     ("how", "sent"),
     [
         ("json_schema", {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": {"a": 1}}}),

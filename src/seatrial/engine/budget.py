@@ -6,7 +6,7 @@ from collections import Counter
 
 import msgspec
 
-from seatrial.runs import Run
+from seatrial.runs import Run, model_costs
 from seatrial.suites import Budget
 from seatrial.transcript import Note, note_code
 
@@ -37,13 +37,12 @@ def spent_by(run: Run, budget: Budget) -> Spent:
     cost = None if run.reading is None else run.reading.transcript.cost_usd
     used = None if run.reading is None or budget.tokens is None else run.reading.transcript.tokens()
     tokens = None if used is None else used.input + used.output
-    # A judge that was asked has used tokens; one whose verdict was known already has not.
-    asked = [verdict for verdict in run.verdicts if verdict.tokens is not None or verdict.cost_usd is not None]
+    judges = model_costs(run.verdicts)
     return Spent(
-        cost_usd=(cost or 0.0) + sum([verdict.cost_usd or 0.0 for verdict in asked]),
-        tokens=(tokens or 0) + sum([verdict.tokens or 0 for verdict in asked]),
-        cost_known=cost is not None and all(verdict.cost_usd is not None for verdict in asked),
-        tokens_known=used is not None and used.exact and all(verdict.tokens is not None for verdict in asked),
+        cost_usd=(cost or 0.0) + judges.known_usd,
+        tokens=(tokens or 0) + judges.known_tokens,
+        cost_known=cost is not None and judges.usd_is_all,
+        tokens_known=used is not None and used.exact and judges.tokens_are_all,
     )
 
 

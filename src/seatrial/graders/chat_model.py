@@ -16,10 +16,11 @@ class Completion(msgspec.Struct, kw_only=True):
     text: str
     model: str
     """As the endpoint calls it."""
-    input_tokens: int = 0
-    output_tokens: int = 0
+    input_tokens: int | None = None
+    """None when the endpoint does not say."""
+    output_tokens: int | None = None
     cost_usd: float | None = None
-    """None when the price is not known."""
+    """None when the price, or how much is to be paid for, is not known."""
 
 
 class ChatModel(Protocol):

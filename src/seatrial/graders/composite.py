@@ -15,7 +15,7 @@ from seatrial.graders.grader import Check, Finding, Grader, Share, Subject, Surr
 from seatrial.graders.prepared import prepare_all
 from seatrial.graders.registry import build_graders
 from seatrial.graders.together import all_verdicts, score_range, weighted_score, why_inexact
-from seatrial.runs import Verdict
+from seatrial.runs import Verdict, model_costs
 from seatrial.trajectory.completeness import Claim, ScoreRange, judged, reached
 
 
@@ -81,10 +81,7 @@ class Composite(Grader):
 
     def _together(self, verdicts: list[Verdict]) -> Finding:
         finding = self._conclude(verdicts)
-        costs = [verdict.cost_usd for verdict in verdicts if verdict.cost_usd is not None]
-        tokens = [verdict.tokens for verdict in verdicts if verdict.tokens is not None]
-        finding.cost_usd = sum(costs) if costs else None
-        finding.tokens = sum(tokens) if tokens else None
+        finding.add_costs(model_costs(verdicts))
         finding.evidence = list(dict.fromkeys(pointer for verdict in verdicts for pointer in verdict.evidence))
         finding.details = verdicts
         return finding

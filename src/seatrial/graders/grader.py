@@ -12,7 +12,8 @@ from msgspec import Meta
 
 from seatrial._support.registry import where
 from seatrial.graders.chat_model import ChatModel
-from seatrial.runs import Case, Outcome, Run
+from seatrial.graders.counted_model import CountedModel
+from seatrial.runs import Case, ModelCosts, Outcome, Run
 from seatrial.trajectory.completeness import Basis, ScoreRange
 
 FOR_GRADERS = frozenset({"expected", "expected_outcome", "expected_outcome_detail"})
@@ -62,7 +63,18 @@ class Finding(msgspec.Struct, kw_only=True):
     basis: Basis | None = None
     """For a finding on calls: whether they were observed, or only reported by the agent."""
     cost_usd: float | None = None
+    """What asking models cost; like the next three, counted where the grader asks the model of its surroundings."""
+    least_cost_usd: float | None = None
+    """What is known of it, where that is not all."""
     tokens: int | None = None
+    least_tokens: int | None = None
+
+    def add_costs(self, costs: ModelCosts) -> None:
+        """Say what asking models cost, but for what is said already."""
+        if self.cost_usd is None:
+            self.cost_usd, self.least_cost_usd = costs.cost_usd, costs.least_cost_usd
+        if self.tokens is None:
+            self.tokens, self.least_tokens = costs.tokens, costs.least_tokens
 
 
 class Surroundings(msgspec.Struct, kw_only=True):
@@ -72,8 +84,17 @@ class Surroundings(msgspec.Struct, kw_only=True):
     """Where the suite file is: commands and Python targets start there."""
     model: ChatModel | None = None
     """For judges; None when no model is configured, or none is to be asked."""
+    counted: CountedModel | None = None
+    """The same, where what it costs is counted for one verdict."""
     skips_judges: bool = False
     """Whether judges are left out on purpose."""
+
+    def for_one_verdict(self) -> Surroundings:
+        """The same, with a model that counts what it costs from here on."""
+        if self.model is None:
+            return self
+        counted = CountedModel(self.model)
+        return msgspec.structs.replace(self, model=counted, counted=counted)
 
 
 Find: TypeAlias = Callable[[Subject, Surroundings], Finding | Awaitable[Finding]]

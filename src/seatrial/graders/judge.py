@@ -95,23 +95,17 @@ class Judge(Grader):
             tasks = [group.create_task(self._vote(model, prompt)) for _ in range(self.votes)]
         votes = [task.result() for task in tasks]
         asked = [completion for vote in votes for completion in vote.asked]
-        costs = [completion.cost_usd for completion in asked if completion.cost_usd is not None]
-        cost_usd = sum(costs) if costs else None
         judge = JudgedBy(
             model=next((completion.model for completion in asked if completion.model), model.name),
             votes=len(votes),
-            cost_usd=cost_usd,
+            cost_usd=None if surroundings.counted is None else surroundings.counted.costs.cost_usd,
             prompt_hash=prompt.digest,
         )
         problems = [vote.problem for vote in votes if vote.problem is not None]
         if problems:
             details = JudgeDetails(judge=judge)
-            finding = Finding(outcome="errored", reasons=list(dict.fromkeys(problems)), details=details)
-        else:
-            finding = self._count(votes, _pointers(subject), judge)
-        finding.cost_usd = cost_usd
-        finding.tokens = sum(completion.input_tokens + completion.output_tokens for completion in asked)
-        return finding
+            return Finding(outcome="errored", reasons=list(dict.fromkeys(problems)), details=details)
+        return self._count(votes, _pointers(subject), judge)
 
     async def _vote(self, model: ChatModel, prompt: Prompt) -> Vote:
         vote = Vote([])

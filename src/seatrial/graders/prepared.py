@@ -17,6 +17,7 @@ from seatrial._support.time_limit import TimeLimit
 from seatrial.errors import SeatrialError
 from seatrial.graders.answer_gap import ANSWER_INCOMPLETE, TO_DO, answer_gap
 from seatrial.graders.calls import to_do
+from seatrial.graders.counted_model import CountedModel
 from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings, errored
 from seatrial.graders.key import configuration_digest, verdict_key
 from seatrial.graders.registry import GRADERS
@@ -54,6 +55,9 @@ class Prepared(msgspec.Struct, frozen=True):
         """
         if (lacking := self._lacks(subject)) is not None:
             return self.verdict(lacking, subject)
+        if not self.check.parts and (self.check.asks_model or not self.built_in):  # each of several counts its own
+            surroundings = surroundings.for_one_verdict()
+        counted = surroundings.counted
         if not self.built_in:
             beside = seen_elsewhere(surroundings)
 
@@ -61,7 +65,7 @@ class Prepared(msgspec.Struct, frozen=True):
                 return self.check.find(own_copy(subject), beside)
 
             limit_s = self.grader.limit_s
-            return self._wait(found_by(find, "the grader", limit_s), subject, limit_s + GRACE_S)
+            return self._wait(found_by(find, "the grader", limit_s), subject, limit_s + GRACE_S, counted)
         limit = TimeLimit(AT_ONCE_S)
         try:
             if self.check.parts:  # each of them has its own limit
@@ -72,7 +76,7 @@ class Prepared(msgspec.Struct, frozen=True):
         except Exception as error:  # noqa: BLE001 (a fault of one grader must not end the experiment)
             found = _raised(error)
         if not isinstance(found, Finding):
-            return self._wait(found, subject, self._waits_s())
+            return self._wait(found, subject, self._waits_s(), counted)
         if limit.expired:
             return self._wait(self._find_in_thread(subject, surroundings), subject)
         return self.verdict(found, subject)
@@ -107,7 +111,13 @@ class Prepared(msgspec.Struct, frozen=True):
             return None
         return limit_s + GRACE_S if self.check.keeps_time else limit_s
 
-    async def _wait(self, waiting: Awaitable[Finding], subject: Subject, limit_s: float | None = None) -> Verdict:
+    async def _wait(
+        self,
+        waiting: Awaitable[Finding],
+        subject: Subject,
+        limit_s: float | None = None,
+        counted: CountedModel | None = None,
+    ) -> Verdict:
         begun = time.perf_counter()
         try:
             async with asyncio.timeout(limit_s) as deadline:
@@ -115,7 +125,7 @@ class Prepared(msgspec.Struct, frozen=True):
         except Exception as error:  # noqa: BLE001 (as above)
             late = isinstance(error, TimeoutError) and deadline.expired()
             found = _too_long(limit_s or 0.0) if late else _raised(error)
-        verdict = self.verdict(found, subject)
+        verdict = self.verdict(found, subject, counted)
         verdict.duration_ms = (time.perf_counter() - begun) * 1000
         return verdict
 
@@ -150,9 +160,12 @@ class Prepared(msgspec.Struct, frozen=True):
         model = surroundings.model
         return verdict_key(content, self.configuration, self.check, None if model is None else model.name)
 
-    def verdict(self, found: Finding, subject: Subject) -> Verdict:
-        """A finding with the common keys applied."""
+    def verdict(self, found: Finding, subject: Subject, counted: CountedModel | None = None) -> Verdict:
+        """A finding with the common keys applied, and what the model cost that was asked for it."""
         grader = self.grader
+        if counted is not None:
+            found.add_costs(counted.costs)
+        paid = found  # also where something else comes of it below
         if (problem := _unusable(found)) is not None:
             found = errored(problem)
         elif self._goes_by_answer and self._would_pass(found) and not _has_answer(subject):
@@ -190,8 +203,10 @@ class Prepared(msgspec.Struct, frozen=True):
             basis=found.basis,
             weight=grader.weight,
             required=grader.required,
-            cost_usd=found.cost_usd,
-            tokens=found.tokens,
+            cost_usd=paid.cost_usd,
+            least_cost_usd=paid.least_cost_usd,
+            tokens=paid.tokens,
+            least_tokens=paid.least_tokens,
         )
 
     def _of_a_part(self, found: Finding, gap: str) -> Finding:
@@ -241,7 +256,9 @@ class Prepared(msgspec.Struct, frozen=True):
             weight=self.grader.weight,
             required=self.grader.required,
             cost_usd=None,
+            least_cost_usd=None,
             tokens=None,
+            least_tokens=None,
         )
 
 

@@ -44,7 +44,9 @@ def finding_of(value: Any) -> Finding:
                 evidence=value.evidence,
                 details=value.details,
                 cost_usd=value.cost_usd,
+                least_cost_usd=value.least_cost_usd,
                 tokens=value.tokens,
+                least_tokens=value.least_tokens,
             )
         )
     reasons: list[str] = []

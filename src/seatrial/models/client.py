@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 from contextlib import closing
-from typing import Any, Self
+from math import inf
+from typing import Any, Self, TypeVar
 
 import msgspec
 import yarl
@@ -17,6 +18,8 @@ from seatrial.graders.chat_model import ChatMessage, Completion
 from seatrial.http_client import HttpRequest, HttpTransport, TransportError
 from seatrial.http_client.decompression import ENCODINGS
 from seatrial.models.config import ModelConfig
+
+N = TypeVar("N", int, float)
 
 MAX_RESPONSE = 8 * 1024 * 1024
 _RETRYABLE = frozenset({408, 429, 500, 502, 503, 504, 529})
@@ -36,8 +39,8 @@ class _Choice(msgspec.Struct):
 
 
 class _Usage(msgspec.Struct):
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
     cost: float | None = None
     """US dollars, where the endpoint says so itself."""
 
@@ -52,10 +55,12 @@ class _Response(msgspec.Struct):
 class _FaultError(Exception):
     """One try that brought no answer."""
 
-    def __init__(self, message: str, *, retryable: bool, wait_s: float | None = None) -> None:
+    def __init__(self, message: str, *, retryable: bool, wait_s: float | None = None, free: bool = False) -> None:
         super().__init__(message)
         self.retryable = retryable
         self.wait_s = wait_s
+        self.free = free
+        """Whether it cost nothing: no model was at work."""
 
 
 _ENDED_WELL = frozenset({"", "stop", "end_turn", "stop_sequence", "eos", "eos_token", "complete", "completed"})
@@ -115,11 +120,15 @@ class ModelClient:
         """One answer, as JSON text when a schema is given; raises `SeatrialError("model_failed")` if there is none."""
         body = wire.encode(self._request(messages, schema))
         number = 0
+        free = True
         while True:
             number += 1
             try:
-                return await self._ask(body)
+                answer = await self._ask(body)
+                # What a model did before it failed is paid for, too, and nobody says how much it was.
+                return answer if free else Completion(text=answer.text, model=answer.model)
             except _FaultError as fault:
+                free = free and fault.free
                 if not fault.retryable or number >= self._config.attempts:
                     tries = f" (after {number} tries)" if number > 1 else ""
                     raise SeatrialError("model_failed", f"{self._redacted(str(fault))}{tries}") from None
@@ -149,7 +158,8 @@ class ModelClient:
             raise _FaultError(f"the model did not answer within {self._config.timeout_s:g} s", retryable=True) from None
         except TransportError as error:
             detail = f": {error.detail}" if error.detail else ""
-            raise _FaultError(f"{error.message}{detail}", retryable=True) from None
+            free = error.kind in ("forbidden", "unreachable")
+            raise _FaultError(f"{error.message}{detail}", retryable=True, free=free) from None
         if data is None:
             raise _FaultError(f"the answer is larger than {MAX_RESPONSE // 2**20} MiB", retryable=False)
         if response.status != 200:
@@ -159,6 +169,7 @@ class ModelClient:
                 f"the model's endpoint answered {response.status}: {shown}",
                 retryable=response.status in _RETRYABLE,
                 wait_s=retry_after_s(response.retry_after),
+                free=True,
             )
         return self._completion(data)
 
@@ -198,16 +209,16 @@ class ModelClient:
         return Completion(
             text=self._redacted(choice.message.content),
             model=self._redacted(response.model or self.name),
-            input_tokens=max(usage.prompt_tokens, 0),
-            output_tokens=max(usage.completion_tokens, 0),
-            cost_usd=self._cost(usage) if response.usage is not None else None,
+            input_tokens=_possible(usage.prompt_tokens),
+            output_tokens=_possible(usage.completion_tokens),
+            cost_usd=self._cost(usage),
         )
 
     def _cost(self, usage: _Usage) -> float | None:
-        read, written = self._config.input_usd_per_mtok, self._config.output_usd_per_mtok
-        if read is None and written is None:
-            return usage.cost
-        return ((read or 0.0) * usage.prompt_tokens + (written or 0.0) * usage.completion_tokens) / 1_000_000
+        """By the prices of the configuration; where these do not say, by the endpoint's own word."""
+        read = _price(self._config.input_usd_per_mtok, _possible(usage.prompt_tokens))
+        written = _price(self._config.output_usd_per_mtok, _possible(usage.completion_tokens))
+        return _possible(usage.cost) if read is None or written is None else read + written
 
     def _wait_s(self, number: int, asked_s: float | None) -> float:
         wait_s = self._first_wait_s * 2.0 ** (number - 1) * self._chance.uniform(0.75, 1.25)
@@ -220,3 +231,15 @@ class ModelClient:
             in_json = wire.encode(str(key)).decode()[1:-1]
             text = text.replace(key, "***").replace(in_json, "***")
         return text
+
+
+def _possible(figure: N | None) -> N | None:
+    """A figure of an endpoint, unless it cannot be one."""
+    return figure if figure is not None and 0 <= figure < inf else None
+
+
+def _price(usd_per_mtok: float | None, tokens: int | None) -> float | None:
+    """What so many tokens cost; None when it is not known, which it is of no tokens, and of those that are free."""
+    if tokens == 0 or usd_per_mtok == 0:
+        return 0.0
+    return None if tokens is None or usd_per_mtok is None else usd_per_mtok * tokens / 1_000_000

@@ -14,7 +14,8 @@ Line: TypeAlias = str | dict[str, Any] | Completion | SeatrialError
 
 
 class ScriptedModel:
-    """Says its lines one after another, or what a function makes of the messages. `asked` keeps what it was asked."""
+    """Says its lines one after another, or what a function makes of the messages. `asked` keeps what it was asked. It
+    costs nothing, but for lines that are whole completions and say otherwise."""
 
     def __init__(self, lines: Iterable[Line] | Callable[[list[ChatMessage]], Line], *, name: str = "scripted") -> None:
         self.asked: list[list[ChatMessage]] = []
@@ -37,4 +38,5 @@ class ScriptedModel:
             raise line
         if isinstance(line, Completion):
             return line
-        return Completion(text=line if isinstance(line, str) else wire.encode(line).decode(), model=self._name)
+        text = line if isinstance(line, str) else wire.encode(line).decode()
+        return Completion(text=text, model=self._name, input_tokens=0, output_tokens=0, cost_usd=0.0)

@@ -3,6 +3,7 @@
 from seatrial.events.types import RunStatus
 from seatrial.runs.case import Case, ExpectedOutcome
 from seatrial.runs.fault import FAULT_CLASSES, MOVABLE, Blame, Fault, FaultClass, FaultRules, class_of_status
+from seatrial.runs.model_costs import ModelCosts, model_costs
 from seatrial.runs.run import Attempt, Exchange, Experiment, Run, RunKey, ServedKey
 from seatrial.runs.served import ApiKey, RunHead, Scope, ServedRun
 from seatrial.runs.verdict import Grade, JudgedBy, JudgeDetails, Outcome, Verdict
@@ -23,6 +24,7 @@ __all__ = [
     "Grade",
     "JudgeDetails",
     "JudgedBy",
+    "ModelCosts",
     "Outcome",
     "Run",
     "RunHead",
@@ -33,4 +35,5 @@ __all__ = [
     "ServedRun",
     "Verdict",
     "class_of_status",
+    "model_costs",
 ]

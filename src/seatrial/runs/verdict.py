@@ -42,8 +42,13 @@ class Verdict(msgspec.Struct, omit_defaults=True, kw_only=True):
     key: str = ""
     """Content key: what was graded, by which configuration. Equal keys mean equal verdicts."""
     cost_usd: float | None = None
+    """What asking models cost; None when none was asked, or not all of it is known."""
+    least_cost_usd: float | None = None
+    """What is known of it, where that is not all."""
     tokens: int | None = None
-    """Input and output tokens of the models that were asked."""
+    """Input and output tokens of the models that were asked; None in the same way."""
+    least_tokens: int | None = None
+    """What is known of them, where that is not all."""
     duration_ms: float | None = None
 
 
@@ -57,6 +62,7 @@ class JudgedBy(msgspec.Struct, kw_only=True):
     agreement: float | None = None
     """The share of the votes that the majority has; None when there was a vote without an answer."""
     cost_usd: float | None = None
+    """Of all votes; None when it is not known of one of them."""
     prompt_hash: str
     """Of the prompt, and of the schema that the answer must have."""
 
