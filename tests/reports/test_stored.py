@@ -9,9 +9,9 @@ from strategies import records
 from strategies.reported import HOSTILE, hostile_report
 
 from seatrial.errors import SeatrialError
-from seatrial.reports import FORMS, stored, stored_report, write_pieces, write_reports
+from seatrial.reports import FORMS, ReportForm, stored, stored_report, terminal_summary, write_pieces, write_reports
 from seatrial.reports.stored import DETAILS_AT_ONCE
-from seatrial.runs import Fault, Run
+from seatrial.runs import Fault, Run, Verdict
 from seatrial.store import RunFilter, Store, open_store
 
 
@@ -45,6 +45,33 @@ def test_every_run_is_a_row_in_the_order_of_the_suite(store: Store) -> None:
     assert keys == expected
     assert [(row.case_id, row.agent, row.trial) for row in source.rows(detailed=True)] == expected
     assert {row.agent for row in source.rows(agent="shop")} == {"shop"}
+
+
+@pytest.mark.parametrize("form", ["terminal", *FORMS])
+@pytest.mark.parametrize(
+    ("cost", "least", "shown"), [(1.25, None, ("$1.25", "1.25")), (None, 0.75, ("≥ $0.75", "0.75"))]
+)
+def test_every_report_has_what_judges_cost_and_a_part_of_it_never_looks_like_all(
+    store: Store, form: ReportForm, cost: float | None, least: float | None, shown: tuple[str, str]
+) -> None:
+    judged = Verdict(grader="judge", kind="judge", outcome="passed", cost_usd=cost, least_cost_usd=least, tokens=5)
+    store.record_run(records.run(1, agent="paid", verdicts=[records.verdict(), judged])).wait()
+    report = stored_report(store, "exp-1")
+    text = terminal_summary(report, width=160) if form == "terminal" else "".join(FORMS[form](report))
+    if form in ("terminal", "markdown", "html"):
+        assert shown[0] in text
+        assert ("$1.25" in text) == (cost is not None)
+        assert ("not all that the judges cost is known" in text) == (cost is None)
+    else:
+        keys = {"csv": "judges_least_cost_usd", "junit": "judges_least_cost_usd"}
+        marks = {"csv": f",{shown[1]},", "junit": f'value="{shown[1]}"'}
+        assert marks.get(form, f'"known_usd":{shown[1]}') in text
+        if form in ("json", "ctrf"):
+            assert ('"usd_is_all":false' in text) == (cost is None)
+        elif form == "junit":
+            assert (keys[form] in text) == (cost is None)
+        else:
+            assert (",,0.75," in text) == (cost is None)
 
 
 def test_only_runs_that_did_not_pass_have_details_and_only_when_asked(store: Store) -> None:

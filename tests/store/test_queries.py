@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 from strategies import records
 
 from seatrial.errors import SeatrialError
-from seatrial.runs import Case, Fault, Outcome, Run, RunKey
+from seatrial.runs import Case, Fault, ModelCosts, Outcome, Run, RunKey, Verdict
 from seatrial.store import NoteTotals, RunFilter, Store, open_store
 from seatrial.trajectory.completeness import Completeness, Level
 from seatrial.transcript import Note
@@ -142,6 +143,37 @@ def test_graders_are_counted(filled: Store) -> None:
     judge, trajectory = filled.grader_counts("exp-1")
     assert (judge.grader, judge.outcomes, judge.score) == ("judge", {"passed": 3}, 1.0)
     assert (trajectory.outcomes, trajectory.score) == ({"passed": 1, "failed": 1, "skipped": 1}, 0.5)
+
+
+def judged_run(case: int, *judges: Verdict, agent: str = "crew") -> Run:
+    return records.run(case, agent=agent, verdicts=[records.verdict(), *judges])
+
+
+def judged_by(cost_usd: float | None, least_cost_usd: float | None = None, **more: Any) -> Verdict:
+    return Verdict(
+        grader="judge", kind="judge", outcome="passed", cost_usd=cost_usd, least_cost_usd=least_cost_usd, **more
+    )
+
+
+def test_what_judges_cost_is_added_up_by_agent_and_by_run_over_all_gradings(filled: Store) -> None:
+    filled.record_run(judged_run(0, judged_by(0.5, tokens=10), judged_by(0.25, tokens=5))).wait()
+    filled.record_run(judged_run(1, judged_by(1.0, tokens=7))).wait()
+    filled.record_run(judged_run(2, judged_by(None, 0.125, least_tokens=3), agent="other")).wait()
+    filled.record_run(judged_run(3, judged_by(None, None, tokens=4), agent="earlier")).wait()
+    filled.record_run(judged_run(4, agent="unasked")).wait()
+    # Its first verdict counts no more, and was paid for; the second was known already.
+    again = [judged_by(2.0, tokens=1), judged_by(None)]
+    filled.record_verdicts("run-crew-case-0-1", again, records.grade("passed")).wait()
+    assert filled.agent_model_costs("exp-1") == {
+        "crew": ModelCosts(asked=True, known_usd=3.75, known_tokens=23),
+        "other": ModelCosts(True, 0.125, 3, usd_is_all=False, tokens_are_all=False),
+        "earlier": ModelCosts(True, 0.0, 4, usd_is_all=False),
+    }
+    costs = filled.run_model_costs(["run-crew-case-0-1", "run-crew-case-1-1", "run-unasked-case-4-1"])
+    assert {run_id: found.cost_usd for run_id, found in costs.items()} == {
+        "run-crew-case-0-1": 2.75,
+        "run-crew-case-1-1": 1.0,
+    }
 
 
 def noted_run(case: int, *notes: Note, agent: str = "crew", level: Level | None = None) -> Run:

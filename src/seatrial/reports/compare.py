@@ -176,7 +176,7 @@ def agent_pairs(agents_a: Iterable[str], agents_b: Iterable[str]) -> list[tuple[
 
 def _side(source: ReportSource, agent: str) -> tuple[Side, dict[str, Cell]]:
     experiment = source.experiment
-    agents = summary_of(source.counts.totals(), source.errored_with_failure).agents
+    agents = summary_of(source.counts.totals(), source.errored_with_failure, source.judges).agents
     summary = next((found for found in agents if found.agent == agent), None)
     if summary is None:
         raise SeatrialError("not_found", f"the experiment {experiment.name!r} has no runs of an agent {agent!r}")

@@ -22,7 +22,7 @@ CONTEXT = 3
 """Equal calls that are shown before and after a difference."""
 MAX_NAMED = 5
 
-_DROPPABLE = ("cost", "median", "of all runs", "95% interval", "runs")
+_DROPPABLE = ("cost", "judges", "median", "of all runs", "95% interval", "runs")
 _CHANGES = ["case", "passed in a", "passed in b", "score a", "score b"]
 
 
@@ -156,6 +156,8 @@ def _sides(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
     beside, left_out = left_out_columns([comparison.a.summary, comparison.b.summary])
     head = ["", "agent", "experiment", "runs", "passed", "failed", "errored", "pass rate", *beside]
     head += ["95% interval", "median", "cost"]
+    judged = any(side.summary.judges is not None for side in (comparison.a, comparison.b))
+    head += ["judges"] if judged else []
     rows = []
     for letter, side, cells in (("a", comparison.a, left_out[0]), ("b", comparison.b, left_out[1])):
         summary = side.summary
@@ -173,6 +175,7 @@ def _sides(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
                 figures.percent_range(summary.interval),
                 figures.duration(summary.duration_p50_ms),
                 figures.cost(summary),
+                *([figures.judges(summary.judges)] if judged else []),
             ]
         )
     return head, rows

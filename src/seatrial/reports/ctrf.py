@@ -56,7 +56,10 @@ def ctrf_json(report: Report) -> Iterator[str]:
                 "errored": summary.errored,
                 "flaky_cases": summary.flaky_cases,
                 "notes": report.notes,
-                "agents": {agent.agent: {"calls": agent.calls, **_rates(agent)} for agent in summary.agents},
+                "agents": {
+                    agent.agent: {"calls": agent.calls, "judges": agent.judges, **_rates(agent)}
+                    for agent in summary.agents
+                },
             },
         },
         "extra": {
@@ -108,6 +111,7 @@ def _test(row: RunRow, report: Report) -> dict[str, Any]:
         "left_out": row.left_out,
         # CTRF requires a duration; here null says that it is unknown.
         "duration_ms": row.duration_ms,
+        "judges": row.judges,
         "calls": {"level": row.calls, "steps": row.steps, "completeness": row.completeness},
     }
     notes, more = shown_notes(row)

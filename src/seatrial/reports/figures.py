@@ -8,6 +8,7 @@ from __future__ import annotations
 from seatrial.reports.rows import RunRow
 from seatrial.reports.statistics import Interval
 from seatrial.reports.summary import AgentSummary
+from seatrial.runs import ModelCosts
 
 
 def percent(share: float | None) -> str:
@@ -59,6 +60,14 @@ def money(usd: float | None, *, unknown: int = 0) -> str:
 def cost(agent: AgentSummary) -> str:
     """The cost of all runs of an agent."""
     return money(agent.cost_usd, unknown=agent.unknown.get("cost_usd", 0))
+
+
+def judges(costs: ModelCosts | None) -> str:
+    """What asking models to grade runs cost: `≥ $0.20` where not all of it is known, `–` where none was asked."""
+    if costs is None:
+        return "–"
+    known = costs.known_usd if costs.usd_is_all or costs.known_usd else None
+    return money(known, unknown=not costs.usd_is_all)
 
 
 def steps(row: RunRow) -> str:

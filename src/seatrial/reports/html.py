@@ -429,6 +429,7 @@ def _facts(row: RunRow) -> list[str]:
         f"{row.attempts} attempts" if row.attempts > 1 else "",
         f"{tokens[0]:,} tokens in, {tokens[1]:,} out" if tokens[0] is not None and tokens[1] is not None else "",
         figures.money(row.cost_usd) if row.cost_usd is not None else "",
+        f"judges {figures.judges(row.judges)}" if row.judges is not None else "",
     ]
     unknown = [
         name

@@ -71,6 +71,9 @@ def _properties(report: Report, agent: AgentSummary) -> Iterator[tuple[str, str]
     yield "runs_left_out_of_rates", str(left_out_count(agent))
     for reason_left_out, number in agent.left_out.items():
         yield f"runs_left_out_{reason_left_out}", str(number)
+    if agent.judges is not None:
+        part = "" if agent.judges.usd_is_all else "least_"
+        yield f"judges_{part}cost_usd", f"{agent.judges.known_usd:g}"
     for known, number in agent.calls.items():
         yield f"runs_with_calls_{known.replace(' ', '_')}", str(number)
     for counted in report.notes.counts:

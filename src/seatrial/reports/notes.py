@@ -131,6 +131,8 @@ def remarks(agent: AgentSummary) -> str:
         told.append(f"{known or 'no timings: '}{'the others' if known else 'the runs'} gave no answer or no duration")
     if agent.cost_usd is not None and (unknown := agent.unknown.get("cost_usd")):
         told.append(f"the cost of {unknown:,} of {runs} is unknown")
+    if agent.judges is not None and not agent.judges.usd_is_all:
+        told.append("not all that the judges cost is known")
     return f"{'; '.join(told)}." if told else ""
 
 

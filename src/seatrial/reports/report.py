@@ -79,7 +79,7 @@ def report_on(source: ReportSource) -> Report:
     """Sum up what the runs of an experiment add up to."""
     return Report(
         experiment=source.experiment,
-        summary=summary_of(source.counts.totals(), source.errored_with_failure),
+        summary=summary_of(source.counts.totals(), source.errored_with_failure, source.judges),
         graders=source.graders,
         notes=source.notes,
         rows=source.rows,

@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 import msgspec
 from msgspec.structs import asdict
 
-from seatrial.runs import Experiment, Outcome
+from seatrial.runs import Experiment, ModelCosts, Outcome
 from seatrial.store import (
     Cell,
     Changes,
@@ -143,8 +143,10 @@ class RunRow(RunSummary, kw_only=True, gc=False):
 
     detail: RunDetail | None = None
     """Of runs that did not pass, and only where it was asked for."""
+    judges: ModelCosts | None = None
+    """What asking models to grade it cost; None where none was asked. Only where details were asked for, like the next.
+    """
     completeness: CompletenessLine | None = None
-    """Only where details were asked for, like the next."""
     notes: list[NoteLine] = msgspec.field(default_factory=list)
     """The first of them, the most serious before the others."""
     note_counts: list[NoteCount] = msgspec.field(default_factory=list)
@@ -221,6 +223,8 @@ class ReportSource(msgspec.Struct, frozen=True):
     """Of each agent, how many runs errored although a grader failed them."""
     planned: int | None = None
     """How many runs it comes to, where that is known."""
+    judges: dict[str, ModelCosts] = {}
+    """What asking models to grade the runs of each agent cost."""
 
 
 def matrix(rows: Iterable[RunSummary]) -> Iterator[tuple[str, dict[str, Cell]]]:

@@ -14,7 +14,7 @@ from seatrial.reports import figures
 from seatrial.reports.detail import call_text, cut, notes_by_message, value_text
 from seatrial.reports.layout import NO_TERMINAL, folded, prose
 from seatrial.reports.notes import note_text
-from seatrial.runs import Case, Experiment, RunKey, Verdict
+from seatrial.runs import Case, Experiment, RunKey, Verdict, model_costs
 from seatrial.store import RunNotes, RunRecord, TranscriptItem
 from seatrial.trajectory.completeness import Completeness, known_calls, what_is_missing, what_to_do
 from seatrial.trajectory.step import FAILED, Step
@@ -265,6 +265,7 @@ def _verdict(verdict: Verdict, write: _Writer) -> Iterator[str]:
         f"score {figures.decimal(verdict.score)}" if verdict.score is not None else "",
         f"on {verdict.basis} calls" if verdict.basis is not None else "",
         "" if verdict.required else "not required",
+        f"cost {figures.judges(costs)}" if (costs := model_costs([verdict])).asked else "",
     ]
     beside = ", ".join(fact for fact in facts if fact)
     kind = "" if verdict.kind == verdict.grader else f" ({one_line(verdict.kind, 40)})"

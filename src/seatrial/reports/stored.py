@@ -83,6 +83,7 @@ def stored(store: Store, experiment: Experiment, *, just_run: bool = False) -> R
         store.note_totals(experiment_id),
         store.errored_with_failure(experiment_id),
         experiment.planned_runs(store.case_count(experiment_id)) or None,
+        store.agent_model_costs(experiment_id),
     )
 
 
@@ -151,9 +152,12 @@ def _detailed(store: Store, experiment: Experiment, page: list[RunSummary]) -> I
             details[run.run_id] = detail_of(
                 run, cases[wanted[run.run_id]], experiment.suite, _messages_sent(store, run)
             )
-    noted = store.run_notes([summary.run_id for summary in page], limit=NOTES_OF_A_RUN)
+    run_ids = [summary.run_id for summary in page]
+    noted, judges = store.run_notes(run_ids, limit=NOTES_OF_A_RUN), store.run_model_costs(run_ids)
     for summary in page:
-        yield _row(summary, details.get(summary.run_id), noted.get(summary.run_id, _NOTHING_NOTED))
+        row = _row(summary, details.get(summary.run_id), noted.get(summary.run_id, _NOTHING_NOTED))
+        row.judges = judges.get(summary.run_id)
+        yield row
 
 
 def _case(store: Store, experiment: Experiment, case_id: str) -> Case:

@@ -9,6 +9,7 @@ import msgspec
 
 from seatrial.reports.rows import totals_of
 from seatrial.reports.statistics import Interval, RepeatedTrials, pass_rate_interval, repeated_trials
+from seatrial.runs import ModelCosts
 from seatrial.store import AgentTotals, CallsKnown, RunSummary, Total, Totals
 
 SUMS = ("steps", "input_tokens", "output_tokens", "cost_usd", "duration_ms")
@@ -61,6 +62,8 @@ class AgentSummary(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens: int | None
     cost_usd: float | None
     duration_ms: float | None
+    judges: ModelCosts | None
+    """What asking models to grade its runs cost, in all gradings; None where none was asked."""
     unknown: dict[str, int]
     """Runs of which one of these five is not known, or not all of it: the sum is at least what it says."""
     scored: int
@@ -103,10 +106,15 @@ def summarise(rows: Iterable[RunSummary]) -> Summary:
     return summary_of(totals_of(rows))
 
 
-def summary_of(totals: Totals, errored_with_failure: Mapping[str, int] | None = None) -> Summary:
-    """The summary of what the runs add up to; the second says of agents how many runs errored that a grader failed."""
-    failing = errored_with_failure or {}
-    agents = [_agent(found, failing.get(found.agent, 0)) for found in totals.agents]
+def summary_of(
+    totals: Totals,
+    errored_with_failure: Mapping[str, int] | None = None,
+    judges: Mapping[str, ModelCosts] | None = None,
+) -> Summary:
+    """The summary of what the runs add up to. The others say of agents how many runs errored that a grader failed, and
+    what judges cost."""
+    failing, judged = errored_with_failure or {}, judges or {}
+    agents = [_agent(found, failing.get(found.agent, 0), judged.get(found.agent)) for found in totals.agents]
     return Summary(
         runs=sum(agent.runs for agent in agents),
         cases=totals.cases,
@@ -121,7 +129,7 @@ def summary_of(totals: Totals, errored_with_failure: Mapping[str, int] | None = 
     )
 
 
-def _agent(found: AgentTotals, errored_with_failure: int) -> AgentSummary:
+def _agent(found: AgentTotals, errored_with_failure: int, judges: ModelCosts | None) -> AgentSummary:
     passed, failed, errored = [found.outcomes.get(word, 0) for word in _JUDGED]
     graded = passed + failed
     score = found.sums.get("score", _NOTHING)
@@ -152,6 +160,7 @@ def _agent(found: AgentTotals, errored_with_failure: int) -> AgentSummary:
         output_tokens=_whole(sums.get("output_tokens")),
         cost_usd=sums.get("cost_usd"),
         duration_ms=sums.get("duration_ms"),
+        judges=judges,
         unknown={figure: count for figure, count in unknown.items() if count},
         scored=score.runs,
         timed=found.timed,

@@ -22,7 +22,7 @@ MAX_APART = 3
 MAX_REASON = 800
 MAX_NAMED = 5
 """Runs that are named of those that fail alike."""
-DROPPABLE = ("p95", "median", "score", "cost", "of all runs", "95% interval")
+DROPPABLE = ("p95", "median", "score", "cost", "judges", "of all runs", "95% interval")
 """Columns of the agents' table that a narrow terminal does without, the first of them first."""
 
 _INDENT = " " * 10
@@ -130,6 +130,10 @@ def agents_table(report: Report) -> tuple[list[str], list[list[str]]]:
         head.append("cost")
         for row, agent in zip(rows, agents, strict=True):
             row.append(figures.cost(agent))
+    if any(agent.judges is not None for agent in agents):
+        head.append("judges")
+        for row, agent in zip(rows, agents, strict=True):
+            row.append(figures.judges(agent.judges))
     return head, rows
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 
 from seatrial._support import wire
 from seatrial.errors import SeatrialError
-from seatrial.runs import Outcome, Verdict
+from seatrial.runs import ModelCosts, Outcome, Verdict, model_costs
 from seatrial.runs.signature import signature_of
 from seatrial.store import rows
 from seatrial.store.rollups import (
@@ -137,6 +137,46 @@ def errored_with_failure(connection: sa.Connection, experiment: int) -> dict[str
         .group_by(runs.c.agent)
     )
     return {row.agent: row.runs for row in connection.execute(query)}
+
+
+def agent_model_costs(connection: sa.Connection, experiment: int) -> dict[str, ModelCosts]:
+    """What asking models to grade the runs of each agent cost; agents for which none was asked are left out."""
+    return _model_costs(connection, runs.c.agent, runs.c.experiment == experiment)
+
+
+def run_model_costs(connection: sa.Connection, run_ids: Sequence[str]) -> dict[str, ModelCosts]:
+    """The same of each of these runs."""
+    found: dict[str, ModelCosts] = {}
+    for start in range(0, len(run_ids), RUNS_AT_ONCE):
+        found |= _model_costs(connection, runs.c.run_id, runs.c.run_id.in_(run_ids[start : start + RUNS_AT_ONCE]))
+    return found
+
+
+def _model_costs(connection: sa.Connection, of: sa.Column[str], where: sa.ColumnElement[bool]) -> dict[str, ModelCosts]:
+    """Of every grading: those that count no more were paid for, too."""
+    index = sa.func.instr if connection.dialect.name == "sqlite" else _position
+    # Of most verdicts nothing is said, and they need not be decoded to see that.
+    figures = [index(verdicts.c.data, sa.literal(key, sa.LargeBinary)) > 0 for key in (b'cost_usd":', b'tokens":')]
+    query = (
+        sa.select(of.label("of"), verdicts.c.data)
+        .join(verdicts, verdicts.c.run == runs.c.id)
+        .where(where, sa.or_(*figures))
+        .execution_options(yield_per=RUNS_AT_ONCE)
+    )
+    found: defaultdict[str, ModelCosts] = defaultdict(ModelCosts)
+    for row in connection.execute(query):
+        try:
+            costs = model_costs([rows.decode_verdict(row.data)])
+        except (SeatrialError, ValueError):
+            costs = ModelCosts()
+            costs.add(None, None)
+        if costs.asked:
+            found[row.of].add_all(costs)
+    return dict(found)
+
+
+def _position(column: sa.ColumnElement[bytes], part: sa.ColumnElement[bytes]) -> sa.ColumnElement[int]:
+    return sa.func.position(part.op("IN")(column), type_=sa.Integer)
 
 
 def note_totals(connection: sa.Connection, experiment: int) -> NoteTotals:

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from seatrial.errors import SeatrialError
 from seatrial.events.types import RunStatus
-from seatrial.runs import ApiKey, Case, Experiment, Grade, Run, RunHead, RunKey, Scope, ServedRun, Verdict
+from seatrial.runs import ApiKey, Case, Experiment, Grade, ModelCosts, Run, RunHead, RunKey, Scope, ServedRun, Verdict
 from seatrial.store import (
     conversion,
     counts,
@@ -524,6 +524,17 @@ class Store:
         number = self._number(experiment_id)
         with self._reading() as connection:
             return counts.errored_with_failure(connection, number)
+
+    def agent_model_costs(self, experiment_id: str) -> dict[str, ModelCosts]:
+        """What asking models to grade the runs of each agent cost; agents for which none was asked are left out."""
+        number = self._number(experiment_id)
+        with self._reading() as connection:
+            return counts.agent_model_costs(connection, number)
+
+    def run_model_costs(self, run_ids: Iterable[str]) -> dict[str, ModelCosts]:
+        """The same of each of these runs."""
+        with self._reading() as connection:
+            return counts.run_model_costs(connection, list(run_ids))
 
     def note_totals(self, experiment_id: str) -> NoteTotals:
         """What was noted on the runs of each agent, by code and weight."""
