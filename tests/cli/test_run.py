@@ -366,6 +366,15 @@ def test_only_what_failed_is_run_again_in_an_experiment_of_its_own(
     assert "errored: there is nothing to run" in capsys.readouterr().err
 
 
+def test_only_what_failed_is_run_with_as_many_trials_as_before_unless_others_are_asked_for(harbour: Path) -> None:
+    write_suite(2, graders=[{"kind": "equals", "value": "good"}])
+    assert seatrial("--trials", "3", "--name", "before").returncode == 1
+    seatrial("--only", "failed")
+    assert len(asked()[6:]) == 6
+    seatrial("--only", "failed", "--of", "before", "--trials", "1")
+    assert len(asked()[12:]) == 2
+
+
 def test_only_with_an_agent_or_an_experiment_that_it_has_no_use_for_is_told(
     harbour: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -49,7 +49,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only",
         choices=("failed", "errored"),
-        help="a new experiment with the cases that failed or errored in an earlier one (--of)",
+        help="a new experiment with the cases that failed or errored in an earlier one (--of), with as many trials of "
+        "each as it had, unless --trials says otherwise",
     )
     parser.add_argument("--of", metavar="EXPERIMENT", help="the earlier experiment for --only (default: latest)")
     add_grading_options(parser)
@@ -233,6 +234,9 @@ def _experiment(args: argparse.Namespace, suite: Suite, whole: Suite, store: Sto
             by = f" by {', '.join(suite.agents)}" if found else ""
             message = f"no run of {earlier.experiment_id}{by} {args.only}: there is nothing to run"
             raise SeatrialError("not_found", message)
+        if args.trials is None:
+            # As often as before, or the two could not be compared: one trial may pass where one of five had failed.
+            suite = msgspec.structs.replace(suite, trials=stored_suite(earlier.suite).trials)
     if args.case or args.tag:
         ids = {case.id for case in read_cases(whole, variables=os.environ) if _is_chosen(args, case)}
         before = dict.fromkeys(suite.agents, ids) if selected is None else selected
