@@ -189,6 +189,7 @@ def test_a_result_is_rows_for_a_data_frame() -> None:
         ("mine", "where-is-it", 2, "passed"),
     ]
     assert rows[0]["cost_usd"] is None
+    assert rows[0]["tags"] == []
 
 
 def test_two_results_compare_case_by_case() -> None:

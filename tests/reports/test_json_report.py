@@ -18,7 +18,7 @@ def document(found: Report) -> dict[str, Any]:
 
 def test_the_document_has_summary_matrix_and_runs() -> None:
     found = document(report(rows_of(crew="p f", shop="e")))
-    assert list(found) == ["experiment", "summary", "graders", "notes", "matrix", "runs"]
+    assert list(found) == ["experiment", "summary", "graders", "notes", "by_tag", "matrix", "runs"]
     assert found["experiment"]["experiment_id"] == "exp-1"
     assert found["summary"]["agents"][0]["pass_rate"] == 0.5
     assert found["matrix"][0] == {

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+import sqlalchemy as sa
 from strategies import records
 
 from seatrial.errors import SeatrialError
 from seatrial.runs import Case
-from seatrial.store import Store
+from seatrial.store import CaseTags, Store, schema
 from seatrial.transcript import Note
 
 
@@ -53,6 +54,22 @@ def test_cases_come_back_in_the_order_of_the_suite(store: Store) -> None:
     store.create_experiment(records.experiment(), iter(cases))
     assert list(store.cases("exp-1")) == cases
     assert store.case("exp-1", "apple") == cases[1]
+
+
+def test_the_tags_of_all_cases_come_back_each_once(store: Store) -> None:
+    tags = [["refund", "slow", "refund"], [], ["refund"]]
+    cases = [Case(id=f"case-{number}", instruction="x" * 5000, tags=some) for number, some in enumerate(tags)]
+    store.create_experiment(records.experiment(), cases)
+    assert store.case_tags("exp-1") == CaseTags({"case-0": ("refund", "slow"), "case-2": ("refund",)}, cases=3)
+
+
+@pytest.mark.parametrize("broken", [b"{", b'{"tags":3}', b'{"tags":["\xff"]}'])
+def test_a_case_that_is_damaged_has_unknown_tags_and_not_none(store: Store, broken: bytes) -> None:
+    store.create_experiment(records.experiment(), [Case(id=name, instruction="x", tags=["t"]) for name in "ab"])
+    with store._dialect.migrating() as connection:
+        change = sa.update(schema.cases).where(schema.cases.c.case_id == "b").values(packed=0, data=broken)
+        connection.execute(change)
+    assert store.case_tags("exp-1") == CaseTags({"a": ("t",)}, cases=2, unread=1)
 
 
 def test_cases_are_taken_as_they_come(store: Store) -> None:

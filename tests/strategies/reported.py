@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from seatrial.reports.report import Report, report_on
@@ -19,7 +19,7 @@ from seatrial.reports.rows import (
     VerdictLine,
 )
 from seatrial.runs import Experiment
-from seatrial.store import GraderCounts, NoteCounts, NoteTotals, StoredOutcome
+from seatrial.store import CaseTags, GraderCounts, NoteCounts, NoteTotals, StoredOutcome
 from seatrial.trajectory.completeness import Basis, Level
 from seatrial.trajectory.step import Source
 from seatrial.transcript import Note
@@ -137,9 +137,14 @@ def source(
     note_totals: NoteTotals | None = None,
     errored_with_failure: dict[str, int] | None = None,
     planned: int | None = None,
+    tags: Mapping[str, Sequence[str]] | None = None,
     **fields: Any,
 ) -> ReportSource:
-    """An experiment that has these rows."""
+    """An experiment that has these rows, of cases with these tags."""
+    tagged = {case_id: tuple(of_case) for case_id, of_case in (tags or {}).items()}
+    for each in rows:
+        each.tags = tagged.get(each.case_id, ())
+    cases = len({each.case_id for each in rows} | set(tagged))
     experiment = Experiment(
         experiment_id=experiment_id,
         name=name,
@@ -169,6 +174,7 @@ def source(
         note_totals or NoteTotals(),
         errored_with_failure or {},
         planned,
+        lambda: CaseTags(tagged, cases),
     )
 
 
@@ -195,7 +201,7 @@ def hostile_report(text: str) -> Report:
     notes = {text: [Note(text, text, text)]}
     totals = NoteTotals([NoteCounts(text, text, "serious", 20, 2), NoteCounts(text, text, "look", 1, 2)], 2, 2)
     names = {"name": text, "experiment_id": text, "stop_reason": text, "version": text}
-    return report(rows, graders=graders, notes=notes, note_totals=totals, **names)
+    return report(rows, graders=graders, notes=notes, note_totals=totals, tags={text: [text, f"{text}!"]}, **names)
 
 
 def joined(pieces: Iterable[str]) -> str:

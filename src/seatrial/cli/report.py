@@ -46,6 +46,11 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
     """One option for each form of a report that goes to a file."""
     for form, meaning in FORMS.items():
         parser.add_argument(f"--{form}", type=Path, metavar="FILE", help=f"write the report to a file: {meaning}")
+    parser.add_argument(
+        "--group-by",
+        choices=("tag",),
+        help="`tag`: show the results of every tag in the summary, and not only those of the lowest pass rates",
+    )
     parser.add_argument("--all-notes", action="store_true", help="count harmless notes in the summary, too")
 
 
@@ -74,13 +79,16 @@ def notes_line(args: argparse.Namespace, report: Report, store: str) -> str | No
 def show_report(args: argparse.Namespace, report: Report) -> None:
     """A report on standard output: its summary, or with `--json` the whole of it."""
     from seatrial.reports import FORMS as RENDERERS
-    from seatrial.reports import terminal_summary, terminal_width
+    from seatrial.reports import MAX_TAG_ROWS, terminal_summary, terminal_width
 
     if args.json:
         sys.stdout.writelines(RENDERERS["json"](report))
         return
     colour = wants_colour(sys.stdout)
-    sys.stdout.write(terminal_summary(report, colour=colour, harmless=args.all_notes, width=terminal_width()))
+    rows = MAX_TAG_ROWS if args.group_by is None else len(report.by_tag.rows)
+    sys.stdout.write(
+        terminal_summary(report, colour=colour, harmless=args.all_notes, width=terminal_width(), tags=rows)
+    )
 
 
 def report_targets(args: argparse.Namespace) -> dict[ReportForm, Path]:

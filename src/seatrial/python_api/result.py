@@ -162,9 +162,14 @@ class Result:
         return path
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """A mapping for each run: agent, case, trial, outcome, score and the other figures; None is unknown."""
+        """A mapping for each run: agent, case, trial, outcome, score and the other figures, and the tags of its case;
+        None is unknown."""
         names = RunSummary.__struct_fields__
-        return [{name: getattr(row, name) for name in names} for row in self.runs.rows()]
+        tags = self._store.case_tags(self.experiment_id).of
+        return [
+            {**{name: getattr(row, name) for name in names}, "tags": list(tags.get(row.case_id, ()))}
+            for row in self.runs.rows()
+        ]
 
     def to_dataframe(self) -> Any:
         """The same as a data frame of pandas or, where that is not installed, of polars."""

@@ -9,12 +9,15 @@ from seatrial.reports.report import Report, report_on
 from seatrial.reports.rows import ReportSource, RunDetail, RunRow, matrix
 from seatrial.reports.stored import stored, stored_report
 from seatrial.reports.summary import AgentSummary, Summary, summarise
-from seatrial.reports.terminal import terminal_summary
+from seatrial.reports.tags import ByTag, TagSummary
+from seatrial.reports.terminal import MAX_TAG_ROWS, terminal_summary
 from seatrial.reports.write import FORMS, ReportForm, write_pieces, write_reports
 
 __all__ = [
     "FORMS",
+    "MAX_TAG_ROWS",
     "AgentSummary",
+    "ByTag",
     "Comparison",
     "Gate",
     "Report",
@@ -23,6 +26,7 @@ __all__ = [
     "RunDetail",
     "RunRow",
     "Summary",
+    "TagSummary",
     "agent_pairs",
     "closing_line",
     "compare",

@@ -42,6 +42,7 @@ COLUMNS = (
     "notes_look",
     "note_codes",
     "notes",
+    "tags",
 )
 MAX_NOTES = 10
 
@@ -85,6 +86,7 @@ def csv_lines(report: Report) -> Iterator[str]:
                 row.noted("look"),
                 _cell(_codes(_by_code(row))),
                 _cell(_lines(*shown_notes(row, MAX_NOTES))),
+                _cell(", ".join(row.tags)),
             )
         )
         yield line.getvalue()

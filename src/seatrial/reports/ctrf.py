@@ -56,6 +56,7 @@ def ctrf_json(report: Report) -> Iterator[str]:
                 "errored": summary.errored,
                 "flaky_cases": summary.flaky_cases,
                 "notes": report.notes,
+                "by_tag": report.by_tag,
                 "agents": {
                     agent.agent: {"calls": agent.calls, "judges": agent.judges, **_rates(agent)}
                     for agent in summary.agents
@@ -92,6 +93,8 @@ def _test(row: RunRow, report: Report) -> dict[str, Any]:
         "rawStatus": row.outcome,
         "retries": max(0, row.attempts - 1),
     }
+    if row.tags:
+        test["tags"] = row.tags
     if row.started_at is not None:
         test |= {"start": row.started_at, "stop": row.started_at + took}
     if row.outcome != "passed":

@@ -24,7 +24,9 @@ from seatrial.reports.left_out import left_out_sentence, left_out_sentences
 from seatrial.reports.notes import calls_text, notes_table, notes_text, remarks, shown_notes, without_run
 from seatrial.reports.report import ERRORED_NOTE, Report, reason
 from seatrial.reports.rows import NoteLine, RunRow, matrix
+from seatrial.reports.statistics import Interval
 from seatrial.reports.summary import AgentSummary
+from seatrial.reports.tags import tag_remarks, tags_table
 from seatrial.reports.terminal import agents_table, graders_table
 from seatrial.runs import Outcome
 from seatrial.store import Cell, StoredOutcome
@@ -76,6 +78,7 @@ def html_page(report: Report) -> Iterator[str]:
     if report.summary.agents:
         groups = runs_alike(report.rows, UNPASSED | OTHERS)
         yield _agents(report, page)
+        yield from _by_tag(report, page)
         yield from _causes(report, page, groups)
         yield from _matrix(report, page)
         yield from _unpassed_runs(report, runs, groups)
@@ -162,7 +165,7 @@ def _agents(report: Report, page: Any) -> str:
     others = [at for at in range(1, len(titles)) if at != rate]
     found: str = page.agents(
         [titles[0], titles[rate], *(titles[at] for at in others)],
-        [(row[0], _pass_rate(agent), row[rate], [row[at] for at in others]) for row, agent in paired],
+        [(row[0], _agent_rate(agent), row[rate], [row[at] for at in others]) for row, agent in paired],
         list(left_out_sentences(agents)),
         [
             (agent.agent, [(name, f"{number:,}") for name, number in agent.error_classes.items()])
@@ -172,6 +175,23 @@ def _agents(report: Report, page: Any) -> str:
         [(agent.agent, remark) for agent in agents if (remark := remarks(agent))],
     )
     return found
+
+
+def _by_tag(report: Report, page: Any) -> Iterator[str]:
+    if not (remarks_on_tags := tag_remarks(report.by_tag)):
+        return
+    titles, rows = tags_table(report.by_tag)
+    names, rate = (2 if "agent" in titles else 1), titles.index("pass rate")
+    others = [at for at in range(names, len(titles)) if at != rate]
+    yield page.by_tag(
+        [*titles[:names], titles[rate], *(titles[at] for at in others)],
+        names,
+        [
+            (row[:names], _pass_rate(found.pass_rate, found.interval, None), row[rate], [row[at] for at in others])
+            for row, found in zip(rows, report.by_tag.rows, strict=True)
+        ],
+        remarks_on_tags,
+    )
 
 
 def _badness(agent: AgentSummary) -> tuple[float, float]:
@@ -228,13 +248,17 @@ class _PassRate(msgspec.Struct):
     high: str
 
 
-def _pass_rate(agent: AgentSummary) -> _PassRate | None:
-    if agent.pass_rate is None or agent.interval is None:
+def _agent_rate(agent: AgentSummary) -> _PassRate | None:
+    return _pass_rate(agent.pass_rate, agent.interval, left_out_sentence(agent))
+
+
+def _pass_rate(rate_: float | None, interval: Interval | None, left_out: str | None) -> _PassRate | None:
+    if rate_ is None or interval is None:
         return None
-    label = f"{figures.percent(agent.pass_rate)} passed, 95% interval {figures.percent_range(agent.interval)}"
-    if (sentence := left_out_sentence(agent)) is not None:
-        label = f"{label}; {sentence}"
-    rate, low, high = (f"{part * 100:.2f}" for part in (agent.pass_rate, agent.interval.low, agent.interval.high))
+    label = f"{figures.percent(rate_)} passed, 95% interval {figures.percent_range(interval)}"
+    if left_out is not None:
+        label = f"{label}; {left_out}"
+    rate, low, high = (f"{part * 100:.2f}" for part in (rate_, interval.low, interval.high))
     return _PassRate(label, rate, low, high)
 
 

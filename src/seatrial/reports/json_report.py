@@ -14,12 +14,13 @@ from seatrial.store import Cell
 
 
 def json_report(report: Report) -> Iterator[str]:
-    """`{experiment, summary, graders, notes, matrix, runs}` in pieces; transcripts stay in the store."""
+    """`{experiment, summary, graders, notes, by_tag, matrix, runs}` in pieces; transcripts stay in the store."""
     head = {
         "experiment": _experiment(report),
         "summary": report.summary,
         "graders": report.graders,
         "notes": report.notes,
+        "by_tag": report.by_tag,
     }
     yield _text(head)[:-1]
     yield ',"matrix":['

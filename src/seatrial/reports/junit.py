@@ -79,6 +79,12 @@ def _properties(report: Report, agent: AgentSummary) -> Iterator[tuple[str, str]
     for counted in report.notes.counts:
         if counted.agent == agent.agent:
             yield f"notes_{counted.weight}_{counted.code}", str(counted.notes)
+    for found in report.by_tag.rows:
+        if found.agent == agent.agent:
+            yield f"tag_{found.tag}_pass_rate", figures.percent(found.pass_rate)
+            yield f"tag_{found.tag}_interval", figures.percent_range(found.interval)
+            yield f"tag_{found.tag}_runs", str(found.runs)
+            yield f"tag_{found.tag}_runs_left_out_of_rates", str(left_out_count(found))
 
 
 def _case(row: RunRow, report: Report) -> str:
@@ -99,8 +105,9 @@ def _case(row: RunRow, report: Report) -> str:
 
 
 def _record(row: RunRow) -> str:
-    """How much of what the agent sent is known: its calls, and the notes."""
-    return "\n".join([calls_text(row), *([lines] if (lines := _lines(*shown_notes(row))) else [])])
+    """How much of what the agent sent is known: its calls, and the notes; and the tags of the case."""
+    tags = [f"tags: {', '.join(row.tags)}"] if row.tags else []
+    return "\n".join([calls_text(row), *tags, *([lines] if (lines := _lines(*shown_notes(row))) else [])])
 
 
 def _lines(notes: Sequence[NoteLine | Note], more: int) -> str:

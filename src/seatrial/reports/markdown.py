@@ -12,6 +12,7 @@ from seatrial.reports.left_out import left_out_sentences
 from seatrial.reports.notes import calls_text, note_text, notes_table, notes_text, remarks, shown_notes, without_run
 from seatrial.reports.report import ERRORED_NOTE, Report, not_judged, reason
 from seatrial.reports.rows import RunRow, matrix
+from seatrial.reports.tags import tag_remarks, tags_table
 from seatrial.reports.terminal import agents_table, graders_table
 from seatrial.store import Cell
 
@@ -46,6 +47,7 @@ def markdown_report(report: Report) -> Iterator[str]:
     for agent in summary.agents:
         if remark := remarks(agent):
             yield f"\n{code(agent.agent)}: {remark}\n"
+    yield from _by_tag(report)
     yield from _not_passed(report)
     if (found := not_judged(report)) is not None:
         told, first = found
@@ -100,6 +102,15 @@ def _not_passed(report: Report) -> Iterator[str]:
         yield f"| {marks[row.outcome]} | {' | '.join(cells)} |\n"
     if total > MAX_LISTED:
         yield f"\n… and {total - MAX_LISTED:,} more.\n"
+
+
+def _by_tag(report: Report) -> Iterator[str]:
+    head, rows = tags_table(report.by_tag)
+    if remarks_on_tags := tag_remarks(report.by_tag):
+        yield "\n### By tag\n\n"
+    if rows:
+        yield from markdown_table(head, rows, left=2 if "agent" in head else 1)
+    yield from (f"\n{code(one_line(remark, MAX_REASON))}\n" for remark in remarks_on_tags)
 
 
 def _notes(report: Report) -> Iterator[str]:

@@ -7,6 +7,7 @@ import msgspec
 from seatrial.reports import figures
 from seatrial.reports.rows import ReportSource, Rows, RunRow
 from seatrial.reports.summary import Summary, summary_of
+from seatrial.reports.tags import ByTag, by_tag
 from seatrial.runs import Experiment
 from seatrial.store import GraderCounts, NoteTotals, StoredOutcome
 
@@ -30,6 +31,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     rows: Rows
     planned: int | None = None
     """How many runs the experiment comes to, where that is known."""
+    by_tag: ByTag = ByTag()
 
     @property
     def unfinished(self) -> str | None:
@@ -77,13 +79,15 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 def report_on(source: ReportSource) -> Report:
     """Sum up what the runs of an experiment add up to."""
+    summary = summary_of(source.counts.totals(), source.errored_with_failure, source.judges)
     return Report(
         experiment=source.experiment,
-        summary=summary_of(source.counts.totals(), source.errored_with_failure, source.judges),
+        summary=summary,
         graders=source.graders,
         notes=source.notes,
         rows=source.rows,
         planned=source.planned,
+        by_tag=by_tag(source, [agent.agent for agent in summary.agents]),
     )
 
 

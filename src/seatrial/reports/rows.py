@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, islice
 from operator import attrgetter
 from typing import Literal, Protocol
@@ -13,6 +13,7 @@ from msgspec.structs import asdict
 
 from seatrial.runs import Experiment, ModelCosts, Outcome
 from seatrial.store import (
+    CaseTags,
     Cell,
     Changes,
     Counted,
@@ -151,6 +152,8 @@ class RunRow(RunSummary, kw_only=True, gc=False):
     """The first of them, the most serious before the others."""
     note_counts: list[NoteCount] = msgspec.field(default_factory=list)
     """All of them, by code and weight."""
+    tags: Sequence[str] = ()
+    """Those of its case."""
 
     @property
     def calls_incomplete(self) -> bool:
@@ -225,6 +228,8 @@ class ReportSource(msgspec.Struct, frozen=True):
     """How many runs it comes to, where that is known."""
     judges: dict[str, ModelCosts] = {}
     """What asking models to grade the runs of each agent cost."""
+    tags: Callable[[], CaseTags] = CaseTags
+    """Gives the tags of its cases."""
 
 
 def matrix(rows: Iterable[RunSummary]) -> Iterator[tuple[str, dict[str, Cell]]]:

@@ -51,7 +51,14 @@ def wilson(passed: float, total: float, z: float = Z_95) -> Interval:
     return Interval(low, high)
 
 
-def pass_rate_interval(tallies: Tallies) -> Interval:
+def normal_quantile(confidence: float) -> float:
+    """How far from 0 a normal variable lies at most, with this probability."""
+    from statistics import NormalDist  # only where it is needed: it takes longer to import than all of this
+
+    return NormalDist().inv_cdf((1 + confidence) / 2)
+
+
+def pass_rate_interval(tallies: Tallies, z: float = Z_95) -> Interval:
     """The Wilson interval of a pass rate, widened for trials of the same case being alike.
 
     Ten trials of a case tell less than a case each of ten. So the number of runs is replaced by the number of
@@ -62,12 +69,12 @@ def pass_rate_interval(tallies: Tallies) -> Interval:
     runs = sum(graded * count for (graded, _), count in tallies.items())
     passed = sum(good * count for (_, good), count in tallies.items())
     if cases == runs:
-        return wilson(passed, runs)
+        return wilson(passed, runs, z)
     rate = passed / runs
     spread = sum(count * (good - rate * graded) ** 2 for (graded, good), count in tallies.items())
     variance = spread / runs**2 * cases / (cases - 1) if cases > 1 else 0.0
     independent = min(max(rate * (1 - rate) / variance, cases), runs) if variance > 0 else cases
-    return wilson(rate * independent, independent)
+    return wilson(rate * independent, independent, z)
 
 
 def pass_at_k(trials: int, passed: int, k: int) -> float:

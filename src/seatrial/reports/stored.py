@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from functools import cache
 
 import msgspec
 from msgspec.structs import asdict
@@ -20,7 +21,7 @@ from seatrial.reports.rows import (
     RunRow,
 )
 from seatrial.runs import Attempt, Case, Experiment, Run, RunKey
-from seatrial.store import Cell, RunFilter, RunNotes, RunSummary, Store, StoredOutcome, Totals
+from seatrial.store import CaseTags, Cell, RunFilter, RunNotes, RunSummary, Store, StoredOutcome, Totals
 from seatrial.store.rows import UNFINISHED
 from seatrial.trajectory.completeness import Completeness
 from seatrial.transcript import Note
@@ -52,6 +53,10 @@ def stored(store: Store, experiment: Experiment, *, just_run: bool = False) -> R
     checked = _Checked() if just_run else _checked(store, experiment_id)
     damaged = checked.damaged
 
+    @cache
+    def tags() -> CaseTags:
+        return store.case_tags(experiment_id)
+
     def rows(
         *,
         agent: str | None = None,
@@ -69,7 +74,10 @@ def stored(store: Store, experiment: Experiment, *, just_run: bool = False) -> R
             page = [_errored(summary) if summary.run_id in damaged else summary for summary in page]
             page = [summary for summary in page if agent is None or summary.agent == agent]
             page = [summary for summary in page if not outcomes or summary.outcome in outcomes]
-            yield from _detailed(store, experiment, page) if detailed else map(_row, page)
+            of_page = _detailed(store, experiment, page) if detailed else map(_row, page)
+            for row in of_page:
+                row.tags = tags().of.get(row.case_id, ())
+                yield row
             if count < limit:
                 return
 
@@ -84,6 +92,7 @@ def stored(store: Store, experiment: Experiment, *, just_run: bool = False) -> R
         store.errored_with_failure(experiment_id),
         experiment.planned_runs(store.case_count(experiment_id)) or None,
         store.agent_model_costs(experiment_id),
+        tags,
     )
 
 

@@ -14,10 +14,12 @@ from seatrial.reports.report import ERRORED_NOTE, Report, not_judged, reason
 from seatrial.reports.rows import RunRow
 from seatrial.reports.summary import AgentSummary
 from seatrial.reports.table import MAX_CELL, table
+from seatrial.reports.tags import tag_remarks, tags_table
 from seatrial.runs import Outcome
 from seatrial.store import GraderCounts
 
 MAX_LISTED = 10
+MAX_TAG_ROWS = 10
 MAX_APART = 3
 MAX_REASON = 800
 MAX_NAMED = 5
@@ -37,16 +39,17 @@ def terminal_summary(
     listed: int = MAX_LISTED,
     harmless: bool = False,
     width: int = NO_TERMINAL,
+    tags: int = MAX_TAG_ROWS,
 ) -> str:
-    """Agents with their figures, the notes, then why runs did not pass, those that fail alike together; ends with a
-    newline.
+    """Agents with their figures, by tag too, the notes, then why runs did not pass, those that fail alike together;
+    ends with a newline.
 
     Harmless notes are counted only when asked for.
     """
-    return "".join(f"{line}\n" for line in _lines(report, colour, listed, harmless, width))
+    return "".join(f"{line}\n" for line in _lines(report, colour, listed, harmless, width, tags))
 
 
-def _lines(report: Report, colour: bool, listed: int, harmless: bool, width: int) -> Iterator[str]:
+def _lines(report: Report, colour: bool, listed: int, harmless: bool, width: int, tags: int) -> Iterator[str]:
     summary = report.summary
     experiment = report.experiment
     took = "" if report.duration_ms is None else f" in {figures.duration(report.duration_ms)}"
@@ -76,6 +79,7 @@ def _lines(report: Report, colour: bool, listed: int, harmless: bool, width: int
     for agent in summary.agents:
         if remark := remarks(agent):
             yield from prose(f"{one_line(agent.agent, 50)}: {remark}", width, "  ", "")
+    yield from _by_tag(report, colour, width, tags)
     if report.graders:
         yield ""
         yield _paint("graders: runs passed of those judged, the worst first", "bold", colour)
@@ -92,6 +96,21 @@ def _lines(report: Report, colour: bool, listed: int, harmless: bool, width: int
             yield from lines
     yield from _not_passed(report, colour, listed, width)
     yield from _not_judged(report, width)
+
+
+def _by_tag(report: Report, colour: bool, width: int, most: int) -> Iterator[str]:
+    head, rows = tags_table(report.by_tag)
+    remarks = tag_remarks(report.by_tag)
+    if remarks:
+        yield ""
+        yield _paint("by tag: the lowest pass rate first", "bold", colour)
+    if rows:
+        left = 2 if "agent" in head else 1
+        yield from table(head, rows[:most], left=left, width=width, droppable=("of all runs", "runs"))
+        if len(rows) > most:
+            yield f"… and {len(rows) - most:,} more: `--group-by tag` shows them all"
+    for remark in remarks:
+        yield from prose(one_line(remark, MAX_REASON), width, "  ", "")
 
 
 def agents_table(report: Report) -> tuple[list[str], list[list[str]]]:

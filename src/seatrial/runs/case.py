@@ -49,7 +49,7 @@ class Case(CaseTask, omit_defaults=True, kw_only=True, forbid_unknown_fields=Tru
     threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
     """The weighted score this case needs; the suite's when absent."""
     tags: list[str] = []
-    """For choosing cases: `--tag`."""
+    """For choosing cases (`--tag`), and for results by tag."""
     metadata: dict[str, Any] = {}
     """Whatever else should stay with the case; only your own graders read it."""
     world: dict[str, Any] = {}

@@ -2,7 +2,7 @@
 
 from seatrial.store.database import Listener, shown
 from seatrial.store.documents import LongText, address, identifier
-from seatrial.store.experiments import ExperimentSummary
+from seatrial.store.experiments import CaseTags, ExperimentSummary
 from seatrial.store.items import TranscriptItem
 from seatrial.store.open import open_store
 from seatrial.store.outline import OutlineEntry
@@ -35,6 +35,7 @@ __all__ = [
     "Admitted",
     "AgentTotals",
     "CallsKnown",
+    "CaseTags",
     "Cell",
     "Changes",
     "Counted",

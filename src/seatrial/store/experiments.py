@@ -43,6 +43,17 @@ class ExperimentSummary(msgspec.Struct, frozen=True):
     cases: int
 
 
+class CaseTags(msgspec.Struct, frozen=True):
+    """The tags of the cases of an experiment."""
+
+    of: dict[str, tuple[str, ...]] = {}
+    """By the id of the case, each tag once; cases without tags are left out."""
+    cases: int = 0
+    """All cases, those without tags included."""
+    unread: int = 0
+    """Cases that are damaged, so that nobody knows their tags."""
+
+
 class CreateExperiment(Operation[int]):
     """Store an experiment; its cases follow. Gives its integer."""
 
@@ -239,6 +250,18 @@ def case_of(row: sa.Row[Any]) -> Case:
         return wire.decode(unpack(row.packed, row.data), rows.CASE)
     except SeatrialError as error:
         raise _damaged(f"the stored case {row.case_id!r}", error) from None
+
+
+class _Tagged(msgspec.Struct):
+    tags: list[str] = []
+
+
+_TAGGED = msgspec.json.Decoder(_Tagged)
+
+
+def tags_of(row: sa.Row[Any]) -> list[str]:
+    """The tags of the case of a row, without reading the rest of it."""
+    return _TAGGED.decode(unpack(row.packed, row.data)).tags
 
 
 def _damaged(what: str, error: Exception) -> SeatrialError:

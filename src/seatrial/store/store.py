@@ -8,6 +8,7 @@ from itertools import islice
 from types import TracebackType
 from typing import Literal
 
+import msgspec
 import sqlalchemy as sa
 
 from seatrial.errors import SeatrialError
@@ -27,7 +28,7 @@ from seatrial.store import (
 )
 from seatrial.store.conversion import Conversion
 from seatrial.store.database import Callback, Database, Listener, WriteProbe, without_passwords
-from seatrial.store.experiments import ExperimentSummary
+from seatrial.store.experiments import CaseTags, ExperimentSummary
 from seatrial.store.items import TranscriptItem
 from seatrial.store.outline import OutlineEntry
 from seatrial.store.presence import Hold, Presence
@@ -385,6 +386,24 @@ class Store:
                 else:
                     yield case
             first += len(page)
+
+    def case_tags(self, experiment_id: str) -> CaseTags:
+        """The tags of all cases."""
+        number = self._number(experiment_id)
+        found: dict[str, tuple[str, ...]] = {}
+        seen = unread = 0
+        while True:
+            with self._reading() as connection:
+                page = experiments.case_page(connection, number, seen)
+            if not page:
+                return CaseTags(found, seen, unread)
+            seen += len(page)
+            for row in page:
+                try:
+                    if tags := experiments.tags_of(row):
+                        found[row.case_id] = tuple(dict.fromkeys(tags))
+                except (SeatrialError, msgspec.DecodeError, UnicodeDecodeError):
+                    unread += 1
 
     def case(self, experiment_id: str, case_id: str) -> Case:
         """One case."""
