@@ -294,8 +294,8 @@ def test_a_cancelled_run_ends_the_program_and_removes_its_files(tmp_path: Path, 
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            (workspace,) = temporary.iterdir()
-            assert [path.name for path in workspace.iterdir()] == [".seatrial"]
+            (scratch,) = temporary.iterdir()
+            assert [path.name for path in scratch.iterdir()] == [".seatrial"]
 
     asyncio.run(play())
     wait_until_dead(int((tmp_path / "pid").read_text().rstrip(".")))
@@ -361,8 +361,8 @@ with open(sys.argv[1], "wb", buffering=0) as file:
 def test_no_room_for_the_files_of_a_run_is_our_fault(tmp_path: Path, temporary: Path) -> None:
     async def play() -> Reply:
         async with an_agent(tmp_path, ECHO) as agent:
-            (workspace,) = temporary.iterdir()
-            (workspace / "1").touch()
+            (scratch,) = temporary.iterdir()
+            (scratch / "1").touch()
             return await ask(agent)
 
     reply = asyncio.run(play())
@@ -480,7 +480,7 @@ def test_a_healthcheck_that_fails_is_an_error_before_the_first_case(
 def test_files_that_cannot_be_removed_are_noted_and_cost_no_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seatrial.agents.cli.workspace.RUN_LIMIT_S", -1.0)
+    monkeypatch.setattr("seatrial.agents.cli.scratch.RUN_LIMIT_S", -1.0)
     script = "import sys, os\nopen(os.path.join(sys.argv[1], 'left'), 'w').close()\nprint('an answer', end='')"
     reply = replied(an_agent(tmp_path, script, "{WORKDIR}"))
     assert answer_of(reply) == "an answer"
@@ -515,7 +515,7 @@ def test_what_a_program_left_is_noted_also_when_it_killed_its_supervisor_or_fail
     assert [note.code for note in failed.notes] == ["processes_ended"]
 
 
-def test_a_program_that_removes_its_own_workspace_keeps_its_answer_and_so_do_the_next(
+def test_a_program_that_removes_its_own_scratch_directory_keeps_its_answer_and_so_do_the_next(
     tmp_path: Path, temporary: Path
 ) -> None:
     temporary.chmod(0o1777)

@@ -405,8 +405,8 @@ def test_a_further_batch_is_told_its_attempt_and_its_notes_tell_it_too(tmp_path:
 def test_no_room_for_the_files_errors_every_run(tmp_path: Path, temporary: Path) -> None:
     async def play() -> list[str | None]:
         async with an_agent(tmp_path, "") as agent:
-            (workspace,) = temporary.iterdir()
-            (workspace / "1").touch()
+            (scratch,) = temporary.iterdir()
+            (scratch / "1").touch()
             replies = [reply async for _, reply in agent.run_batch(requests("a", "b"))]
             return [error_class(reply) for reply in replies if isinstance(reply, Reply)]
 

@@ -18,7 +18,7 @@ import msgspec
 from seatrial.agents.cli.config import CliConfig, argv
 from seatrial.agents.cli.placeholders import PLACEHOLDERS, put_in, used
 from seatrial.agents.cli.process import Process
-from seatrial.agents.cli.workspace import Workspace
+from seatrial.agents.cli.scratch import Scratch
 from seatrial.agents.output import read_trace_file
 from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading
@@ -83,7 +83,7 @@ class RunFiles(msgspec.Struct):
 
 
 class Program:
-    """A command that is ready to be started. Entered for an experiment: it is in good health, and has a workspace."""
+    """A command that is ready to be started. Entered for an experiment: it is healthy, and has a scratch directory."""
 
     def __init__(self, config: CliConfig, directory: Path) -> None:
         self._arguments = _split(config.command)
@@ -101,13 +101,13 @@ class Program:
         """Whether it answers in a file, and not on standard output."""
         self.has_record = config.record is not None
         """Whether it records its runs itself."""
-        self._workspace: Workspace | None = None
+        self._scratch: Scratch | None = None
         self._closing = ExitStack()
 
     async def __aenter__(self) -> Self:
         await self._check_health()
         # In a thread: what a killed process left is removed first.
-        self._workspace = self._closing.enter_context(await asyncio.to_thread(Workspace))
+        self._scratch = self._closing.enter_context(await asyncio.to_thread(Scratch))
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
@@ -121,9 +121,9 @@ class Program:
     @asynccontextmanager
     async def files(self) -> AsyncIterator[RunFiles]:
         """Files for one start. Raises `OSError` when they cannot be made."""
-        if self._workspace is None:
+        if self._scratch is None:
             raise RuntimeError("the program was not entered")
-        async with self._workspace.folder() as folder:
+        async with self._scratch.folder() as folder:
             files = RunFiles(folder.path)
             files.work.mkdir()
             yield files

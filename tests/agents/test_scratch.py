@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.agents.cli.workspace import PREFIX, Workspace, remove_leftovers
+from seatrial.agents.cli.scratch import PREFIX, Scratch, remove_leftovers
 from seatrial.errors import SeatrialError
 
 
@@ -23,13 +23,13 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_workspace_is_removed_with_all_that_is_in_it(root: Path) -> None:
+def test_a_scratch_directory_is_removed_with_all_that_is_in_it(root: Path) -> None:
     async def play() -> None:
-        with Workspace() as workspace:
-            async with workspace.folder() as folder:
+        with Scratch() as scratch:
+            async with scratch.folder() as folder:
                 (folder.path / "deep" / "er").mkdir(parents=True)
                 (folder.path / "deep" / "er" / "file").write_text("x")
-                assert folder.path.parent == workspace.path
+                assert folder.path.parent == scratch.path
                 assert folder.path.stat().st_mode & 0o077 == 0
             assert folder.left is None
 
@@ -39,8 +39,8 @@ def test_a_workspace_is_removed_with_all_that_is_in_it(root: Path) -> None:
 
 def test_each_run_has_an_empty_folder_that_is_gone_afterwards(root: Path) -> None:
     async def play() -> None:
-        with Workspace() as workspace:
-            async with workspace.folder() as first, workspace.folder() as second:
+        with Scratch() as scratch:
+            async with scratch.folder() as first, scratch.folder() as second:
                 assert first.path != second.path
                 assert list(first.path.iterdir()) == []
             assert not first.path.exists()
@@ -53,9 +53,9 @@ def test_a_killed_owner_is_cleaned_up_after_by_the_next(root: Path) -> None:
 import os, sys, tempfile
 tempfile.tempdir = {str(root)!r}
 from seatrial.errors import SeatrialError
-from seatrial.agents.cli.workspace import Workspace
-workspace = Workspace()
-(workspace.path / "left").write_text("behind")
+from seatrial.agents.cli.scratch import Scratch
+scratch = Scratch()
+(scratch.path / "left").write_text("behind")
 print("ready", flush=True)
 sys.stdin.read()
 """
@@ -68,7 +68,7 @@ sys.stdin.read()
         owner.send_signal(signal.SIGKILL)
         owner.wait()
     assert left.exists()
-    with Workspace():
+    with Scratch():
         assert not left.exists()
 
 
@@ -81,17 +81,17 @@ def test_what_is_not_ours_is_left_alone(root: Path) -> None:
     elsewhere.mkdir()
     (elsewhere / "file").touch()
     (root / f"{PREFIX}link").symlink_to(elsewhere)
-    with Workspace() as workspace:
-        shutil.copytree(workspace.path, root / f"{PREFIX}copy")
-    with Workspace():
+    with Scratch() as scratch:
+        shutil.copytree(scratch.path, root / f"{PREFIX}copy")
+    with Scratch():
         pass
     assert unmarked.exists()
     assert plain.exists()
     assert (elsewhere / "file").exists()
-    assert (root / f"{PREFIX}copy").exists(), "a copy of a workspace is not one that we made"
+    assert (root / f"{PREFIX}copy").exists(), "a copy of a scratch directory is not one that we made"
 
 
-@pytest.mark.parametrize("what", ["folder", "workspace"])
+@pytest.mark.parametrize("what", ["folder", "scratch"])
 @pytest.mark.parametrize("how", ["removed", "replaced by a link", "replaced by a file", "moved away"])
 def test_a_program_that_does_away_with_its_own_directory_leads_us_to_no_other(root: Path, what: str, how: str) -> None:
     elsewhere = root / "elsewhere"
@@ -102,9 +102,9 @@ def test_a_program_that_does_away_with_its_own_directory_leads_us_to_no_other(ro
     os.chmod(elsewhere, 0o755)
 
     async def play() -> None:
-        with Workspace() as workspace:
-            async with workspace.folder() as folder:
-                path = folder.path if what == "folder" else workspace.path
+        with Scratch() as scratch:
+            async with scratch.folder() as folder:
+                path = folder.path if what == "folder" else scratch.path
                 if how == "moved away":
                     path.rename(root / "taken")
                 else:
@@ -113,7 +113,7 @@ def test_a_program_that_does_away_with_its_own_directory_leads_us_to_no_other(ro
                     path.symlink_to(elsewhere)
                 elif how == "replaced by a file":
                     path.touch()
-            async with workspace.folder() as folder:
+            async with scratch.folder() as folder:
                 (folder.path / "still works").touch()
 
     asyncio.run(play())
@@ -125,12 +125,12 @@ def test_a_program_that_does_away_with_its_own_directory_leads_us_to_no_other(ro
 def test_what_a_run_left_and_could_not_be_removed_in_time_is_removed_at_the_next_start(
     root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("seatrial.agents.cli.workspace.RUN_LIMIT_S", -1.0)
-    monkeypatch.setattr("seatrial.agents.cli.workspace.CLOSE_LIMIT_S", -1.0)
+    monkeypatch.setattr("seatrial.agents.cli.scratch.RUN_LIMIT_S", -1.0)
+    monkeypatch.setattr("seatrial.agents.cli.scratch.CLOSE_LIMIT_S", -1.0)
 
     async def play() -> str | None:
-        with Workspace() as workspace:
-            async with workspace.folder() as folder:
+        with Scratch() as scratch:
+            async with scratch.folder() as folder:
                 (folder.path / "file").touch()
         return folder.left
 
@@ -143,9 +143,9 @@ def test_what_a_run_left_and_could_not_be_removed_in_time_is_removed_at_the_next
     assert not kept.exists()
 
 
-def test_no_room_for_a_workspace_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_room_for_scratch_files_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "file"))
     with pytest.raises(SeatrialError) as caught:
-        Workspace()
+        Scratch()
     assert caught.value.code == "unwritable_file"

@@ -1,8 +1,8 @@
 """Temporary directories for programs under test, removed also when this process is killed.
 
-Each is locked for as long as its owner lives. The lock goes with the owner, however it ends, and the next workspace
-that is opened removes those whose lock can be had. A mark in each says that it is ours: its own inode, so that a copy
-is not. What a program does to its directory, also if it removes or replaces it, never leads us to another one.
+Each is locked for as long as its owner lives. The lock goes with the owner, however it ends, and the next one that is
+opened removes those whose lock can be had. A mark in each says that it is ours: its own inode, so that a copy is not.
+What a program does to its directory, also if it removes or replaces it, never leads us to another one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from seatrial.errors import SeatrialError, lacking
 
 PREFIX = "seatrial-agent-"
 RUN_LIMIT_S = 2.0
-"""How long a run waits for its files to be removed; what is left then goes with the workspace."""
+"""How long a run waits for its files to be removed; what is left then goes with the scratch directory."""
 CLOSE_LIMIT_S = 20.0
 """How long the end of an experiment waits for it; what is left then is removed at the next start."""
 LEFTOVERS_LIMIT_S = 10.0
@@ -44,7 +44,7 @@ class Folder(msgspec.Struct):
     """After the run: why not all of it could be removed."""
 
 
-class Workspace:
+class Scratch:
     """A directory in which each run has one of its own. Opening and closing it blocks."""
 
     def __init__(self) -> None:
