@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strategies.events import events
 
 from seatrial.errors import SeatrialError
-from seatrial.events import decode_event, encode_event, encode_events, from_native, read_event, to_native
+from seatrial.events import codec, decode_event, encode_event, encode_events, from_native, read_event, to_native
 from seatrial.events import types as t
 from seatrial.events.codec import CARRIED_TYPES, EVENT_TYPES, amended, native_bytes, stamp
 from seatrial.events.types import Event
@@ -60,6 +60,19 @@ def test_all_types_are_there() -> None:
 @given(st.lists(events(), max_size=5))
 def test_many_events_are_written_like_each_of_them(some: list[Event]) -> None:
     assert encode_events(some) == [encode_event(event) for event in some]
+
+
+def test_events_of_any_length_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded = []
+
+    def counted(event: Event) -> bytes:
+        encoded.append(event)
+        return msgspec.json.encode(event)
+
+    monkeypatch.setattr(codec, "_encode", counted)
+    some: list[Event] = [t.CustomEvent(name="short", value=1), t.CustomEvent(name="long", value="x" * 10_000)]
+    encode_events(some)
+    assert encoded == some
 
 
 @pytest.mark.parametrize("odd", [msgspec.Raw(b'{\n"a": 1}'), "a lone surrogate: \ud800"])

@@ -50,21 +50,24 @@ def encode_event(event: t.Event) -> bytes:
     except (UnicodeEncodeError, RecursionError):
         # Mends what can be mended, and says what is wrong with the rest.
         return wire.encode(event if sent is None else sent)
-    if len(written) > MAX_WRITTEN_DEPTH and is_too_deep(written, MAX_WRITTEN_DEPTH):
-        raise wire.too_deep(MAX_WRITTEN_DEPTH)
-    return written
+    return _checked(written)
 
 
 def encode_events(events: Sequence[t.Event]) -> list[bytes]:
     """All of these events, each as `encode_event` writes it, in less time."""
     try:
         if not any([event.sent for event in events]):  # noqa: C419 (a list is quicker)
-            written = list(map(_encode, events))
-            if max(map(len, written), default=0) <= MAX_WRITTEN_DEPTH:
-                return written
+            return [_checked(written) for written in map(_encode, events)]
     except (UnicodeEncodeError, RecursionError):
         pass
     return [encode_event(event) for event in events]
+
+
+def _checked(written: bytes) -> bytes:
+    """The bytes of an event, which are not nested too deeply. Raises `SeatrialError`."""
+    if len(written) > MAX_WRITTEN_DEPTH and is_too_deep(written, MAX_WRITTEN_DEPTH):
+        raise wire.too_deep(MAX_WRITTEN_DEPTH)
+    return written
 
 
 def encode_fields(event: t.Event) -> bytes:
