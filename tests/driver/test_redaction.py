@@ -400,17 +400,17 @@ def a_token() -> tuple[str, Redaction]:
 
 def test_the_text_of_a_token_in_pieces_is_held_back_until_it_is_known_to_be_one() -> None:
     token, redaction = a_token()
-    assert redaction.split(f"a{token}b") == ("a[run token]b", "")
+    assert redaction.split(f"a{token}!") == ("a[run token]!", "")
     assert redaction.split(f"a{token[:30]}") == ("a", token[:30])
-    assert redaction.split(f"a~~{token[:1]}") == ("a~~", "~")
+    assert redaction.split(f"a~~{token[:1]}") == ("a~~", token[:1])
     assert redaction.split(f"a{token[:30]}!") == (f"a{token[:30]}!", "")
 
 
 def test_one_redactor_takes_out_the_token_of_a_run_and_the_secrets_of_the_suite() -> None:
     token, redaction = a_token()
     assert redaction.raw(f"token={token}, hunter2!".encode()) == b"token=[run token], ${KEY}!"
-    assert redaction.raw(f"token=%7E{token[1:]}!".encode()) == b"token=%7E[run token]!"
-    assert redaction.text(f"token=%7e{token[1:]}!") == "token=%7e[run token]!"
+    assert redaction.raw(f"token={quote(token, safe='')}!".encode()) == b"token=[run token]!"
+    assert redaction.text(repr({"token": token})) == repr({"token": "[run token]"})
     assert "[run token]" in redaction.text(b64encode(f"Bearer {token}".encode()).decode())
     data = b"nothing of the kind"
     assert redaction.raw(data) is data
@@ -438,7 +438,7 @@ def test_a_token_in_a_call_leaves_no_call_in_doubt() -> None:
     assert token in repr(run)
 
 
-@pytest.mark.parametrize("cut", range(4, 44))
+@pytest.mark.parametrize("cut", range(4, 64))
 def test_no_part_of_a_token_stays_at_the_beginning_of_a_traceback_that_was_cut(cut: int) -> None:
     token, redaction = a_token()
     fault = Fault("agent_exception", "no", detail=f"[...]\n{token[cut:]}{'x' * MAX_DETAIL}")

@@ -78,7 +78,7 @@ def test_any_tool_is_unknown_in_a_world_without_tools() -> None:
 
 def test_a_token_that_is_used_as_the_name_of_a_tool_is_not_recorded() -> None:
     async def scenario(caller: Caller) -> None:
-        for name in (caller.grant.token, f"a-{caller.grant.token.replace('~', '%7E')}"):
+        for name in (caller.grant.token, f"a-{caller.grant.token}"):
             status, _ = await caller.post(f"/tools/{name}", {})
             assert status == 404
         attempts = [event.value["tool"] for event in caller.recorded() if isinstance(event, CustomEvent)]

@@ -193,7 +193,7 @@ def _last_event(recording: Recording, run: Run, reply: Reply) -> Terminal:
     if reply.streamed or reply.reading is None:
         return recording.finish()
     own = recorded(run, reply.reading)
-    return recording.unfold(recording.redaction.transcript(own.transcript), own.facts, own.partial)
+    return recording.unfold(own.transcript, own.facts, own.partial)
 
 
 def set_fault(run: Run, fault: Fault) -> None:

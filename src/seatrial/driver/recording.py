@@ -274,6 +274,20 @@ class Recording:
         """End a run without a fault with the events of its answer, all of them or, when one cannot be encoded, none;
         `facts` are those of its calls, `partial` says why not all are known."""
         self._record_held_back()
+        facts, redaction = list(facts), self.redaction
+        terminal, encoded = self._unfolded(transcript, facts, partial)
+        # Most answers have no secret in them: they are looked through once, and whole.
+        if redaction.active and redaction.may_be_in(transcript, encoded):
+            terminal, encoded = self._unfolded(redaction.transcript(transcript), facts, partial)
+            encoded = [redaction.document(document) for document in encoded]
+        self._append(encoded if self._order is None else encoded[1:])
+        self._order = self.terminal = None
+        return terminal
+
+    def _unfolded(
+        self, transcript: Transcript, facts: Iterable[PlacedFacts], partial: str | None
+    ) -> tuple[Terminal, list[bytes]]:
+        """The event that ends the run, and all of them as bytes."""
         events = unfold(
             transcript,
             thread_id=self.thread_id,
@@ -294,12 +308,7 @@ class Recording:
                 metadata=terminal.metadata,
                 timestamp=terminal.timestamp,
             )
-        encoded = encode_events(events)
-        if self.redaction.active:
-            encoded = [self.redaction.document(document) for document in encoded]
-        self._append(encoded if self._order is None else encoded[1:])
-        self._order = self.terminal = None
-        return terminal
+        return terminal, encode_events(events)
 
     def note(self, code: str, message: str, index: int | None = None, event: Event | None = None) -> None:
         """Note something about the run, or about the event with this index, of those that the agent sent.

@@ -61,8 +61,7 @@ class Redaction:
 
     def hide_token(self, token: str) -> None:
         """Hide the token of an attempt, too."""
-        # A URL or JSON may have the mark at its beginning in another form.
-        self._tokens.append(Secrets({_TOKEN: token}, [(_TOKEN, token[1:])], mark="[%s]"))
+        self._tokens.append(Secrets({_TOKEN: token}, mark="[%s]"))
 
     @property
     def active(self) -> bool:
@@ -153,6 +152,11 @@ class Redaction:
         if not self.active:
             return transcript
         return self._joined(self._value(transcript, Transcript))
+
+    def may_be_in(self, transcript: Transcript, events: Sequence[bytes]) -> bool:
+        """Whether a secret is in a transcript, or in the events that were made of it."""
+        whole = b"\n".join(events)
+        return self.raw(whole) is not whole or self._joined(transcript) is not transcript
 
     def run(self, run: Run, *, streamed: bool = False) -> Run:
         """A run as it is stored: another one without secrets, and with notes on where there was one.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from base64 import b64decode, b64encode, urlsafe_b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from html import escape
@@ -77,9 +77,10 @@ class Secrets:
     def redact(self, text: str) -> str:
         """The text with `${NAME}` in place of every value."""
         # Most texts have none, which is known sooner this way.
-        if not any(form in text for form in self._innermost):
-            return text
-        return self._pattern.sub(lambda match: self.marked(self._names[match.group()]), text)
+        for form in self._innermost:
+            if form in text:
+                return self._pattern.sub(lambda match: self.marked(self._names[match.group()]), text)
+        return text
 
     def marked(self, name: str) -> str:
         """What stands in the place of the value of this name."""
@@ -252,13 +253,13 @@ def _forms(value: str) -> set[str]:
 
 def _in_base64(value: bytes) -> set[str]:
     """What Base64 makes of a value, alone and where it stands in something longer: three ways, by what is before it."""
-    forms = {b64encode(value).decode(), urlsafe_b64encode(value).decode()}
+    forms = {b64encode(value).decode()}
     for before in range(3):
         # Characters that are made of the value alone.
         first = -(-before * 8 // 6)
         last = (before + len(value)) * 8 // 6
-        for encode in (b64encode, urlsafe_b64encode):
-            forms.add(encode(bytes(before) + value).decode()[first:last])
+        forms.add(b64encode(bytes(before) + value).decode()[first:last])
+    forms |= {form.replace("+", "-").replace("/", "_") for form in forms}
     return {form for form in forms if len(form) >= MIN_BASE64_LENGTH}
 
 
