@@ -7,7 +7,14 @@ from typing import Any, get_args
 import msgspec
 
 from seatrial.formats.chat.calls import FACT_KEYS
-from seatrial.formats.chat.hidden_calls import KEYS_WITHOUT_CALLS, KnownCalls, may_hold_call
+from seatrial.formats.chat.hidden_calls import (
+    CALLS_IN_RESULT,
+    KEYS_WITHOUT_CALLS,
+    KnownCalls,
+    holds_written_call,
+    may_hold_call,
+    may_hold_call_under,
+)
 from seatrial.formats.chat.notes import FAILURE_REPORTED, At, json_kind
 from seatrial.formats.chat.text_calls import CALLS_IN_TEXT, writes_call
 from seatrial.formats.reading import TraceEvent, TraceType
@@ -128,17 +135,19 @@ def _keep_others(event: TraceEvent, entry: dict[str, Any], notes: list[Note], at
 
 
 def _may_name_other_calls(event: TraceEvent) -> bool:
-    return bool(event.metadata) or (event.output is not None and event.type in _SPEAKING)
+    return bool(event.metadata) or type(event.output) is dict or type(event.output) is list
 
 
 def _note_calls_inside(event: TraceEvent, known: KnownCalls, notes: list[Note], at: At) -> None:
     """Note what looks like calls inside an event, other than those that have an event of their own."""
-    inside = {key: value for key, value in (event.metadata or {}).items() if key not in KEYS_WITHOUT_CALLS}
+    inside = dict(event.metadata or {})
     if event.type in _SPEAKING:
-        # What a model was given is not its doing, and what a tool gave is not the agent's.
+        # What a model was given is not its doing.
         inside["output"] = event.output
+    elif event.output is not None and holds_written_call(event.output, known):
+        notes.append(Note(CALLS_IN_RESULT, pointer(*at, "output"), "a tool's result holds what is written like a call"))
     for key, value in inside.items():
-        if may_hold_call(key, value, known):
+        if may_hold_call_under(key, value, known):
             text = f"what stands under {key[:100]!r} looks like a call that has no event of its own"
             notes.append(Note(CALLS_INSIDE_TRACE_EVENT, pointer(*at), text))
 

@@ -26,8 +26,9 @@ from seatrial.formats.chat.hidden_calls import (
     KEY_DROPPED,
     KEYS_WITHOUT_CALLS,
     KnownCalls,
-    is_call_in_result,
+    holds_written_call,
     may_hold_call,
+    may_hold_call_under,
 )
 from seatrial.formats.chat.limits import most_pieces, note_cut
 from seatrial.formats.chat.notes import At, NoteTally
@@ -56,6 +57,8 @@ _PART_KEYS = frozenset(
      "data", "id", "index", "detail", "state", "format"}
 )  # fmt: skip
 _IMAGE_KEYS = frozenset({"url"})
+_ANYTHING = frozenset({"metadata", "metrics", "provider_data"})
+"""Keys under which anybody writes anything, so that it is looked at. `provider_data` is that of the OpenAI Agents SDK."""
 _RETRIEVAL = frozenset({"citations", "intent", "all_retrieved_documents"})
 
 
@@ -282,10 +285,11 @@ class ContentReader:
         """Note that a key has no place in the transcript, unless its value says nothing."""
         if value in _SAYS_NOTHING:
             return
-        nested = type(value) is dict or type(value) is list
-        weight: Weight = "serious" if agent and nested and key not in KEYS_WITHOUT_CALLS else "harmless"
-        if (key in ("metadata", "metrics") or _is_retrieval(key, value)) and not may_hold_call(key, value):
-            weight = "harmless"  # anybody writes anything there, so it is looked at
+        if key in KEYS_WITHOUT_CALLS or key in _ANYTHING or _is_retrieval(key, value):
+            suspect = may_hold_call_under(key, value, self._known())
+        else:
+            suspect = agent and (type(value) is dict or type(value) is list)
+        weight: Weight = "serious" if suspect else "harmless"
         self.tally.add(KEY_DROPPED, (*at, key), f"dropped the key {key[:100]!r}", each=f"{key} {weight}", weight=weight)
 
     def note_calls_in(self, key: str, value: Any, at: At) -> None:
@@ -296,9 +300,11 @@ class ContentReader:
 
     def note_calls_in_result(self, value: Any, at: At) -> None:
         """Note what is written like calls in the result of a tool, which is kept as the data that it is."""
-        known = KnownCalls(self._pairing.names, again=self._pairing.again)
-        if (type(value) is dict or type(value) is list) and is_call_in_result(value, known):
+        if (type(value) is dict or type(value) is list) and holds_written_call(value, self._known()):
             self.tally.add(CALLS_IN_RESULT, at, "a tool's result holds what is written like a call", each="")
+
+    def _known(self) -> KnownCalls:
+        return KnownCalls(self._pairing.names, again=self._pairing.again)
 
     def note_calls_in_known(self, item: dict[str, Any], keys: frozenset[str], at: At) -> None:
         """The same for known keys that are not meant to hold any."""

@@ -13,7 +13,7 @@ import msgspec
 
 from seatrial._support import wire
 from seatrial.errors import SeatrialError
-from seatrial.formats.chat.hidden_calls import KEY_DROPPED, KEYS_WITHOUT_CALLS, may_hold_call
+from seatrial.formats.chat.hidden_calls import KEY_DROPPED, KEYS_WITHOUT_CALLS, may_hold_call_under
 from seatrial.formats.chat.notes import At, NoteTally
 from seatrial.formats.chat.parts import read_raw_thought
 from seatrial.transcript import Note, Weight, note_code, pointer
@@ -81,7 +81,7 @@ def drop_key(key: str, given: Any, tally: NoteTally, at: At) -> None:
         looked_at = value(given, NoteTally(), ())
     # What cannot be held comes as text, and what is in it is unknown.
     unknown = type(looked_at) is str and isinstance(given, msgspec.Raw) and not bytes(given).startswith(b'"')
-    suspect = key not in KEYS_WITHOUT_CALLS and (unknown or may_hold_call(key, looked_at))
+    suspect = (unknown and key not in KEYS_WITHOUT_CALLS) or may_hold_call_under(key, looked_at)
     weight: Weight = "serious" if suspect else "harmless"
     tally.add(KEY_DROPPED, (*at, key), f"dropped the key {key[:100]!r}", each=f"{key} {weight}", weight=weight)
 

@@ -1,7 +1,7 @@
 """Calls that a reader did not read: under keys that it does not know, and among the metadata.
 
 A key that was left out must not hide a call. So an unknown key with an object or an array under a message of the agent
-is a serious note, unless it is in `KEYS_WITHOUT_CALLS`. Once a record is read, its metadata is looked through, whatever
+is a serious note, unless it is in `KEYS_WITHOUT_CALLS` and nothing under it is written like a call. Once a record is read, its metadata is looked through, whatever
 its format; and so are its bytes, for keys that occur twice in an object: readers keep the last, and what stood under
 the first is lost without a word from the decoder.
 """
@@ -88,7 +88,8 @@ KEYS_WITHOUT_CALLS: Final = frozenset(
         "usage_metadata",
     }
 )
-"""Keys that are known to hold no call, whatever they contain."""
+"""Keys that are known to hold no call, whatever looks a little like one there: only what is written like a call, as in
+`holds_written_call`, is one. LiteLLM keeps the calls that it made itself under `provider_specific_fields`."""
 _DEFINITIONS: Final = frozenset(
     {
         "functions",
@@ -240,20 +241,27 @@ def may_hold_call(key: str, value: Any, known: Mapping[str, str] | KnownCalls = 
                 continue  # what a tool takes, not what it was given
             if _looks_like_call(found, known):
                 return True
-            waiting += [
-                item
-                for name, item in found.items()
-                if (type(item) is dict or type(item) is list) and name not in KEYS_WITHOUT_CALLS
-            ]
+            for name, item in found.items():
+                if type(item) is dict or type(item) is list:
+                    if name not in KEYS_WITHOUT_CALLS:
+                        waiting.append(item)
+                    elif holds_written_call(item, known):
+                        return True
         elif type(found) is list:
             waiting += [item for item in found[:_MAX_LOOKED_AT] if type(item) is dict or type(item) is list]
     return True
 
 
-def is_call_in_result(value: Any, known: KnownCalls) -> bool:
-    """Whether something in a tool's result is written like a call in one of the dialects, and not under a known id.
+def may_hold_call_under(key: str, value: Any, known: KnownCalls = _NONE_KNOWN) -> bool:
+    """The same for what stands under a key that was left out: some are known to hold no call."""
+    return holds_written_call(value, known) if key in KEYS_WITHOUT_CALLS else may_hold_call(key, value, known)
 
-    Stricter than `may_hold_call`: results are data, which may have names, actions and inputs of its own.
+
+def holds_written_call(value: Any, known: KnownCalls) -> bool:
+    """Whether something in a value is written like a call in one of the dialects, and not under a known id.
+
+    Stricter than `may_hold_call`: for data, as results of tools are, which may have names, actions and inputs of its
+    own.
     """
     waiting: list[Any] = [value]
     while waiting:
@@ -291,13 +299,13 @@ def _has_name(value: dict[str, Any]) -> bool:
 
 def calls_in_metadata(key: str, value: Any, *at: str | int, messages: Iterable[Message] = ()) -> Note | None:
     """The note for a key beside the messages that is kept as metadata, when it looks like calls that they lack."""
-    if key in KEYS_WITHOUT_CALLS or (key in _DEFINITIONS and _are_offered(value)):
+    if key in _DEFINITIONS and _are_offered(value):
         return None
-    if key not in _DEFINITIONS and not may_hold_call(key, value):
+    if key not in _DEFINITIONS and not may_hold_call_under(key, value):
         return None
     calls = [call for message in messages if type(message) is AssistantMessage for call in message.tool_calls()]
     known = KnownCalls.of(calls)
-    if calls and (_are_known(value, known) if key in _DEFINITIONS else not may_hold_call(key, value, known)):
+    if calls and (_are_known(value, known) if key in _DEFINITIONS else not may_hold_call_under(key, value, known)):
         return None
     return Note(CALLS_IN_METADATA, pointer(*at, key), "this looks like tool calls, but was not read")
 
