@@ -174,7 +174,7 @@ def source(
         note_totals or NoteTotals(),
         errored_with_failure or {},
         planned,
-        lambda: CaseTags(tagged, cases),
+        tags=lambda: CaseTags(tagged, cases),
     )
 
 

@@ -58,7 +58,7 @@ _PART_KEYS = frozenset(
 )  # fmt: skip
 _IMAGE_KEYS = frozenset({"url"})
 _ANYTHING = frozenset({"metadata", "metrics", "provider_data"})
-"""Keys under which anybody writes anything, so that it is looked at. `provider_data` is that of the OpenAI Agents SDK."""
+"""Keys under which anybody writes anything, so that it is looked at. The OpenAI Agents SDK has `provider_data`."""
 _RETRIEVAL = frozenset({"citations", "intent", "all_retrieved_documents"})
 
 

@@ -1,9 +1,9 @@
 """Calls that a reader did not read: under keys that it does not know, and among the metadata.
 
 A key that was left out must not hide a call. So an unknown key with an object or an array under a message of the agent
-is a serious note, unless it is in `KEYS_WITHOUT_CALLS` and nothing under it is written like a call. Once a record is read, its metadata is looked through, whatever
-its format; and so are its bytes, for keys that occur twice in an object: readers keep the last, and what stood under
-the first is lost without a word from the decoder.
+is a serious note, unless it is in `KEYS_WITHOUT_CALLS` and nothing under it is written like a call. Once a record is
+read, its metadata is looked through, whatever its format; and so are its bytes, for keys that occur twice in an object:
+readers keep the last, and what stood under the first is lost without a word from the decoder.
 """
 
 from __future__ import annotations
