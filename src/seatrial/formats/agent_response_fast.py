@@ -13,8 +13,6 @@ import msgspec
 from msgspec import UNSET
 
 from seatrial._support import wire
-from seatrial._support.nesting import MAX_DEPTH, is_too_deep
-from seatrial._support.repeated_keys import may_repeat_keys
 from seatrial.formats.chat.calls import generated_id, generated_id_note, nameless_note
 from seatrial.formats.chat.content import add_block
 from seatrial.formats.chat.hidden_calls import may_hold_call
@@ -37,8 +35,7 @@ from seatrial.transcript import (
 from seatrial.transcript.arguments import (
     arguments_note,
     encoded_twice_note,
-    inside_text,
-    parse_arguments,
+    read_arguments,
 )
 
 
@@ -125,19 +122,20 @@ def read_well_formed(data: bytes) -> WellFormed | None:
             if name is None or (message.name is not None and message.name != name):
                 return None
             content = message.content
-            blocks_of: list[ToolResultBlock] = (
-                [TextBlock(content)] if isinstance(content, str) else [TextBlock(part.text) for part in content]
+            results: list[ToolResultBlock] = (
+                [TextBlock(content)] if type(content) is str else [TextBlock(part.text) for part in content]
             )
-            messages.append(ToolResultMessage(message.tool_call_id, name, blocks_of, False))
+            messages.append(ToolResultMessage(message.tool_call_id, name, results, False))
         elif type(message) is _Assistant:
             blocks: list[AssistantBlock] = []
-            left -= len(message.tool_calls or ()) + len(message.thinking or ())
-            if left < 0 or (message.thinking and not _add_thinking(blocks, message.thinking)):
+            thinking, calls = message.thinking, message.tool_calls
+            left -= len(calls or ()) + len(thinking or ())
+            if left < 0 or (thinking and not _add_thinking(blocks, thinking)):
                 return None
-            if message.tool_calls and len(message.tool_calls) > 1 and _share_an_id(message.tool_calls):
+            if calls and len(calls) > 1 and len({call.id for call in calls}) < len(calls):
                 return None  # which result is whose takes a closer look
             said = message.content
-            if isinstance(said, str):
+            if type(said) is str:
                 if "<" in said:
                     return None  # a hidden tag, perhaps
                 if said:
@@ -146,13 +144,13 @@ def read_well_formed(data: bytes) -> WellFormed | None:
                 if any("<" in part.text for part in said):
                     return None
                 blocks += [TextBlock(part.text) for part in said]
-            if message.tool_calls and _add_calls(blocks, message.tool_calls, len(messages), names, notes):
+            if calls and _add_calls(blocks, calls, len(messages), names, notes):
                 messages.append(AssistantMessage(blocks, _TOOL_USE))
             else:
                 messages.append(AssistantMessage(blocks, _END_TURN))
         elif type(message) is _User:
             asked = message.content
-            messages.append(UserMessage(asked if isinstance(asked, str) else [TextBlock(part.text) for part in asked]))
+            messages.append(UserMessage(asked if type(asked) is str else [TextBlock(part.text) for part in asked]))
         elif type(message) is _System:
             messages.append(SystemMessage(message.content))
     return WellFormed(body.final_response, messages, body.metadata or {}, notes)
@@ -180,11 +178,6 @@ def _add_thinking(blocks: list[AssistantBlock], thinking: list[msgspec.Raw]) -> 
     return True
 
 
-def _share_an_id(calls: list[_Call]) -> bool:
-    ids = [call.id for call in calls if call.id]
-    return len({*ids}) < len(ids)
-
-
 def _add_calls(
     blocks: list[AssistantBlock], calls: list[_Call], message: int, names: dict[str, str], notes: list[Note]
 ) -> bool:
@@ -202,21 +195,11 @@ def _add_calls(
             notes.append(nameless_note(f"/messages/{message}/tool_calls/{index}"))
             continue
         if type(arguments) is str:
-            try:
-                if len(arguments) > MAX_DEPTH and is_too_deep(arguments):
-                    raise msgspec.DecodeError  # kept as text
-                decoded = _decode(arguments)
-                if type(decoded) is dict and may_repeat_keys(arguments, decoded):
-                    raise msgspec.DecodeError  # looked at with care
-                arguments = decoded
-                if type(arguments) is str:
-                    arguments = inside_text(arguments)
-                    if type(arguments) is dict:
-                        notes.append(encoded_twice_note(f"/messages/{message}/tool_calls/{index}", name, arguments))
-            except (msgspec.DecodeError, UnicodeError):
-                arguments, not_json = parse_arguments(arguments)
-                if not_json:
-                    notes.append(arguments_note(arguments, f"/messages/{message}/tool_calls/{index}", name))
+            arguments, not_json, encoded_twice = read_arguments(arguments)
+            if not_json:
+                notes.append(arguments_note(arguments, f"/messages/{message}/tool_calls/{index}", name))
+            if encoded_twice:
+                notes.append(encoded_twice_note(f"/messages/{message}/tool_calls/{index}", name))
         elif arguments is UNSET:
             arguments = {}
         call_id = call.id

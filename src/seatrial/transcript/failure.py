@@ -52,6 +52,7 @@ _DEFINITE: Final = frozenset(
 cancelled, a door that is blocked."""
 FAILURE_KEYS: Final = frozenset({*_FLAGS, *_WORDS, *_EXIT_CODES, *_ERRORS, "success"})
 """Keys of a result that this module looks at."""
+_LOOKED_AT: Final = FAILURE_KEYS | {*_BESIDE, _OF_TOOL}
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -65,7 +66,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 def find_failure(result: Mapping[str, Any]) -> Failure | None:
     """How this result failed, by the keys that it has; None when nothing says that it did."""
-    if FAILURE_KEYS.isdisjoint(result) and not any(key in result for key in (*_BESIDE, _OF_TOOL)):
+    if _LOOKED_AT.isdisjoint(result):
         return None
     said = {status for key in _WORDS if (status := _status(result.get(key))) is not None}
     failed = next((status for status in _BY_WEIGHT if status in said), None)

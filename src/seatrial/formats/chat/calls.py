@@ -102,7 +102,10 @@ def set_arguments(call: Call, arguments: Any) -> None:
 
 
 def _first(value: dict[str, Any], keys: tuple[str, ...]) -> Any:
-    return next((value[key] for key in keys if key in value), msgspec.UNSET)
+    for key in keys:
+        if key in value:
+            return value[key]
+    return msgspec.UNSET
 
 
 def generated_id(at: tuple[str | int, ...]) -> str:

@@ -56,6 +56,7 @@ _PART_KEYS = frozenset(
     {"type", "text", "refusal", "image_url", "source", "url", "media_type", "alt", "thinking", "reasoning", "signature",
      "data", "id", "index", "detail", "state", "format"}
 )  # fmt: skip
+_PLAIN_IN_PART = _PART_KEYS - {"type", "text"}
 _IMAGE_KEYS = frozenset({"url"})
 _ANYTHING = frozenset({"metadata", "metrics", "provider_data"})
 """Keys under which anybody writes anything, so that it is looked at. The OpenAI Agents SDK has `provider_data`."""
@@ -66,6 +67,9 @@ class ContentReader:
     """Reads contents, calls and results, and remembers what later ones need: the calls so far, how much was read."""
 
     def __init__(self, tally: NoteTally) -> None:
+        from seatrial.formats import dialects  # here, because dialects need this module
+
+        self.dialects = dialects
         self.tally = tally
         self._facts: dict[int, tuple[ToolCall | ToolResultMessage, CallFacts]] = {}
         """What is known of calls beyond the transcript's fields: by identity of the call, or of its result."""
@@ -90,6 +94,8 @@ class ContentReader:
         """
         if content is None:
             return []
+        if type(content) is str:
+            return [*self.spoken(content, at)] if agent else [TextBlock(content)]
         if agent and type(content) is dict and self._is_part(content):
             self.tally.add(CONTENT_RESHAPED, at, "the content is one part, not an array of them", each="")
             return [*self.part_pieces(content, at, agent=True, listed=listed)]
@@ -100,9 +106,10 @@ class ContentReader:
             return [*self.spoken(text, at)] if agent else [TextBlock(text)]
         pieces: list[Piece] = []
         for index, part in enumerate(content):
-            if not self.takes_piece((*at, index)):
+            place = (*at, index)
+            if not self.takes_piece(place):
                 break
-            for piece in self.part_pieces(part, (*at, index), agent=agent, listed=listed):
+            for piece in self.part_pieces(part, place, agent=agent, listed=listed):
                 if type(piece) is ReasoningDetailsBlock and pieces and type(pieces[-1]) is ReasoningDetailsBlock:
                     pieces[-1].details.extend(piece.details)
                 else:
@@ -123,9 +130,7 @@ class ContentReader:
 
     def part_pieces(self, part: Any, at: At, *, agent: bool, listed: ListedCalls = NOT_LISTED) -> Iterable[Piece]:
         """What one part of a content is read as."""
-        from seatrial.formats.dialects import find_part_reader
-
-        if type(part) is dict and (reader := find_part_reader(part)) is not None:
+        if type(part) is dict and (reader := self.dialects.find_part_reader(part)) is not None:
             pieces = reader(part, self, at, listed)
             return self._without_images(pieces, part, at) if agent else pieces
         block = read_part(part)
@@ -147,14 +152,12 @@ class ContentReader:
         return kept
 
     def _is_part(self, content: dict[str, Any]) -> bool:
-        from seatrial.formats.dialects import find_part_reader
-
-        return find_part_reader(content) is not None or read_part(content) is not None
+        return self.dialects.find_part_reader(content) is not None or read_part(content) is not None
 
     def _note_part(self, part: Any, at: At, *, agent: bool) -> None:
         if type(part) is dict:
             self.note_keys_of_message(part, _PART_KEYS, at, agent=agent)
-            self.note_calls_in_known(part, _PART_KEYS - {"type", "text"}, at)
+            self.note_calls_in_known(part, _PLAIN_IN_PART, at)
             if type(image := part.get("image_url")) is dict:
                 self.note_keys(image, _IMAGE_KEYS, (*at, "image_url"), agent=agent)
 
@@ -271,12 +274,16 @@ class ContentReader:
 
     def note_keys(self, item: dict[str, Any], known: frozenset[str], at: At, *, agent: bool) -> None:
         """Note every key but the known ones; serious where a call of the agent's may stand under one."""
+        if known.issuperset(item):
+            return  # as almost always
         for key, value in item.items():
             if key not in known:
                 self.drop_key(key, value, at, agent=agent)
 
     def note_keys_of_message(self, item: dict[str, Any], known: frozenset[str], at: At, *, agent: bool) -> None:
         """The same for a message or a part of it: in those of others, too, what looks like calls is a serious loss."""
+        if known.issuperset(item):
+            return
         for key, value in item.items():
             if key not in known:
                 self.drop_key(key, value, at, agent=agent or may_hold_call(key, value))
@@ -300,7 +307,9 @@ class ContentReader:
 
     def note_calls_in_result(self, value: Any, at: At) -> None:
         """Note what is written like calls in the result of a tool, which is kept as the data that it is."""
-        if (type(value) is dict or type(value) is list) and holds_written_call(value, self._known()):
+        if type(value) is not dict and type(value) is not list:
+            return
+        if holds_written_call(value, self._known()):
             self.tally.add(CALLS_IN_RESULT, at, "a tool's result holds what is written like a call", each="")
 
     def _known(self) -> KnownCalls:
@@ -309,7 +318,7 @@ class ContentReader:
     def note_calls_in_known(self, item: dict[str, Any], keys: frozenset[str], at: At) -> None:
         """The same for known keys that are not meant to hold any."""
         for key, value in item.items():
-            if key in keys and (type(value) is dict or type(value) is list):
+            if (type(value) is dict or type(value) is list) and key in keys:
                 self.note_calls_in(key, value, at)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Generic, TypeVar
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from seatrial._support import wire
 from seatrial.errors import SeatrialError
@@ -147,17 +148,30 @@ def decoded_messages(raw: msgspec.Raw, tally: NoteTally, at: At) -> Any:
 
 def decoded_message(raw: msgspec.Raw, tally: NoteTally, at: At) -> Any:
     """One message; native reasoning in it keeps its bytes, as blocks or as raw entries."""
+    try:
+        message = _decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _decoded_by_key(raw, tally, at)
+    if type(message) is dict and not _AS_SENT.isdisjoint(message):
+        _keep_as_sent(message, _REASONING.decode(raw), tally, at)
+    return message
+
+
+def _decoded_by_key(raw: msgspec.Raw, tally: NoteTally, at: At) -> Any:
     given = members(raw, tally, at)
     if given is None:
         return value(raw, tally, at)
-    thinking = given.pop("thinking", None)
-    details = given.pop("reasoning_details", None)
+    sent = _Reasoning(**{key: given.pop(key) for key in _AS_SENT.intersection(given)})
     message = {key: decoded(member, tally, (*at, key)) for key, member in given.items()}
-    if thinking is not None:
-        message["thinking"] = _decoded_thinking(thinking, message.get("role"), tally, (*at, "thinking"))
-    if details is not None:
-        message["reasoning_details"] = decoded_details(details, tally, (*at, "reasoning_details"))
+    _keep_as_sent(message, sent, tally, at)
     return message
+
+
+def _keep_as_sent(message: dict[str, Any], sent: _Reasoning, tally: NoteTally, at: At) -> None:
+    if sent.thinking is not UNSET:
+        message["thinking"] = _decoded_thinking(sent.thinking, message.get("role"), tally, (*at, "thinking"))
+    if sent.reasoning_details is not UNSET:
+        message["reasoning_details"] = decoded_details(sent.reasoning_details, tally, (*at, "reasoning_details"))
 
 
 def decoded_details(raw: msgspec.Raw, tally: NoteTally, at: At) -> Any:
@@ -186,4 +200,13 @@ def _decoded_thinking(raw: msgspec.Raw, role: Any, tally: NoteTally, at: At) -> 
     return [read_raw_thought(entry) or value(entry, tally, (*at, index)) for index, entry in enumerate(entries)]
 
 
+class _Reasoning(msgspec.Struct):
+    """Native reasoning of a message, as it was sent."""
+
+    thinking: msgspec.Raw | UnsetType = UNSET
+    reasoning_details: msgspec.Raw | UnsetType = UNSET
+
+
+_AS_SENT = frozenset(_Reasoning.__struct_fields__)
+_REASONING = msgspec.json.Decoder(_Reasoning)
 _decode = msgspec.json.Decoder().decode

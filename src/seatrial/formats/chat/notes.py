@@ -26,6 +26,8 @@ RUN_FAILURE_REPORTED = note_code(
 )
 
 _FAILURE_KEYS: Final = ("error", "errors", "exception", "is_error", "isError", "status")
+_FAILURE_KEYS_OF_RUN: Final = (*_FAILURE_KEYS, "outcome", "success")
+_LOOKED_AT: Final = frozenset(_FAILURE_KEYS_OF_RUN)
 At: TypeAlias = tuple[str | int, ...]
 """Where in the input something stands; made into a pointer only when there is something to say about it."""
 
@@ -97,6 +99,8 @@ def note_failure(said: Mapping[str, Any], tally: NoteTally, at: At = (), *, of_r
     `of_run`: they are about the run as a whole. One that says by `status` or `outcome` that it failed, and by `error`
     how, has.
     """
+    if _LOOKED_AT.isdisjoint(said):
+        return
     for key in ("status", "outcome") if of_run else ():
         if read_status(said.get(key)) not in ("error", "timeout"):
             continue
@@ -106,7 +110,7 @@ def note_failure(said: Mapping[str, Any], tally: NoteTally, at: At = (), *, of_r
             text = f"the record says that the run is {word!r}: {(failure.error or 'it does not say why')[:200]}"
             tally.add(RUN_FAILURE_REPORTED, (*at, key), text, each="")
             return
-    for key in (*_FAILURE_KEYS, "outcome", "success") if of_run else _FAILURE_KEYS:
+    for key in _FAILURE_KEYS_OF_RUN if of_run else _FAILURE_KEYS:
         if key not in said:
             continue
         failure = find_failure({"error" if key == "errors" else key: said[key]})

@@ -108,9 +108,10 @@ class Chat(ContentReader):
     def read_all(self, items: Iterable[Any], at: At = ()) -> None:
         """Read a whole list."""
         for index, item in enumerate(items):
-            if not self.takes_piece((*at, index)):
+            place = (*at, index)
+            if not self.takes_piece(place):
                 break
-            self.read(item, (*at, index))
+            self.read(item, place)
         self.close_turn()
 
     def finish(self) -> list[PlacedFacts]:
@@ -143,13 +144,10 @@ class Chat(ContentReader):
 
     def read(self, item: Any, at: At) -> None:
         """Append the messages that one item stands for."""
-        # Here, because dialects need this module.
-        from seatrial.formats.dialects import find_dialect
-
         if type(item) is not dict:
             self.tally.add(MESSAGE_DROPPED, at, f"expected a message, got {json_kind(item)}")
             return
-        dialect = find_dialect(item)
+        dialect = self.dialects.find_dialect(item)
         if dialect is not None:
             dialect.read(item, self, at)
             return
@@ -318,7 +316,10 @@ class Chat(ContentReader):
 
 
 def _stop_reason(blocks: list[AssistantBlock]) -> StopReason:
-    return StopReason.TOOL_USE if any(type(block) is ToolCall for block in blocks) else StopReason.END_TURN
+    for block in blocks:
+        if type(block) is ToolCall:
+            return _TOOL_USE
+    return _END_TURN
 
 
 def _milliseconds(given: Any) -> int | None:
@@ -333,3 +334,6 @@ def _milliseconds(given: Any) -> int | None:
 
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
+# Looking a member up in its enumeration takes as long as making the message that it is for.
+_TOOL_USE = StopReason.TOOL_USE
+_END_TURN = StopReason.END_TURN

@@ -43,10 +43,14 @@ MEMBERS: dict[str, PartReader] = {
     key: reader for module in _MODULES for key, reader in getattr(module, "MEMBERS", {}).items()
 }
 """Readers of parts without a `type`, by the key that says what they are."""
+_MARKS = frozenset({"author", "parts", "toolInvocations", "type"})
+"""Keys of which every item of a dialect has one, unless its content is an array; but for those of the first dialect."""
 
 
 def find_dialect(item: dict[str, Any]) -> Dialect | None:
     """The dialect that is surest of an item; None when it is none of any."""
+    if _MARKS.isdisjoint(item) and type(item.get("content")) is not list:
+        return DIALECTS[0] if DIALECTS[0].fits(item) else None
     best: Dialect | None = None
     sure = 0
     for dialect in DIALECTS:

@@ -97,8 +97,10 @@ _CALL_KEYS = frozenset(
      "end_time", "endTime", "duration_ms", "durationMs", "requestor", "view", "parse_error", "internal",
      *FAILURE_KEYS}
 )  # fmt: skip
-_PLAIN = (_ANY | {"audio", "cost", "finish_reason", "stop_reason"}) - {"role", "content"}
-"""Keys of an assistant message that are not meant to hold a call."""
+_THINKING = frozenset({"thinking_blocks", "reasoning", "reasoning_content", "reasoning_details", "thinking"})
+_PLAIN = _ANY - {"role", "content"}
+"""Keys of a message that are not meant to hold a call."""
+_PLAIN_OF_ASSISTANT = _PLAIN | {"audio", "cost", "finish_reason", "stop_reason"}
 _PLAIN_IN_CALL = _CALL_KEYS - {"function", "custom", "arguments", "args", "input", "output", "error", "view"}
 _FUNCTION_KEYS = frozenset({"name", "arguments", "parsed_arguments", "description"})
 
@@ -135,8 +137,9 @@ def read(item: dict[str, Any], chat: Chat, at: At) -> None:
         chat.add_custom(role, item, timestamp)
     if known is not None:
         chat.note_keys_of_message(item, _KNOWN[known], at, agent=False)
-        chat.note_calls_in_known(item, _ANY - {"role", "content"}, at)
-    _read_calls_of_others(item, known or role, chat, at)
+        chat.note_calls_in_known(item, _PLAIN, at)
+    if not _CALLING.isdisjoint(item):
+        _read_calls_of_others(item, known or role, chat, at)
 
 
 def _read_calls_of_others(item: dict[str, Any], role: str, chat: Chat, at: At) -> None:
@@ -161,23 +164,27 @@ def _are_requested_by_user(item: dict[str, Any]) -> bool:
 
 
 def _read_assistant(item: dict[str, Any], chat: Chat, at: At, timestamp: int | None) -> None:
-    pieces: list[Piece] = [*_thinking_blocks(item, chat, at), *_reasoning(item, chat, at)]
-    pieces += _thinking(item.get("thinking"), chat, (*at, "thinking"))
-    calls = _calls(item, chat, at)
-    listed = ListedCalls([piece for piece in calls if type(piece) is ToolCall])
-    content = item.get("content")
-    pieces += chat.pieces("" if content is None else content, (*at, "content"), agent=True, listed=listed)
+    pieces: list[Piece] = []
+    if not _THINKING.isdisjoint(item):
+        pieces += _thinking_blocks(item, chat, at)
+        pieces += _reasoning(item, chat, at)
+        pieces += _thinking(item.get("thinking"), chat, (*at, "thinking"))
+    calls = [] if _CALLING.isdisjoint(item) else _calls(item, chat, at)
+    content, listed = item.get("content"), NOT_LISTED
+    if calls and type(content) is not str:  # a text cannot repeat them
+        listed = ListedCalls([piece for piece in calls if type(piece) is ToolCall])
+    pieces += chat.pieces(content, (*at, "content"), agent=True, listed=listed)
     if refusal := item.get("refusal"):
         chat.tally.add(REFUSAL_READ_AS_TEXT, (*at, "refusal"), "kept a refusal as visible text", each="")
         pieces.append(TextBlock(read_text(refusal, (*at, "refusal"), chat.tally.notes)))
         chat.note_calls_in("refusal", refusal, at)
-    pieces += _audio(item.get("audio"), chat, (*at, "audio"))
+    if (audio := item.get("audio")) is not None:
+        pieces += _audio(audio, chat, (*at, "audio"))
     message = chat.add_assistant([*pieces, *calls], at, timestamp)
     chat.note_keys(item, _KNOWN["assistant"], at, agent=True)
-    for key in _PLAIN.intersection(item):
-        chat.note_calls_in(key, item[key], at)
+    chat.note_calls_in_known(item, _PLAIN_OF_ASSISTANT, at)
     chat.add_usage(message, item.get("usage"), (*at, "usage"))
-    if any(item.get(key) in _CUT for key in ("finish_reason", "stop_reason")):
+    if item.get("finish_reason") in _CUT or item.get("stop_reason") in _CUT:
         message.stop_reason = StopReason.MAX_TOKENS
     note_failure(item, chat.tally, at)
 
@@ -269,9 +276,10 @@ def _calls(item: dict[str, Any], chat: Chat, at: At) -> list[Piece]:
             continue
         listed = ListedCalls([piece for piece in found if type(piece) is ToolCall]) if found else NOT_LISTED
         for index, entry in enumerate(entries):
-            if not chat.takes_piece((*at, key, index)):
+            place = (*at, key, index)
+            if not chat.takes_piece(place):
                 break
-            found += read_call_entry(entry, chat, (*at, key, index), listed)
+            found += read_call_entry(entry, chat, place, listed)
     if (function := _legacy_function(item.get("function_call"))) and not _is_among(function, found):
         found += read_call_entry({"function": function}, chat, (*at, "function_call"))
     return found
@@ -304,8 +312,7 @@ def read_call_entry(entry: Any, chat: ContentReader, at: At, listed: ListedCalls
     chat.note_keys(entry, _CALL_KEYS, at, agent=True)
     if type(function := entry.get("function")) is dict:
         chat.note_keys(function, _FUNCTION_KEYS, (*at, "function"), agent=True)
-    for key in _PLAIN_IN_CALL.intersection(entry):
-        chat.note_calls_in(key, entry[key], at)
+    chat.note_calls_in_known(entry, _PLAIN_IN_CALL, at)
     answered = call.output is not UNSET
     known = listed.find(call)
     repeated = known is not None
@@ -334,10 +341,8 @@ def _custom_call(entry: Any, chat: ContentReader, at: At) -> Call | None:
 
 def _read_result(item: dict[str, Any], chat: Chat, at: At, timestamp: int | None) -> None:
     call_id = item.get("tool_call_id") or item.get("toolCallId")
-    name = next((found for key in _NAME_KEYS if type(found := item.get(key)) is str and found), None)
     # OpenAI's legacy `function` messages have a name and no id.
-    legacy = item["role"] == "function"
-    message = chat.result(call_id, name, (*at,), by_name=legacy)
+    message = chat.result(call_id, _name(item), at, by_name=item["role"] == "function")
     content = item.get("content")
     message.content = chat.result_blocks(content, (*at, "content"))
     message.timestamp = timestamp
@@ -345,6 +350,13 @@ def _read_result(item: dict[str, Any], chat: Chat, at: At, timestamp: int | None
         message.details = content
     chat.mark_failure(message, {**item, "isError": True} if is_failed_mcp_result(content) else item)
     chat.add_result(message, at)
+
+
+def _name(item: dict[str, Any]) -> str | None:
+    for key in _NAME_KEYS:
+        if type(found := item.get(key)) is str and found:
+            return found
+    return None
 
 
 def _refusal(part: dict[str, Any], chat: ContentReader, at: At, _: ListedCalls) -> list[Piece]:
