@@ -355,6 +355,22 @@ def test_plain_text_is_the_answer_when_it_is_meant_to_be() -> None:
     assert caught.value.code == "empty_input"
 
 
+def test_what_cannot_be_read_inside_a_message_is_noted_there() -> None:
+    call = b'{"id":"c","tool":"f","input":{"x":1e999}}'
+    body = b'{"text":"a","output_messages":[{"role":"assistant","content":"b\xff","tool_calls":[%b]}]}' % call
+    assert noted(read(body)) == [
+        ("invalid_utf8_replaced", "/output_messages/0/content"),
+        ("value_unreadable", "/output_messages/0/tool_calls/0/input/x"),
+    ]
+
+
+def test_messages_under_a_second_name_stay_a_value_that_can_be_stored() -> None:
+    again = [{"role": "user", "content": "hi"}]
+    reading = read(msgspec.json.encode({"text": "a", "output_messages": again, "outputMessages": again}))
+    assert reading.transcript.metadata == {"outputMessages": again}
+    assert noted(reading) == [("key_repeated", "/outputMessages")]
+
+
 # Decoded objects.
 
 

@@ -22,7 +22,7 @@ from seatrial.formats.chat.hidden_calls import calls_in_metadata, note_calls_in_
 from seatrial.formats.chat.limits import excess, note_answer_only
 from seatrial.formats.chat.notes import NoteTally, json_kind, note_failure
 from seatrial.formats.chat.parts import note_unclosed, read_text, split_thoughts_of_part, visible
-from seatrial.formats.chat.reader import MESSAGES_INVALID, MESSAGES_MISSING, messages_from_objects
+from seatrial.formats.chat.reader import MESSAGES_INVALID, MESSAGES_MISSING, Chat
 from seatrial.formats.chat.turn import read_usage
 from seatrial.formats.chat.writing import losses, written_arguments, written_message
 from seatrial.formats.reading import Reading, Written, earlier_turns
@@ -98,7 +98,7 @@ def read(data: bytes) -> Reading:
     """
     if (much := excess(data)) is not None:
         return _read_answer(data, much)
-    tally = NoteTally()
+    tally = NoteTally(len(data))
     given = members(data, tally, ())
     if given is None:
         raise SeatrialError("invalid_document", "a provider response is an object, and this is something else")
@@ -112,13 +112,16 @@ def read(data: bytes) -> Reading:
         from seatrial.formats import bedrock
 
         return note_calls_in_metadata(bedrock.read(data))
-    body = {key: (decoded_messages if key in _MESSAGES else decoded)(given[key], tally, (key,)) for key in given}
-    return read_object(body, tally.total(), size=len(data))
+    # Under a second name they are not read as messages.
+    listed = next((key for key in _MESSAGES if key in given and bytes(given[key]) != b"null"), None)
+    body = {key: (decoded_messages if key == listed else decoded)(given[key], tally, (key,)) for key in given}
+    return read_object(body, tally)
 
 
-def read_object(body: dict[str, Any], notes: list[Note] | None = None, *, size: int | None = None) -> Reading:
+def read_object(body: dict[str, Any], tally: NoteTally | None = None) -> Reading:
     """Read a provider response that is decoded already."""
-    notes = [] if notes is None else notes
+    tally = NoteTally() if tally is None else tally
+    notes = tally.notes
     rest = dict(body)
     text = rest.pop("text", None)
     trace = rest.pop("trace", None)
@@ -145,7 +148,9 @@ def read_object(body: dict[str, Any], notes: list[Note] | None = None, *, size: 
     facts: list[PlacedFacts] = []
     listed = isinstance(entries, list | Iterator)
     if listed:
-        messages = messages_from_objects(entries, notes, at=(key,), facts=facts, size=size)
+        chat = Chat(tally)
+        chat.read_all(entries, (key,))
+        messages, facts = chat.messages, chat.finish()
     else:
         messages = _stand_in(key, entries, answer, rest, notes)
     record_id = _id(rest, notes)
@@ -160,12 +165,13 @@ def read_object(body: dict[str, Any], notes: list[Note] | None = None, *, size: 
     transcript.metadata = _metadata(rest, messages, notes)
     if not transcript.final_text():
         notes.append(Note(ANSWER_MISSING, "", "there is no answer"))
+    events = None if trace is None else read_trace(trace, notes, at=("trace",))
     return Reading(
         FORMAT,
         transcript,
-        notes,
+        tally.total(),
         id=record_id,
-        trace=None if trace is None else read_trace(trace, notes, at=("trace",)),
+        trace=events,
         trace_ref=trace_ref,
         facts=facts,
         answer_only=not listed,
