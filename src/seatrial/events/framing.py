@@ -132,7 +132,7 @@ def encode_sse(data: bytes, *, id: str | None = None, event: str | None = None) 
     """One frame: `id` and `event` where given, then the data, one `data` line for each of its lines."""
     if _LF in data or _CR in data:
         data = b"\ndata: ".join(_LINE_END.split(data))
-    frame = b"data: " + data + b"\n\n"
+    frame = b"data: %b\n\n" % data
     if event is not None:
         frame = b"event: %b\n%b" % (_one_line(event), frame)
     if id is not None:
