@@ -184,13 +184,13 @@ def _add_calls(
     """Append the calls that have a name; whether there is one."""
     before = len(blocks)
     for index, call in enumerate(calls):
-        name, arguments = call.name, call.arguments
+        name, arguments, function = call.name, call.arguments, call.function
         if arguments is UNSET:
             arguments = call.input
-        if call.function is not None and (call.function.name or not name):
-            name = call.function.name
-            if call.function.arguments is not UNSET:
-                arguments = call.function.arguments
+        if function is not None and (function.name or not name):
+            name = function.name
+            if function.arguments is not UNSET:
+                arguments = function.arguments
         if not name:
             notes.append(nameless_note(f"/messages/{message}/tool_calls/{index}"))
             continue
