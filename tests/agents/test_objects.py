@@ -233,3 +233,35 @@ def test_structs_and_values_that_json_has_no_type_for_are_left_to_the_encoder() 
         other: Any = None
 
     assert to_json_values([Point(1, Model(y=2))]) == [{"someX": 1, "other": {"y": 2}}]
+
+
+class Origin:
+    """How the OpenAI Agents SDK says what kind of tool it was that a call went to."""
+
+    def __init__(self, kind: str) -> None:
+        self.type = kind
+
+
+class AgentsItem:
+    def __init__(self, item: Any, kind: str) -> None:
+        self.raw_item, self.tool_origin = item, Origin(kind)
+
+    def to_input_item(self) -> Any:
+        return self.raw_item
+
+
+class AgentsResultWithOrigins(AgentsResult):
+    def __init__(self, kind: str) -> None:
+        self.new_items = [AgentsItem(CALL_ITEM, kind), AgentsItem(RESULT_ITEM, kind)]
+
+
+@pytest.mark.parametrize(("kind", "level"), [("function", "complete"), ("agent_as_tool", "partial")])
+def test_what_an_agent_called_that_was_called_as_a_tool_is_unknown(kind: str, level: str) -> None:
+    result = AgentsResultWithOrigins(kind)
+    for returned in (result, [*result.new_items, ITEM]):
+        reading = read_returned(returned).reading
+        assert reading is not None
+        found = extract(reading)
+        assert [step.name for step in found.steps] == ["delete_account"]
+        assert found.completeness.level == level
+        assert [note.code for note in reading.notes if note.serious] == ["subagent_missing"] * (level == "partial")

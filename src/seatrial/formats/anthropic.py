@@ -22,7 +22,7 @@ from seatrial.formats.chat.documents import StreamReader, decoded_items, open_do
 from seatrial.formats.chat.notes import At, NoteTally
 from seatrial.formats.chat.reader import Chat
 from seatrial.formats.chat.turn import TurnEnding, end_turn, keep_in_metadata
-from seatrial.formats.dialects.anthropic import STOP_REASONS, note_missing_calls, read_system, read_usage
+from seatrial.formats.dialects.anthropic import STOP_REASONS, read_system, read_usage
 from seatrial.formats.reading import Reading, Written, single_turn
 from seatrial.formats.sniffing import HINT, SURE, Members, Sample, Sniff, sniff_chat, text_of
 from seatrial.transcript import Transcript
@@ -131,7 +131,7 @@ def add_response(said: dict[str, Any], blocks: Any, ending: TurnEnding, chat: Ch
             keep_in_metadata(run, key, what, chat.tally, at)
     if said.get("usage") is not None:
         message.usage, rest = read_usage(said["usage"], chat, (*at, "usage"))
-        note_missing_calls(message, said["usage"], chat, (*at, "usage"))
+        chat.note_missing_calls(message, said["usage"], (*at, "usage"))
         if rest:
             keep_in_metadata(run, "usage", rest, chat.tally, at)
 

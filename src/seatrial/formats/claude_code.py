@@ -15,10 +15,10 @@ from typing import Any, Final
 
 from seatrial.formats.chat.notes import At, NoteTally
 from seatrial.formats.chat.reader import Chat
+from seatrial.formats.chat.turn import SUBAGENT_MISSING
 from seatrial.formats.dialects import anthropic
 from seatrial.formats.reading import EARLIER_TURNS_MISSING, Reading
 from seatrial.formats.session_lines import (
-    SUBAGENT_MISSING,
     drop_unknown,
     leave_out,
     note_open_end,

@@ -11,14 +11,13 @@ from typing import Any, Final
 
 from seatrial.formats.chat.notes import At, NoteTally
 from seatrial.formats.chat.reader import Chat
-from seatrial.formats.chat.turn import CALL_MISSING, STREAM_TRUNCATED
+from seatrial.formats.chat.turn import CALL_MISSING, STREAM_TRUNCATED, SUBAGENT_MISSING
 from seatrial.formats.codex_exec import usage_of
 from seatrial.formats.dialects import responses
 from seatrial.formats.dialects.responses import ITEM_TYPES
 from seatrial.formats.reading import EARLIER_TURNS_MISSING, Reading
 from seatrial.formats.session_lines import (
     PROBLEM_REPORTED,
-    SUBAGENT_MISSING,
     drop_unknown,
     leave_out,
     note_open_end,

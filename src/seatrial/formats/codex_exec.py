@@ -21,11 +21,10 @@ from typing import Any, Final
 from seatrial.formats.chat.calls import Call, set_arguments
 from seatrial.formats.chat.notes import At, NoteTally
 from seatrial.formats.chat.reader import Chat
-from seatrial.formats.chat.turn import STREAM_TRUNCATED, read_usage, split_cached
+from seatrial.formats.chat.turn import STREAM_TRUNCATED, SUBAGENT_MISSING, read_usage, split_cached
 from seatrial.formats.reading import Reading
 from seatrial.formats.session_lines import (
     PROBLEM_REPORTED,
-    SUBAGENT_MISSING,
     drop_unknown,
     object_in,
     read_lines,

@@ -22,11 +22,6 @@ LINE_LEFT_OUT = note_code(
     "where something in it looks like a call.",
     "harmless",
 )
-SUBAGENT_MISSING = note_code(
-    "subagent_missing",
-    "A sub-agent was started whose own record is in another file; what it called is unknown.",
-    "serious",
-)
 PROBLEM_REPORTED = note_code("problem_reported", "The program reports a problem that did not end the run.", "look")
 _LEVELS = 10
 

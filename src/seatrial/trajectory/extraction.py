@@ -12,7 +12,7 @@ from seatrial._support import wire
 from seatrial._support.repeated_keys import TWICE, repeated_keys
 from seatrial.errors import SeatrialError
 from seatrial.formats.chat.calls import canonical
-from seatrial.formats.chat.hidden_calls import KEY_TWICE_IN_OBJECT, calls_in_metadata
+from seatrial.formats.chat.hidden_calls import KEY_TWICE_IN_OBJECT, calls_in_arguments, calls_in_metadata
 from seatrial.formats.chat.limits import excess
 from seatrial.formats.chat.text_calls import unlisted_calls
 from seatrial.formats.chat.turn import find_cut_turn
@@ -126,8 +126,14 @@ def find_steps(
     `given` is what the run started from: a call of that which a trace repeats by its id is not the run's.
     """
     found = _reported(reading, prefer, trace_file, given)
-    if observed is None or (not observed and tool_access != "world"):
-        return found
+    if observed is not None and (observed or tool_access == "world"):
+        _add_observed(found, observed, tool_access, reading)
+    found.notes += calls_in_arguments([(step.name, step.arguments) for step in found.steps], "steps")
+    return found
+
+
+def _add_observed(found: FoundSteps, observed: list[Step], tool_access: ToolAccess, reading: Reading) -> None:
+    """Add what went through our tool proxy to what the agent reports, and say where they differ."""
     found.sources.insert(0, "observed")
     reported = found.reported = found.steps
     diff = diff_report(observed, reported)
@@ -162,7 +168,6 @@ def find_steps(
         msgspec.structs.replace((observed if seen else reported)[index], index=position)
         for position, (seen, index) in enumerate(places)
     ]
-    return found
 
 
 def _not_observed(name: str) -> str:

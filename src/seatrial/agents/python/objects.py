@@ -21,6 +21,7 @@ from seatrial._support import wire
 from seatrial._support.nesting import MAX_DEPTH
 from seatrial.agents.config import MAX_RESPONSE_BYTES
 from seatrial.errors import SeatrialError
+from seatrial.formats.dialects.responses import AGENT_AS_TOOL
 from seatrial.transcript import pointer
 
 MAX_VALUES: Final = 1_000_000
@@ -109,6 +110,7 @@ class _Conversion:
             if isinstance(value, type) or not callable(history := getattr(value, method, None)):
                 continue
             messages = self.convert(_offered(value, method, history), (method,))
+            messages = _mark_agents(messages, getattr(value, "new_items", None))
             record: dict[str, Any] = {"output_messages": messages}
             if (said := getattr(value, answer, None)) is not None:
                 record["text"] = plain_text(said) if isinstance(said, str) else _text(self.convert(said, (answer,)))
@@ -206,7 +208,7 @@ def _opened(value: Any, at: Path) -> Any:
     if not isinstance(value, type):
         # Items of the OpenAI Agents SDK hold the whole agent beside what it said.
         if callable(item := getattr(value, "to_input_item", None)):
-            return _offered(value, "to_input_item", item)
+            return _marked(_offered(value, "to_input_item", item), value)
         if callable(dump := getattr(value, "model_dump", None)):
             return _dumped(value, dump)
         if dataclasses.is_dataclass(value):
@@ -222,6 +224,30 @@ def _opened(value: Any, at: Path) -> Any:
         "invalid_document",
         f"the function returned a value that cannot be written as JSON{_where(at)}: a {name[:200]}; {_ADVICE}",
     )
+
+
+def _marked(item: Any, of: Any) -> Any:
+    """An item of the OpenAI Agents SDK, marked as the call of an agent where the object around it says so."""
+    kind = getattr(getattr(of, "tool_origin", None), "type", None)
+    of_agent = (kind.value if isinstance(kind, enum.Enum) else kind) == AGENT_AS_TOOL["type"]
+    is_call = isinstance(item, dict) and item.get("type") == "function_call"
+    return {**item, "tool_origin": AGENT_AS_TOOL} if of_agent and is_call else item
+
+
+def _mark_agents(messages: Any, new_items: Any) -> Any:
+    """The history of a run, in which the SDK leaves out which tools are agents, with their calls marked."""
+    if not (isinstance(messages, list) and isinstance(new_items, list)):
+        return messages
+    made = {call_id: of for of in new_items if isinstance(call_id := _call_id(of), str)}
+    return [
+        _marked(item, made[item["call_id"]]) if isinstance(item, dict) and item.get("call_id") in made else item
+        for item in messages
+    ]
+
+
+def _call_id(of: Any) -> Any:
+    raw = getattr(of, "raw_item", None)
+    return raw.get("call_id") if isinstance(raw, dict) else getattr(raw, "call_id", None)
 
 
 def _where(at: Path) -> str:

@@ -78,7 +78,7 @@ def read_call(value: Any) -> Call | None:
         arguments = function["arguments"] if "arguments" in function else _first(value, ("arguments", "input", "args"))
     elif type(name) is str and name:
         arguments = _first(value, ("arguments", "input", "args"))
-    elif type(function) is str:  # Inspect
+    elif type(function) is str and not function.lstrip().startswith("{"):  # Inspect
         name, arguments = function, get("arguments", msgspec.UNSET)
     else:
         name = get("tool")

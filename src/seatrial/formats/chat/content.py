@@ -58,8 +58,9 @@ _PART_KEYS = frozenset(
 )  # fmt: skip
 _PLAIN_IN_PART = _PART_KEYS - {"type", "text"}
 _IMAGE_KEYS = frozenset({"url"})
-_ANYTHING = frozenset({"metadata", "metrics", "provider_data"})
-"""Keys under which anybody writes anything, so that it is looked at. The OpenAI Agents SDK has `provider_data`."""
+_ANYTHING = frozenset({"internal", "metadata", "metrics", "provider_data"})
+"""Keys under which anybody writes anything, so that it is looked at; `internal` is of Inspect, `provider_data` of the
+OpenAI Agents SDK."""
 _RETRIEVAL = frozenset({"citations", "intent", "all_retrieved_documents"})
 
 
@@ -96,9 +97,9 @@ class ContentReader:
             return []
         if type(content) is str:
             return [*self.spoken(content, at)] if agent else [TextBlock(content)]
-        if agent and type(content) is dict and self._is_part(content):
+        if self.is_dialect_part(content) or (agent and type(content) is dict and read_part(content) is not None):
             self.tally.add(CONTENT_RESHAPED, at, "the content is one part, not an array of them", each="")
-            return [*self.part_pieces(content, at, agent=True, listed=listed)]
+            return [*self.part_pieces(content, at, agent=agent, listed=listed)]
         if type(content) is not list:
             text = read_text(content, at, self.tally.notes)
             if agent and may_hold_call("content", content):
@@ -151,8 +152,9 @@ class ContentReader:
             self.tally.notes.append(dropped_part({**part, "type": "image"}, at))
         return kept
 
-    def _is_part(self, content: dict[str, Any]) -> bool:
-        return self.dialects.find_part_reader(content) is not None or read_part(content) is not None
+    def is_dialect_part(self, content: Any) -> bool:
+        """Whether a content is one part that some dialect knows: a call, a result, a thought."""
+        return type(content) is dict and self.dialects.find_part_reader(content) is not None
 
     def _note_part(self, part: Any, at: At, *, agent: bool) -> None:
         if type(part) is dict:

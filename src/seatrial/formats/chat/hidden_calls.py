@@ -42,6 +42,12 @@ CALLS_IN_RESULT = note_code(
     "serious",
 )
 
+CALLS_IN_ARGUMENTS = note_code(
+    "calls_in_arguments",
+    "The arguments of a call hold other calls, as those of a tool that runs several at once do; they were not read as "
+    "calls.",
+    "serious",
+)
 KEY_TWICE_IN_OBJECT = note_code(
     "key_twice_in_object", "An object of the record has a key twice; the last one counts, the first is lost.", "serious"
 )
@@ -167,6 +173,8 @@ _SETTINGS: Final = frozenset({"max_tokens", "temperature", "top_p"})
 _SAYS_NOTHING: tuple[Any, ...] = (None, "", [], {}, 0)
 _IDS: Final = ("id", "call_id", "tool_call_id", "toolCallId", "toolUseId", "tool_use_id")
 _ARGUMENTS_OF_CALLS: Final = ("arguments", "args", "input", "tool_input", "toolInput", "parameters")
+_BATCHES: Final = KEYS_OF_CALLS | {"calls", "invocations"}
+"""Arguments by which one call makes others."""
 _MAX_LOOKED_AT: Final = 20_000
 
 _SHOWN: Final = 3
@@ -275,6 +283,31 @@ def holds_written_call(value: Any, known: KnownCalls) -> bool:
     return False
 
 
+def calls_in_arguments(calls: Iterable[tuple[str, Any]], *at: str | int) -> list[Note]:
+    """A note for the first of these calls, which are names with arguments, that calls other tools by its arguments.
+
+    Models write one call with several others in it (`multi_tool_use.parallel`, batch tools). Where whoever ran them
+    lists them as well, they are known.
+    """
+    for index, (name, arguments) in enumerate(calls):
+        if type(arguments) is not dict or _BATCHES.isdisjoint(arguments):
+            continue
+        made = KnownCalls.of((), [ToolCall("", other, given) for other, given in calls])
+        for key in _BATCHES.intersection(arguments):
+            listed = arguments[key] if type(arguments[key]) is list else [arguments[key]]
+            if any(type(item) is dict and _is_unknown_call(item, made) for item in listed):
+                text = f"the arguments of {name[:40]!r} hold calls of other tools"
+                return [Note(CALLS_IN_ARGUMENTS, pointer(*at, index, "arguments", key), text)]
+    return []
+
+
+def _is_unknown_call(value: dict[str, Any], made: KnownCalls) -> bool:
+    if type(name := value.get("recipient_name")) is str:
+        value = {**value, "recipient_name": name.removeprefix("functions.")}
+    named = _named(value)
+    return _has_name(value) and any(key in named for key in _ARGUMENTS_OF_CALLS) and not _is_known(value, made)
+
+
 def _is_written_call(value: dict[str, Any], known: KnownCalls) -> bool:
     for key in KEYS_OF_CALLS.intersection(value):
         listed = value[key] if type(value[key]) is list else [value[key]]
@@ -282,7 +315,7 @@ def _is_written_call(value: dict[str, Any], known: KnownCalls) -> bool:
             return True
     if type(code := value.get("executableCode", value.get("executable_code"))) is dict and "code" in code:
         return True
-    kind = value.get("type")
+    kind = value.get("type", value.get("part_kind"))  # Pydantic AI's
     if type(kind) is not str or _is_known(value, known):
         return False
     if kind in _HOSTED_CALLS or (kind.startswith("tool-") and "toolCallId" in value):

@@ -17,7 +17,7 @@ from seatrial.formats.chat.calls import PlacedFacts
 from seatrial.formats.chat.content import ContentReader, Piece, add_block
 from seatrial.formats.chat.notes import At, NoteTally, json_kind
 from seatrial.formats.chat.parts import dropped_part, read_text
-from seatrial.formats.chat.turn import read_usage
+from seatrial.formats.chat.turn import CALL_MISSING, read_usage
 from seatrial.transcript import (
     AssistantBlock,
     AssistantMessage,
@@ -214,7 +214,7 @@ class Chat(ContentReader):
 
     def add_user(self, content: Any, at: At, timestamp: int | None = None) -> None:
         """Append what the user said. Tool results among its parts become messages of their own, in their place."""
-        if type(content) is not list:
+        if type(content) is not list and not self.is_dialect_part(content):
             text = "" if content is None else read_text(content, at, self.tally.notes)
             self.add(UserMessage(text, timestamp))
             return
@@ -292,6 +292,7 @@ class Chat(ContentReader):
         """Give a turn its token counts, by whatever names they have."""
         if usage is None:
             return
+        self.note_missing_calls(message, usage, at)
         counts = read_usage(usage)
         if counts is None:
             self.tally.add(VALUE_DROPPED, at, f"expected token counts, got {json_kind(usage)}", each="usage")
@@ -301,6 +302,18 @@ class Chat(ContentReader):
             message.usage = Usage(
                 *[getattr(message.usage, field) + getattr(counts, field) for field in Usage.__struct_fields__]
             )
+
+    def note_missing_calls(self, message: AssistantMessage, usage: Any, at: At) -> None:
+        """Note that the provider counted more calls of its own tools than the message has."""
+        counts = usage.get("server_tool_use") if type(usage) is dict else None
+        counted = [count for count in counts.values() if type(count) is int] if type(counts) is dict else []
+        if sum(counted) <= 0:
+            return
+        facts = [self.facts_of(call) for call in message.tool_calls()]
+        here = sum(fact is not None and fact.executed_by == "provider" for fact in facts)
+        if here < sum(counted):
+            text = f"the provider counted {sum(counted)} calls of its own tools, and {here} are here"
+            self.tally.add(CALL_MISSING, (*at, "server_tool_use"), text)
 
     def _apart(self, pieces: Iterable[Piece], at: At) -> tuple[list[AssistantBlock], list[ToolResultMessage]]:
         blocks: list[AssistantBlock] = []

@@ -26,6 +26,11 @@ ARGUMENTS_CUT = note_code(
 CALL_MISSING = note_code(
     "call_missing", "The record says that the model called a tool, and there is no such call in it.", "serious"
 )
+SUBAGENT_MISSING = note_code(
+    "subagent_missing",
+    "A sub-agent was started, or called as a tool, whose own record is not in this one; what it called is unknown.",
+    "serious",
+)
 CALL_DISCARDED = note_code(
     "call_discarded",
     "The provider says that the model tried to call a tool, and discarded the call; which one is unknown.",

@@ -8,6 +8,7 @@
 | `thinking` without a signature | native reasoning text |
 | `tool_use` | tool call |
 | `server_tool_use`, `mcp_tool_use` | tool call that the provider ran |
+| `tool_use` with a `tool_type` (Inspect) | the same, with its result |
 | `web_search_tool_result` and its like, `mcp_tool_result` | the result of such a call |
 """
 
@@ -15,14 +16,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from seatrial.formats.chat.calls import ListedCalls, nameless_note, read_call
+from seatrial.formats.chat.calls import Call, ListedCalls, nameless_note, read_call
 from seatrial.formats.chat.content import ContentReader, Piece
 from seatrial.formats.chat.notes import At, json_kind
 from seatrial.formats.chat.parts import dropped_part, read_part, read_text
 from seatrial.formats.chat.reader import Chat
-from seatrial.formats.chat.turn import CALL_MISSING, TurnEnding, end_turn, is_count, other_counts, token_count
+from seatrial.formats.chat.turn import TurnEnding, end_turn, is_count, other_counts, token_count
+from seatrial.formats.dialects.responses import ITEM_WITHOUT_CALL
 from seatrial.transcript import (
-    AssistantMessage,
     ReasoningBlock,
     StopReason,
     TextBlock,
@@ -54,6 +55,7 @@ _KEYS: Final = frozenset({"role", "content", "stop_reason", "stop_sequence", "us
 _TEXT_KEYS: Final = frozenset({"type", "text"})
 _COUNTS: Final = frozenset(Usage.__struct_fields__)
 _CALL_KEYS: Final = frozenset({"type", "id", "name", "input", "caller", "server_name", "partial_json", "index"})
+_INSPECT_KEYS: Final = frozenset({"type", "tool_type", "id", "name", "context", "arguments", "result", "error"})
 _RESULT_KEYS: Final = frozenset({"type", "tool_use_id", "tool_call_id", "content", "is_error", "caller"})
 _THINKING_KEYS: Final = frozenset({"type", "thinking", "signature", "data", "index"})
 
@@ -85,7 +87,7 @@ def read(item: dict[str, Any], chat: Chat, at: At) -> None:
             end_turn(message, TurnEnding(item["stop_reason"]), STOP_REASONS, Transcript(), chat.tally, at)
         if (usage := item.get("usage")) is not None:
             message.usage, rest = read_usage(usage, chat, (*at, "usage"))
-            note_missing_calls(message, usage, chat, (*at, "usage"))
+            chat.note_missing_calls(message, usage, (*at, "usage"))
             chat.note_keys(rest, frozenset(), (*at, "usage"), agent=False)
 
 
@@ -97,19 +99,6 @@ def read_usage(given: Any, chat: Chat, at: At) -> tuple[Usage | None, dict[str, 
     counts = [token_count(given, key, chat.tally, at) for key in Usage.__struct_fields__]
     whole = is_count(given.get("input_tokens")) and is_count(given.get("output_tokens"))
     return Usage(*counts) if whole else None, other_counts(given, _COUNTS)
-
-
-def note_missing_calls(message: AssistantMessage, usage: Any, chat: Chat, at: At) -> None:
-    """Note that the provider counted more calls of its own tools than the message has."""
-    counts = usage.get("server_tool_use") if type(usage) is dict else None
-    counted = [count for count in counts.values() if type(count) is int] if type(counts) is dict else []
-    if sum(counted) <= 0:
-        return
-    facts = [chat.facts_of(call) for call in message.tool_calls()]
-    here = sum(fact is not None and fact.executed_by == "provider" for fact in facts)
-    if here < sum(counted):
-        text = f"the provider counted {sum(counted)} calls of its own tools, and {here} are here"
-        chat.tally.add(CALL_MISSING, (*at, "server_tool_use"), text)
 
 
 def read_system(content: Any, chat: Chat, at: At) -> None:
@@ -158,10 +147,24 @@ def _tool_use(part: dict[str, Any], chat: ContentReader, at: At, listed: ListedC
         return []
     if listed.repeats(call):
         return []
+    if "tool_type" in part:
+        return _tool_use_of_inspect(part, call, chat, at)
     chat.note_keys(part, _CALL_KEYS, at, agent=True)
     chat.note_calls_in_known(part, _CALL_KEYS - {"input"}, at)
     by_agent = part["type"] == "tool_use"
     return [chat.call(call, at, executed_by="agent" if by_agent else "provider")]
+
+
+def _tool_use_of_inspect(part: dict[str, Any], call: Call, chat: ContentReader, at: At) -> list[Piece]:
+    """A tool that the provider ran, with its result inside, as Inspect keeps it."""
+    chat.note_keys(part, _INSPECT_KEYS, at, agent=True)
+    if call.name == "mcp_list_tools":
+        chat.tally.add(ITEM_WITHOUT_CALL, at, "left out a list of tools", each=call.name)
+        return []
+    block = chat.call(call, at, answered=True, executed_by="provider")
+    result = chat.inside_result(block, part.get("result"), (*at, "result"))
+    chat.mark_failure(result, {"error": part.get("error")})
+    return [block, result]
 
 
 def _tool_result(part: dict[str, Any], chat: ContentReader, at: At, _: ListedCalls) -> list[Piece]:

@@ -64,6 +64,8 @@ def read(item: dict[str, Any], chat: Chat, at: At) -> None:
         else:
             chat.note_calls_in("metadata", metadata, at)
     chat.note_keys_of_message(item, _KEYS, at, agent=role == "assistant")
+    if role != "assistant":
+        chat.note_calls_in("metadata", item.get("metadata"), at)
 
 
 def read_system(content: Any, chat: Chat, at: At) -> None:

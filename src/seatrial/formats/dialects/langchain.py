@@ -75,8 +75,7 @@ _METADATA_KEYS: Final = frozenset(
 _BLOCK_KEYS: Final = frozenset(
     {"type", "id", "name", "args", "index", "extras", "error", "tool_call_id", "status", "output", "arguments"}
 )
-
-
+_LISTED_KEYS: Final = (_BLOCK_KEYS | {"function"}) - {"output"}
 _MOST_PARSED: Final = 4096
 """Characters of arguments that are parsed again with each fragment."""
 _SILENCE: Final = {"type": "text", "text": ""}
@@ -224,7 +223,18 @@ def _whole(chunk: dict[str, Any]) -> dict[str, Any]:
     if type(more := chunk.get("additional_kwargs")) is dict and "tool_calls" in more:
         merged["additional_kwargs"] = {**more, "tool_calls": _not_among(names, more["tool_calls"])}
     merged["tool_calls"] = [*whole, *merged["tool_calls"]]
+    if type(content := chunk.get("content")) is list:
+        merged["content"] = _without_fragments(content, whole)
     return merged
+
+
+def _without_fragments(content: list[Any], calls: list[dict[str, Any]]) -> list[Any]:
+    """A content less the arguments of these calls, which Anthropic's models leave in it in pieces as well."""
+    pieces = [part for part in content if type(part) is dict and part.get("type") == "input_json_delta"]
+    texts = [text for part in pieces if type(text := part.get("partial_json", part.get("input"))) is str]
+    if len(texts) < len(pieces) or "".join(texts) != "".join([call["args"] for call in calls]):
+        return content
+    return [part for part in content if part not in pieces]
 
 
 def _begins_another(piece: dict[str, Any], call_id: str | None, call: dict[str, Any]) -> bool:
@@ -299,7 +309,7 @@ def _listed(said: dict[str, Any], chat: Chat, at: At, key: str) -> list[tuple[Ca
         if call is None:
             chat.tally.notes.append(nameless_note(pointer(*where)))
         else:
-            chat.note_keys(entry, _BLOCK_KEYS | {"function"}, where, agent=True)
+            chat.note_keys(entry, _LISTED_KEYS, where, agent=True)
             found.append((call, where))
     return found
 
@@ -377,6 +387,7 @@ def _read_ending(said: dict[str, Any], message: AssistantMessage, chat: Chat, at
         end_turn(message, TurnEnding(reason), FINISH_REASONS, Transcript(), chat.tally, where)
     usage = said.get("usage_metadata")
     if type(usage) is dict:
+        chat.note_missing_calls(message, about.get("usage"), (*where, "usage"))
         details = usage.get("input_token_details")
         if type(details) is not dict:
             details = {}

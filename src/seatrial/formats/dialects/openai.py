@@ -55,6 +55,9 @@ CUSTOM_TOOL_CALL = note_code(
     "A call of a tool that takes free text was read as one with that text as its arguments.",
     "harmless",
 )
+CALL_NAMED_TWICE = note_code(
+    "call_named_twice", "A call has two names that differ; which tool was called is unknown.", "serious"
+)
 THINKING_INVALID = note_code(
     "thinking_invalid", "A thinking entry is not an object; text was kept as reasoning.", "look"
 )
@@ -102,6 +105,7 @@ _PLAIN = _ANY - {"role", "content"}
 """Keys of a message that are not meant to hold a call."""
 _PLAIN_OF_ASSISTANT = _PLAIN | {"audio", "cost", "finish_reason", "stop_reason"}
 _PLAIN_IN_CALL = _CALL_KEYS - {"function", "custom", "arguments", "args", "input", "output", "error", "view"}
+_CUSTOM_KEYS = frozenset({"name", "input", "description"})
 _FUNCTION_KEYS = frozenset({"name", "arguments", "parsed_arguments", "description"})
 
 
@@ -313,6 +317,9 @@ def read_call_entry(entry: Any, chat: ContentReader, at: At, listed: ListedCalls
     if type(function := entry.get("function")) is dict:
         chat.note_keys(function, _FUNCTION_KEYS, (*at, "function"), agent=True)
     chat.note_calls_in_known(entry, _PLAIN_IN_CALL, at)
+    for key in ("tool", "function"):
+        if type(other := entry.get(key)) is str and other and other != call.name:
+            chat.tally.add(CALL_NAMED_TWICE, at, f"read as {call.name[:40]!r}, but its `{key}` is {other[:40]!r}")
     answered = call.output is not UNSET
     known = listed.find(call)
     repeated = known is not None
@@ -331,7 +338,8 @@ def read_call_entry(entry: Any, chat: ContentReader, at: At, listed: ListedCalls
 def _custom_call(entry: Any, chat: ContentReader, at: At) -> Call | None:
     if type(entry) is not dict or type(custom := entry.get("custom")) is not dict:
         return None
-    call = read_call({**custom, "id": entry.get("id")})
+    call = read_call({"name": custom.get("name"), "input": custom.get("input"), "id": entry.get("id")})
+    chat.note_keys(custom, _CUSTOM_KEYS, (*at, "custom"), agent=True)
     if call is not None:
         # Free text, even where it looks like JSON.
         call.arguments, call.not_json = custom.get("input"), False

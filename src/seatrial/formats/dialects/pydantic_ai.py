@@ -62,6 +62,8 @@ _ABOUT: Final = frozenset(
 _PART: Final = frozenset(
     {"part_kind", "id", "provider_name", "provider_details", "timestamp", "citations", "content", "signature"}
 )
+_PROMPTS: Final = frozenset({"system-prompt", "instruction", "user-prompt", "retry-prompt", "retry-feedback"})
+_PROMPT: Final = _PART | {"tool_name", "tool_call_id", "dynamic_ref", "name", "kind", "outcome"}
 _CALL: Final = _PART | {"tool_name", "args", "tool_call_id", "tool_kind"}
 _RESULT: Final = _CALL | FAILURE_KEYS | {"outcome", "retry", "metadata", "content_file_digests"}
 
@@ -93,7 +95,10 @@ def _read_request(item: dict[str, Any], chat: Chat, at: At) -> None:
             chat.tally.notes.append(dropped_part({"type": kind} if kind is not None else part, within))
         else:
             reader(part, chat, within)
+            if kind in _PROMPTS:
+                chat.note_keys_of_message(part, _PROMPT, within, agent=False)
     chat.note_keys_of_message(item, _ABOUT, at, agent=False)
+    chat.note_calls_in_known(item, _ABOUT - {"parts"}, at)
 
 
 def _system(part: dict[str, Any], chat: Chat, at: At) -> None:

@@ -22,11 +22,12 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from seatrial.formats.chat.calls import Call, nameless_note, set_arguments
+from seatrial.formats.chat.calls import Call, ListedCalls, nameless_note, set_arguments
+from seatrial.formats.chat.content import ContentReader, Piece
 from seatrial.formats.chat.notes import At
 from seatrial.formats.chat.parts import read_text
 from seatrial.formats.chat.reader import Chat
-from seatrial.formats.chat.turn import ARGUMENTS_CUT, CALL_MISSING
+from seatrial.formats.chat.turn import ARGUMENTS_CUT, CALL_MISSING, SUBAGENT_MISSING
 from seatrial.formats.dialects import openai
 from seatrial.formats.reading import WAITS, WAITS_FOR_INPUT
 from seatrial.transcript import ToolCall, ToolResultMessage, note_code, pointer
@@ -46,8 +47,8 @@ ITEM_WITHOUT_CALL = note_code(
     "harmless",
 )  # fmt: skip
 
-PARTS: Final[dict[str, Any]] = {}
-
+AGENT_AS_TOOL: Final = {"type": "agent_as_tool"}
+"""What the OpenAI Agents SDK says, as `tool_origin`, of a tool that is an agent."""
 _FORMAT: Final = ReasoningFormat.OPENAI_RESPONSES_V1
 _ITEM: Final = frozenset({"type", "id", "status", "call_id", "created_by", "phase", "object"})
 
@@ -85,6 +86,7 @@ def _reasoning(item: dict[str, Any], chat: Chat, at: At) -> None:
     if type(data := item.get("encrypted_content")) is str:
         items.append(ReasoningEncrypted(id=item_id, format=_FORMAT, data=data))
     chat.note_keys(item, _ITEM | {"summary", "content", "encrypted_content"}, at, agent=True)
+    chat.note_calls_in_known(item, frozenset({"summary", "content"}), at)
     chat.extend_turn([from_items(items)] if items else [], at)
 
 
@@ -99,7 +101,7 @@ def _texts(entries: Any, chat: Chat, at: At) -> list[str]:
 
 
 def _read_call(
-    item: dict[str, Any], name_key: str | None, keys: tuple[str, ...], ids: tuple[str, str], chat: Chat, at: At
+    item: dict[str, Any], name_key: str | None, keys: tuple[str, ...], ids: tuple[str, str], chat: ContentReader, at: At
 ) -> Call | None:
     """The call of an item: `arguments` are read as such, `input` is free text, any other keys make an object."""
     name = item.get(name_key) if name_key is not None else item["type"].removesuffix("_call")
@@ -117,6 +119,15 @@ def _read_call(
     return call
 
 
+def _call_part(part: dict[str, Any], chat: ContentReader, at: At, listed: ListedCalls) -> list[Piece]:
+    """An item among the parts of a message, as LangChain's conversion to OpenAI's messages leaves it there."""
+    call = _read_call(part, "name", _ARGUMENTS_OF[part["type"]], ("call_id", "id"), chat, at)
+    if call is None or listed.repeats(call):
+        return []
+    chat.note_keys(part, _ITEM | _CALL_KEYS | {*_ARGUMENTS_OF[part["type"]]}, at, agent=True)
+    return [chat.call(call, at)]
+
+
 def _call(name_key: str | None, keys: tuple[str, ...]) -> Callable[[dict[str, Any], Chat, At], None]:
     """A reader of calls whose result is another item."""
 
@@ -124,6 +135,10 @@ def _call(name_key: str | None, keys: tuple[str, ...]) -> Callable[[dict[str, An
         call = _read_call(item, name_key, keys, ("call_id", "id"), chat, at)
         if call is None:
             return
+        origin = item.get("tool_origin")
+        if type(origin) is dict and origin.get("type") == AGENT_AS_TOOL["type"]:
+            text = f"{call.name[:40]!r} is an agent: what it called is not among the items of the one that called it"
+            chat.tally.add(SUBAGENT_MISSING, at, text, each=call.name)
         if item.get("status") == "incomplete":
             chat.tally.add(ARGUMENTS_CUT, at, f"the call of {call.name[:40]!r} was cut off")
         chat.extend_turn([chat.call(call, at)], at)
@@ -208,12 +223,12 @@ def _elsewhere(item: dict[str, Any], chat: Chat, at: At) -> None:
 
 
 _CALL_KEYS = frozenset({"name", "namespace", "server_label", "approval_request_id", "pending_safety_checks", "caller",
-                        "max_output_length", "environment"})  # fmt: skip
+                        "max_output_length", "environment", "tool_origin"})  # fmt: skip
+_ARGUMENTS_OF: Final = {"function_call": ("arguments",), "custom_tool_call": ("input",)}
 _READERS: Final[dict[str, Callable[[dict[str, Any], Chat, At], None]]] = {
     "message": _message,
     "reasoning": _reasoning,
-    "function_call": _call("name", ("arguments",)),
-    "custom_tool_call": _call("name", ("input",)),
+    **{kind: _call("name", keys) for kind, keys in _ARGUMENTS_OF.items()},
     "local_shell_call": _call(None, ("action",)),
     "shell_call": _call(None, ("action",)),
     "apply_patch_call": _call(None, ("operation",)),
@@ -243,5 +258,6 @@ _READERS: Final[dict[str, Callable[[dict[str, Any], Chat, At], None]]] = {
         _output,
     ),
 }
+PARTS: Final[dict[str, Any]] = dict.fromkeys(_ARGUMENTS_OF, _call_part)
 ITEM_TYPES: Final = frozenset(_READERS)
 """The types by which items are known."""

@@ -57,6 +57,7 @@ _CALL_KEYS: Final = FAILURE_KEYS | frozenset(
      "callProviderMetadata", "resultProviderMetadata", "toolMetadata", "step", "isError", "error", "invalid",
      "experimental_content"}
 )  # fmt: skip
+_OUTPUT_KEYS: Final = frozenset({"type", "value", "providerOptions"})
 _STEP_KEYS: Final = frozenset({"type"})
 _STATES: Final = frozenset(
     {"input-streaming", "input-available", "approval-requested", "approval-responded", "output-available",
@@ -106,6 +107,8 @@ def _read_model_message(item: dict[str, Any], chat: Chat, at: At) -> None:
     else:
         chat.add_user_pieces(chat.pieces(item["content"], content, agent=False), content)
     chat.note_keys_of_message(item, _MODEL_KEYS, at, agent=role == "assistant")
+    if role != "assistant":
+        chat.note_calls_in("metadata", item.get("metadata"), at)
 
 
 def _read_ui_message(item: dict[str, Any], chat: Chat, at: At) -> None:
@@ -117,7 +120,7 @@ def _read_ui_message(item: dict[str, Any], chat: Chat, at: At) -> None:
             chat.tally.add(VALUE_DROPPED, within, "expected an array of parts", weight="serious")
         parts, within = _parts_of_old(item), at
     elif type(content := item.get("content")) is list or type(content) is dict:
-        chat.drop_key("content", content, at, agent=role == "assistant")
+        chat.drop_key("content", content, at, agent=role == "assistant" or may_hold_call("content", content))
     steps: list[list[Piece]] = [[]]
     for index, part in enumerate(parts):
         if type(part) is dict and part.get("type") == "step-start":
@@ -143,8 +146,7 @@ def _read_ui_message(item: dict[str, Any], chat: Chat, at: At) -> None:
             chat.add_user_pieces(said, within)
         _read_invocations(item, [piece for piece in said if type(piece) is ToolCall], chat, at)
     chat.note_keys_of_message(item, _UI_KEYS, at, agent=role == "assistant")
-    if role == "assistant":
-        chat.note_calls_in_known(item, _UI_PLAIN, at)
+    chat.note_calls_in_known(item, _UI_PLAIN if role == "assistant" else _UI_PLAIN | {"metadata"}, at)
 
 
 def _parts_of_old(item: dict[str, Any]) -> list[Any]:
@@ -199,7 +201,7 @@ def _leave_out(part: dict[str, Any], kind: str, chat: Chat, at: At) -> None:
     chat.tally.add(CONTENT_DROPPED, at, f"dropped a part of the type {kind[:40]!r}", each=each, weight=weight)
 
 
-def _invocation(given: Any, chat: Chat, at: At, listed: ListedCalls = NOT_LISTED) -> list[Piece]:
+def _invocation(given: Any, chat: ContentReader, at: At, listed: ListedCalls = NOT_LISTED) -> list[Piece]:
     """A call with its result inside, by its state; the result alone of a call that is listed already."""
     call = _call(given, chat, at)
     if call is None:
@@ -260,6 +262,8 @@ def _tool_call(part: dict[str, Any], chat: ContentReader, at: At, listed: Listed
     if type(part.get("toolName")) is not str:
         chat.tally.notes.append(nameless_note(pointer(*at)))
         return []
+    if "output" in part or "result" in part:
+        return _invocation(part, chat, at, listed)
     call = _call(part, chat, at)
     if call is None or listed.repeats(call):
         return []
@@ -276,6 +280,7 @@ def _tool_result(part: dict[str, Any], chat: ContentReader, at: At, _: ListedCal
             failed["status"] = "denied"
             output = output.get("reason")
         elif kind in ("text", "json", "error-text", "error-json", "content") and "value" in output:
+            chat.note_keys_of_message(output, _OUTPUT_KEYS, (*at, "output"), agent=False)
             failed["isError"] = failed.get("isError") or kind in ("error-text", "error-json")
             output = output["value"]
     chat.fill(message, output, (*at, "output"))
@@ -335,6 +340,7 @@ def _read_metadata(item: dict[str, Any], message: AssistantMessage, chat: Chat, 
     """What a page keeps beside a message is its own affair; token counts are often among it."""
     metadata = item.get("metadata")
     if type(metadata) is not dict:
+        chat.note_calls_in("metadata", metadata, at)
         return
     for key in ("totalUsage", "usage"):
         if type(usage := metadata.get(key)) is dict:
