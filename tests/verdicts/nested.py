@@ -8,7 +8,19 @@ from functools import partial
 from typing import Any
 
 from verdicts.corpus import FAILING_FIND, FIND, FORBIDDEN, GRADERS, NO_ERRORS, Entry, twins
-from verdicts.shapes import ANSWER, INSTRUCTION, Call, Json, lines, pydantic_ai, vercel_model, vercel_ui
+from verdicts.shapes import (
+    ANSWER,
+    INSTRUCTION,
+    Call,
+    Json,
+    codex_exec,
+    encoded,
+    lines,
+    pydantic_ai,
+    transcript,
+    vercel_model,
+    vercel_ui,
+)
 
 _USER: Json = {"role": "user", "content": INSTRUCTION}
 _SAID: Json = {"role": "assistant", "content": ANSWER}
@@ -289,6 +301,27 @@ def _anthropic_chunks(call: Call) -> bytes:
     return lines([*pieces, {"type": "tool", "content": "fine", "tool_call_id": "c"}, {"type": "ai", "content": ANSWER}])
 
 
+def _without_its_call(call: Call) -> bytes:
+    """A transcript of ours that has the result of a call, and not the call."""
+    messages = transcript([Call("look", {}), call])
+    return encoded([*messages[:3], *messages[4:]])
+
+
+def _under_the_id_of_another(call: Call) -> bytes:
+    """The same where the result has the id of a call of another tool."""
+    messages = transcript([Call("look", {}), call])
+    return encoded([*messages[:2], {**messages[4], "tool_call_id": "c0"}, messages[5]])
+
+
+def _without_its_name(call: Call) -> bytes:
+    """An item of Codex that was done, of which only the one that began has the name of its tool."""
+    events = codex_exec([call])
+    for event in events:
+        if event["type"] == "item.completed" and event["item"]["type"] == "mcp_tool_call":
+            event["item"] = {**event["item"], "tool": None}
+    return lines(events)
+
+
 def entries() -> Iterator[Entry]:
     """All of them."""
     for name, record in IN_ARGUMENTS.items():
@@ -299,6 +332,12 @@ def entries() -> Iterator[Entry]:
     for key in ("tool", "function"):
         yield from twins(f"a second name as {key}", partial(_named_twice, key=key), FORBIDDEN, "errored", "errored")
     yield from twins("a function as text", _function_as_text, FORBIDDEN, "errored", "errored")
+    for name, document in {
+        "a result of ours without its call": _without_its_call,
+        "a result of ours under another id": _under_the_id_of_another,
+        "a call of Codex without its name": _without_its_name,
+    }.items():
+        yield from twins(name, document, FORBIDDEN, "errored", "errored", "replay")
     yield from twins("one part", _one_part, FORBIDDEN, "failed", "passed")
     yield Entry("a failed result that is one part", _one_part(FAILING_FIND), NO_ERRORS, "failed", guilty=True)
     yield Entry("a good result that is one part", _one_part(FIND), NO_ERRORS, "passed")

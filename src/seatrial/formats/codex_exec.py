@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from seatrial.formats.chat.calls import Call, set_arguments
+from seatrial.formats.chat.calls import Call, nameless_note, set_arguments
 from seatrial.formats.chat.notes import At, NoteTally
 from seatrial.formats.chat.reader import Chat
 from seatrial.formats.chat.turn import STREAM_TRUNCATED, SUBAGENT_MISSING, read_usage, split_cached
@@ -32,7 +32,7 @@ from seatrial.formats.session_lines import (
     text_in,
 )
 from seatrial.formats.sniffing import CERTAIN, SURE, Members, Sample, Sniff, text_of
-from seatrial.transcript import ReasoningBlock, Transcript, Usage
+from seatrial.transcript import ReasoningBlock, Transcript, Usage, pointer
 from seatrial.transcript.failure import read_status
 
 FORMAT: Final = "codex-exec"
@@ -149,7 +149,10 @@ class _ExecReader:
     def _add_call(self, item: dict[str, Any], at: At, *, done: bool) -> None:
         chat, kind = self.chat, item["type"]
         name, keys = _SHAPES[kind]
-        name = name or text_in(item, "tool") or kind
+        name = name or text_in(item, "tool")
+        if name is None:
+            chat.tally.notes.append(nameless_note(pointer(*at)))
+            name = kind
         # Not by the item's id: a plan is one item, and each change of it a call.
         call = Call(name, {key: item[key] for key in keys if item.get(key) is not None})
         if kind == "mcp_tool_call":

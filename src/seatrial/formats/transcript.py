@@ -15,16 +15,27 @@ from seatrial._support import wire
 from seatrial._support.nesting import is_too_deep
 from seatrial.errors import SeatrialError
 from seatrial.events.layout import KEY
+from seatrial.formats.chat.calls import TOOL_RESULT_UNPAIRED
 from seatrial.formats.chat.hidden_calls import calls_in_metadata, may_hold_call
 from seatrial.formats.chat.notes import At, NoteTally
 from seatrial.formats.chat.reader import Chat
 from seatrial.formats.chat.writing import losses
 from seatrial.formats.reading import Reading, Written, single_turn, was_partial, why_partial
 from seatrial.formats.sniffing import CALL_KEYS, CERTAIN, Sample, Sniff, sniff_chat
-from seatrial.transcript import AssistantMessage, Message, Note, RunIdentity, Transcript, Usage
+from seatrial.transcript import (
+    AssistantMessage,
+    Message,
+    Note,
+    RunIdentity,
+    ToolResultMessage,
+    Transcript,
+    Usage,
+    pointer,
+)
 from seatrial.transcript.call_facts import PlacedFacts
 from seatrial.transcript.document import encode_messages, read_messages
 from seatrial.transcript.messages import AssistantBlock, UserBlock
+from seatrial.transcript.pairing import OpenCalls, another_tool_note
 from seatrial.transcript.salvage import VALUE_DROPPED
 
 FORMAT: Final = "transcript"
@@ -62,6 +73,7 @@ def read(data: bytes) -> Reading:
     messages, notes = read_messages(data)
     run = _read_run(data, notes)
     _note_unread_keys(data, notes)
+    _note_strays(messages, notes)
     notes += filter(
         None, [calls_in_metadata(key, value, "metadata", messages=messages) for key, value in run.metadata.items()]
     )
@@ -123,6 +135,22 @@ def _note_unread_keys(data: bytes, notes: list[Note]) -> None:
             if type(block) is dict and type(kind := block.get("type")) is str and kind in _BLOCK_KEYS:
                 _note_keys(block, _BLOCK_KEYS[kind], chat, (*at, "content", index), agent=role == "assistant")
     notes += chat.tally.total()
+
+
+def _note_strays(messages: list[Message], notes: list[Note]) -> None:
+    """Note results of calls that are not here."""
+    calls: OpenCalls[str] = OpenCalls()
+    for index, message in enumerate(messages):
+        if type(message) is AssistantMessage:
+            calls.add([(call.id, call.name, call.name) for call in message.tool_calls()])
+        elif type(message) is ToolResultMessage:
+            at = pointer("messages", index)
+            tool = calls.take(message.tool_call_id, message.tool_name or None)
+            if tool is None:
+                text = f"no call with the id {message.tool_call_id[:60]!r} came before this result"
+                notes.append(Note(TOOL_RESULT_UNPAIRED, at, text))
+            elif message.tool_name not in ("", tool):
+                notes.append(another_tool_note(at, message.tool_name, tool))
 
 
 def _note_keys(item: dict[str, Any], known: frozenset[str], chat: Chat, at: At, *, agent: bool) -> None:

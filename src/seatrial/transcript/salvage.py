@@ -345,7 +345,7 @@ def _assistant_block(block: _Members) -> AssistantBlock | None:
         return _TEXT_BLOCKS[kind](text)
     if kind == "reasoning_details" and "details" in block:
         return ReasoningDetailsBlock(_details(block["details"]))
-    if kind == "tool_call" and (name := block["name"].text()) is not None:
+    if kind == "tool_call" and (name := block["name"].string()):
         return ToolCall(_call_id(block["id"]), name, _arguments(block["arguments"]))
     return None
 
