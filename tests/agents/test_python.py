@@ -356,6 +356,24 @@ def test_groups_that_share_what_they_hold_are_described_in_bounds(folder: Path, 
     assert len(detail) <= len(CUT_BEGINNING) + MAX_TRACEBACK
 
 
+@pytest.mark.parametrize("head", ["def agent(instruction):\n    ", "async def agent(instruction):\n    "])
+@pytest.mark.parametrize("before", ["", "yield 'The '\n    "])
+@pytest.mark.parametrize(
+    ("named", "expected"), [((), "agent_exception"), (("seatrial.SeatrialError",), "infrastructure_error")]
+)
+def test_an_error_of_seatrial_that_a_function_raises_is_its_own_also_while_it_yields(
+    folder: Path, head: str, before: str, named: tuple[str, ...], expected: str
+) -> None:
+    source = f"import seatrial\n{head}{before}raise seatrial.SeatrialError('too_large', 'of a client')"
+    agent = an_agent(folder, source, infrastructure_errors=list(named))
+
+    async def play() -> Reply:
+        async with agent:
+            return await agent.run(a_request(), collecting([]))
+
+    assert error_class(asyncio.run(play())) == expected
+
+
 def test_a_group_of_named_errors_that_it_shares_is_infrastructure(folder: Path) -> None:
     source = (
         "def agent(instruction):\n    error = OSError('gone')\n"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Literal, TypeAlias, overload
 
 import msgspec
 
 from seatrial._support.printable import printable
+from seatrial.errors import SeatrialError
 from seatrial.testing.run_result import RunResult
 from seatrial.trajectory.calls import NoVerdictError
 
@@ -15,7 +16,7 @@ MAX_SHOWN = 5
 """Trials that a failed check shows whole."""
 
 Passes: TypeAlias = Callable[[RunResult], object]
-"""What a trial must pass: true or false, or assertions."""
+"""What a trial must pass: it returns true or false, or asserts and returns nothing."""
 
 
 class TrialVerdict(msgspec.Struct, frozen=True):
@@ -125,7 +126,15 @@ def _asserted(result: RunResult, passes: Passes) -> TrialVerdict:
         return TrialVerdict("undecided", result.redact(str(error)))
     except AssertionError as error:
         return TrialVerdict("failed", f"{result.redact(str(error))}\n{result}".strip())
-    # A function of assertions returns nothing.
-    if held is None or held:
+    # A function of assertions returns nothing. A lambda has none: `re.search(...)` in one gives None for not found.
+    if held is True or (held is None and getattr(passes, "__name__", "") != "<lambda>"):
         return TrialVerdict("passed", "")
-    return TrialVerdict("failed", f"`passes` returned {result.redact(repr(held))[:200]}\n{result}")
+    if held is False:
+        return TrialVerdict("failed", f"`passes` returned False\n{result}")
+    if isinstance(held, Coroutine):
+        held.close()  # nobody waits for it, as it may be true whatever comes of it
+    given = "nothing" if held is None else f"a {type(held).__name__}"
+    hint = "`bool(...)` around the value; a function with assertions is a `def`, and not async"
+    raise SeatrialError(
+        "invalid_config", f"`passes` returns true or false, or asserts, and returned {given}", hint=hint
+    )

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import aclosing
+from contextlib import aclosing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast
@@ -153,8 +153,10 @@ class PythonAgent:
                 async for item in items:
                     await pieces.of(item).put_into(stream)
             if pieces.records is None:
-                await stream.finish()
-        except SeatrialError as error:
+                with _ours():
+                    await stream.finish()
+        except _UnusableItemError as unusable:
+            error = unusable.error
             if error.code == "too_large":
                 return Fault("response_too_large", f"the function yielded too much: {error.message}")
             return Fault("agent_bad_response", f"the function yielded something that is not an event: {error}")
@@ -220,6 +222,14 @@ async def _in_own_task(awaitable: Awaitable[T]) -> T:
     return cast("T", value)
 
 
+class _UnusableItemError(Exception):
+    """What a function yielded cannot be used. Not a `SeatrialError`, which a function may raise itself."""
+
+    def __init__(self, error: SeatrialError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 class _Piece(NamedTuple):
     """What a function yielded, as bytes: an event, or a part of a stream of them; nothing for a record."""
 
@@ -228,7 +238,8 @@ class _Piece(NamedTuple):
 
     async def put_into(self, stream: StreamedRun) -> None:
         # Nothing, too: it gives others their turn of the event loop.
-        await (stream.put(self.data) if self.is_event else stream.feed(self.data))
+        with _ours():
+            await (stream.put(self.data) if self.is_event else stream.feed(self.data))
 
 
 class _Pieces:
@@ -246,6 +257,10 @@ class _Pieces:
 
     def of(self, item: Any) -> _Piece:
         """An event in any form, a part of a stream of them, or a piece of the answer."""
+        with _ours():
+            return self._of(item)
+
+    def _of(self, item: Any) -> _Piece:
         item = plain_text(item)
         if not self._begun:
             self._begun = True
@@ -264,6 +279,15 @@ class _Pieces:
         if self._left < 0:
             raise _too_much()
         return piece
+
+
+@contextmanager
+def _ours() -> Iterator[None]:
+    """Tell errors of ours, about what a function yielded, from those that the function raises."""
+    try:
+        yield
+    except SeatrialError as error:
+        raise _UnusableItemError(error) from error
 
 
 def _is_record(item: Any) -> bool:
