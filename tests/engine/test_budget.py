@@ -3,7 +3,7 @@ from __future__ import annotations
 from strategies import records
 
 from seatrial.engine.budget import Spending, spent_by
-from seatrial.runs import Run, Verdict
+from seatrial.runs import Attempt, Fault, Run, Verdict
 from seatrial.suites import Budget
 from seatrial.transcript import AssistantMessage, Note, StopReason, TextBlock, Usage
 
@@ -97,3 +97,13 @@ def test_what_is_known_of_a_judges_cost_counts_and_the_rest_is_reported() -> Non
     run.verdicts = [Verdict(grader="judge", kind="judge", outcome="errored", least_cost_usd=0.25, least_tokens=8)]
     assert [note.code for note in add(spending, run)] == ["budget_cost_unknown", "budget_tokens_unknown"]
     assert spending.exceeded(0) == "cost budget reached: at least 0.5000 of 0.5000 USD"
+
+
+def test_what_attempts_before_the_last_one_cost_is_not_counted_and_reported() -> None:
+    spending = Spending(Budget(cost_usd=0.5, tokens=10))
+    run = a_run(cost=0.25, usage=Usage(input_tokens=1, output_tokens=1))
+    lost = Fault("connection_lost", "no answer")
+    run.exchanges = records.exchanges(
+        [Attempt(number=1, started_at=0, duration_ms=1, fault=lost), Attempt(number=2, started_at=1, duration_ms=1)]
+    )
+    assert [note.code for note in add(spending, run)] == ["budget_cost_unknown", "budget_tokens_unknown"]

@@ -9,8 +9,8 @@ import pytest
 from graders.subjects import attempts, calls, said, subject, verdict
 from seatrial.errors import SeatrialError
 from seatrial.formats.reading import TraceEvent
-from seatrial.graders import build_graders
-from seatrial.runs import Exchange
+from seatrial.graders import Subject, build_graders
+from seatrial.runs import Exchange, Fault
 from seatrial.transcript.messages import Usage
 
 RUN: dict[str, Any] = {
@@ -137,3 +137,29 @@ def test_tokens_of_a_cache_count_as_input() -> None:
     usage = Usage(input_tokens=10, output_tokens=5, cache_creation_input_tokens=100, cache_read_input_tokens=1000)
     assert verdict(subject(usage=usage), {"kind": "tokens", "max": 1114}).outcome == "failed"
     assert verdict(subject(usage=usage), {"kind": "tokens", "max": 1115}).outcome == "passed"
+
+
+def retried(error_class: str, **fields: Any) -> Subject:
+    """A run of two attempts, of which the first met a fault."""
+    run = subject("done", attempt_ms=[500, 100], **fields)
+    run.run.attempts[0].fault = Fault(error_class, "no answer")
+    return run
+
+
+@pytest.mark.parametrize(
+    ("grader", "outcome"),
+    [
+        ({"kind": "cost", "max_usd": 0.05}, "errored"),
+        ({"kind": "cost", "max_usd": 0.01}, "failed"),
+        ({"kind": "cost", "min_usd": 0.01}, "passed"),
+        ({"kind": "tokens", "max": 500}, "errored"),
+        ({"kind": "tokens", "max": 100}, "failed"),
+        ({"kind": "tokens", "min": 100}, "passed"),
+    ],
+)
+def test_what_an_attempt_used_up_before_it_met_a_fault_is_unknown(grader: dict[str, Any], outcome: str) -> None:
+    used: dict[str, Any] = {"cost_usd": 0.02, "usage": Usage(input_tokens=100, output_tokens=20)}
+    assert verdict(retried("connection_lost", **used), grader).outcome == outcome
+    # No request had reached the agent.
+    unreached = verdict(retried("agent_unreachable", **used), grader).outcome
+    assert unreached == ("passed" if outcome == "errored" else outcome)

@@ -208,6 +208,18 @@ def test_hostile_text_of_an_agent_is_kept_in_the_documents_and_mended_in_the_col
     assert filled.grader_counts("exp-1")[0].grader == "g\ufffd"
 
 
+@pytest.mark.parametrize(("error_class", "cost"), [("connection_lost", None), ("agent_unreachable", 0.5)])
+def test_what_a_run_used_up_is_unknown_when_an_earlier_attempt_reached_the_agent(
+    filled: Store, error_class: str, cost: float | None
+) -> None:
+    first = Attempt(number=1, started_at=0, duration_ms=1, fault=Fault(error_class, "no answer"))
+    reading = records.reading("a", usage=Usage(10, 20), cost=0.5)
+    run = records.run(reading=reading, attempts=[first, Attempt(number=2, started_at=1, duration_ms=1)])
+    filled.record_run(run).wait()
+    (found,) = filled.runs("exp-1")
+    assert (found.cost_usd, found.input_tokens) == (cost, None if cost is None else 10)
+
+
 @pytest.mark.parametrize("absurd", [1e308, float("inf"), float("nan"), -1e200])
 def test_absurd_numbers_of_an_agent_do_not_spoil_the_counts(filled: Store, absurd: float) -> None:
     most = 2**63 - 1

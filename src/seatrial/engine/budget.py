@@ -41,8 +41,8 @@ def spent_by(run: Run, budget: Budget) -> Spent:
     return Spent(
         cost_usd=(cost or 0.0) + judges.known_usd,
         tokens=(tokens or 0) + judges.known_tokens,
-        cost_known=cost is not None and judges.usd_is_all,
-        tokens_known=used is not None and used.exact and judges.tokens_are_all,
+        cost_known=cost is not None and judges.usd_is_all and not run.has_uncounted_attempts,
+        tokens_known=used is not None and used.exact and judges.tokens_are_all and not run.has_uncounted_attempts,
     )
 
 

@@ -78,7 +78,7 @@ class MetricGrader(Grader):
         holds = all_of([at_most(figure.value, most, figure.exact), at_least(figure.value, least, figure.exact)])
         value = f"{'' if figure.exact else 'at least '}{_figure(figure.value)}{self.unit}"
         if holds is None:
-            return self._unknown(f"{self.figure}: {value}, and how many more is not known", subject)
+            return self._unknown(f"{self.figure}: {value}, and whether there was more is not known", subject)
         if most is not None and figure.value > most:
             return passed_if(False, f"{self.figure}: {value} > {_figure(most)}{self.unit} allowed")
         if least is not None and figure.value < least:
@@ -136,9 +136,11 @@ class Latency(MetricGrader):
 
 
 class Cost(MetricGrader):
-    """What the run cost, as the agent reports it."""
+    """What the run cost, as the agent reports it. Where an attempt before the last one reached the agent, that is a
+    lower bound."""
 
     kind: ClassVar[str] = "cost"
+    version: ClassVar[int] = 2
     figure: ClassVar[str] = "cost"
     unit: ClassVar[str] = " USD"
 
@@ -151,7 +153,8 @@ class Cost(MetricGrader):
         return self.min_usd, self.max_usd
 
     def _measure(self, subject: Subject) -> Figure | None:
-        return _exactly(None if subject.run.reading is None else subject.run.reading.transcript.cost_usd)
+        cost = subject.run.cost
+        return None if cost is None else Figure(cost, not subject.run.has_uncounted_attempts)
 
 
 class CountGrader(MetricGrader):
@@ -167,10 +170,11 @@ class CountGrader(MetricGrader):
 
 
 class TokensGrader(CountGrader):
-    """How many tokens the run took, as the agent reports them: a sum for the run, else those of its messages."""
+    """How many tokens the run took, as the agent reports them: a sum for the run, else those of its messages. Where an
+    attempt before the last one reached the agent, that is a lower bound."""
 
     kind: ClassVar[str] = "tokens"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     figure: ClassVar[str] = "tokens"
 
     of: Literal["total", "input", "output"] = "total"
@@ -185,6 +189,7 @@ class TokensGrader(CountGrader):
             return None
         # Where messages may be missing, so may what they say of tokens.
         exact = reading.transcript.usage is not None or (used.exact and report_is_complete(subject))
+        exact = exact and not subject.run.has_uncounted_attempts
         return Figure({"total": used.input + used.output, "input": used.input, "output": used.output}[self.of], exact)
 
 

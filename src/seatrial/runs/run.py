@@ -160,6 +160,11 @@ class Run(msgspec.Struct, omit_defaults=True, kw_only=True):
         return [attempt for exchange in self.exchanges for attempt in exchange.attempts[:-1]]
 
     @property
+    def has_uncounted_attempts(self) -> bool:
+        """Whether attempts before the last one may have used up money and tokens, of which nothing is known."""
+        return any(attempt.fault is not None and not attempt.fault.before_agent for attempt in self.earlier_attempts)
+
+    @property
     def observed(self) -> list[Step]:
         """The steps that went through our tool proxy."""
         return [step for step in self.steps if step.source == "observed"]

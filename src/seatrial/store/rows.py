@@ -479,8 +479,8 @@ def run_row(run: Run, texts: dict[str, bytes], body: bytes | None = None, *, cou
     Its long texts are added to `texts`, by their addresses.
     """
     key = run.key if isinstance(run.key, RunKey) else served_key(run.run_id, run.agent)
-    grade, reading, fault, steps = run.grade, run.reading, run.fault, run.steps
-    tokens_in, tokens_out = _tokens(reading.transcript) if reading is not None else (None, None)
+    grade, fault, steps = run.grade, run.fault, run.steps
+    tokens_in, tokens_out, cost_usd = _used(run)
     came_of_it = outcome(run.status, grade.outcome if grade is not None else None, errored=run.errored)
     signature = None
     if came_of_it == "failed" or came_of_it == "errored":
@@ -506,7 +506,7 @@ def run_row(run: Run, texts: dict[str, bytes], body: bytes | None = None, *, cou
         calls=run.completeness.level if run.completeness is not None else None,
         input_tokens=tokens_in,
         output_tokens=tokens_out,
-        cost_usd=number(reading.transcript.cost_usd if reading is not None else None),
+        cost_usd=cost_usd,
         grade=encode(grade) if grade is not None else None,
         body=body,
         data=data,
@@ -647,9 +647,12 @@ def number(value: float | None) -> float | None:
     return float(value) if value is not None and abs(value) <= _MAX_NUMBER else None
 
 
-def _tokens(transcript: Transcript) -> tuple[int | None, int | None]:
-    """Tokens read and written; unknown when some of the messages do not say."""
-    used = transcript.tokens()
+def _used(run: Run) -> tuple[int | None, int | None, float | None]:
+    """Tokens read and written, and the cost; unknown when some of the messages, or of the attempts, do not say."""
+    if run.reading is None or run.has_uncounted_attempts:
+        return None, None, None
+    transcript = run.reading.transcript
+    used, cost = transcript.tokens(), number(transcript.cost_usd)
     if used is None or not used.exact:
-        return None, None
-    return min(used.input, _MAX_INT), min(used.output, _MAX_INT)
+        return None, None, cost
+    return min(used.input, _MAX_INT), min(used.output, _MAX_INT), cost
