@@ -66,6 +66,7 @@ FINISHED = '{"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}'
 SAID = ('{"type": "TEXT_MESSAGE_CHUNK", "messageId": "m", "role": "assistant", "delta": "ok"}',)
 
 BLANK = SAID[0].replace("ok", " ")
+HIDDEN = SAID[0].replace("ok", "\u200b\ufeff")
 CANCELLED = FINISHED[:-1] + ', "outcome": {"type": "cancelled"}}'
 
 FAILED = '{"final_response": "ok", "status": "failed", "error": "no"}'
@@ -176,6 +177,7 @@ BEHAVIOURS: list[Behaviour] = [
     ("answers without a word", "failed", "agent_output_missing", without_http(answering(SILENT))),
     ("finishes without a word", "failed", "agent_output_missing", sending(STARTED, FINISHED)),
     ("finishes with blank text", "failed", "agent_output_missing", sending(STARTED, BLANK, FINISHED)),
+    ("finishes with text that is not shown", "failed", "agent_output_missing", sending(STARTED, HIDDEN, FINISHED)),
     ("writes no line of the case", "failed", "agent_output_missing", {"batch": "print('<html>')"}),
     (
         "sends too much",

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial._support.printable import coloured, one_line, printable
+from seatrial._support.printable import coloured, is_blank, one_line, printable
 
 
 def test_what_steers_a_terminal_is_shown_as_an_escape() -> None:
@@ -13,6 +14,15 @@ def test_what_steers_a_terminal_is_shown_as_an_escape() -> None:
 def test_what_hides_itself_is_shown_as_an_escape() -> None:
     hidden = "".join(chr(0xE0000 + ord(letter)) for letter in "obey")
     assert printable(f"ok{hidden}\xad\u180e\ufff9") == r"ok\U000e006f\U000e0062\U000e0065\U000e0079\xad\u180e\ufff9"
+
+
+@pytest.mark.parametrize(
+    "text", ["", " \n\t", "\u200b", "\ufeff \u2060", "\xad", "\u3000", "\x00\x1b", "\u200b" * 100_000]
+)
+def test_what_nobody_would_see_is_blank(text: str) -> None:
+    assert is_blank(text)
+    assert not is_blank(f"{text}.")
+    assert not is_blank(f"日{text}")
 
 
 def test_ordinary_text_of_any_language_stays() -> None:

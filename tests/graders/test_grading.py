@@ -452,3 +452,12 @@ def test_a_check_that_fails_on_a_run_without_an_answer_fails() -> None:
     assert verdict(subject(None), {"kind": "contains", "value": "done"}).outcome == "failed"
     negated = {"kind": "regex", "pattern": r"\A(?!.*password)", "negate": True}
     assert verdict(subject(None), negated).outcome == "failed"
+
+
+@pytest.mark.parametrize(
+    "grader",
+    [{"kind": "regex", "pattern": r"\A(?!.*password)"}, {"kind": "contains", "value": "password", "negate": True}],
+)
+def test_text_that_nobody_would_see_is_no_answer(grader: dict[str, Any]) -> None:
+    found = verdict(subject("\u200b\ufeff"), grader)
+    assert (found.outcome, found.code) == ("errored", "no_answer")

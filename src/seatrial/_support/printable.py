@@ -11,6 +11,7 @@ _CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e007f]"
 )
+_BLANK = re.compile(rf"[\s{_CONTROLS.pattern[1:]}*")
 
 _COLOURS = {"red": 31, "green": 32, "yellow": 33, "bold": 1, "dim": 2}
 
@@ -18,6 +19,11 @@ _COLOURS = {"red": 31, "green": 32, "yellow": 33, "bold": 1, "dim": 2}
 def printable(text: str) -> str:
     """The text with every character that could steer a terminal written as an escape."""
     return _CONTROLS.sub(lambda match: _escaped(match.group()), text)
+
+
+def is_blank(text: str) -> bool:
+    """Whether there is nothing in a text that people would see: only white space, and marks that are not shown."""
+    return _BLANK.fullmatch(text) is not None
 
 
 def one_line(text: str, width: int = 100) -> str:

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
+from seatrial._support.printable import is_blank
 from seatrial._support.threads import Threads
 from seatrial._support.time_limit import TimeLimit
 from seatrial.errors import SeatrialError
@@ -353,7 +354,7 @@ def _against(found: Finding, score: float, outcome: Outcome, bar: float) -> str:
 
 
 def _has_answer(subject: Subject) -> bool:
-    return bool(subject.answer and not subject.answer.isspace())
+    return not is_blank(subject.answer or "")
 
 
 def _raised(error: Exception) -> Finding:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import UNSET
 
+from seatrial._support.printable import is_blank
 from seatrial.events.verify import STREAM_TRUNCATED as EVENT_STREAM_TRUNCATED
 from seatrial.formats.chat.calls import TOOL_RESULT_UNPAIRED
 from seatrial.formats.chat.parts import CONTENT_DROPPED
@@ -46,7 +47,7 @@ def says_nothing(run: Run) -> bool:
     if any(note.serious or note.code == CONTENT_DROPPED for note in run.reading.notes):
         return False  # what was dropped may have been the answer, an image perhaps
     transcript = run.reading.transcript
-    return not (transcript.final_text() or "").strip() and "result" not in transcript.metadata
+    return is_blank(transcript.final_text() or "") and "result" not in transcript.metadata
 
 
 def called_tools(
@@ -192,7 +193,7 @@ def _said_last(transcript: Transcript) -> bool:
     for message in reversed(transcript.done()):
         if not isinstance(message, AssistantMessage):
             return False
-        if message.plain_text().strip():
+        if not is_blank(message.plain_text()):
             return True
     return False
 

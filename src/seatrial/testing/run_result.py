@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from seatrial._support.printable import printable
+from seatrial._support.printable import is_blank, printable
 from seatrial.errors import SeatrialError
 from seatrial.runs import Case, Fault, Outcome, Run, Verdict
 from seatrial.testing.expected import step_line
@@ -35,7 +35,7 @@ class RunResult(msgspec.Struct, frozen=True):
         not pass as what an answer does not say."""
         __tracebackhide__ = True
         answer = _answer(self.run)
-        if not answer.strip():
+        if is_blank(answer):
             fault = self._shown.fault
             why = "the agent ended without one" if fault is None else f"{fault.error_class}: {fault.message}"
             told = f"there is no answer to look at, {why}; `has_answer` says whether there is one"
@@ -45,7 +45,7 @@ class RunResult(msgspec.Struct, frozen=True):
     @property
     def has_answer(self) -> bool:
         """Whether the agent gave an answer, with text that can be seen."""
-        return bool(_answer(self.run).strip())
+        return not is_blank(_answer(self.run))
 
     @property
     def calls(self) -> Calls[Step]:
