@@ -167,3 +167,11 @@ def test_a_judge_whose_votes_tie_decides_nothing_whatever_it_is_a_part_of(
     found = verdict(subject("done"), {**grader, "negate": negate}, model=ScriptedModel([VOTE, NO_VOTE]))
     other = {"passed": "failed", "failed": "passed"}
     assert found.outcome == ("errored" if decided is None else other[decided] if negate else decided)
+
+
+def test_several_graders_rest_on_what_the_agent_reports_when_one_of_them_does() -> None:
+    called, silent = {"kind": "calls", "tool": "find"}, {"kind": "never_calls", "tools": ["delete"]}
+    run = subject("done", steps=calls("find"))
+    assert verdict(run, composite(YES)).basis is None
+    assert verdict(run, composite(YES, called, silent)).basis == "reported"
+    assert verdict(run, composite(composite(called), YES)).basis == "reported"

@@ -84,6 +84,8 @@ class Composite(Grader):
         finding.add_costs(model_costs(verdicts))
         finding.evidence = list(dict.fromkeys(pointer for verdict in verdicts for pointer in verdict.evidence))
         finding.details = verdicts
+        bases = {verdict.basis for verdict in verdicts}
+        finding.basis = "reported" if "reported" in bases else "observed" if "observed" in bases else None
         return finding
 
     def _conclude(self, verdicts: list[Verdict]) -> Finding:
