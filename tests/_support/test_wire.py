@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from threading import Event, Thread
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from seatrial._support import wire
@@ -128,3 +129,19 @@ def test_no_bytes_raise_anything_but_our_error(data: bytes) -> None:
 def test_encoding_never_fails_on_lone_surrogates(value: object) -> None:
     decoded = wire.decode(wire.encode(value))
     assert decoded == wire.without_surrogates(value)
+
+
+ONE_BY_ONE = re.compile(
+    rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
+
+
+@given(
+    st.lists(st.sampled_from(["\\", "\\ud800", "\\udc00", "\\uDBFF", "u", "d8", "0", '\\"', "\\n", "\\u0041", "\\ud"]))
+)
+@example(["\\"] * 5001 + ["ud800"])
+@example(["\\n", "\\u0041"] * 3000 + ["\\ud800"])
+def test_escapes_taken_many_at_once_are_repaired_as_those_taken_one_by_one(pieces: list[str]) -> None:
+    data = "".join(pieces).encode()
+    repaired = ONE_BY_ONE.sub(lambda found: found[0] if found[1] is None else rb"\ufffd", data)
+    assert wire._mend(data, []) == repaired

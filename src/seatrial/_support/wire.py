@@ -26,10 +26,14 @@ _ENDS_EARLY = "it ends before it is complete"
 _IN_NUMBER = re.compile(r"invalid number \(byte (\d+)\)$")
 
 _BOM = b"\xef\xbb\xbf"
-# An escaped surrogate that has no partner. An even number of backslashes before it would make it plain text,
-# so the alternatives consume escaped backslashes and proper pairs first.
+# An escaped surrogate that has no partner. An even number of backslashes before it would make it plain text, so other
+# escapes and proper pairs are consumed, too: many at once, and still not all, because no other thread runs meanwhile.
+# What begins with one backslash throughout is searched for ten times as fast as what may begin with one.
+_OTHER = rb"(?:[^u]|u(?![dD][89a-fA-F])[0-9a-fA-F]{0,4})"
 _ESCAPES = re.compile(
-    rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+    rb"\\(?:%b(?:\\%b){0,1000}+|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|"
+    rb"(u[dD][89a-fA-F][0-9a-fA-F]{2})|u)" % (_OTHER, _OTHER),
+    re.DOTALL,
 )
 
 _SLICE = 64 * 1024
