@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NoReturn, Protocol
 
 from seatrial._support.garbage import rare_collections
+from seatrial._support.stack import reserve_stack
 from seatrial._version import __version__
 from seatrial.cli.exits import COULD_NOT_RUN, USAGE, interrupted_as, interrupted_exit, signal_exit
 from seatrial.cli.output import survive_closed_pipes
@@ -95,6 +96,7 @@ def _main(argv: Sequence[str] | None) -> int:
     try:
         if name not in COMMANDS:
             return _without_command(arguments)
+        reserve_stack()
         with rare_collections():
             command = _command(name)
             code = command.run(command_parser(name).parse_args(arguments[1:]))
