@@ -1,4 +1,4 @@
-"""`seatrial diff RUN RUN`: where the calls of two runs diverge, and what came of it."""
+"""`seatrial diff RUN RUN`: where the calls of two runs diverge, and how they ended."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def _limit_was_lowered() -> bool:
 
 
 def _leave_stdout() -> None:
-    """Let nothing more be written to it, also not by Python when it ends."""
+    """Drop all further output, also what Python flushes when it exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,4 +1,4 @@
-"""`seatrial report [EXPERIMENT]`: what came of an experiment, on the terminal and in files."""
+"""`seatrial report [EXPERIMENT]`: the results of an experiment, on the terminal and in files."""
 
 from __future__ import annotations
 

@@ -70,12 +70,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def add_executor_options(parser: argparse.ArgumentParser) -> None:
-    """Where runs are carried out."""
+    """Where the runs take place."""
     parser.add_argument(
         "--executor",
         metavar="NAME",
         default="local",
-        help="where runs are carried out: `local` (default), in this process; `ray`, on a Ray cluster; or one that an "
+        help="where the runs take place: `local` (default), in this process; `ray`, on a Ray cluster; or one that an "
         "installed package offers",
     )
     parser.add_argument(
@@ -83,9 +83,7 @@ def add_executor_options(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="the Ray cluster, as host:port or `auto` (default: one that is started here, for this command)",
     )
-    parser.add_argument(
-        "--workers", type=int, metavar="N", help="processes that carry out runs (default: one for each processor)"
-    )
+    parser.add_argument("--workers", type=int, metavar="N", help="worker processes (default: one for each processor)")
 
 
 def executor_of(args: argparse.Namespace) -> Executor:

@@ -220,7 +220,7 @@ def _within(store: Store, experiment: Experiment, rest: str) -> Selected:
             store.case(experiment.experiment_id, name)
         except SeatrialError as missing:
             if missing.code == "damaged":
-                return Selected(experiment, name, agent, trial)  # its runs can be read all the same
+                return Selected(experiment, name, agent, trial)  # its runs can be read nevertheless
             error = error or missing
         else:
             return Selected(experiment, name, agent, trial)

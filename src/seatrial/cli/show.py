@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
         if found.run_id is not None:
             return _run(store, found.run_id, args)
         experiment = found.experiment
-        assert experiment is not None  # noqa: S101 - what is no run is of an experiment
+        assert experiment is not None  # noqa: S101 - only runs of the service have none
         if found.case_id is None and len(args.case) == 1 and (args.agent or args.trial is not None):
             store.case(experiment.experiment_id, args.case[0])
             found = Selected(experiment, args.case[0])

@@ -10,7 +10,7 @@ import yarl
 from seatrial.errors import SeatrialError
 
 DEFAULT_URL = "http://127.0.0.1:8765"
-"""Where `seatrial serve` listens when it is told nothing else."""
+"""Where `seatrial serve` listens by default."""
 
 
 def service_address(url: str, *, keyed: bool, allow_plain_http: bool) -> yarl.URL:

@@ -88,7 +88,7 @@ class Client:
         push: bool = False,
         resume: Sequence[ResumeEntry] | None = None,
     ) -> ServedRun:
-        """Ask for a run; it goes on without us. A string is what the user says."""
+        """Start a run; it continues without us. A string is a user message."""
         idempotency_key = idempotency_key or str(uuid.uuid4())
         request = CreateRun(
             agent=agent,

@@ -22,7 +22,7 @@ from seatrial.transcript import Note
 StreamForm: TypeAlias = Literal["sse", "ndjson"]
 
 MAX_NOTES = 100
-"""Notes that are kept of a stream; a run may go on for ever."""
+"""Notes that are kept of a stream; a run may never end."""
 
 _ENDED = t.TERMINAL_STATUSES | {"input_required"}
 
@@ -62,7 +62,7 @@ class Follow:
 
     @property
     def notes(self) -> list[Note]:
-        """What had to be mended in events that this version does not know; the first ones."""
+        """What had to be repaired in events that this version does not know; the first ones."""
         return self._reader.notes
 
     def connect(self) -> None:

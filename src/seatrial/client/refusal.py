@@ -51,7 +51,7 @@ def _error(status: int, body: bytes) -> SeatrialError:
         code = {401: "unauthorized", 403: "forbidden", 429: "rate_limited"}.get(status, "service_failed")
         return SeatrialError(code, f"the service answered {status}", hint=_excerpt(body))
     code = problem["code"] if problem["code"] in ERROR_CODES else "service_failed"
-    said = _text(problem, "detail") or _text(problem, "title") or "nothing more"
+    said = _text(problem, "detail") or _text(problem, "title") or "no reason given"
     message = said if code == problem["code"] else f"the service answered {status} {problem['code'][:MAX_NAME]}: {said}"
     return SeatrialError(
         code,

@@ -71,7 +71,7 @@ class Service:
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
-            # A stream keeps its connection for as long as a run goes on, and there may be many.
+            # A stream keeps its connection for the length of a run, and there may be many.
             connector=aiohttp.TCPConnector(limit=0, ssl=True if self._ssl is None else self._ssl),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=self._headers,
@@ -81,7 +81,7 @@ class Service:
     async def __aexit__(self, *exc_info: object) -> None:
         if self._session is not None:
             session, self._session = self._session, None
-            # The session would close their connections as well, but leave whoever reads them waiting.
+            # The session would close their connections as well, but leave their readers waiting.
             for response in list(self._open):
                 response.close()
             await session.close()

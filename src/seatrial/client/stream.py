@@ -28,8 +28,8 @@ _ACCEPT: dict[StreamForm, str] = {"sse": "text/event-stream", "ndjson": "applica
 class EventStream:
     """The events of one run, each exactly once and in order, until the run has ended.
 
-    Iteration ends when the service says that the run has, and `status` tells how. Whatever else ends a connection leads
-    to the next one, which goes on behind the last event; when that fails too often, `SeatrialError` is raised, and
+    Iteration ends when the service says that the run has ended, and `status` says how. After any other end of a
+    connection, the next one continues behind the last event; when that fails too often, `SeatrialError` is raised, and
     iterating again tries again. To leave the stream is not to cancel the run.
     """
 
@@ -93,7 +93,7 @@ class EventStream:
 
     @property
     def notes(self) -> list[Note]:
-        """What had to be mended to read the events; the first hundred."""
+        """What had to be repaired to read the events; the first hundred."""
         return self._follow.notes
 
     async def __aenter__(self) -> Self:
@@ -119,7 +119,7 @@ class EventStream:
         return envelope
 
     def take_ready(self) -> SequencedOutputEnvelope | None:
-        """The next event if it is here already; None tells nothing but that one has to wait for it."""
+        """The next event if it is here already; None means that one has to wait for it."""
         if not self._ready or self._closed:
             return None
         received = self._ready.popleft()
@@ -127,7 +127,7 @@ class EventStream:
         return received.envelope
 
     async def aclose(self) -> None:
-        """Leave the stream. The run goes on."""
+        """Leave the stream. The run continues."""
         self._closed = True
         if self._batches is not None:
             await self._batches.aclose()

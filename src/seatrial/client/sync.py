@@ -71,7 +71,7 @@ class SyncClient:
         self.close()
 
     def close(self) -> None:
-        """Close every connection. Runs go on."""
+        """Close every connection. Runs continue."""
         with self._opening:
             self._closed = True
             portal, self._portal = self._portal, None
@@ -154,7 +154,7 @@ class SyncClient:
         )
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """What async work comes to. When the wait is interrupted, so is the work."""
+        """The result of async work. When the wait is interrupted, so is the work."""
         try:
             portal = self._opened()
         except SeatrialError:
@@ -220,7 +220,7 @@ class SyncEventStream:
 
     @property
     def notes(self) -> list[Note]:
-        """What had to be mended to read the events; the first hundred."""
+        """What had to be repaired to read the events; the first hundred."""
         return self._stream.notes
 
     def __enter__(self) -> Self:
@@ -240,7 +240,7 @@ class SyncEventStream:
         return envelope
 
     def close(self) -> None:
-        """Leave the stream. The run goes on."""
+        """Leave the stream. The run continues."""
         if not self._client.closed:
             self._client._wait(self._stream.aclose())
 

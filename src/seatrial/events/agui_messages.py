@@ -216,7 +216,7 @@ def _upgraded(part: Part) -> Part | None:
 
 
 def _identity(part: Part) -> tuple[str, ...] | None:
-    """What tells one media part from another; None for anything else."""
+    """What identifies a media part; None for anything else."""
     source, metadata = part.get("source"), part.get("metadata")
     if type(source) is not dict:
         return None
@@ -252,33 +252,33 @@ def _typed(value: Any) -> Message | None:
 
 
 def _repaired(value: Any, at: tuple[str | int, ...], notes: list[Note]) -> Message | None:
-    """The message after what is usual has been mended: nulls, no id, content and arguments that are not text."""
+    """The message after the usual repairs: nulls, no id, content and arguments that are not text."""
     if type(value) is not dict:
         notes.append(Note(AGUI_MESSAGE_DROPPED, pointer(*at), "expected an object"))
         return None
-    mended = {key: item for key, item in value.items() if item is not None}
-    role = mended.get("role")
-    if type(mended.get("id")) is not str:
-        mended["id"] = f"seatrial-message{pointer(*at).replace('/', '-')}"
-    content = mended.get("content", "")
+    repaired = {key: item for key, item in value.items() if item is not None}
+    role = repaired.get("role")
+    if type(repaired.get("id")) is not str:
+        repaired["id"] = f"seatrial-message{pointer(*at).replace('/', '-')}"
+    content = repaired.get("content", "")
     if role == "activity":
-        mended["content"] = content if type(content) is dict else {"value": content}
+        repaired["content"] = content if type(content) is dict else {"value": content}
     elif type(content) is list and role in ("user", "tool"):
-        mended["content"] = [part for part in content if type(part) is dict]
-    elif "content" in mended or role != "assistant":
-        mended["content"] = _text(content)
-    calls = mended.get("toolCalls")
+        repaired["content"] = [part for part in content if type(part) is dict]
+    elif "content" in repaired or role != "assistant":
+        repaired["content"] = _text(content)
+    calls = repaired.get("toolCalls")
     if type(calls) is list:
-        mended["toolCalls"] = [call for call in map(_mended_call, calls) if call is not None]
+        repaired["toolCalls"] = [call for call in map(_repaired_call, calls) if call is not None]
     for key in ("name", "error", "encryptedValue", "subagentRunId"):
-        if key in mended and type(mended[key]) is not str:
-            del mended[key]
-    if type(mended.get("metadata", {})) is not dict:
-        del mended["metadata"]
-    message = _typed(mended)
+        if key in repaired and type(repaired[key]) is not str:
+            del repaired[key]
+    if type(repaired.get("metadata", {})) is not dict:
+        del repaired["metadata"]
+    message = _typed(repaired)
     if message is None:
         notes.append(Note(AGUI_MESSAGE_DROPPED, pointer(*at), f"role {quoted(role)} with what came is no message"))
-    elif type(calls) is list and (nameless := len(calls) - len(mended["toolCalls"])):
+    elif type(calls) is list and (nameless := len(calls) - len(repaired["toolCalls"])):
         text = f"dropped {nameless} tool call(s) without a name"
         notes.append(Note(AGUI_MESSAGE_REPAIRED, pointer(*at), text, "serious"))
     else:
@@ -286,7 +286,7 @@ def _repaired(value: Any, at: tuple[str | int, ...], notes: list[Note]) -> Messa
     return message
 
 
-def _mended_call(call: Any) -> dict[str, Any] | None:
+def _repaired_call(call: Any) -> dict[str, Any] | None:
     function = call.get("function") if type(call) is dict else None
     if type(function) is not dict or type(function.get("name")) is not str:
         return None

@@ -48,7 +48,7 @@ def encode_event(event: t.Event) -> bytes:
     try:
         written = _encode(event if sent is None else {"type": sent["type"], **sent})
     except (UnicodeEncodeError, RecursionError):
-        # Mends what can be mended, and says what is wrong with the rest.
+        # Repairs what can be repaired, and says what is wrong with the rest.
         return wire.encode(event if sent is None else sent)
     return _checked(written)
 

@@ -47,7 +47,7 @@ class _Object(NamedTuple):
 
 
 class _Tagged(NamedTuple):
-    """One of several objects, which a text under `key` tells apart. Clients drop an object with another tag."""
+    """One of several objects, which a text under `key` distinguishes. Clients drop an object with another tag."""
 
     key: str
     members: dict[str, _Object]

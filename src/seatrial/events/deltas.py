@@ -19,10 +19,10 @@ from seatrial.events.codec import amended
 from seatrial.events.expand import CHUNKS, ENDS_ALL, ENDS_NONE
 
 Split: TypeAlias = Callable[[str], tuple[str, str]]
-"""Gives a text without secrets, and its end in so far as it may be the beginning of one."""
+"""Gives a text without secrets, and separately the end of it that may be the beginning of one."""
 _Key: TypeAlias = tuple[type, object]
 
-# After these a text may not go on. Others that are about the run (its state, a custom event) may come in its midst.
+# After these a text cannot continue. Others that are about the run (its state, a custom event) may come within it.
 _LAST_CALL = (*ENDS_ALL, t.SubagentFinished, t.SubagentError)
 
 _PIECES = (
@@ -60,7 +60,7 @@ class Deltas:
             return [*ready, *self._due(event), event]
         if type(event) in CHUNKS:
             self._building[agent] = key
-        # What begins a message may be said in its first piece only: it is that one which goes on first.
+        # What begins a message may be said in its first piece only: it is that one which is passed on first.
         first, before = self._held.pop(key, (event, ""))
         text = before + str(getattr(event, "delta", ""))
         said, held = self._split(text)
@@ -70,7 +70,7 @@ class Deltas:
         return [*ready, _with(first, said)] if said or not held else ready
 
     def rest(self) -> list[t.Event]:
-        """What is still held back, when nothing more comes."""
+        """What is still held back at the end."""
         return [_with(*self._held.pop(key)) for key in list(self._held)]
 
     def drop(self, length: int) -> int:

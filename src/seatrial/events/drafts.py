@@ -20,7 +20,7 @@ class Origin(msgspec.Struct, gc=False):
     index: int
     """Index of the event that made it; -1 for a message that was there before."""
     timestamp: int | None = None
-    """Milliseconds since the epoch, where that event told."""
+    """Milliseconds since the epoch, where that event said so."""
     open: bool = False
     """Whether its END has not come."""
     aborted: bool = False
@@ -32,7 +32,7 @@ class Origin(msgspec.Struct, gc=False):
     given: bool = False
     """Whether the run started from it: it is not the agent's doing."""
     continued: int | None = None
-    """How much of the text of a given message was given, where the run went on with it."""
+    """How much of the text of a given message was given, where the run continued it."""
 
 
 # Drafts refer to no one that refers back to them, so the garbage collector need not look at them.

@@ -69,7 +69,7 @@ def cursor_text(run_id: str, sequence: int) -> str:
 
 
 def terminal_text(run_id: str) -> str:
-    """`<runId>:end`: the `id:` of the TERMINAL frame. Whoever has it needs nothing more."""
+    """`<runId>:end`: the `id:` of the TERMINAL frame. A client that has it has everything."""
     return f"{cursor_text(run_id, 0)[:-1]}end"
 
 

@@ -151,7 +151,7 @@ _LEGACY = {
 # Any JSON value would do here, but null is how some producers spell absence.
 _NULL_IS_ABSENT = ("rawEvent", "result", "input")
 
-# What says which tool was called, with what, or what came of it. Without it, a call is not known.
+# What says which tool was called, with what, or with which result. Without it, a call is not known.
 _OF_A_CALL = frozenset({"toolCallId", "toolCallName", "delta", "content", "messages"})
 
 # Properties of other protocols that hold no call, whatever is in them.
@@ -391,7 +391,7 @@ class EventReader:
         if type(messages) is list:
             if any(type(message) is not dict for message in messages):
                 fields["messages"] = [message for message in messages if type(message) is dict]
-                self._note(EVENT_FIELD_DROPPED, "messages", "what is no object in it was left out", "serious")
+                self._note(EVENT_FIELD_DROPPED, "messages", "what is not an object in it was left out", "serious")
             return
         if messages is not UNSET:
             del fields["messages"]
@@ -456,7 +456,7 @@ class EventReader:
         read = [_fitting(entry, t.TokenUsage) for entry in fields["usage"] if type(entry) is dict]
         if read != fields["usage"]:
             fields["usage"] = read
-            self._note(EVENT_FIELD_DROPPED, "usage", "what is no count or name in it was left out")
+            self._note(EVENT_FIELD_DROPPED, "usage", "what is neither a count nor a name in it was left out")
 
     def _outcome(self, kind: type[t.Event], fields: dict[str, Any]) -> None:
         """How a run ended must not be lost with a detail of it: a run that asks would look like one that succeeded."""

@@ -71,7 +71,7 @@ class Expander:
         """What the event with this index stands for; or why it stands for nothing, and then it changes nothing."""
         kind = CHUNKS.get(type(event))
         if kind is not None:
-            result = self._chunk(event, kind)  # type: ignore[arg-type]  # CHUNKS has told that it is one
+            result = self._chunk(event, kind)  # type: ignore[arg-type]  # in CHUNKS, so it is one
             return OrderViolation(index, *result) if isinstance(result, OrderFault) else result
         if not self.lanes or isinstance(event, ENDS_NONE):
             return [event]

@@ -79,7 +79,7 @@ class SseParser:
         self._line.clear()
         if self._first_line:
             line = line.removeprefix(_BOM)
-        # A cut line can only be told from a whole one by its content, so only data counts: a cut `id` is a wrong id.
+        # Only its content shows whether a line was cut, so only data counts: a cut `id` is a wrong id.
         lines = [line] if line.startswith(b"data:") else []
         return self._take([*lines, b""])
 

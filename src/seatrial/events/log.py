@@ -58,9 +58,9 @@ class EventLog(msgspec.Struct):
 
     events: list[t.Event]
     notes: list[Note]
-    """What had to be mended; pointers are indices of events."""
+    """What had to be repaired; pointers are indices of events."""
     run_id: str | None = None
-    """As the envelopes, or the ids of the SSE frames, tell it."""
+    """As the envelopes, or the ids of the SSE frames, name it."""
     thread_id: str | None = None
     sequences: list[int] | None = None
     """One for each event, when all have one."""
@@ -86,7 +86,7 @@ def read_log(data: bytes, *, check: bool = False) -> EventLog:
 
     Of more than `MAX_EVENTS` the rest is dropped, but for what says how the run ended.
 
-    With `check`, every event is also held against what clients of AG-UI accept, in so far as it is about one event;
+    With `check`, every event is also checked against what clients of AG-UI accept, where that concerns one event alone;
     events in envelopes as if they had come without.
     """
     reader = LogReader(check=check)
@@ -125,7 +125,7 @@ def read_log(data: bytes, *, check: bool = False) -> EventLog:
 
 
 class FrameReader:
-    """Takes the frames of one connection off the chunks it arrives in; its first byte tells which frames they are."""
+    """Takes the frames of one connection off the chunks it arrives in; its first byte says which frames they are."""
 
     def __init__(self) -> None:
         self._head = b""

@@ -94,7 +94,7 @@ def _item(event: t.Event) -> tuple[StreamKind, str] | None:
 
 
 def is_worse(end: Terminal, other: Terminal) -> bool:
-    """Whether a run that has both ends ended this way: a server may report an error, and finish all the same."""
+    """Whether a run that has both ends ended this way: a server may report an error, and finish nevertheless."""
     return _badness(end) > _badness(other)
 
 

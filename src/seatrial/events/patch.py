@@ -71,7 +71,7 @@ class Patcher:
                 raise PatchError(f"the value at {quoted(operation['path'])} is another one")
         elif name == "copy":
             value = self._get(_tokens(operation, "from"))
-            if self._copies_left:  # once they are used up, nothing more is counted
+            if self._copies_left:  # once they are used up, there is nothing to count
                 self._copies_left = max(0, self._copies_left - _size(value, self._copies_left))
             if not self._copies_left:
                 raise PatchError("the patches of this stream copy too much")

@@ -141,7 +141,7 @@ def to_transcript(
 
 
 def identity_of(started: t.RunStarted) -> RunIdentity:
-    """The identity that a RUN_STARTED tells."""
+    """The identity that a RUN_STARTED names."""
     return RunIdentity(
         run_id=started.run_id,
         parent_run_id=None if started.parent_run_id is UNSET else started.parent_run_id,

@@ -1,6 +1,6 @@
 """A stream from end to end: expand, verify and fold in one pass, as a client does it.
 
-A client stops at the first violation. A replay reports it and goes on folding, so that what the rest of a
+A client stops at the first violation. A replay reports it and keeps folding, so that what the rest of a
 broken stream says is not lost; a chunk that cannot be expanded is left out.
 """
 

@@ -77,7 +77,7 @@ def start_messages(run_input: RunAgentInput, notes: list[Note]) -> list[agui.Mes
 
 
 def version_note(version: str, at: str) -> list[Note]:
-    """A note when a declared version is newer than ours or cannot be understood; the stream is read all the same."""
+    """A note when a declared version is newer than ours or cannot be understood; the stream is read nevertheless."""
     match = _VERSION.fullmatch(version)
     if match is not None and (int(match[1]), int(match[2])) <= (1, 0):
         return []
@@ -87,7 +87,7 @@ def version_note(version: str, at: str) -> list[Note]:
 def resume_problem(
     interrupts: list[Interrupt], resume: list[ResumeEntry], *, expired: frozenset[str] = frozenset()
 ) -> str | None:
-    """Why these answers do not let the thread go on, or None.
+    """Why the thread cannot continue with these answers, or None.
 
     Every open interrupt needs an answer, and no other may be answered. Interrupts whose ids are in `expired`
     (the caller has the clock) can only be cancelled.

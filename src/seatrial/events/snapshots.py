@@ -225,7 +225,7 @@ def _survival(snapshot: list[agui.Message], event: t.MessagesSnapshot) -> Callab
 
 
 def _owned_activity_types(event: t.MessagesSnapshot) -> frozenset[str] | UnsetType | None:
-    """The activity types that a snapshot speaks for: None is all, UNSET is not told."""
+    """The activity types that a snapshot speaks for: None is all, UNSET is unknown."""
     if event.metadata is UNSET or _AUTHORITY not in event.metadata:
         return UNSET
     declared = event.metadata[_AUTHORITY]

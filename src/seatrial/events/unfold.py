@@ -193,7 +193,7 @@ class _Unfolding:
             rest = AssistantRemainder(usage=message.usage)
             if not parts.is_plain:
                 rest.blocks = assistant_layout(message.content)
-            # How the run ends tells how its last message ended.
+            # How the run ends says how its last message ended.
             if not (is_last and (_failed(message) or _aborted(message))):
                 rest.error_message = message.error_message
                 if not as_usual:

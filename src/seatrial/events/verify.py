@@ -120,7 +120,7 @@ class Verifier:
         return None if fault is None else OrderViolation(index, *fault)
 
     def owner(self, event: t.AgentEvent | t.SubagentStarted) -> Owner:
-        """The agent that owns what this event started, which the event itself need not have told."""
+        """The agent that owns what this event started, which the event itself need not name."""
         if isinstance(event, t.TextMessageStart):
             return self._message_owners.get(event.message_id, UNSET)
         if isinstance(event, t.ToolCallStart):
@@ -179,7 +179,7 @@ class Verifier:
         self._steps: dict[Owner, dict[str, None]] = {}
         self._subagents: dict[str, None] = {}
         self._ended_subagents: set[str] = set()
-        # Owners outlive what they own: an id may be opened again, but not by somebody else.
+        # Owners outlive what they own: an id may be opened again, but not by another agent.
         self._message_owners: dict[str, Owner] = {}
         self._call_owners: dict[str, Owner] = {}
         self._reasoning_owners: dict[str, Owner] = {}
@@ -355,7 +355,7 @@ class Verifier:
     def _tool_result(self, event: t.ToolCallResult, index: int) -> OrderFault | None:
         if not self._active:
             return self._outside(event)
-        # It makes a message; whoever runs a tool may be another agent than the one that called it.
+        # It makes a message; a tool may be run by another agent than the one that called it.
         self._message_owners[event.message_id] = event.subagent_run_id
         return None
 

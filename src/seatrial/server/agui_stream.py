@@ -62,7 +62,7 @@ async def agui_run(service: RunService, feeds: Feeds, store: Store, agent: str, 
     )
     run_id = admitted.run.run_id
     if not admitted.created:
-        # The same answers to the same interrupts. Who sent them twice may have some of what came of them.
+        # The same answers to the same interrupts. A client that sent them twice may have a part of the result already.
         return await agui_stream(feeds, store, run_id, after=None)
     return _streaming(View(run_id, legal=True), await feeds.open(run_id, after=None), feeds.keepalive_s)
 

@@ -197,7 +197,7 @@ class Drive:
     # Ending
 
     async def _end(self, reply: Reply | None) -> None:
-        """Store the end of a run whose events are with the store, or at hand."""
+        """Store the end of a run whose events are stored, or still here."""
         why = self._halted.result() if self._halted.done() else None
         own = self._recorder.terminal
         terminal: Terminal | None = None

@@ -18,7 +18,7 @@ BACKLOG = 2048
 MAX_HEAD_BYTES = 32 * 1024
 """Request line and headers together."""
 CLOSING_S = 5
-"""How long connections may take to end, once nothing more will be sent on them."""
+"""How long connections may take to close, once all has been sent."""
 IDLE_S = 75
 """How long a connection without a request is kept."""
 
@@ -120,7 +120,7 @@ class Protocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
-        # Whoever writes waits while the kernel takes nothing more, so that slow clients keep little of our memory.
+        # Writers wait while the kernel's buffer is full, so that slow clients hold little of our memory.
         transport.set_write_buffer_limits(high=0)
         self._await_head()
 

@@ -42,7 +42,7 @@ async def deliver(
 ) -> None:
     """Answer a request with the chunks of a subscription, and close the subscription.
 
-    A client that leaves ends the subscription, so that the chunks come to their end.
+    A client that leaves ends the subscription, so that the chunks end.
     """
     loop = asyncio.get_running_loop()
     subscription.abort = _abort(scope)

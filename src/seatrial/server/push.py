@@ -89,7 +89,7 @@ class PushedRun:
 
     @property
     def ended(self) -> bool:
-        """Whether the run takes nothing more."""
+        """Whether the run takes no further events."""
         return self.run.ended_at is not None or self.recording.ended
 
     def load(self) -> None:

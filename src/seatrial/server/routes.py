@@ -48,7 +48,7 @@ _MAX_SEQUENCE = 2**63 - 1
 _STATUSES: tuple[RunStatus, ...] = ("pending", "running", "input_required", "completed", "failed", "cancelled")
 
 _HAS_TERMINAL = {
-    204: "The client has TERMINAL, as its Last-Event-ID says: there is nothing more, and it need not come back"
+    204: "The client has TERMINAL, as its Last-Event-ID says: there are no further events, and it need not reconnect"
 }
 
 _CREATE_RUN = msgspec.json.Decoder(CreateRun)

@@ -2,7 +2,7 @@
 
 A migration makes the tables, and touches no run: a store is open, and all of it readable, at once. What an earlier
 version wrote is read in its own form until it has been converted. Every batch is one transaction, which converts just
-those runs that need it: a process that dies in the middle costs nothing, and the next one that opens the store goes on.
+those runs that need it: a process that dies in the middle costs nothing, and the next one to open the store continues.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from seatrial.store.writer import Receipt
 
 RUNS_AT_ONCE = 50
 _PAUSE_S = 0.02
-"""Between two batches, so that whoever else writes has its turn."""
+"""Between two batches, so that other writers have their turn."""
 
 BYTES_AT_ONCE = 4 << 20
 """Bytes of readings, as they are stored, after which a batch takes no further run."""
@@ -138,5 +138,5 @@ class Conversion:
                 self._submit(ConvertRuns(numbers)).wait()
                 self._closed.wait(_PAUSE_S)
         except SeatrialError:
-            # Locked, full or away: reading goes on as before, and whoever opens the store next tries again.
+            # Locked, full or away: reading works as before, and the next process that opens the store tries again.
             return

@@ -51,7 +51,7 @@ class DatabaseFailure(msgspec.Struct, frozen=True):
     """`conflict`: something is there already, or a parent is missing. `busy`: the same transaction may succeed later.
     `lost`: so it may, on a new connection, and it is not known whether the old one committed. `refused`: it cannot."""
     error: SeatrialError
-    """What a caller is told when it comes to that."""
+    """What a caller gets if it is not tried again."""
 
 
 class Listener(Protocol):
@@ -83,13 +83,13 @@ class Database(Protocol):
         """
 
     def check_room(self) -> None:
-        """Raise `store_full` when it can be told beforehand that there is no room."""
+        """Raise `store_full` when it is clear beforehand that there is no room."""
 
     def migrating(self) -> AbstractContextManager[sa.Connection]:
         """A transaction that no other process migrates this store beside."""
 
     def is_foreign(self, connection: sa.Connection) -> bool:
-        """Whether this database, which has no version of ours, holds somebody else's tables."""
+        """Whether this database, which has no version of ours, has tables of another program."""
 
     def run_numbers(self, connection: sa.Connection) -> Iterator[int]:
         """Integers for new runs, for the length of this transaction."""
@@ -114,7 +114,7 @@ class Database(Protocol):
     ) -> None:
         """Do the same with the last rows and commit, in as few steps as there can be.
 
-        Others are told which runs have changed, where the database can do that.
+        Other processes are notified of the runs that have changed, where the database can do that.
         """
 
     def lock_tallies(self, connection: sa.Connection) -> None:
@@ -133,7 +133,7 @@ class Database(Protocol):
         """Take the right to run an experiment; `conflict` when another process has it."""
 
     def listen(self, callback: Callback) -> Listener:
-        """Be told which runs other processes change."""
+        """Listen for runs that other processes change."""
 
     def failure(self, error: Exception) -> DatabaseFailure:
         """What one of `errors` means."""
@@ -143,7 +143,7 @@ class Database(Protocol):
 
 
 def opened_for_reading(name: str) -> SeatrialError:
-    """The error of whoever writes to a store that was opened to be read."""
+    """The error of a write to a store that was opened to be read."""
     return SeatrialError("store_unavailable", f"{name} was opened to be read only")
 
 
@@ -153,7 +153,7 @@ def shown(url: sa.URL) -> str:
 
 
 def without_passwords(url: sa.URL) -> str:
-    """The URL of a database for whoever has the password from elsewhere: as it is, but without passwords."""
+    """The URL of a database as it is, but without passwords: for processes that have the password from elsewhere."""
     return url.difference_update_query(_SECRETS)._replace(password=None).render_as_string(hide_password=False)
 
 
@@ -168,7 +168,7 @@ class Transaction:
         self.live = live
         """Run id -> (its integer, its next event sequence), of runs that have not ended. Emptied on rollback."""
         self.changed: list[str] = []
-        """Ids of the runs that have new events or another status, which other processes are told of."""
+        """Ids of the runs that have new events or another status, of which other processes are notified."""
         self._dialect = dialect
         self._connection = connection
         self._numbers: Iterator[int] | None = None
@@ -251,14 +251,14 @@ class Transaction:
 
 
 class Operation(Protocol[T]):
-    """Something to write. It may be carried out several times, and only the last one counts."""
+    """Something to write. It may be run several times, and only the last time counts."""
 
     size: int = SMALL
     """Bytes that it brings, roughly."""
     ready: bool = False
     """Whether there is nothing to prepare."""
     unsure: bool = False
-    """Whether a commit of it broke off, and may have gone through all the same; the writer says so."""
+    """Whether a commit of it broke off, and may have gone through nevertheless; set by the writer."""
 
     def prepare(self, packer: Packer) -> None:
         """What can be done before the transaction; called once, by the writer, which then has the packer pack."""
@@ -268,7 +268,7 @@ class Operation(Protocol[T]):
         """Write, and say what the receipt will.
 
         An error that is returned is this operation's own, which has written nothing. One that is raised undoes all
-        that is written together; then each operation is carried out alone.
+        that is written together; then each operation is run alone.
         """
 
 

@@ -17,7 +17,7 @@ from seatrial.store.documents import Packer, encode, identifier, packed, unpack
 from seatrial.store.schema import agent_notes, cases, experiments, selections
 from seatrial.transcript import Note
 
-# Integers are given in the order of creation, whatever the clock of whoever created it said.
+# Integers are given in the order of creation, whatever the clocks of their creators said.
 _NEWEST_FIRST = (experiments.c.id.desc(),)
 _COMPLETE = experiments.c.cases.is_not(None)
 _CASES: sa.Select[Any] = sa.select(cases.c.case_id, cases.c.packed, cases.c.data)

@@ -151,7 +151,7 @@ def _create(connection: sa.Connection, dialect: Database) -> None:
 
 
 def migrate(connection: sa.Connection, dialect: Database, to: str = "head") -> None:
-    """Carry out the migrations that a store lacks, in the transaction of this connection."""
+    """Run the migrations that a store lacks, in the transaction of this connection."""
     from alembic import command
     from alembic.config import Config
 

@@ -153,7 +153,7 @@ class FileHold:
 
     def close(self) -> None:
         if self._file >= 0:
-            # While it is locked: whoever has opened it meanwhile finds out that it is not the one of this name.
+            # While it is locked: a process that has opened it meanwhile finds out that it is not the one of this name.
             self._path.unlink(missing_ok=True)
             os.close(self._file)
             self._file = -1
@@ -178,7 +178,7 @@ class FileHold:
 
 
 def this_process() -> str:
-    """What others are told of who has a lock."""
+    """What others can read of the holder of a lock."""
     return f"process {os.getpid()} on {socket.gethostname()[:40]}"
 
 

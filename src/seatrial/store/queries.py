@@ -283,7 +283,7 @@ def _merged_page(
     if after is not None:
         here = sa.select(cases.c.position).where(cases.c.experiment == experiment, cases.c.case_id == after.case_id)
         place = connection.execute(here).scalar()
-        if place is None:  # the case is gone, and its runs have their places all the same
+        if place is None:  # the case is gone, but its runs keep their places
             same = (runs.c.experiment == experiment) & (runs.c.case_id == after.case_id)
             place = connection.execute(sa.select(runs.c.position).where(same).limit(1)).scalar()
         if place is None:

@@ -1,6 +1,6 @@
 """Runs and gradings on their way into a store.
 
-An operation is made by the caller and carried out by the writer. What must not change after the call is encoded when
+An operation is made by the caller and run by the writer. What must not change after the call is encoded when
 the operation is made; what takes long is left to the writer.
 """
 
@@ -32,7 +32,7 @@ _VERDICTS = msgspec.json.Decoder(list[Verdict])
 
 
 class BeginRun(Operation[None]):
-    """Make room for a run, so that its events can be stored while it goes on."""
+    """Make room for a run, so that its events can be stored while it is running."""
 
     def __init__(
         self, run_id: str, experiment: int, key: RunKey, started_at: int | None = None, replace: bool = False
@@ -243,7 +243,7 @@ class RecordVerdicts(Operation[None]):
         self._grade = grade
         self._json = encode(grade)
         self._verdicts = [rows.verdict_row(position, verdict) for position, verdict in enumerate(verdicts)]
-        # As they are now: the caller may go on with them.
+        # As they are now: the caller may change them later.
         failed = grade.outcome in ("failed", "errored")
         self._failed = wire.decode(encode(list(verdicts)), _VERDICTS) if failed else []
 

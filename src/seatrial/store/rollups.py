@@ -275,7 +275,7 @@ class Total(msgspec.Struct, frozen=True):
 
     @property
     def mean(self) -> float | None:
-        """The mean of those runs; None of none."""
+        """The mean of those runs; None when there are none."""
         return self.total / self.runs if self.runs else None
 
 

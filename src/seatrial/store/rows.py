@@ -310,7 +310,7 @@ class Cell(CellRow, kw_only=True):
 
     @property
     def steps(self) -> int | None:
-        """Of all its runs together, like the next two; None when it is known of none of them."""
+        """Of all its runs together, like the next two; None when it is not known of any of them."""
         return self.step_sum if self.stepped else None
 
     @property
@@ -428,7 +428,7 @@ ADD_TO_CELL = Insert(
     _added(schema.cells),
     returning=("experiment", "case_id", "agent", "runs", "passed", "failed"),
 )
-"""Numbers that are added to those of a cell; gives what came of it."""
+"""Numbers that are added to those of a cell; gives the new ones."""
 ADD_TO_TALLY = Insert(schema.tallies, TallyRow, _added(schema.tallies))
 """Numbers that are added to those of a tally."""
 

@@ -32,7 +32,7 @@ SUM = sa.BigInteger().with_variant(sa.Numeric(), "postgresql")
 # Conditions of indexes that have only some rows, each in one piece of text: a database uses such an index only for a
 # query that says the same.
 HELD = "status IN ('pending', 'running', 'input_required')"
-"""Of `served_runs`: the run goes on in its thread, or waits for an answer."""
+"""Of `served_runs`: the run has not ended, or waits for an answer."""
 UNCOUNTED = "counted = 0"
 FLAKY = "passed > 0 AND failed > 0"
 

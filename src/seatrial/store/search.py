@@ -49,7 +49,7 @@ class Phrase(msgspec.Struct, frozen=True):
 
     words: tuple[str, ...]
     prefix: bool = False
-    """Whether the last word may go on."""
+    """Whether the last word is only the beginning of one."""
 
 
 class Hit(msgspec.Struct, frozen=True):

@@ -82,7 +82,7 @@ class Store:
         return without_passwords(url)
 
     def close(self) -> None:
-        """Write what is still on its way, and let go of the database."""
+        """Write what is still on its way, and close the database."""
         if self._conversion is not None:
             self._conversion.close()
         self._writer.close()
@@ -140,7 +140,7 @@ class Store:
         return self._dialect.hold(self._number(experiment_id), experiment_id)
 
     def resume_experiment(self, experiment_id: str) -> Receipt[None]:
-        """Say that an experiment goes on."""
+        """Mark an experiment as running again."""
         number = self._number(experiment_id)
         return self._writer.submit(
             experiments.MarkExperiment(number, status="running", finished_at=None, stop_reason=None)
@@ -149,7 +149,7 @@ class Store:
     def finish_experiment(
         self, experiment_id: str, *, finished_at: int, stop_reason: str | None = None
     ) -> Receipt[None]:
-        """Say that an experiment has ended: `stopped`, before all was run, when there is a reason; else `finished`."""
+        """Mark an experiment as ended: `stopped`, before all was run, when there is a reason; else `finished`."""
         return self._writer.submit(
             experiments.MarkExperiment(
                 self._number(experiment_id),
@@ -166,7 +166,7 @@ class Store:
     def begin_run(
         self, experiment_id: str, key: RunKey, run_id: str, *, started_at: int | None = None, replace: bool = False
     ) -> Receipt[None]:
-        """Make room for a run whose events are to be stored while it goes on; others need not be begun.
+        """Make room for a run whose events are to be stored while it is running; others need not be begun.
 
         An unfinished run under the same key, left by a process that died, is removed with its events, also when it
         has the same id. A finished one is a `conflict`, unless it is to be replaced: then it is removed, too.
@@ -232,9 +232,9 @@ class Store:
         return claim
 
     def listen(self, callback: Callback) -> Listener:
-        """Be told the ids of runs that other processes give events or another status. Blocks until it listens.
+        """Listen for runs to which other processes add events, or give another status. Blocks until it listens.
 
-        On SQLite nothing is ever told. The callback is called in a thread of the listener's own.
+        On SQLite there are no notices. The callback is called in a thread of the listener's own.
         """
         try:
             return self._dialect.listen(callback)
@@ -412,7 +412,7 @@ class Store:
             return experiments.case(connection, number, case_id)
 
     def done_keys(self, experiment_id: str) -> dict[RunKey, StoredOutcome]:
-        """What came of every run that has ended."""
+        """The outcome of every run that has ended."""
         number = self._number(experiment_id)
         with self._reading() as connection:
             return queries.done_keys(connection, number)

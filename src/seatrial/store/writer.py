@@ -32,7 +32,7 @@ MAX_GROUP = 256
 MAX_GROUP_BYTES = 8 << 20
 """Bytes after which a group takes no further operation."""
 PATIENCE_S = 30.0
-"""How long a store may be locked or away before those who wait for it are told."""
+"""How long a store may be locked or away before writes fail."""
 MAX_COLLISIONS = 5
 """Times that another process may get in between looking and writing before an operation fails."""
 
@@ -59,7 +59,7 @@ class Receipt(msgspec.Struct, Generic[T], eq=False):
         return cast("T", self._outcome)
 
     def wait(self, timeout: float | None = None) -> T:
-        """Block until it is done; `TimeoutError` after so many seconds, and the write goes on."""
+        """Block until it is done; `TimeoutError` after so many seconds, and the write continues."""
         if not self.done:
             event = threading.Event()
             self._waiters.append(event)
@@ -92,7 +92,7 @@ def keep(receipts: Iterable[tuple[Receipt[Any], object]]) -> None:
         try:
             loop.call_soon_threadsafe(_wake, futures)
         except RuntimeError:
-            continue  # the loop was closed under its waiters: there is nobody to tell
+            continue  # the loop was closed under its waiters
 
 
 def _wake(futures: list[tuple[asyncio.Future[Any], object]]) -> None:
@@ -158,7 +158,7 @@ class Writer:
             self._thread.join()
 
     def _rouse(self) -> None:
-        """Let the thread go on, or begin; once for each time that it is idle."""
+        """Start the thread, or wake it; once for each time that it is idle."""
         with self._lock:
             if not self._idle:
                 return
