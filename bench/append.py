@@ -29,7 +29,6 @@ import psycopg
 
 from bench.clock import Race
 from bench.figure import Figure, speed
-from seatrial.runs import Case
 from seatrial.store import Admission, Store, open_store
 
 RUNS = 64
@@ -121,7 +120,6 @@ def _admission(name: str) -> Admission:
         agent="agent",
         server_id="server",
         created_at=0,
-        case=Case(id=name, instruction=""),
         input=b"{}",
         first_event=b'{"type":"RUN_STARTED"}',
         request=b"{}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from seatrial.runs import Case, Run, RunKey
+from seatrial.runs import Run, RunKey
 from seatrial.server.maintenance import forget_before
 from seatrial.store import Store, open_store
 from seatrial.store.served import Admission, Ending
@@ -22,7 +22,6 @@ def ended(store: Store, run_id: str, ended_at: int) -> None:
             agent="a",
             server_id="server",
             created_at=0,
-            case=Case(id=run_id, instruction=""),
             input=b"{}",
             first_event=b'{"type":"RUN_STARTED"}',
             request=b"{}",

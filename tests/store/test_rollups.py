@@ -13,7 +13,7 @@ from strategies import records
 from strategies.rollups import check_rollups
 
 from seatrial.errors import SeatrialError
-from seatrial.runs import Case, Fault, Grade, JudgedBy, JudgeDetails, Outcome, Run, RunKey, RunStatus, Verdict
+from seatrial.runs import Fault, Grade, JudgedBy, JudgeDetails, Outcome, Run, RunKey, RunStatus, Verdict
 from seatrial.store import EDGES, Admission, Store, open_store
 from seatrial.store.rollups import quantile
 from seatrial.trajectory.completeness import Completeness, Level
@@ -161,7 +161,7 @@ def test_runs_of_the_run_service_are_in_no_rollup(filled: Store) -> None:
     filled.admit_run(
         Admission(
             run_id="r", thread_id="t", agent="a", server_id="server", created_at=0, input=b"{}", request=b"{}",
-            case=Case(id="r", instruction=""), first_event=b'{"type":"RUN_STARTED"}',
+            first_event=b'{"type":"RUN_STARTED"}',
         )
     ).wait()  # fmt: skip
     filled.record_verdicts("r", [records.verdict()], records.grade()).wait()

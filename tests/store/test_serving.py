@@ -194,12 +194,6 @@ def test_ids_with_unusual_characters_are_kept(serving: Store) -> None:
             assert caught.value.code == "unstorable"
 
 
-def test_a_case_of_another_id_is_refused(serving: Store) -> None:
-    with pytest.raises(SeatrialError) as caught:
-        serving.admit_run(admission(case=admission("other").case))
-    assert caught.value.code == "invalid_request"
-
-
 def test_a_server_that_never_began_cannot_admit(store: Store) -> None:
     with pytest.raises(SeatrialError) as caught:
         store.admit_run(admission())

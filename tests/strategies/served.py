@@ -7,7 +7,6 @@ from typing import Any
 
 from seatrial.events.run_input import ResumeEntry
 from seatrial.events.types import Interrupt
-from seatrial.runs import Case
 from seatrial.store import Admission, Ending
 from strategies import records
 
@@ -22,7 +21,6 @@ def admission(run_id: str = "run-1", thread_id: str = "thread-1", **fields: Any)
         "agent": "crew",
         "server_id": "server-1",
         "created_at": NOW,
-        "case": Case(id=run_id, instruction="Where is my order?"),
         "input": b'{"runId":"%s"}' % run_id.encode(errors="replace"),
         "first_event": STARTED,
         "request": b'{"agent":"crew"}',

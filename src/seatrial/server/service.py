@@ -26,7 +26,7 @@ from seatrial.events import agui_messages as agui
 from seatrial.events import encode_event, envelope_bytes, envelope_head
 from seatrial.events.run_input import PROTOCOL_VERSION, RunAgentInput
 from seatrial.events.types import RunStarted, RunStatus
-from seatrial.runs import Case, Fault, ServedRun
+from seatrial.runs import Fault, ServedRun
 from seatrial.server import conversation
 from seatrial.server.context import Publishing, ServiceContext
 from seatrial.server.conversation import Histories
@@ -222,7 +222,7 @@ class RunService:
         if request.thread_id is not None and messages:
             messages = await asyncio.to_thread(self._new_to, thread_id, messages)
         given = conversation.run_input(request, run_id, thread_id, messages)
-        started, admission = self._admission(request, given, conversation.case_of(run_id, messages))
+        started, admission = self._admission(request, given)
         self._admitting.add(run_id)
         try:
             admitted = await self._context.store.admit_run(admission)
@@ -234,7 +234,7 @@ class RunService:
             self._admitting.discard(run_id)
         return admitted
 
-    def _admission(self, request: CreateRun, given: RunAgentInput, case: Case) -> tuple[RunStarted, Admission]:
+    def _admission(self, request: CreateRun, given: RunAgentInput) -> tuple[RunStarted, Admission]:
         """The first event of a run, and what the store is asked for."""
         redaction, now = self._context.redaction, self._context.clock.now_ms()
         started = RunStarted(
@@ -251,8 +251,6 @@ class RunService:
             pushed=request.push,
             server_id=self._context.server_id,
             created_at=now,
-            # What else was said is in RUN_STARTED.
-            case=Case(id=case.id, instruction=redaction.text(case.instruction)),
             input=redaction.document(wire.encode(given)),
             first_event=redaction.document(encode_event(started)),
             request=_CANONICAL.encode(wire.without_surrogates(msgspec.structs.replace(request, idempotency_key=None))),

@@ -17,7 +17,7 @@ from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.events.run_input import ResumeEntry
 from seatrial.events.types import Interrupt, RunStatus
-from seatrial.runs import ApiKey, Case, Run, RunHead, Scope, ServedRun
+from seatrial.runs import ApiKey, Run, RunHead, Scope, ServedRun
 from seatrial.store import rows
 from seatrial.store.database import Operation, Transaction
 from seatrial.store.documents import identifier, unpack
@@ -46,8 +46,6 @@ class Admission(msgspec.Struct, kw_only=True):
     """The server that was asked, of `Store.begin_serving`."""
     created_at: int
     """Milliseconds since the epoch; interrupts expire by it."""
-    case: Case
-    """Its id is the run's."""
     input: bytes
     """RunAgentInput, as JSON."""
     first_event: bytes
@@ -73,7 +71,7 @@ class Ending(msgspec.Struct, kw_only=True):
     """The end of a run."""
 
     run: Run
-    """Its record. Where it belongs is known: of its key and its experiment nothing is taken."""
+    """Its record. The store knows where it belongs: its key and its experiment are ignored."""
     status: Literal["completed", "failed", "cancelled", "input_required"]
     events: list[bytes]
     """The last events, and the terminal one at their end."""
@@ -82,7 +80,7 @@ class Ending(msgspec.Struct, kw_only=True):
     ended_at: int
     """Milliseconds since the epoch."""
     interrupts: list[Interrupt] = []
-    """What has to be answered before the thread can go on, when the status is `input_required`."""
+    """What has to be answered before the thread can continue, when the status is `input_required`."""
     error_code: str | None = None
     error_message: str | None = None
 

@@ -1,6 +1,6 @@
 """Runs of the run service on their way into a store: admitted, changed, ended, and in part forgotten.
 
-A thread has one run at a time: the newest one of a thread tells whether it is free. Every admission looks before it
+A thread has one run at a time: the status of its newest run says whether it is free. Every admission looks before it
 writes, so that one that is refused costs the others nothing. Another process may do the same at the same time; then
 the indexes of the table let only one of them through, and the other one looks again.
 """
@@ -19,7 +19,7 @@ from seatrial._version import __version__
 from seatrial.errors import SeatrialError
 from seatrial.events.run_input import ResumeEntry, resume_problem
 from seatrial.events.types import Interrupt
-from seatrial.runs import ServedRun
+from seatrial.runs import Case, ServedRun
 from seatrial.store import rows, served
 from seatrial.store.database import SMALL, Operation, Transaction
 from seatrial.store.documents import Packer, address, digest, encode, identifier
@@ -84,11 +84,10 @@ class AdmitRun(Operation[Admitted]):
         identifier("name of an agent", admission.agent)
         if admission.idempotency_key is not None:
             identifier("idempotency key", admission.idempotency_key)
-        if admission.case.id != run_id:
-            raise SeatrialError("invalid_request", f"the case of run {run_id!r} has another id: {admission.case.id!r}")
         self._admission = admission
         self._experiment = experiment
-        self._case = rows.CaseRow(experiment=experiment, case_id=run_id, data=encode(admission.case))
+        # A run refers to an experiment and a case in the tables; nobody reads these.
+        self._case = rows.CaseRow(experiment=experiment, case_id=run_id, data=encode(Case(id=run_id, instruction="")))
         self._events = divided(joined([admission.first_event]), 1)
         self._request = digest(address(admission.request))
         self._resume = resume_digest(admission.thread_id, admission.resume) if admission.resume else None
@@ -278,7 +277,7 @@ class ForgetEvents(Operation[int]):
             return rows.no_run(self._run_id)
         number = found.id
         of_run = events.c.run == number
-        # The last row stays: it has the terminal event, or tells a run that goes on where it goes on.
+        # The last row stays: it has the terminal event, or says at which sequence a run continues.
         last = to.execute(sa.select(sa.func.max(events.c.first)).where(of_run)).scalar()
         if last is None:
             return 0  # a run of an experiment that has said nothing yet

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from strategies import records
 
-from seatrial.runs import Case, Fault, Run, RunKey, Verdict
+from seatrial.runs import Fault, Run, RunKey, Verdict
 from seatrial.store import Admission, Ending, Store, open_store
 from seatrial.trajectory.step import Step
 from seatrial.transcript import Note, Usage
@@ -82,7 +82,6 @@ def fill(store: Store) -> None:
                 agent="crew",
                 server_id="server-1",
                 created_at=1,
-                case=Case(id=run_id, instruction=""),
                 input=b"{}",
                 first_event=b'{"type":"RUN_STARTED"}',
                 request=b"{}",
