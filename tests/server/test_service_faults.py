@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AsyncExitStack, closing, contextmanager
+from contextlib import AsyncExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -323,6 +323,55 @@ def test_a_server_that_stops_while_its_store_is_away_leaves_its_runs_to_the_next
             # What the first one had handed over may be written as soon as the store is back; or else never.
             assert impatient.served_run(run.run_id).error_code in ("server_restarted", "server_stopped")
         whole_log(impatient, run.run_id)
+
+    asyncio.run(scenario())
+
+
+def test_an_agent_that_ignores_its_cancellation_is_cancelled_once_more_when_the_server_stops(store: Store) -> None:
+    async def stubborn(prompt: str) -> str:
+        for _ in range(2):
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(600)
+        await asyncio.sleep(600)
+        return "unreachable"
+
+    async def scenario() -> None:
+        async with running(store, {"agent": stubborn}, drain_s=0, grace_s=0.1) as service:
+            run = await ask(service)
+            await until(service, run.run_id, lambda run: run.status == "running")
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        assert store.served_run(run.run_id).error_code == "server_stopped"
+
+    asyncio.run(scenario())
+
+
+def test_a_server_whose_stop_is_cancelled_leaves_no_task_behind(store: Store) -> None:
+    served, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def stubborn(prompt: str) -> str:
+        try:
+            await asyncio.sleep(600)
+        finally:
+            cancelled.set()
+            await asyncio.sleep(600)
+        return "unreachable"
+
+    async def serve() -> None:
+        async with running(store, {"agent": stubborn}, drain_s=0, grace_s=60) as service:
+            run = await ask(service)
+            await until(service, run.run_id, lambda run: run.status == "running")
+            served.set()
+            await asyncio.sleep(600)
+
+    async def scenario() -> None:
+        serving = asyncio.create_task(serve())
+        await served.wait()
+        serving.cancel()
+        await cancelled.wait()
+        serving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await serving
+        assert asyncio.all_tasks() == {asyncio.current_task()}
 
     asyncio.run(scenario())
 

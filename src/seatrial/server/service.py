@@ -126,7 +126,10 @@ class RunService:
             # What was broken off is not waited for.
             await self._drain(self._drain_s if kind is None else 0.0)
         finally:
-            await self._stack.aclose()
+            try:
+                await self._context.driver.close()
+            finally:
+                await self._stack.aclose()
 
     @property
     def ready(self) -> bool:
@@ -338,8 +341,11 @@ class RunService:
                 await asyncio.wait(self._tasks, timeout=2 * self._context.driver.grace_s + ENDING_S)
         finally:
             # What is left waits for a store that is away: the next server of the store ends these runs.
-            for task in self._tasks:
+            left = list(self._tasks)
+            for task in left:
                 task.cancel()
+            if left:
+                await asyncio.wait(left, timeout=ENDING_S)
 
 
 def thread_page(store: Store, histories: Histories, thread_id: str) -> Thread:
