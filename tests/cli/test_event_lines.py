@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies.events import events as any_event
 
-from seatrial.cli.tail import EventLines
+from seatrial.cli.commands.tail import EventLines
 from seatrial.events import types as t
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from seatrial.agents.http.config import HttpConfig
 from seatrial.cli import main
-from seatrial.cli.init import STARTERS
+from seatrial.cli.commands.init import STARTERS
 from seatrial.suites import load_suite
 
 

@@ -12,8 +12,8 @@ import pytest
 from strategies import records
 from strategies.monday import fill
 
+from seatrial.cli.commands.report import FORMS
 from seatrial.cli.main import main
-from seatrial.cli.report import FORMS
 from seatrial.runs import Case, Experiment, Fault, Grade, Outcome, Run, RunKey
 from seatrial.store import open_store
 from seatrial.transcript import Note

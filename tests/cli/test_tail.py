@@ -15,7 +15,7 @@ import pytest
 from client.scripted import RUN, Place, problem, script, serving_in_a_thread
 
 from seatrial.cli import main
-from seatrial.cli import tail as tail_module
+from seatrial.cli.commands import tail as tail_module
 from seatrial.events.types import RunStatus
 
 EVENTS = script(6)

@@ -9,7 +9,7 @@ import pytest
 from server.real_client import follow
 from strategies.agui_mutations import STREAMS, mutants
 
-from seatrial.cli.events import first_violation
+from seatrial.cli.commands.events import first_violation
 from seatrial.events import read_log, replay
 from seatrial.events.codec import EVENT_TYPES
 from seatrial.events.conformance import refusal

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from strategies.monday import fill
 
+from seatrial.cli.commands.report import FORMS
 from seatrial.cli.main import main
-from seatrial.cli.report import FORMS
 
 TEXT = (Path(__file__).parents[2] / "docs" / "comparing.md").read_text(encoding="utf-8")
 CONSOLE = [block.split("\n", 1) for block in re.findall(r"^```console\n\$ (.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)]

@@ -25,7 +25,7 @@ from seatrial.store.open import _dialect, migrate
 REPORT = """
 import os, sys
 from seatrial.cli import main
-import seatrial.cli.report, seatrial.reports, seatrial.store.sqlite
+import seatrial.cli.commands.report, seatrial.reports, seatrial.store.sqlite
 if os.geteuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
 raise SystemExit(main(["report", "latest", "--json", "--store", sys.argv[1]]))

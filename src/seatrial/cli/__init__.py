@@ -1,4 +1,4 @@
-"""The `seatrial` command: one module per command, loaded only when it is the one that runs."""
+"""The `seatrial` command: finding and running a subcommand of `commands/`, and what several of them share."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ COMMANDS: dict[str, str] = {
     "keys": "create, list and revoke the keys of a server",
     "schema": "print the JSON Schema of a Seatrial type",
 }
-"""Every command and what it does; `seatrial.cli.<command>` is its module."""
+"""Every command and what it does; `seatrial.cli.commands.<command>` is its module."""
 
 _LIMITS = (
     "raise its limits (`ulimit -n` for open files, `ulimit -v` for memory), or run fewer at once (`--concurrency`)"
@@ -153,7 +153,7 @@ def command_parser(name: str) -> Parser:
 
 
 def _command(name: str) -> Command:
-    command: Command = importlib.import_module(f"seatrial.cli.{name}")
+    command: Command = importlib.import_module(f"seatrial.cli.commands.{name}")
     return command
 
 

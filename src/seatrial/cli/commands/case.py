@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seatrial.cli.diff import whole_run
+from seatrial.cli.commands.diff import whole_run
 from seatrial.cli.exits import COULD_NOT_RUN, PASSED
 from seatrial.cli.location import add_store_option, opened_store
 from seatrial.cli.selection import RUN_HELP, find_run

@@ -14,9 +14,9 @@ from contextlib import redirect_stdout
 
 import msgspec
 
+from seatrial.cli.commands.report import add_report_options, notes_line, report_targets, show_report
 from seatrial.cli.exits import REASONS, exit_of, signal_exit
 from seatrial.cli.location import add_store_option, opened_store, store_location
-from seatrial.cli.report import add_report_options, notes_line, report_targets, show_report
 from seatrial.cli.signals import StopSignals, add_grace_option, grace_of
 from seatrial.engine import (
     EXECUTORS,

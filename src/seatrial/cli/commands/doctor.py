@@ -15,8 +15,8 @@ from seatrial._support import wire
 from seatrial._support.target import is_target
 from seatrial.agents import AgentConfig, AgentStart, build_agent
 from seatrial.agents.registry import kind_of
+from seatrial.cli.commands.run import add_grading_options, grading_of
 from seatrial.cli.exits import COULD_NOT_RUN, PASSED, suite_exit
-from seatrial.cli.run import add_grading_options, grading_of
 from seatrial.cli.terminal import paint, printable
 from seatrial.errors import SeatrialError
 from seatrial.reports.figures import plural
