@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of Python processes: with this set, each would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test check tests quick soak bench schemas node clean
+.PHONY: help demo test check tests quick soak bench frameworks schemas node clean
 
 help:
 	@echo "make demo     the commands on bundled samples, a suite on bundled agents, a server that is killed"
@@ -24,6 +24,7 @@ help:
 	@echo "make quick    only the tests of the core, on the newest Python that is there, in about a minute"
 	@echo "make soak     the fault tests of the run service at their full size (about five minutes)"
 	@echo "make bench    measure against the peers; writes bench/RESULTS.md"
+	@echo "make frameworks  run the programs of docs/frameworks.md with the real frameworks"
 	@echo "make schemas  generate schemas/ and the generated parts of docs/"
 	@echo "make clean    remove the virtual environments and caches"
 
@@ -36,6 +37,12 @@ $(BIN)/.dev: pyproject.toml constraints.txt
 .cache/bench/bin/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .cache/bench
 	.cache/bench/bin/python -m pip install --quiet -e ".[bench]"
+	@touch $@
+
+.cache/frameworks/bin/.ready: export PIP_CONSTRAINT := $(CURDIR)/examples/frameworks/constraints.txt
+.cache/frameworks/bin/.ready: pyproject.toml examples/frameworks/constraints.txt
+	$(PYTHON) -m venv .cache/frameworks
+	.cache/frameworks/bin/python -m pip install --quiet -e ".[frameworks]"
 	@touch $@
 
 test: check tests
@@ -68,6 +75,10 @@ node:
 
 demo: $(BIN)/.dev
 	$(BIN)/python scripts/demo.py
+
+frameworks: .cache/frameworks/bin/.ready
+	@set -e; for program in examples/frameworks/*.py; do \
+		echo "== $$program"; .cache/frameworks/bin/python $$program; done
 
 schemas: $(BIN)/.dev
 	$(BIN)/python scripts/generate.py

@@ -192,6 +192,7 @@ SAMPLE_FORMATS = {
     "bedrock-messages.json": "bedrock",
     "gemini-contents.json": "gemini",
     "adk-events.json": "adk",
+    "smolagents-result.json": "smolagents",
     "langchain-messages.json": "langchain",
     "pydantic-ai-messages.json": "pydantic-ai",
     "vercel-messages.json": "vercel",

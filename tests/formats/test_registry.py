@@ -39,6 +39,7 @@ def test_the_names_are_those_of_the_command_line() -> None:
         "vercel",
         "langchain",
         "pydantic-ai",
+        "smolagents",
         "claude-code",
         "claude-stream-json",
         "codex",

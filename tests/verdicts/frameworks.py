@@ -147,10 +147,6 @@ NOT_READ: dict[str, Any] = {
         ],
         "stop_reason": "s",
     },
-    "smolagents steps": [
-        {"task": "x", "task_images": None},
-        {"step_number": 1, "tool_calls": [_NESTED], "observations": "ok", "action_output": None},
-    ],
     "LlamaIndex messages": [
         {"role": "user", "additional_kwargs": {}, "blocks": [{"block_type": "text", "text": "x"}]},
         {

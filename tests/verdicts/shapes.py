@@ -285,6 +285,24 @@ def tool_input_output(calls: list[Call]) -> list[Json]:
     return [{"role": "user", "content": INSTRUCTION}, {"role": "assistant", "content": ANSWER, "tool_calls": made}]
 
 
+def smolagents(calls: list[Call]) -> list[Json]:
+    """Steps, the last of which answers."""
+    items: list[Json] = [{"task": INSTRUCTION, "task_images": None}]
+    for number, (call_id, call) in enumerate([*_numbered(calls), ("end", Call("final_answer", {"answer": ANSWER}))], 1):
+        made = {"id": call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        items.append(
+            {
+                "step_number": number,
+                "tool_calls": [] if call.failed else [made],
+                "error": {"type": "AgentToolExecutionError", "message": call.result} if call.failed else None,
+                "model_output_message": {"role": "assistant", "content": None, "tool_calls": [made]},
+                "observations": None if call.failed else call.result,
+                "is_final_answer": call_id == "end",
+            }
+        )
+    return items
+
+
 def _flag(call: Call, key: str) -> Json:
     return {key: True} if call.failed else {}
 
@@ -310,10 +328,13 @@ LISTS: dict[str, Callable[[list[Call]], list[Json]]] = {
     "langchain messages_to_dict": langchain_to_dict,
     "langchain dumps": langchain_dumps,
     "pydantic-ai": pydantic_ai,
+    "smolagents": smolagents,
     "inspect": inspect_ai,
     "tau2": tau2,
     "tool, input, output": tool_input_output,
 }
+NOTHING_BESIDE_RESULTS = frozenset({"smolagents"})
+"""Lists in which a result is a text of its step, so that there is no place for other spellings of a failure."""
 FREE_TEXT = frozenset({"openai custom", "responses custom"})
 """Shapes in which arguments are free text."""
 

@@ -70,6 +70,7 @@ _BUILT_IN: Final[dict[str, tuple[str, bool]]] = {
     "vercel": ("vercel", False),
     "langchain": ("langchain", False),
     "pydantic-ai": ("pydantic_ai", False),
+    "smolagents": ("smolagents", False),
     "claude-code": ("claude_code", False),
     "claude-stream-json": ("claude_stream_json", False),
     "codex": ("codex", False),

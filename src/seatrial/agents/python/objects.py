@@ -20,6 +20,7 @@ import msgspec
 from seatrial._support import wire
 from seatrial._support.nesting import MAX_DEPTH
 from seatrial.agents.config import MAX_RESPONSE_BYTES
+from seatrial.agents.python.frameworks import record_of
 from seatrial.errors import SeatrialError
 from seatrial.formats.dialects.responses import AGENT_AS_TOOL
 from seatrial.transcript import pointer
@@ -115,7 +116,8 @@ class _Conversion:
             if (said := getattr(value, answer, None)) is not None:
                 record["text"] = plain_text(said) if isinstance(said, str) else _text(self.convert(said, (answer,)))
             return record
-        return self.convert(value, ())
+        found = None if isinstance(value, type) else _offered(value, "fields", lambda: record_of(value))
+        return self.convert(value if found is None else found, ())
 
     def convert(self, value: Any, at: Path) -> Any:
         self._left -= 1

@@ -16,7 +16,18 @@ from seatrial.formats.chat.calls import ListedCalls
 from seatrial.formats.chat.content import ContentReader, Piece
 from seatrial.formats.chat.notes import At
 from seatrial.formats.chat.reader import Chat
-from seatrial.formats.dialects import adk, anthropic, bedrock, gemini, langchain, openai, pydantic_ai, responses, vercel
+from seatrial.formats.dialects import (
+    adk,
+    anthropic,
+    bedrock,
+    gemini,
+    langchain,
+    openai,
+    pydantic_ai,
+    responses,
+    smolagents,
+    vercel,
+)
 
 PartReader: TypeAlias = Callable[[dict[str, Any], ContentReader, At, ListedCalls], Iterable[Piece]]
 """Reads one part of a content. The last argument are the calls that the message lists elsewhere, too."""
@@ -34,7 +45,9 @@ class Dialect(Protocol):
         ...
 
 
-_MODULES: tuple[ModuleType, ...] = (openai, anthropic, responses, bedrock, gemini, adk, langchain, pydantic_ai, vercel)
+_MODULES: tuple[ModuleType, ...] = (
+    openai, anthropic, responses, bedrock, gemini, adk, langchain, pydantic_ai, smolagents, vercel,
+)  # fmt: skip
 # Of those that are equally sure, the first reads it: they read alike what they share.
 DIALECTS: tuple[Dialect, ...] = tuple(cast("Dialect", module) for module in _MODULES)
 PARTS: dict[str, PartReader] = {kind: reader for module in _MODULES for kind, reader in module.PARTS.items()}
@@ -43,7 +56,7 @@ MEMBERS: dict[str, PartReader] = {
     key: reader for module in _MODULES for key, reader in getattr(module, "MEMBERS", {}).items()
 }
 """Readers of parts without a `type`, by the key that says what they are."""
-_MARKS = frozenset({"author", "parts", "toolInvocations", "type"})
+_MARKS = frozenset({"author", "parts", "toolInvocations", "type", *smolagents.MARKS})
 """Keys of which every item of a dialect has one, unless its content is an array; but for those of the first dialect."""
 
 
