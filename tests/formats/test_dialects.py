@@ -15,6 +15,7 @@ from strategies.spellings import SPELLINGS, STEPS, steps_of
 from seatrial import formats
 from seatrial.agents.python.returned import read_returned
 from seatrial.errors import SeatrialError
+from seatrial.formats.dialects import DIALECTS, find_dialect
 from seatrial.formats.reading import Reading
 
 SAMPLES = Path(__file__).parent.parent / "resources" / "foreign"
@@ -162,6 +163,23 @@ values = st.recursive(
     max_leaves=8,
 )
 documents = st.sampled_from([*SPELLINGS.values()])
+OTHERS: list[dict[str, Any]] = [
+    {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "name": "find_account"}]},
+    {"role": "assistant", "type": "message", "content": "hi", "stop_reason": "end_turn"},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "x"}]},
+    {"role": "assistant", "content": "", "toolInvocations": []},
+    {"type": "function_call", "call_id": "c", "name": "find_account", "arguments": "{}"},
+    {"author": "agent", "invocation_id": "i", "content": {"role": "model", "parts": [{"text": "hi"}]}},
+]
+
+
+def test_an_item_is_read_in_the_dialect_that_is_surest_of_it() -> None:
+    whole = [*OTHERS, *[item for _, items in SPELLINGS.values() for item in items]]
+    fewer = [{key: item[key] for key in item if key != left_out} for item in whole for left_out in item]
+    spoken = [{**item, "content": content} for item in [*whole, *fewer] for content in ("text", None)]
+    for item in [*whole, *fewer, *spoken]:
+        sure = [dialect.fits(item) for dialect in DIALECTS]
+        assert find_dialect(item) is (DIALECTS[sure.index(max(sure))] if any(sure) else None), item
 
 
 @given(documents, st.data())
