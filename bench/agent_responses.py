@@ -1,6 +1,8 @@
 """**Agent responses** from bytes to a transcript with notes: 64 of them, with flat and nested tool calls, arguments as
 objects and as text, thinking, content parts; every eighth has faults that need notes.
 
+Whoever takes an answer also looks through its bytes for keys that occur twice; the last row has both.
+
 The floor is a bare msgspec decode of the same bytes into plain Structs that mirror the response's schema. inspect_ai
 validates the same messages, rewritten beforehand into its own shape. It makes an id for each message, except in the
 context in which it reads its own logs; both ways are measured.
@@ -20,6 +22,7 @@ from bench.clock import race
 from bench.corpus import Json
 from bench.figure import Figure, speed
 from seatrial.formats import agent_response
+from seatrial.formats.chat.hidden_calls import note_repeated_keys
 
 RESPONSES = 64
 
@@ -75,11 +78,18 @@ def measure() -> list[Figure]:
         },
         seconds=6,
     )
+    answers = race(
+        {
+            "seatrial": lambda: [note_repeated_keys(body, agent_response.read(body)) for body in bodies],
+            "bare msgspec decode": lambda: [decoder.decode(body) for body in bodies],
+        }
+    )
     work = f"agent response of {sum(map(len, bodies)) / RESPONSES / 1000:.1f} kB to transcript and notes"
     return [
         speed(result, work, "bare msgspec decode", at_least=0.4, pieces=RESPONSES),
         speed(result, work, "inspect_ai", at_least=10, pieces=RESPONSES),
         speed(result, work, "inspect_ai without ids", at_least=10, pieces=RESPONSES),
+        speed(answers, f"{work}, and a look for repeated keys", "bare msgspec decode", at_least=None, pieces=RESPONSES),
     ]
 
 
