@@ -123,7 +123,7 @@ def read_well_formed(data: bytes) -> WellFormed | None:
                 return None
             content = message.content
             results: list[ToolResultBlock] = (
-                [TextBlock(content)] if type(content) is str else [TextBlock(part.text) for part in content]
+                [TextBlock(content)] if isinstance(content, str) else [TextBlock(part.text) for part in content]
             )
             messages.append(ToolResultMessage(message.tool_call_id, name, results, False))
         elif type(message) is _Assistant:
@@ -135,7 +135,7 @@ def read_well_formed(data: bytes) -> WellFormed | None:
             if calls and len(calls) > 1 and len({call.id for call in calls}) < len(calls):
                 return None  # which result is whose takes a closer look
             said = message.content
-            if type(said) is str:
+            if isinstance(said, str):
                 if "<" in said:
                     return None  # a hidden tag, perhaps
                 if said:
@@ -150,7 +150,7 @@ def read_well_formed(data: bytes) -> WellFormed | None:
                 messages.append(AssistantMessage(blocks, _END_TURN))
         elif type(message) is _User:
             asked = message.content
-            messages.append(UserMessage(asked if type(asked) is str else [TextBlock(part.text) for part in asked]))
+            messages.append(UserMessage(asked if isinstance(asked, str) else [TextBlock(part.text) for part in asked]))
         elif type(message) is _System:
             messages.append(SystemMessage(message.content))
     return WellFormed(body.final_response, messages, body.metadata or {}, notes)
