@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -12,21 +14,28 @@ from seatrial.errors import SeatrialError
 from seatrial.formats.transcript import read, write
 from seatrial.transcript import (
     AssistantMessage,
+    Message,
     RunIdentity,
     StopReason,
     TextBlock,
+    ToolCall,
+    ToolResultMessage,
     Transcript,
     Usage,
     UserMessage,
     encode_lines,
 )
+from seatrial.transcript.document import encode_messages
+
+# What is said of transcripts whose results and calls do not fit, however well they are written.
+STRAYS = {"tool_result_unpaired", "tool_result_of_another_tool"}
 
 
 @given(transcripts())
 def test_messages_come_back_as_they_were(transcript: Transcript) -> None:
     for written in (write(transcript).data, encode_lines(transcript.messages)):
         reading = read(written)
-        assert reading.notes == []
+        assert {note.code for note in reading.notes} <= STRAYS
         assert reading.transcript == Transcript(transcript.messages)
 
 
@@ -70,6 +79,23 @@ def test_what_holds_no_messages_is_an_error(data: bytes, code: str) -> None:
     with pytest.raises(SeatrialError) as caught:
         read(data)
     assert caught.value.code == code
+
+
+def test_a_result_of_a_call_that_is_not_here_or_of_another_tool_is_noted() -> None:
+    call: Message = AssistantMessage([ToolCall("c1", "find", {})], StopReason.TOOL_USE)
+    stray = [call, ToolResultMessage("c1", "find", []), ToolResultMessage("c2", "pay", [])]
+    other = [call, ToolResultMessage("c1", "pay", [])]
+    for messages, code in ((stray, "tool_result_unpaired"), (other, "tool_result_of_another_tool")):
+        data = encode_messages(messages)
+        assert [(note.code, note.pointer) for note in read(data).notes] == [(code, f"/messages/{len(messages) - 1}")]
+    assert read(encode_messages(stray[:2])).notes == []
+
+
+@pytest.mark.parametrize("name", [None, 7, [], {}])
+def test_a_call_without_a_usable_name_is_a_serious_loss(name: Any) -> None:
+    content = [{"type": "tool_call", "id": "c1", "name": name, "arguments": {}}]
+    reading = read(msgspec.json.encode([{"role": "assistant", "content": content, "stop_reason": "tool_use"}]))
+    assert any(note.serious for note in reading.notes)
 
 
 def test_ten_thousand_mutated_transcripts_are_read_or_refused() -> None:

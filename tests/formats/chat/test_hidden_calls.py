@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from seatrial.formats.chat.hidden_calls import KnownCalls, calls_in_metadata, may_hold_call
+from seatrial.formats.chat.hidden_calls import (
+    KnownCalls,
+    calls_in_arguments,
+    calls_in_metadata,
+    may_hold_call,
+    may_hold_call_under,
+)
 from seatrial.transcript import AssistantMessage, StopReason, ToolCall
 
 FIND = ToolCall("c1", "find", {"a": 1, "b": 2})
@@ -70,3 +76,23 @@ def test_tools_with_their_schemas_are_no_calls_under_any_name() -> None:
     assert not may_hold_call("actions", [{"name": "x", "description": "d", "parameters": SCHEMA}])
     assert may_hold_call("actions", [{"name": "x", "description": "deleted it"}])
     assert may_hold_call("tools_used", ["x"])
+
+
+@pytest.mark.parametrize("key", ["citations", "provider_specific_fields", "usage"])
+def test_what_is_written_like_a_call_is_found_under_a_key_that_holds_none_otherwise(key: str) -> None:
+    call = {"tool_calls": [{"id": "c9", "function": {"name": "pay", "arguments": "{}"}}]}
+    for value in (call, [call], {"inside": [call]}):
+        assert may_hold_call_under(key, value)
+        assert may_hold_call("", {key: value})
+    data: list[Any] = [{"name": "Ada", "input": "x"}, [{"type": "url_citation"}], {"server_tool_use": {"n": 1}}]
+    assert not any(may_hold_call_under(key, value) for value in data)
+
+
+def test_calls_in_the_arguments_of_a_call_are_noted_unless_they_are_listed_as_well() -> None:
+    inside = {"recipient_name": "functions.pay", "parameters": {"id": 7}}
+    batch = ("multi_tool_use.parallel", {"tool_uses": [inside]})
+    (note,) = calls_in_arguments([("look", {}), batch], "steps")
+    assert (note.code, note.pointer) == ("calls_in_arguments", "/steps/1/arguments/tool_uses")
+    assert calls_in_arguments([batch, ("pay", {"id": 7})]) == []
+    assert calls_in_arguments([batch, ("pay", {"id": 8})])
+    assert calls_in_arguments([("plan", {"calls": [{"name": "Ada"}], "tool_calls": "none", "invocations": 3})]) == []
