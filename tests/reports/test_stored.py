@@ -57,7 +57,7 @@ def test_every_report_has_what_judges_cost_and_a_part_of_it_never_looks_like_all
     judged = Verdict(grader="judge", kind="judge", outcome="passed", cost_usd=cost, least_cost_usd=least, tokens=5)
     store.record_run(records.run(1, agent="paid", verdicts=[records.verdict(), judged])).wait()
     report = stored_report(store, "exp-1")
-    written: dict[str, Callable[[Report], Iterable[str]]] = {**FORMS}
+    written: dict[str, Callable[[Report], Iterable[str]]] = {str(name): write for name, write in FORMS.items()}
     text = "".join(written[form](report)) if form in written else terminal_summary(report, width=160)
     if form in ("terminal", "markdown", "html"):
         assert shown[0] in text
