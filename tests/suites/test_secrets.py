@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable
 from html import escape
 from urllib.parse import quote, quote_plus
 
@@ -223,3 +224,29 @@ def test_the_beginning_of_a_secret_at_the_end_of_a_text_is_seen(secret: str, tex
     secrets = Secrets({"KEY": secret})
     longest = max((size for size in range(1, len(secret)) if text.endswith(secret[:size])), default=0)
     assert secrets.begun(text) >= longest
+
+
+@pytest.mark.parametrize("value", ["sk-LIVE-AbCdEf0123456789", "Sup3r\"Secret\\Value'99+/=é\n"])
+@pytest.mark.parametrize(
+    "shown",
+    [
+        str.lower,
+        lambda text: repr(text.encode()),
+        lambda text: repr(b"'\"" + text.encode()),
+        lambda text: repr(b"'" + text.encode()),
+        ascii,
+        lambda text: ascii(f"'{text}"),
+    ],
+    ids=["lower case", "bytes", "bytes with both quotes", "bytes with a single quote", "ASCII", "ASCII with a quote"],
+)
+def test_a_secret_is_found_as_hosts_are_sent_and_as_python_quotes_bytes(
+    value: str, shown: Callable[[str], str]
+) -> None:
+    told = Secrets({"TOKEN": value}).redact(f"cannot connect to {shown(value)}:443")
+    assert "${TOKEN}" in told
+    for part in ("AbCdEf", "abcdef", "3r", "99", "xc3", "xe9", "é"):
+        assert part not in told
+
+
+def test_a_short_secret_in_lower_case_is_a_word_like_others() -> None:
+    assert Secrets({"NAME": "Agent"}).redact("the agent of Agent") == "the agent of ${NAME}"

@@ -20,6 +20,8 @@ MIN_BASE64_LENGTH = 8
 """The same for what can be told of a value that is somewhere in Base64: shorter text occurs by chance."""
 MIN_PATH_LENGTH = 8
 """The same for the path of an address that a variable holds whole: `chat` or `agent` alone is a word."""
+MIN_LOWERED = 8
+"""The same for a value in lower case, which the host of a URL is sent in: a shorter one may be a word."""
 MIN_BEGINNING = 12
 """How many of its first characters give a value away: addresses and kinds of keys begin alike."""
 CUT_MARK = "..."
@@ -232,9 +234,10 @@ def _forms(value: str) -> set[str]:
     # As it is, as it stands in JSON, HTML, a URL and our own messages, and without the newline that a file may add.
     if len(value.strip()) < MIN_SECRET_LENGTH:
         return set()
+    lowered = {value.strip().lower()} if len(value.strip()) >= MIN_LOWERED else set()
     if _PLAIN.fullmatch(value):
-        return {value, *_in_base64(value.encode())}
-    plain = {value, value.strip()}
+        return {value, *lowered, *_in_base64(value.encode())}
+    plain = {value, value.strip(), *lowered}
     # A message of ours may quote JSON, and stand in JSON itself.
     quoted_json = {written for text in plain for inner in _in_json(text) for written in _quoted(inner)}
     forms = plain | quoted_json | {written for text in plain for written in (pointer(text)[1:], *_quoted(text))}
@@ -247,6 +250,10 @@ def _forms(value: str) -> set[str]:
         forms |= {escape(text), escape(text, quote=False)}
         # What a server makes of a header that it takes for Latin-1.
         forms.add(printable.decode("latin-1"))
+        # As Python's messages quote bytes, and text that has to be ASCII.
+        forms |= {
+            written for quoted in (repr(b'"' + printable)[3:-1], ascii(f'"{text}')[2:-1]) for written in _bare(quoted)
+        }
         forms |= _in_base64(printable)
     return forms
 
@@ -265,7 +272,10 @@ def _in_base64(value: bytes) -> set[str]:
 
 def _quoted(text: str) -> tuple[str, str]:
     """As `repr` writes a text, which our messages quote with: inside of single quotes, and of double ones."""
-    in_single = repr(f'"{text}')[2:-1]  # it takes single quotes where there is a double one
+    return _bare(repr(f'"{text}')[2:-1])  # it takes single quotes where there is a double one
+
+
+def _bare(in_single: str) -> tuple[str, str]:
     return in_single, in_single.replace(r"\'", "'")
 
 
