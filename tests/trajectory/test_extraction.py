@@ -9,7 +9,7 @@ from seatrial.events import types as t
 from seatrial.formats.chat.limits import MAX_VALUES
 from seatrial.formats.output_messages import read_object
 from seatrial.formats.reading import Reading, TraceEvent
-from seatrial.trajectory import Step, Trajectory, extract, extraction, resolve_trace_ref
+from seatrial.trajectory import Step, Trajectory, extract, resolve_trace_ref
 from seatrial.trajectory.extraction import MAX_DIFFERENCES
 from seatrial.transcript import AssistantMessage, Note, StopReason, ToolCall, Transcript
 from seatrial.transcript.call_facts import CallFacts, PlacedFacts
@@ -343,7 +343,7 @@ def test_a_trajectory_is_written_with_source_steps_summary_and_notes() -> None:
 
 
 def test_a_trace_file_with_far_too_much_in_it_is_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extraction.wire, "decode", pytest.fail)
+    monkeypatch.setattr("seatrial.trajectory.extraction.wire.decode", pytest.fail)
     trajectory = extract(reading("m", trace_ref="t.json"), trace_file=b"[" + b"{}," * MAX_VALUES + b"{},{}]")
     assert trajectory.source == "messages"
     assert trajectory.notes[0].code == "trace_ref_not_read"
