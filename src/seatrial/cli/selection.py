@@ -33,19 +33,19 @@ class Selected(msgspec.Struct, frozen=True):
     run_id: str | None = None
 
 
-def add_page_options(parser: argparse.ArgumentParser, what: str, limit: int = LIMIT) -> None:
+def add_page_options(parser: argparse.ArgumentParser, what: str) -> None:
     """Declare `--limit` and `--from`."""
-    parser.add_argument("--limit", type=count, default=limit, metavar="N", help=f"{what} to show (default: {limit})")
+    parser.add_argument("--limit", type=count, default=LIMIT, metavar="N", help=f"{what} to show (default: {LIMIT})")
     parser.add_argument(
         "--from", dest="first", type=count, default=0, metavar="N", help="leave out the first N (default: 0)"
     )
 
 
-def add_filter_options(parser: argparse.ArgumentParser, *, case: bool = True) -> None:
+def add_filter_options(parser: argparse.ArgumentParser) -> None:
     """Declare the filters of runs; each may be repeated, and means any of its values."""
     options = [
         ("agent", "NAME", "only runs of this agent"),
-        *([("case", "ID", "only runs of this case")] if case else []),
+        ("case", "ID", "only runs of this case"),
         ("tag", "TAG", "only cases with this tag"),
         ("outcome", "OUTCOME", "only runs that passed, failed, errored, ..."),
         ("error", "CLASS", "only runs with a fault of this class, such as agent_timeout"),
@@ -161,14 +161,14 @@ def find(store: Store, reference: str) -> Selected:
     )
 
 
-def find_run(store: Store, reference: str, agent: str | None = None, trial: int | None = None) -> str:
+def find_run(store: Store, reference: str) -> str:
     """The id of the one run that is meant; `ambiguous`, with what there is, when there are several."""
     found = find(store, reference)
     if found.run_id is not None:
         return found.run_id
     if found.experiment is None or found.case_id is None:
         raise SeatrialError("usage", f"{reference!r} is an experiment, not a run", hint=RUN_HELP)
-    runs = runs_of_case(store, found, agent, trial)
+    runs = runs_of_case(store, found)
     if len(runs) == 1:
         return runs[0].run_id
     if not runs:

@@ -39,6 +39,8 @@ GRACE_S = {signal.SIGINT: 30.0, signal.SIGTERM: 5.0}
 sends SIGKILL soon after."""
 ENDING_S = 4.0
 """How long what was cancelled may take to end."""
+PATIENCE_S = 1.0
+"""How long threads of agents and graders are waited for when the process ends."""
 
 
 class StopSignals:
@@ -291,10 +293,10 @@ def leave(code: int) -> None:
     os._exit(code)
 
 
-def leave_in_time(code: int, patience_s: float = 1.0) -> None:
-    """End the process, and wait for code of agents and graders only so long: for their threads, and for what they left
+def leave_in_time(code: int) -> None:
+    """End the process, and wait for code of agents and graders only briefly: for their threads, and for what they left
     to be done at the end. What Python would clean up then (`__del__`, the `finally` of a generator) is not run."""
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + PATIENCE_S
     ours: list[str] = []
     others = 0
     for thread in threading.enumerate():

@@ -47,9 +47,9 @@ class Progress:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
 
-    def advance(self, count: int = 1) -> None:
-        """Some more are done."""
-        self.done += count
+    def advance(self) -> None:
+        """One more is done."""
+        self.done += 1
         if self.done & 63 == 0 and (now := time.monotonic()) >= self.next_draw:
             rate = self.done / (now - self.started)
             sys.stderr.write(f"\r\x1b[K{self.done:,} {self.noun} ({rate:,.0f}/s)")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -126,7 +126,7 @@ class Drive:
         """Wait for a place among the runs of the agent; False when there is no need for one any more."""
         entering = asyncio.ensure_future(self._places.acquire())
         try:
-            await _first_of(entering, self._halted)
+            await asyncio.wait((entering, self._halted), return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             _leave(entering, self._places)
             raise
@@ -280,10 +280,6 @@ class _ServedEvents:
 
     async def append(self, events: list[bytes], first: int) -> None:
         await self._context.append(self._run_id, events, first)
-
-
-async def _first_of(*futures: asyncio.Future[Any], timeout_s: float | None = None) -> None:
-    await asyncio.wait(futures, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
 
 
 def _leave(entering: asyncio.Future[Literal[True]], places: asyncio.Semaphore) -> None:

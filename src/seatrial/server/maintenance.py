@@ -167,7 +167,7 @@ _RUNS_AT_ONCE = 100
 _DAY_MS = 24 * 3600 * 1000
 
 
-async def keep_for(store: Store, days: float, every_s: float = EVERY_S) -> NoReturn:
+async def keep_for(store: Store, days: float) -> NoReturn:
     """Keep deleting the events of runs that ended earlier, until cancelled."""
     while True:
         try:
@@ -177,7 +177,7 @@ async def keep_for(store: Store, days: float, every_s: float = EVERY_S) -> NoRet
         else:
             if forgotten:
                 log("retention", runs=forgotten)
-        await asyncio.sleep(every_s)
+        await asyncio.sleep(EVERY_S)
 
 
 async def forget_before(store: Store, ended_at: int) -> int:

@@ -481,11 +481,11 @@ def run_row(run: Run, texts: dict[str, bytes], body: bytes | None = None, *, cou
     key = run.key if isinstance(run.key, RunKey) else served_key(run.run_id, run.agent)
     grade, fault, steps = run.grade, run.fault, run.steps
     tokens_in, tokens_out, cost_usd = _used(run)
-    came_of_it = outcome(run.status, grade.outcome if grade is not None else None, errored=run.errored)
+    result = outcome(run.status, grade.outcome if grade is not None else None, errored=run.errored)
     signature = None
-    if came_of_it == "failed" or came_of_it == "errored":
+    if result == "failed" or result == "errored":
         signature = signature_of(
-            came_of_it, fault, run.verdicts, lambda index: steps[index].name if 0 <= index < len(steps) else None
+            result, fault, run.verdicts, lambda index: steps[index].name if 0 <= index < len(steps) else None
         )
     data = encode(RunData(run.steps_source, fault, run.metadata, run.completeness, run.reported))
     data, cut = without_long_texts(data, 0, texts)
@@ -495,7 +495,7 @@ def run_row(run: Run, texts: dict[str, bytes], body: bytes | None = None, *, cou
         case_id=key.case_id,
         trial=key.trial,
         status=run.status,
-        outcome=came_of_it,
+        outcome=result,
         score=number(grade.score if grade is not None else None),
         error_class=fault.error_class if fault is not None else None,
         signature=signature,
