@@ -321,6 +321,43 @@ def test_an_answer_that_cannot_be_written_whole_leaves_nothing_of_itself_in_the_
     assert kinds(recorded(scene)) == ["RUN_STARTED", "TEXT_MESSAGE_CHUNK", "RUN_ERROR"]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        [TextBlock("it is hunter2")],
+        [TextBlock("it is hun"), TextBlock("ter2")],
+        [ToolCall("c", "log_in", {"key": "hunter2"})],
+    ],
+    ids=["whole", "in pieces", "in a call"],
+)
+def test_a_secret_in_an_answer_is_in_no_event(said: list[TextBlock | ToolCall]) -> None:
+    async def scene(recorder: Recorder) -> None:
+        recorder.unfold(Transcript([AssistantMessage([*said], StopReason.END_TURN)]))
+
+    events = recorded(scene, redaction=Redaction(Secrets({"KEY": "hunter2"})))
+    told = "".join(event.get("delta", "") for event in events)
+    assert "${KEY}" in told
+    assert "hunter2" not in told
+
+
+def test_an_answer_without_secrets_is_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[bytes] = []
+    look = Redaction.raw
+
+    def counted(self: Redaction, data: bytes) -> bytes:
+        looked.append(data)
+        return look(self, data)
+
+    async def scene(recorder: Recorder) -> None:
+        recorder.unfold(Transcript([AssistantMessage([TextBlock("ok")], StopReason.END_TURN)]))
+
+    monkeypatch.setattr(Redaction, "raw", counted)
+    monkeypatch.delattr(Redaction, "document")
+    monkeypatch.delattr(Redaction, "transcript")
+    events = recorded(scene, redaction=Redaction(Secrets({"KEY": "hunter2"})))
+    assert [wire.decode(line) for line in b"".join(looked).split(b"\n")] == events
+
+
 def test_a_secret_in_pieces_is_in_no_event_whatever_its_order() -> None:
     async def scene(recorder: Recorder) -> None:
         await recorder.emit(STARTED)
