@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from strategies.databases import database
-from strategies.harbour import GONE, KEY, MATE, Harbour, a_cluster, rows_of
+from strategies.harbour import GONE, IMPATIENT_MAIN, KEY, MATE, Harbour, a_cluster, rows_of
 
 from seatrial.engine import ray_executor
 from seatrial.store import open_store
@@ -145,7 +145,7 @@ def test_a_function_that_ends_its_worker_or_keeps_it_costs_its_own_run_alone(har
     # The others have a deadline, too: a worker that does not respond is not lost before it has passed for all.
     suite["timeouts"] = {"run_s": 10}
     (harbour.folder / "harbour.suite.yaml").write_text(json.dumps(suite))
-    code, _, err = harbour.run("--executor", "ray", "--workers", "2")
+    code, _, err = harbour.run("--executor", "ray", "--workers", "2", main=IMPATIENT_MAIN)
     assert (code, "Traceback" in err) == (1, False), err
     with open_store(harbour.url) as store:
         outcomes = {case: (outcome, error) for _, case, _, outcome, error in rows_of(store)}

@@ -54,6 +54,9 @@ GONE = {
     "endpoint_url": "http://127.0.0.1:9/",
     "auth_credential_value": "Bearer ${CREW_KEY}",
 }
+MAIN = "import sys; from seatrial.cli import main; sys.exit(main())"
+IMPATIENT_MAIN = f"from seatrial.engine import remote; remote.PING_S, remote.SILENT_S = 0.5, 4.0; {MAIN}"
+"""The command, which waits less long for a worker that does not respond."""
 
 
 class Harbour:
@@ -87,10 +90,9 @@ class Harbour:
         file.write_text(json.dumps(keys))
         return file
 
-    def start(self, *options: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", "import sys; from seatrial.cli import main; sys.exit(main())", "run"]
+    def start(self, *options: str, main: str = MAIN) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [*command, "harbour.suite.yaml", *options],
+            [sys.executable, "-c", main, "run", "harbour.suite.yaml", *options],
             cwd=self.folder,
             env=self.environment,
             stdout=subprocess.PIPE,
@@ -99,9 +101,9 @@ class Harbour:
             start_new_session=True,
         )
 
-    def run(self, *options: str) -> tuple[int, str, str]:
+    def run(self, *options: str, main: str = MAIN) -> tuple[int, str, str]:
         """The exit code, and what was printed."""
-        process = self.start(*options)
+        process = self.start(*options, main=main)
         out, err = process.communicate(timeout=300)
         return process.returncode, out, err
 
