@@ -6,6 +6,7 @@ import csv
 import html
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -143,6 +144,89 @@ def test_an_agent_that_cannot_be_compared_hides_no_other(tmp_path: Path, capsys:
     assert capsys.readouterr().err == ""
     assert main(["compare", "before:ghost", "after", *options]) == 2
     assert "no runs of an agent 'ghost' (one of down, good, old)" in capsys.readouterr().err
+
+
+def test_compare_writes_a_page_beside_what_it_prints(
+    store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "new" / "page.html"
+    assert main(["compare", "monday", "tuesday", "--store", store, "--html", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["worse"] == 2
+    assert "monday → tuesday" in path.read_text(encoding="utf-8")
+
+
+def test_an_experiment_is_not_compared_with_itself(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for b in ("monday", "exp-monday", "monday:shop"):
+        assert main(["compare", "monday", b, "--store", store]) == 2
+        assert "it cannot be compared with itself" in capsys.readouterr().err
+
+
+TAGGED = {
+    "agents": {"m": {"kind": "python", "target": "tagged_crew:answer"}},
+    "graders": [{"kind": "contains", "value": "ok"}],
+    "cases": [
+        {"id": f"c{number}", "instruction": tag, "tags": [tag, "all"]}
+        for number, tag in enumerate(["account"] * 10 + ["refund"] * 10 + ["down"] * 6)
+    ],
+}
+
+
+@pytest.fixture
+def regressed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two experiments: in the later one the agent fails every case with the tag `account`, and those with the tag
+    `down` errored both times."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SEATRIAL_STORE", "runs.db")
+    monkeypatch.delitem(sys.modules, "tagged_crew", raising=False)
+    (tmp_path / "tagged_crew.py").write_text(
+        "import os, seatrial\n"
+        "def answer(instruction):\n"
+        "    if instruction == 'down': raise seatrial.InfrastructureError('no')\n"
+        "    return 'no' if instruction == os.environ.get('BROKEN') else 'ok'\n"
+    )
+    (tmp_path / "s.yaml").write_text(json.dumps({**TAGGED, "retry": {"attempts": 1}}))
+    assert main(["run", "s.yaml", "--quiet", "--name", "before"]) == 3
+    monkeypatch.setenv("BROKEN", "account")
+    assert main(["run", "s.yaml", "--quiet", "--name", "after"]) == 1
+    return tmp_path
+
+
+def test_a_regression_in_a_tag_is_reported_first_and_can_fail_a_build(
+    regressed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    assert main(["compare", "before", "after"]) == 0
+    assert capsys.readouterr().out.startswith(
+        "worse in tag account: 100 → 0 % (−100.0 points, 95% interval −100.0 to −"
+    )
+    for condition, code in {
+        "tag:account:significantly-worse": 1,
+        "tag:account:drop=5points": 1,
+        "tag:refund:significantly-worse": 0,
+        "tag:refund:regression": 0,
+        "tag:*:significantly-worse": 1,
+        "tag:down:regression": 3,
+        "tag:down:significantly-worse": 3,
+        "tag:acount:regression": 2,
+        "significantly-worse": 1,
+    }.items():
+        assert main(["compare", "before", "after", "--fail-on", condition]) == code, condition
+    assert "did you mean `account`?" in capsys.readouterr().err
+    assert main(["compare", "after", "before", "--fail-on", "tag:*:significantly-worse"]) == 3
+    assert "tag down: cannot say whether b regressed: no case with it has graded runs" in capsys.readouterr().err
+
+
+def test_run_and_report_show_results_by_tag(regressed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ran = capsys.readouterr().out
+    main(["report", "after", "--group-by", "tag"])
+    reported = capsys.readouterr().out
+    for out in (ran, reported):
+        assert re.search(r"account +10 +10 +0 +10 +0 +0% ", out)
+        assert re.search(r"down +6 +6 +0 +0 +6 +– ", out)
+    main(["report", "after", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert {row["tag"]: row["left_out"] for row in found["by_tag"]["rows"]}["down"] == {"infrastructure_error": 6}
+    assert found["runs"][0]["tags"] == ["account", "all"]
 
 
 def test_an_experiment_that_is_not_there_is_named(store: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import records
-from strategies.reported import row, rows_of, source
+from strategies.reported import detail, row, rows_of, source
 
 from seatrial.errors import SeatrialError
-from seatrial.reports.compare import Comparison, agent_pairs, compare
+from seatrial.reports.compare import Comparison, agent_pairs, compare, refuse_itself
 from seatrial.reports.paired import mcnemar
 from seatrial.reports.rows import ReportSource
-from seatrial.runs import Run
+from seatrial.runs import Case, Run
 from seatrial.trajectory.step import Step
 
 words = st.lists(st.text("pfe", min_size=1, max_size=3), min_size=1, max_size=8)
@@ -163,3 +163,103 @@ def test_cases_that_b_was_not_asked_to_run_are_not_lost_and_are_named() -> None:
     stopped = planned("ppp", 3, selected={"crew": ["case-0", "case-1"]}, status="stopped", stop_reason="budget")
     found = compare(before, stopped, "crew", "crew")
     assert (found.lost, found.unselected) == (1, ["case-2"])
+
+
+def tagged(before: str, after: str, tags: dict[str, list[str]], **fields: Any) -> Comparison:
+    return compare(
+        source(rows_of(crew=before), tags=tags), source(rows_of(crew=after), tags=tags, **fields), "crew", "crew"
+    )
+
+
+def rigged() -> Comparison:
+    """Six tags of fifty cases: one dropped by fifteen points, and the others rose a little."""
+    names = ["account", "billing", "delivery", "refund", "search", "smalltalk"]
+    tags = {f"case-{index}": [names[index // 50]] for index in range(300)}
+    before = ["ppp"] * 49 + ["fff"] + (["ppp"] * 44 + ["ppf"] * 2 + ["fff"] * 4) * 5
+    after = ["fff"] * 7 + ["ppf"] * 2 + ["ppp"] * 40 + ["fff"] + (["ppp"] * 47 + ["ppf"] * 1 + ["fff"] * 2) * 5
+    return tagged(" ".join(before), " ".join(after), tags)
+
+
+def test_a_regression_in_one_tag_is_found_although_the_whole_hardly_moved() -> None:
+    found = rigged()
+    assert not found.is_worse
+    first, *others = found.by_tag
+    assert (first.tag, first.paired, first.is_worse) == ("account", 50, True)
+    assert (round(first.rate_a, 3), round(first.rate_b, 3)) == (0.98, 0.827)
+    assert first.interval.high < 0
+    assert not any(other.is_worse for other in others)
+
+
+def test_the_cases_of_a_tag_are_compared_as_if_there_were_no_others() -> None:
+    found = tagged("p p p f p", "f p f p p", {"case-0": ["x", "y"], "case-2": ["x"], "case-3": ["y"]})
+    by_name = {of_tag.tag: of_tag for of_tag in found.by_tag}
+    assert (by_name["x"].paired, by_name["x"].better, by_name["x"].worse) == (2, 0, 2)
+    assert (by_name["y"].paired, by_name["y"].better, by_name["y"].worse) == (2, 1, 1)
+    assert found.untagged == 2
+
+
+def test_cases_of_a_tag_that_are_left_out_are_counted_with_their_reasons() -> None:
+    tags = {f"case-{index}": ["x"] for index in range(5)} | {"case-5": ["y"]}
+    found = tagged("p p e p p s", "p e p - p".replace("-", "u") + " p p", tags)
+    (x,) = found.by_tag
+    assert (x.paired, x.unpaired) == (2, 3)
+    assert x.left_out == {"a: agent_unreachable": 1, "b: agent_unreachable": 1, "b: unfinished": 1}
+    (y,) = found.incomparable_tags
+    assert (y.tag, y.left_out) == ("y", {"a: skipped": 1})
+    assert sum(found.left_out.values()) == found.unpaired == 5
+    assert found.left_out["not run in a"] == 1
+
+
+def test_tags_are_those_of_b_and_those_of_a_where_b_has_no_such_case() -> None:
+    before = source(rows_of(crew="p p p"), tags={"case-0": ["old"], "case-1": ["old"], "case-2": ["gone"]})
+    after = source(rows_of(crew="p p"), tags={"case-0": ["new"]})
+    found = compare(before, after, "crew", "crew")
+    assert [of_tag.tag for of_tag in found.by_tag] == ["new"]
+    assert [of_tag.tag for of_tag in found.incomparable_tags] == ["gone"]
+    assert found.untagged == 1
+
+
+def test_a_case_that_moved_has_the_reason_of_the_run_that_failed() -> None:
+    before = source([row("x"), row("y", "failed", detail=detail("no refund"))])
+    after = source([row("x", "failed", detail=detail("the amount is 200")), row("y")])
+    found = compare(before, after, "crew", "crew")
+    assert [change.why for change in found.regressions] == ["the amount is 200"]
+    assert [change.why for change in found.improvements] == ["no refund"]
+
+
+def test_cases_that_are_not_the_same_on_both_sides_are_named_and_tags_do_not_matter() -> None:
+    asked = [Case(id="case-0", instruction="Where?", tags=["x"]), Case(id="case-1", instruction="When?")]
+    again = [Case(id="case-0", instruction="Where?", tags=["y"]), Case(id="case-1", instruction="When, now?")]
+
+    def of(outcomes: str, cases: list[Case], suite_hash: str) -> ReportSource:
+        found = source(rows_of(crew=outcomes), suite_hash=suite_hash)
+        return msgspec.structs.replace(found, cases=lambda: cases)
+
+    found = compare(of("p p", asked, "one"), of("p f", again, "other"), "crew", "crew")
+    assert (found.edited, found.edited_cases) == (1, ["case-1"])
+    assert found.regressions[0].edited
+    assert compare(of("p p", asked, "one"), of("p f", again, "one"), "crew", "crew").edited == 0
+
+
+def test_keys_of_the_suite_that_changed_what_a_result_means_are_named() -> None:
+    def of(suite_hash: str, **suite: Any) -> ReportSource:
+        found = source(rows_of(crew="p"), suite_hash=suite_hash)
+        return msgspec.structs.replace(found, experiment=msgspec.structs.replace(found.experiment, suite=suite))
+
+    found = compare(of("one", threshold=0.5, trials=1), of("other", threshold=0.9, trials=3), "crew", "crew")
+    assert found.suite_changes == ["threshold"]
+
+
+def test_suites_without_a_common_case_are_not_compared_and_are_named() -> None:
+    with pytest.raises(SeatrialError, match="no case is in both") as caught:
+        compare(source([row("x")], name="shop"), source([row("y")], name="bank"), "crew", "crew")
+    assert "'shop' and 'bank'" in caught.value.message
+
+
+def test_an_agent_is_not_compared_with_itself() -> None:
+    one, other = source(rows_of(crew="p", shop="f")), source(rows_of(crew="p"), experiment_id="exp-2")
+    refuse_itself(one.experiment, one.experiment, [("crew", "shop")])
+    refuse_itself(one.experiment, other.experiment, [("crew", "crew")])
+    with pytest.raises(SeatrialError, match="cannot be compared with itself") as caught:
+        refuse_itself(one.experiment, one.experiment, [("crew", "crew")])
+    assert caught.value.code == "usage"

@@ -3,55 +3,17 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from hashlib import sha256
-from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies.page import OUTSIDE, Page
 from strategies.reported import HOSTILE, detail, hostile_report, joined, report, row, rows_of
 
 from seatrial.reports import html
 from seatrial.reports.html import html_page
 from seatrial.reports.report import Report
 from seatrial.store import GraderCounts
-
-VOID = {"meta", "input", "rect", "path"}
-OUTSIDE = {"script", "link", "iframe", "object", "embed", "img", "base", "form", "image", "use", "foreignobject"}
-
-
-class Page(HTMLParser):
-    """What a browser would see: elements in balance, attributes, text."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str | None]] = []
-        self.ids: list[str] = []
-        self.links: list[str] = []
-        self.text = ""
-        self.feed(page)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += attrs
-        self.ids += [str(value) for name, value in attrs if name == "id"]
-        self.links += [str(value) for name, value in attrs if name == "href"]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += attrs
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] != "style":
-            self.text += data
 
 
 def page(found: Report) -> Page:

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from seatrial.reports import paired
 from seatrial.reports.paired import (
     MAX_GRID,
+    MIN_CHANGED,
     SIGNIFICANT,
     CaseCounts,
+    corrected,
     holm,
     mcnemar,
     paired_difference,
@@ -159,11 +161,43 @@ def test_holm_multiplies_the_smallest_most_and_keeps_the_order() -> None:
 def test_of_several_groups_that_are_looked_at_each_needs_more_evidence() -> None:
     changed = [WORSE] * 7 + [SAME] * 20
     assert paired_difference(changed).is_worse
-    [first, *others] = paired_differences([changed, *[[SAME] * 20] * 9])
+    [first, *others] = paired_differences([changed, *[[WORSE] * 3 + [BETTER] * 3 + [SAME] * 20] * 9])
     assert first.p_value == pytest.approx(10 * mcnemar(0, 7))
     assert not first.is_worse
     assert first.interval.low < 0 <= first.interval.high
     assert all(found.p_value == 1 for found in others)
+
+
+def test_groups_in_which_too_few_cases_changed_to_be_called_anything_make_no_other_group_need_more_evidence() -> None:
+    changed = [WORSE] * 7 + [SAME] * 20
+    few = [WORSE] * (MIN_CHANGED - 1) + [SAME] * 20
+    [first, *others] = paired_differences([changed, *[few] * 9])
+    assert first.p_value == mcnemar(0, 7)
+    assert first.is_worse
+    assert all(found.p_value >= mcnemar(0, MIN_CHANGED - 1) > SIGNIFICANT for found in others)
+    assert mcnemar(0, MIN_CHANGED) < SIGNIFICANT
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        [range(12)],
+        [range(6), range(6, 12)],
+        [range(8), range(4, 12), range(3)],
+        [range(7), range(5, 12), range(2, 9), range(5), range(12)],
+    ],
+)
+def test_where_nothing_changed_the_chance_that_any_group_is_called_one_is_at_most_five_percent(
+    groups: list[range],
+) -> None:
+    """Exactly: over all ways in which twelve differences of several sizes can have their signs."""
+    sizes = [1, 1, 2, 1, 3, 1, 1, 2, 1, 1, 3, 1]
+    called = 0
+    for signs in product((1, -1), repeat=12):
+        moved = [sign * size for sign, size in zip(signs, sizes, strict=True)]
+        found = corrected([dict(Counter(moved[index] for index in group)) for group in groups])
+        called += min(found) < SIGNIFICANT
+    assert called / 2**12 <= SIGNIFICANT
 
 
 @settings(deadline=None, max_examples=50)

@@ -16,6 +16,7 @@ from seatrial.reports import (
     ReportForm,
     agent_pairs,
     comparison_terminal,
+    refuse_itself,
     stored,
     stored_report,
     terminal_summary,
@@ -239,8 +240,9 @@ def compare(before: Result, after: Result) -> Comparisons:
     for name, value in (("before", before), ("after", after)):
         if not isinstance(value, Result):
             raise SeatrialError("invalid_config", f"`{name}` is a {type(value).__name__}, and not a `Result`")
+    pairs = agent_pairs(*[[agent.agent for agent in each.report.summary.agents] for each in (before, after)])
+    refuse_itself(before.report.experiment, after.report.experiment, pairs)
     sides = [stored(each._store, each.report.experiment) for each in (before, after)]
-    agents = [[agent.agent for agent in each.report.summary.agents] for each in (before, after)]
     stores = (after._store, before._store)
 
     def run_of(run_id: str) -> Run | None:
@@ -252,7 +254,7 @@ def compare(before: Result, after: Result) -> Comparisons:
                     raise
         return None
 
-    return Comparisons(compare_agents(sides[0], sides[1], a, b, run_of) for a, b in agent_pairs(*agents))
+    return Comparisons(compare_agents(sides[0], sides[1], a, b, run_of) for a, b in pairs)
 
 
 def _fixed_width(text: str) -> str:

@@ -1,8 +1,9 @@
 """What came of an experiment, and how two compare: statistics, and reports for people, CI and programs."""
 
-from seatrial.reports.compare import Comparison, agent_pairs, compare
+from seatrial.reports.compare import Comparison, TagDifference, agent_pairs, compare, refuse_itself
+from seatrial.reports.compare_html import comparison_html
 from seatrial.reports.compare_text import comparison_markdown, comparison_terminal, unselected_sentence
-from seatrial.reports.gate import Gate, gate_of, objections
+from seatrial.reports.gate import Gate, check_tags, gate_of, objections, undecided
 from seatrial.reports.layout import terminal_width
 from seatrial.reports.notes import closing_line
 from seatrial.reports.report import Report, report_on
@@ -26,21 +27,26 @@ __all__ = [
     "RunDetail",
     "RunRow",
     "Summary",
+    "TagDifference",
     "TagSummary",
     "agent_pairs",
+    "check_tags",
     "closing_line",
     "compare",
+    "comparison_html",
     "comparison_markdown",
     "comparison_terminal",
     "gate_of",
     "matrix",
     "objections",
+    "refuse_itself",
     "report_on",
     "stored",
     "stored_report",
     "summarise",
     "terminal_summary",
     "terminal_width",
+    "undecided",
     "unselected_sentence",
     "write_pieces",
     "write_reports",

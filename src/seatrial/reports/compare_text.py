@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from seatrial._support.printable import coloured, one_line, printable
 from seatrial.reports import figures
-from seatrial.reports.compare import CaseChange, Comparison, Side, TrajectoryDiff
+from seatrial.reports.compare import CaseChange, Comparison, IncomparableTag, Side, TagDifference, TrajectoryDiff
 from seatrial.reports.detail import difference_text, step_text
 from seatrial.reports.layout import NO_TERMINAL, prose
 from seatrial.reports.left_out import left_out_columns, left_out_sentence
 from seatrial.reports.markdown import code, fenced, markdown_table
 from seatrial.reports.notes import remarks
-from seatrial.reports.paired import PairedDifference, Test
+from seatrial.reports.paired import MIN_CHANGED, PairedDifference, Test
 from seatrial.reports.table import table
+from seatrial.reports.tags import omitted_sentence
 from seatrial.trajectory.comparison import Aligned
 
 MAX_LISTED = 20
+MAX_TAG_ROWS = 10
+MAX_WHY = 5
+"""Cases of a list under which it is said why they moved."""
+MAX_REASON = 300
 MAX_DIFF_LINES = 60
 CONTEXT = 3
 """Equal calls that are shown before and after a difference."""
 MAX_NAMED = 5
 
 _DROPPABLE = ("cost", "judges", "median", "of all runs", "95% interval", "runs")
-_CHANGES = ["case", "passed in a", "passed in b", "score a", "score b"]
+CHANGES = ["case", "passed in a", "passed in b", "score a", "score b"]
 
 
-def comparison_terminal(comparison: Comparison, *, colour: bool = False, width: int = NO_TERMINAL) -> str:
-    """The comparison for a terminal; ends with a newline."""
-    return "".join(f"{line}\n" for line in _terminal(comparison, colour, width))
+def comparison_terminal(
+    comparison: Comparison, *, colour: bool = False, width: int = NO_TERMINAL, tags: int = MAX_TAG_ROWS
+) -> str:
+    """The comparison for a terminal, with so many rows of tags; ends with a newline."""
+    return "".join(f"{line}\n" for line in _terminal(comparison, colour, width, tags))
 
 
 def comparison_markdown(comparison: Comparison) -> str:
@@ -43,11 +50,99 @@ def verdict_sentence(comparison: PairedDifference) -> str:
     """What the figures come to: a difference only where the test says so, and then the interval is without zero."""
     word = "better" if comparison.difference > 0 else "worse"
     head = f"b is {word}" if comparison.is_better or comparison.is_worse else "no clear difference"
-    interval = f"{figures.points(comparison.interval.low)} to {figures.points(comparison.interval.high)}"
     return (
         f"{head}: {figures.points(comparison.difference)} points "
-        f"(95% interval {interval}; {_TESTS[comparison.test]} {figures.p_value(comparison.p_value)})"
+        f"(95% interval {interval_text(comparison)}; {_TESTS[comparison.test]} {figures.p_value(comparison.p_value)})"
     )
+
+
+def tag_sentence(found: TagDifference, count: int) -> str:
+    """What the corrected test says of one of so many tags: `worse in tag account: 98.0 → 82.7 % (...)`."""
+    word = "worse" if found.is_worse else "better" if found.is_better else "no clear difference"
+    after = f"corrected for {count:,} tags" if count > 1 else "one tag"
+    return (
+        f"{word} in tag {one_line(found.tag, 80)}: {figures.percent_change(found.rate_a, found.rate_b)} "
+        f"({figures.points(found.difference)} points, 95% interval {interval_text(found)}; "
+        f"{figures.p_value(found.p_value)}, {after})"
+    )
+
+
+def tag_sentences(comparison: Comparison) -> list[tuple[TagDifference, str]]:
+    """That of each tag of which the test says that it is worse or better; worse ones first."""
+    return [
+        (found, tag_sentence(found, len(comparison.by_tag)))
+        for found in comparison.by_tag
+        if found.is_worse or found.is_better
+    ]
+
+
+def tag_table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
+    """Head and rows: how much each tag changed, and which could not be compared."""
+    lacking = any(found.unpaired for found in comparison.by_tag) or bool(comparison.incomparable_tags)
+    head = ["tag", "cases", *(["left out"] if lacking else []), "a", "b", "difference", "interval", "p"]
+    rows = [
+        [
+            found.tag,
+            f"{found.paired:,}",
+            *([f"{found.unpaired:,}"] if lacking else []),
+            figures.percent(found.rate_a),
+            figures.percent(found.rate_b),
+            figures.points(found.difference),
+            interval_text(found),
+            figures.p_value(found.p_value).removeprefix("p ").removeprefix("= "),
+        ]
+        for found in comparison.by_tag
+    ]
+    return head, rows + [
+        [found.tag, "0", f"{found.unpaired:,}", "–", "–", "–", "–", "–"] for found in comparison.incomparable_tags
+    ]
+
+
+def tag_remarks(comparison: Comparison) -> list[str]:
+    """What must be known beside the table of tags."""
+    count = len(comparison.by_tag)
+    remarks = []
+    if count > 1:
+        remarks.append(
+            f"The p-values are corrected for looking at {count:,} tags (Holm; those in which fewer than {MIN_CHANGED} "
+            "cases changed are not counted), and the intervals hold together, with 95% confidence. A case with several "
+            "tags counts under each."
+        )
+    few = [found.tag for found in comparison.by_tag if found.paired < MIN_CHANGED]
+    if few:
+        verb = "has" if len(few) == 1 else "have"
+        remarks.append(
+            f"{figures.plural(len(few), 'tag')} {verb} fewer than {MIN_CHANGED} cases to compare, too few to say "
+            f"anything of: {_named(few, len(few))}."
+        )
+    every: list[TagDifference | IncomparableTag] = [*comparison.by_tag, *comparison.incomparable_tags]
+    lacking = [found for found in every if found.unpaired]
+    for found in lacking[:MAX_NAMED]:
+        verb = "is" if found.unpaired == 1 else "are"
+        head = f"{one_line(found.tag, 80)}: {figures.plural(found.unpaired, 'case')} {verb} left out"
+        remarks.append(f"{head}: {_why_left_out(found.left_out)}.")
+    if len(lacking) > MAX_NAMED:
+        remarks.append(f"… and {figures.plural(len(lacking) - MAX_NAMED, 'more tag')} with cases that are left out.")
+    if comparison.untagged:
+        verb = "has" if comparison.untagged == 1 else "have"
+        remarks.append(f"{figures.plural(comparison.untagged, 'case')} {verb} no tag.")
+    if comparison.omitted_tags:
+        remarks.append(omitted_sentence(comparison.omitted_tags))
+    return remarks
+
+
+def interval_text(found: PairedDifference) -> str:
+    """`−27.1 to −5.2`; an end that only the test keeps off zero is `below 0` or `above 0`."""
+    return f"{_end(found.interval.low)} to {_end(found.interval.high)}"
+
+
+def _end(value: float) -> str:
+    text = figures.points(value)
+    return text if text != "0.0" or not value else "above 0" if value > 0 else "below 0"
+
+
+def _why_left_out(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{printable(why)} ({count:,})" for why, count in counts.items())
 
 
 def diff_lines(found: TrajectoryDiff) -> list[str]:
@@ -87,15 +182,26 @@ def _collapsed(lines: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         at = end + 1
 
 
-def _terminal(comparison: Comparison, colour: bool, width: int) -> Iterator[str]:
-    head, rows = _sides(comparison)
+def _terminal(comparison: Comparison, colour: bool, width: int, tags: int) -> Iterator[str]:
+    for found, sentence in tag_sentences(comparison):
+        for line in prose(sentence, width, "  ", ""):
+            yield coloured(line, "red" if found.is_worse else "green") if colour else line
+    for caution in cautions(comparison):
+        for line in prose(caution, width, "  ", ""):
+            yield coloured(line, "yellow") if colour else line
+    if comparison.a.suite != comparison.b.suite or any(
+        found.is_worse or found.is_better for found in comparison.by_tag
+    ):
+        yield ""
+    head, rows = sides_table(comparison)
     yield from table(head, rows, left=3, width=width, droppable=_DROPPABLE)
     yield ""
     tone = "green" if comparison.is_better else "red" if comparison.is_worse else "bold"
     for line in prose(verdict_sentence(comparison), width):
         yield coloured(line, tone) if colour else line
-    for remark in _remarks(comparison):
+    for remark in comparison_remarks(comparison):
         yield from prose(remark, width, "  ", "")
+    yield from _tags_in_terminal(comparison, colour, width, tags)
     for title, count, changes in (
         ("regressions", comparison.worse, comparison.regressions),
         ("improvements", comparison.better, comparison.improvements),
@@ -104,7 +210,11 @@ def _terminal(comparison: Comparison, colour: bool, width: int) -> Iterator[str]
             yield ""
             heading = f"{title} ({count:,})"
             yield coloured(heading, "bold") if colour else heading
-            yield from table(_CHANGES, _changes(changes), indent="  ", width=width, droppable=["score a", "score b"])
+            yield from table(CHANGES, _changes(changes), indent="  ", width=width, droppable=["score a", "score b"])
+            for change in changes[:MAX_WHY]:
+                if (why := why_moved(change)) is not None:
+                    case_id = one_line(change.case_id, 80)
+                    yield from prose(f"{case_id}: {one_line(why, MAX_REASON)}", width, "    ", "  ")
             if count > MAX_LISTED:
                 yield f"  … and {count - MAX_LISTED:,} more"
     if comparison.worst is not None:
@@ -112,9 +222,28 @@ def _terminal(comparison: Comparison, colour: bool, width: int) -> Iterator[str]
         yield from prose(
             f"calls of the worst regression, {one_line(comparison.worst.case_id, 80)}, from a to b:", width
         )
-        for caution in _cautions(comparison.worst):
+        for caution in call_cautions(comparison.worst):
             yield from prose(caution, width, "  ")
         yield from painted_diff(diff_lines(comparison.worst), colour, width)
+
+
+def _tags_in_terminal(comparison: Comparison, colour: bool, width: int, most: int) -> Iterator[str]:
+    head, rows = tag_table(comparison)
+    if not rows:
+        return
+    yield ""
+    yield coloured("by tag: the largest drop first", "bold") if colour else "by tag: the largest drop first"
+    yield from table(head, rows[:most], indent="  ", width=width, droppable=["p"])
+    if len(rows) > most:
+        yield f"  … and {len(rows) - most:,} more: `--group-by tag` shows them all"
+    for remark in tag_remarks(comparison):
+        yield from prose(remark, width, "    ", "  ")
+
+
+def why_moved(change: CaseChange) -> str | None:
+    """Why a case moved, in a sentence or two: what the failed one of the two runs failed by."""
+    edited = "the case itself is not the same on both sides" if change.edited else None
+    return "; ".join(filter(None, [edited, change.why])) or None
 
 
 def painted_diff(lines: Iterable[str], colour: bool, width: int) -> Iterator[str]:
@@ -130,21 +259,30 @@ def painted_diff(lines: Iterable[str], colour: bool, width: int) -> Iterator[str
 
 def _markdown(comparison: Comparison) -> Iterator[str]:
     yield f"## {code(_label(comparison.a))} against {code(_label(comparison.b))}\n\n"
+    for found, sentence in tag_sentences(comparison):
+        yield f"{'❌' if found.is_worse else '✅'} **{code(sentence)}**\n\n"
+    for caution in cautions(comparison):
+        yield f"⚠️ {code(caution)}\n\n"
     yield f"**{verdict_sentence(comparison)}**\n\n"
-    yield from markdown_table(*_sides(comparison), left=3)
-    yield "".join(f"\n{remark}\n" for remark in _remarks(comparison))
+    yield from markdown_table(*sides_table(comparison), left=3)
+    yield "".join(f"\n{remark}\n" for remark in comparison_remarks(comparison))
+    head, of_tags = tag_table(comparison)
+    if of_tags:
+        yield "\n### By tag\n\n"
+        yield from markdown_table(head, of_tags)
+        yield "".join(f"\n{code(remark)}\n" for remark in tag_remarks(comparison))
     for title, count, changes in (
         ("Regressions", comparison.worse, comparison.regressions),
         ("Improvements", comparison.better, comparison.improvements),
     ):
         if changes:
             yield f"\n### {title} ({count:,})\n\n"
-            yield from markdown_table(_CHANGES, _changes(changes))
+            yield from markdown_table([*CHANGES, "why"], _explained(changes))
             if count > MAX_LISTED:
                 yield f"\n… and {count - MAX_LISTED:,} more.\n"
     if comparison.worst is not None:
         yield f"\n### Calls of the worst regression\n\n{code(comparison.worst.case_id)}, from a to b:\n\n"
-        yield "".join(f"{caution}\n\n" for caution in _cautions(comparison.worst))
+        yield "".join(f"{caution}\n\n" for caution in call_cautions(comparison.worst))
         yield fenced("\n".join(diff_lines(comparison.worst)), "diff")
 
 
@@ -152,7 +290,8 @@ def _label(side: Side) -> str:
     return f"{side.agent} in {side.name}"
 
 
-def _sides(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
+def sides_table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
+    """Head and rows of the two sides."""
     beside, left_out = left_out_columns([comparison.a.summary, comparison.b.summary])
     head = ["", "agent", "experiment", "runs", "passed", "failed", "errored", "pass rate", *beside]
     head += ["95% interval", "median", "cost"]
@@ -181,10 +320,11 @@ def _sides(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
     return head, rows
 
 
-def _remarks(comparison: Comparison) -> Iterator[str]:
+def comparison_remarks(comparison: Comparison) -> Iterator[str]:
+    """What must be known beside the sentence: which cases and runs it is about, and which it leaves out."""
     yield (
         f"{figures.plural(comparison.paired, 'case')} with graded runs on both sides: "
-        f"{comparison.better:,} became better, {comparison.worse:,} worse. Averaged over them, "
+        f"{comparison.better:,} passed more often in b, {comparison.worse:,} less often. Averaged over them, "
         f"{figures.percent(comparison.rate_a)} became {figures.percent(comparison.rate_b)}."
     )
     for letter, side in (("a", comparison.a), ("b", comparison.b)):
@@ -193,20 +333,29 @@ def _remarks(comparison: Comparison) -> Iterator[str]:
     if comparison.unpaired:
         yield (
             f"{figures.plural(comparison.unpaired, 'case')} left out: only one side has a graded run "
-            f"({_named(comparison.unpaired_cases, comparison.unpaired)}). Errored runs are not counted."
+            f"({_named(comparison.unpaired_cases, comparison.unpaired)}). Errored runs are not counted. "
+            f"Why: {_why_left_out(comparison.left_out)}."
         )
     if comparison.unselected:
         yield f"{unselected_sentence(comparison)}."
     if comparison.lost:
         yield (
             f"{figures.plural(comparison.lost, 'case')} could be judged in a, and not in b, or not in every trial that "
-            "was planned: whether b became worse there is not known."
+            "was planned: whether b regressed there is not known."
         )
     for letter, side in (("a", comparison.a), ("b", comparison.b)):
         if (sentence := left_out_sentence(side.summary)) is not None:
             yield f"{letter}: {sentence}"
     if comparison.a.suite_hash != comparison.b.suite_hash:
         yield "The suites are not the same; cases are paired by their ids alone."
+        if comparison.suite_changes:
+            yield f"What differs beside the cases: {', '.join(map(printable, comparison.suite_changes))}."
+        if comparison.edited:
+            yield (
+                f"{figures.plural(comparison.edited, 'case')} {'is' if comparison.edited == 1 else 'are'} not the same "
+                f"on both sides, so that a difference may not be the agent's doing: "
+                f"{_named(comparison.edited_cases, comparison.edited)}."
+            )
     for letter, side in (("a", comparison.a), ("b", comparison.b)):
         if remark := remarks(side.summary):
             yield f"{letter}: {remark}"
@@ -216,6 +365,16 @@ def _remarks(comparison: Comparison) -> Iterator[str]:
                 f"{letter}: pass@{last.k} {figures.percent(last.pass_at_k)}, pass^{last.k} "
                 f"{figures.percent(last.pass_hat_k)}, {figures.plural(side.summary.flaky, 'flaky case')}."
             )
+
+
+def cautions(comparison: Comparison) -> Iterator[str]:
+    """What makes the whole comparison doubtful."""
+    a, b = comparison.a.suite, comparison.b.suite
+    if a != b:
+        yield (
+            f"a is of the suite {a or comparison.a.name!r}, b of {b or comparison.b.name!r}: only cases of the same id "
+            "are compared, whatever they ask."
+        )
 
 
 def unselected_sentence(comparison: Comparison) -> str:
@@ -230,20 +389,30 @@ def _named(cases: Sequence[str], count: int) -> str:
     return f"{shown}, and {count - MAX_NAMED:,} more" if count > MAX_NAMED else shown
 
 
-def _cautions(found: TrajectoryDiff) -> Iterator[str]:
+def call_cautions(found: TrajectoryDiff) -> Iterator[str]:
+    """That there may have been more calls than those that are shown."""
     for letter, level in (("a", found.calls_a), ("b", found.calls_b)):
         if level != "complete":
             yield f"The calls of the run in {letter} are not all known: it may have made others."
 
 
-def _changes(changes: Sequence[CaseChange]) -> list[list[str]]:
+def _explained(changes: Sequence[CaseChange]) -> list[list[str]]:
     return [
-        [
-            change.case_id,
-            f"{change.passed_a} of {change.graded_a}",
-            f"{change.passed_b} of {change.graded_b}",
-            figures.decimal(change.score_a),
-            figures.decimal(change.score_b),
-        ]
-        for change in changes[:MAX_LISTED]
+        [*row, code(one_line(why, MAX_REASON)) if (why := why_moved(change)) is not None else ""]
+        for row, change in zip(_changes(changes), changes, strict=False)
+    ]
+
+
+def _changes(changes: Sequence[CaseChange]) -> list[list[str]]:
+    return [change_cells(change) for change in changes[:MAX_LISTED]]
+
+
+def change_cells(change: CaseChange) -> list[str]:
+    """A row of `CHANGES`."""
+    return [
+        change.case_id,
+        f"{change.passed_a} of {change.graded_a}",
+        f"{change.passed_b} of {change.graded_b}",
+        figures.decimal(change.score_a),
+        figures.decimal(change.score_b),
     ]

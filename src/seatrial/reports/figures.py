@@ -20,6 +20,11 @@ def percent(share: float | None) -> str:
     return f"{min(max(share * 100, 0.1), 99.9):.1f}%"
 
 
+def percent_change(before: float, after: float) -> str:
+    """`98.0 → 82.7 %`."""
+    return f"{percent(before)} → {percent(after)}".replace("%", "", 1).replace("%", " %")
+
+
 def percent_range(interval: Interval | None) -> str:
     """`84.7–95.8%`."""
     return "–" if interval is None else f"{interval.low * 100:.1f}–{interval.high * 100:.1f}%"

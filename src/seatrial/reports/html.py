@@ -33,6 +33,7 @@ from seatrial.store import Cell, StoredOutcome
 
 if TYPE_CHECKING:
     import jinja2
+    import markupsafe
 
 MAX_MATRIX = 2_500_000
 """Bytes of the matrix; cases after them are only counted."""
@@ -71,7 +72,7 @@ class _ShownRun(msgspec.Struct):
 
 def html_page(report: Report) -> Iterator[str]:
     """The page in pieces."""
-    templates = _templates()
+    templates = page_templates()
     page: Any = templates.get_template("report.html").module
     runs: Any = templates.get_template("runs.html").module
     yield from _start(report, page)
@@ -95,7 +96,8 @@ def html_page(report: Report) -> Iterator[str]:
     yield page.end(ERRORED_NOTE, report.experiment.version or "unknown")
 
 
-def _templates() -> jinja2.Environment:
+def page_templates() -> jinja2.Environment:
+    """The templates of pages, which escape every value."""
     import jinja2
     import markupsafe
 
@@ -120,14 +122,18 @@ def anchor(run_id: str) -> str:
     return "run-" + "".join(character if character.isalnum() and character.isascii() else "-" for character in run_id)
 
 
-def _start(report: Report, page: Any) -> Iterator[str]:
+def page_style() -> tuple[markupsafe.Markup, str]:
+    """The style sheet of pages, and its hash for the policy that allows it."""
     import markupsafe
 
-    experiment, summary = report.experiment, report.summary
     style = files("seatrial.reports").joinpath("page.css").read_text("utf-8")
-    style_hash = b64encode(sha256(style.encode()).digest()).decode()
     # The style sheet is ours, and no markup is needed to end it.
-    yield page.start(experiment.name, markupsafe.Markup(style), style_hash)  # noqa: S704
+    return markupsafe.Markup(style), b64encode(sha256(style.encode()).digest()).decode()  # noqa: S704
+
+
+def _start(report: Report, page: Any) -> Iterator[str]:
+    experiment, summary = report.experiment, report.summary
+    yield page.start(experiment.name, *page_style())
     tiles = [
         ("", figures.plural(summary.runs, "run").split()[1], summary.runs),
         ("passed", "passed", summary.passed),
@@ -187,7 +193,7 @@ def _by_tag(report: Report, page: Any) -> Iterator[str]:
         [*titles[:names], titles[rate], *(titles[at] for at in others)],
         names,
         [
-            (row[:names], _pass_rate(found.pass_rate, found.interval, None), row[rate], [row[at] for at in others])
+            (row[:names], pass_rate_bar(found.pass_rate, found.interval, None), row[rate], [row[at] for at in others])
             for row, found in zip(rows, report.by_tag.rows, strict=True)
         ],
         remarks_on_tags,
@@ -249,16 +255,17 @@ class _PassRate(msgspec.Struct):
 
 
 def _agent_rate(agent: AgentSummary) -> _PassRate | None:
-    return _pass_rate(agent.pass_rate, agent.interval, left_out_sentence(agent))
+    return pass_rate_bar(agent.pass_rate, agent.interval, left_out_sentence(agent))
 
 
-def _pass_rate(rate_: float | None, interval: Interval | None, left_out: str | None) -> _PassRate | None:
-    if rate_ is None or interval is None:
+def pass_rate_bar(share: float | None, interval: Interval | None, left_out: str | None) -> _PassRate | None:
+    """A pass rate with its interval, to be drawn; None where there is none."""
+    if share is None or interval is None:
         return None
-    label = f"{figures.percent(rate_)} passed, 95% interval {figures.percent_range(interval)}"
+    label = f"{figures.percent(share)} passed, 95% interval {figures.percent_range(interval)}"
     if left_out is not None:
         label = f"{label}; {left_out}"
-    rate, low, high = (f"{part * 100:.2f}" for part in (rate_, interval.low, interval.high))
+    rate, low, high = (f"{part * 100:.2f}" for part in (share, interval.low, interval.high))
     return _PassRate(label, rate, low, high)
 
 

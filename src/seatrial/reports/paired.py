@@ -21,6 +21,8 @@ from seatrial.reports.statistics import Interval
 
 SIGNIFICANT = 0.05
 """Below this p-value a difference is called one."""
+MIN_CHANGED = 6
+"""With fewer cases that changed, no p-value is below `SIGNIFICANT`, not even if all of them fell: 2/32 is not."""
 MAX_GRID = 420
 """Differences are multiples of one part in so many. It divides by 1 to 7; where graded trials of cases vary more than
 that, differences are rounded to it, equally in both directions, which keeps the test exact."""
@@ -83,17 +85,35 @@ def paired_difference(pairs: Sequence[CaseCounts]) -> PairedDifference:
 def paired_differences(groups: Sequence[Sequence[CaseCounts]]) -> list[PairedDifference]:
     """The differences of several groups of cases, which may overlap, looked at together.
 
-    Each p-value is multiplied as in Holm's method: the chance that any group in which nothing changed is called better
-    or worse is at most 5%. The intervals hold together, too: each is of 1 - 0.05/groups (Bonferroni's), with the ends
-    at zero where Holm's method says so.
+    The p-values are corrected, see `corrected`. The intervals hold together, too: each is of 1 - 0.05/groups
+    (Bonferroni's), with the ends at zero where the corrected test says so.
     """
     steps = [_Steps.of(pairs) for pairs in groups]
-    p_values = holm([found.p_value() for found in steps])
     confidence = 1 - SIGNIFICANT / max(len(groups), 1)
     return [
         found.difference(pairs, p_value, confidence)
-        for found, pairs, p_value in zip(steps, groups, p_values, strict=True)
+        for found, pairs, p_value in zip(steps, groups, corrected([found.cases for found in steps]), strict=True)
     ]
+
+
+def corrected(groups: Sequence[dict[int, int]]) -> list[float]:
+    """The p-values of several groups, of which it is said how often each number occurs, corrected by Holm's method: the
+    chance that any group in which nothing changed is called better or worse is at most 5%.
+
+    Groups in which too few cases changed to be called anything are not counted among those that are looked at. Which
+    ones these are depends on the sizes of differences alone, and the test is about their signs, so that this favours no
+    result.
+    """
+    p_values = [sign_flip(cases) for cases in groups]
+    found = holm(p_values)
+    tested = [
+        index
+        for index, cases in enumerate(groups)
+        if sum(count for steps, count in cases.items() if steps) >= MIN_CHANGED
+    ]
+    for index, p_value in zip(tested, holm([p_values[index] for index in tested]), strict=True):
+        found[index] = p_value
+    return found
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -128,9 +148,6 @@ class _Steps(msgspec.Struct, frozen=True):
             size = (2 * abs(risen) + of_a * of_b) // (2 * of_a * of_b)  # to the nearest, in both directions alike
             counted[size if risen > 0 else -size] += 1
         return cls(grid, dict(counted))
-
-    def p_value(self) -> float:
-        return sign_flip(self.cases)
 
     def difference(self, pairs: Sequence[CaseCounts], p_value: float, confidence: float) -> PairedDifference:
         paired = len(pairs)

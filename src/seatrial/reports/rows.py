@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 import msgspec
 from msgspec.structs import asdict
 
-from seatrial.runs import Experiment, ModelCosts, Outcome
+from seatrial.runs import Case, Experiment, ModelCosts, Outcome
 from seatrial.store import (
     CaseTags,
     Cell,
@@ -230,6 +230,8 @@ class ReportSource(msgspec.Struct, frozen=True):
     """What asking models to grade the runs of each agent cost."""
     tags: Callable[[], CaseTags] = CaseTags
     """Gives the tags of its cases."""
+    cases: Callable[[], Iterable[Case]] = tuple
+    """Gives its cases, but for those that are damaged."""
 
 
 def matrix(rows: Iterable[RunSummary]) -> Iterator[tuple[str, dict[str, Cell]]]:

@@ -93,6 +93,7 @@ def stored(store: Store, experiment: Experiment, *, just_run: bool = False) -> R
         experiment.planned_runs(store.case_count(experiment_id)) or None,
         store.agent_model_costs(experiment_id),
         tags,
+        lambda: store.cases(experiment_id, damaged=[]),
     )
 
 

@@ -7,7 +7,7 @@ are does not depend on any result.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import get_args
 
 import msgspec
@@ -71,7 +71,7 @@ def by_tag(source: ReportSource, agents: Sequence[str]) -> ByTag:
     tags = source.tags()
     if not tags.of and not tags.unread:
         return ByTag()
-    chosen, omitted = most_frequent(tags)
+    chosen, omitted = most_frequent(tags.of.values())
     rows = [row for agent in agents for row in _rows_of(source, agent, tags, chosen)]
     count = sum(row.graded > 0 for row, _ in rows)
     z = normal_quantile(1 - 0.05 / max(count, 1))
@@ -87,14 +87,11 @@ def by_tag(source: ReportSource, agents: Sequence[str]) -> ByTag:
     )
 
 
-def most_frequent(*given: CaseTags) -> tuple[Collection[str], list[str]]:
-    """The tags that are looked at, and the others."""
-    counts: Counter[str] = Counter()
-    for tags in given:
-        for of_case in tags.of.values():
-            counts.update(of_case)
+def most_frequent(of_cases: Iterable[Sequence[str]]) -> tuple[list[str], list[str]]:
+    """The tags that are looked at, from those of each case, and the others."""
+    counts = Counter(tag for of_case in of_cases for tag in of_case)
     ordered = sorted(counts, key=lambda tag: (-counts[tag], tag))
-    return frozenset(ordered[:MAX_TAGS]), ordered[MAX_TAGS:]
+    return ordered[:MAX_TAGS], ordered[MAX_TAGS:]
 
 
 def _badness(row: TagSummary) -> tuple[float, float, str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.cli.exits import exit_of
@@ -27,67 +28,78 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="CONDITION",
-        help="exit with 1 on any `regression` of a case, or on `drop=0.02`: a pass rate lower by more than two points",
+        help="exit with 1 when it is met: `regression`, any case passes less often; `significantly-worse`, b is worse "
+        "beyond doubt; `drop=0.02` or `drop=2points`, a pass rate lower by more than two points; "
+        "`tag:NAME:CONDITION`, any of these of the cases with a tag, `tag:*:CONDITION` of any tag; may be repeated",
     )
+    parser.add_argument(
+        "--group-by", choices=("tag",), help="`tag`: show all tags, and not only those that dropped most"
+    )
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write it to a file, too: one self-contained page")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="the comparisons as a JSON array")
     form.add_argument("--markdown", action="store_true", help="Markdown, for a CI step summary")
     parser.epilog = (
         "Without an agent, agents of the same name are compared; where each side has only one, those two.\n"
-        "exit codes: 0 compared, and no --fail-on condition is met; 1 one is; 2 usage, or no such store or\n"
-        "experiment; 3 some agent could not be compared, or with --fail-on, A could judge a case or an agent\n"
-        "that B could not, or not in every trial, or one of them was stopped before all was run. Cases that B was\n"
-        "not asked to run (`run --case`) are named, and in no condition."
+        "exit codes: 0 compared, and no --fail-on condition is met; 1 one is; 2 usage, an experiment with itself, or\n"
+        "no such store, experiment or tag; 3 some agent could not be compared, or with --fail-on, a condition cannot\n"
+        "be answered: A could judge a case that B could not, or not in every trial, one of them was stopped before\n"
+        "all was run, or there are too few cases for any test. Cases that B was not asked to run (`run --case`) are\n"
+        "named, and in no condition."
     )
 
 
 def run(args: argparse.Namespace) -> int:
     from seatrial._support import wire
     from seatrial.reports import (
+        check_tags,
+        comparison_html,
         comparison_markdown,
         comparison_terminal,
         gate_of,
         objections,
         terminal_width,
+        undecided,
         unselected_sentence,
+        write_pieces,
     )
 
     gate = gate_of(args.fail_on)
     comparisons, incomparable, left_out = _comparisons(args)
+    check_tags(gate, comparisons)
     if args.json:
         sys.stdout.buffer.write(wire.encode(comparisons) + b"\n")
     else:
         colour, width = wants_colour(sys.stdout), terminal_width()
+        more = {} if args.group_by is None else {"tags": sys.maxsize}
         written = [
-            comparison_markdown(found) if args.markdown else comparison_terminal(found, colour=colour, width=width)
+            comparison_markdown(found)
+            if args.markdown
+            else comparison_terminal(found, colour=colour, width=width, **more)
             for found in comparisons
         ]
         sys.stdout.write("\n".join(written))
-    objected = undecided = 0
+    if args.html is not None:
+        write_pieces(args.html, comparison_html(comparisons, [str(error) for error in incomparable]))
+    objected = unknown = 0
     for found in comparisons:
+        agent = printable(found.b.agent)
         for sentence in objections(gate, found):
-            print(f"seatrial: {printable(found.b.agent)}: {sentence}", file=sys.stderr)
+            print(f"seatrial: {agent}: {printable(sentence)}", file=sys.stderr)
             objected += 1
-        if args.fail_on and found.lost:
-            message = (
-                f"cannot say whether b became worse: {found.lost:,} of the cases that a could judge, b could not, "
-                "or not in every trial that was planned"
-            )
-            print(f"seatrial: {printable(found.b.agent)}: {message}", file=sys.stderr)
-            undecided += 1
-        for letter, side in (("a", found.a), ("b", found.b)):
-            if args.fail_on and side.unfinished is not None:
-                message = f"cannot say whether b became worse: {letter} {side.unfinished}"
-                print(f"seatrial: {printable(f'{side.agent}: {message}')}", file=sys.stderr)
-                undecided += 1
+        for sentence in undecided(gate, found):
+            print(f"seatrial: {agent}: {printable(sentence)}", file=sys.stderr)
+            unknown += 1
         if args.fail_on and found.unselected:
-            message = f"{found.b.agent}: the condition is about what b ran: {unselected_sentence(found)}"
-            print(f"seatrial: {printable(message)}", file=sys.stderr)
+            print(
+                f"seatrial: {agent}: the condition is about what b ran: {printable(unselected_sentence(found))}",
+                file=sys.stderr,
+            )
     for error in incomparable:
         print(f"seatrial: {printable(str(error))}", file=sys.stderr)
     if args.fail_on:
-        undecided += left_out
-    return exit_of(failed=objected, errored=len(incomparable) + undecided)
+        unknown += left_out
+    return exit_of(failed=objected, errored=len(incomparable) + unknown)
 
 
 def _comparisons(args: argparse.Namespace) -> tuple[list[Comparison], list[SeatrialError], int]:
@@ -95,7 +107,7 @@ def _comparisons(args: argparse.Namespace) -> tuple[list[Comparison], list[Seatr
 
     Raises when there is no pair that can be compared.
     """
-    from seatrial.reports import agent_pairs, compare
+    from seatrial.reports import agent_pairs, compare, refuse_itself
 
     found: list[Comparison] = []
     incomparable: list[SeatrialError] = []
@@ -103,6 +115,7 @@ def _comparisons(args: argparse.Namespace) -> tuple[list[Comparison], list[Seatr
         a, agents_a, all_of_a = _side(store, args.a)
         b, agents_b, all_of_b = _side(store, args.b)
         pairs = agent_pairs(agents_a, agents_b)
+        refuse_itself(a.experiment, b.experiment, pairs)
         for agent_a, agent_b in pairs:
             try:
                 found.append(compare(a, b, agent_a, agent_b, lambda run_id: _run(store, run_id)))
