@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -233,3 +234,31 @@ def test_an_agent_that_does_not_know_the_connectivity_check_is_ready_all_the_sam
     assert f"shop: ok, the agent answers at 127.0.0.1:{server.server_port} (" in told
     assert told.endswith("; it does not tell whether it reaches the tool proxy: the agent answered 500\n")
     assert "reaches_proxy" not in json.loads(capsys.readouterr().out)["agents"][0]
+
+
+TAGGED = f"agents: {{m: {{kind: python, target: 'crew:answer'}}}}\n{GRADER}\ntrials: 2\ncases:\n" + "".join(
+    f"- {{id: c{number}, instruction: hi, tags: [{'account' if number < 10 else 'other'}]}}\n" for number in range(40)
+)
+
+
+def test_before_a_run_it_is_shown_how_small_a_drop_would_be_found(capsys: pytest.CaptureFixture[str]) -> None:
+    assert doctor(TAGGED, "--offline", "--power") == 0
+    out = capsys.readouterr().out
+    assert (
+        "smallest drop of the pass rate, from 80.0%, that `seatrial compare` calls worse in 80% of experiments" in out
+    )
+    assert re.search(r"all cases +40 +2 +\d+\.\d +\d+\.\d +\d+\.\d", out)
+    assert re.search(r"account +10 +2 ", out)
+    assert doctor(TAGGED, "--offline", "--json", "--power", "0.95") == 0
+    found = json.loads(capsys.readouterr().out)["power"]
+    assert found["rate"] == 0.95
+    assert [row["trials"] for row in found["rows"] if row["tag"] is None] == [1, 2, 3, 5, 10]
+    for wrong in ("0", "1.5", "x"):
+        assert doctor(TAGGED, "--offline", "--power", wrong) == 2
+
+
+def test_how_small_a_drop_is_found_is_unknown_while_nobody_knows_the_cases(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("crew.py").write_text("def answer(instruction): return 'ok'\ndef cases(): yield {'instruction': 'hi'}\n")
+    suite = f"agents: {{m: {{kind: python, target: 'crew:answer'}}}}\n{GRADER}\ncases: [{{from: 'crew:cases'}}]\n"
+    assert doctor(suite, "--offline", "--power") == 0
+    assert "how small a drop can be found is unknown: `--deep` runs" in capsys.readouterr().out

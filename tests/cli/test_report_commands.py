@@ -216,7 +216,7 @@ def test_a_regression_in_a_tag_is_reported_first_and_can_fail_a_build(
     assert "tag down: cannot say whether b regressed: no case with it has graded runs" in capsys.readouterr().err
 
 
-def test_run_and_report_show_results_by_tag(regressed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_and_report_show_results_by_tag(capsys: pytest.CaptureFixture[str], regressed: Path) -> None:
     ran = capsys.readouterr().out
     main(["report", "after", "--group-by", "tag"])
     reported = capsys.readouterr().out

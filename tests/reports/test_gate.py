@@ -7,7 +7,7 @@ from strategies.reported import rows_of, source
 
 from seatrial.errors import SeatrialError
 from seatrial.reports.compare import Comparison, compare
-from seatrial.reports.gate import Gate, Limits, check_tags, gate_of, objections, undecided
+from seatrial.reports.gate import Gate, GateLimits, check_tags, gate_of, objections, undecided
 
 
 def compared(before: str, after: str) -> Comparison:
@@ -64,7 +64,7 @@ def test_conditions_on_tags_are_read_together_and_a_tag_may_have_colons() -> Non
     conditions = ["tag:account:regression", "tag:account:drop=0.1", "tag:other:kind:significantly-worse", "regression"]
     assert gate_of(conditions) == Gate(
         regression=True,
-        tags={"account": Limits(regression=True, drop=0.1), "other:kind": Limits(significantly_worse=True)},
+        tags={"account": GateLimits(regression=True, drop=0.1), "other:kind": GateLimits(significantly_worse=True)},
     )
 
 

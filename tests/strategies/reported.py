@@ -141,10 +141,10 @@ def source(
     **fields: Any,
 ) -> ReportSource:
     """An experiment that has these rows, of cases with these tags."""
-    tagged = {case_id: tuple(of_case) for case_id, of_case in (tags or {}).items()}
+    tagged = {case_id: tuple(of_case) for case_id, of_case in (tags or {}).items() if of_case}
     for each in rows:
         each.tags = tagged.get(each.case_id, ())
-    cases = len({each.case_id for each in rows} | set(tagged))
+    cases = len({each.case_id for each in rows} | set(tags or {}))
     experiment = Experiment(
         experiment_id=experiment_id,
         name=name,

@@ -20,7 +20,7 @@ from seatrial.trajectory.comparison import Aligned
 MAX_LISTED = 20
 MAX_TAG_ROWS = 10
 MAX_WHY = 5
-"""Cases of a list under which it is said why they moved."""
+"""Reasons that are shown below a list of cases."""
 MAX_REASON = 300
 MAX_DIFF_LINES = 60
 CONTEXT = 3
@@ -211,10 +211,8 @@ def _terminal(comparison: Comparison, colour: bool, width: int, tags: int) -> It
             heading = f"{title} ({count:,})"
             yield coloured(heading, "bold") if colour else heading
             yield from table(CHANGES, _changes(changes), indent="  ", width=width, droppable=["score a", "score b"])
-            for change in changes[:MAX_WHY]:
-                if (why := why_moved(change)) is not None:
-                    case_id = one_line(change.case_id, 80)
-                    yield from prose(f"{case_id}: {one_line(why, MAX_REASON)}", width, "    ", "  ")
+            for cases, why in _reasons(changes):
+                yield from prose(f"{_named(cases, len(cases))}: {one_line(why, MAX_REASON)}", width, "    ", "  ")
             if count > MAX_LISTED:
                 yield f"  … and {count - MAX_LISTED:,} more"
     if comparison.worst is not None:
@@ -238,6 +236,15 @@ def _tags_in_terminal(comparison: Comparison, colour: bool, width: int, most: in
         yield f"  … and {len(rows) - most:,} more: `--group-by tag` shows them all"
     for remark in tag_remarks(comparison):
         yield from prose(remark, width, "    ", "  ")
+
+
+def _reasons(changes: Sequence[CaseChange]) -> list[tuple[list[str], str]]:
+    """The first reasons of the cases that are listed, each once, with its cases."""
+    found: dict[str, list[str]] = {}
+    for change in changes[:MAX_LISTED]:
+        if (why := why_moved(change)) is not None:
+            found.setdefault(why, []).append(change.case_id)
+    return [(cases, why) for why, cases in found.items()][:MAX_WHY]
 
 
 def why_moved(change: CaseChange) -> str | None:

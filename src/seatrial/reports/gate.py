@@ -22,7 +22,7 @@ from seatrial.reports.paired import MIN_CHANGED, SIGNIFICANT, PairedDifference
 
 # Rates are fractions of small numbers: a drop of exactly the limit must not pass it by rounding.
 _ROUNDING = 1e-9
-L = TypeVar("L", bound="Limits")
+L = TypeVar("L", bound="GateLimits")
 EVERY_TAG = "*"
 _TAG = "tag:"
 _POINTS = ("points", "point")
@@ -33,7 +33,7 @@ _HINT = (
 )
 
 
-class Limits(msgspec.Struct, frozen=True):
+class GateLimits(msgspec.Struct, frozen=True):
     """What b may not do."""
 
     regression: bool = False
@@ -44,10 +44,10 @@ class Limits(msgspec.Struct, frozen=True):
     """Be worse than a beyond doubt."""
 
 
-class Gate(Limits, frozen=True):
+class Gate(GateLimits, frozen=True):
     """What b may not do, on all cases together and on those with a tag."""
 
-    tags: dict[str, Limits] = {}
+    tags: dict[str, GateLimits] = {}
     """By tag; `*` is every tag."""
 
     @property
@@ -65,7 +65,7 @@ def gate_of(conditions: list[str]) -> Gate:
             tag, _, name = condition.removeprefix(_TAG).rpartition(":")
             if not tag:
                 raise _unknown(condition, condition)
-            limits = _with(gate.tags.get(tag, Limits()), name, condition)
+            limits = _with(gate.tags.get(tag, GateLimits()), name, condition)
             gate = msgspec.structs.replace(gate, tags={**gate.tags, tag: limits})
         else:
             gate = _with(gate, condition, condition)
@@ -125,7 +125,7 @@ def undecided(gate: Gate, comparison: Comparison) -> list[str]:
     return found
 
 
-def _objections(limits: Limits, found: PairedDifference, sentence: str) -> Iterator[str]:
+def _objections(limits: GateLimits, found: PairedDifference, sentence: str) -> Iterator[str]:
     if limits.regression and found.worse:
         yield f"{figures.plural(found.worse, 'case')} passed less often than before"
     if limits.drop is not None and found.difference < -limits.drop - _ROUNDING:
@@ -135,7 +135,7 @@ def _objections(limits: Limits, found: PairedDifference, sentence: str) -> Itera
 
 
 def _undecided(
-    limits: Limits, found: TagDifference | IncomparableTag, comparison: Comparison, *, named: bool
+    limits: GateLimits, found: TagDifference | IncomparableTag, comparison: Comparison, *, named: bool
 ) -> Iterator[str]:
     if isinstance(found, IncomparableTag):
         # Cases that one side was not to run say nothing against the others, unless they were asked about.
@@ -149,7 +149,7 @@ def _undecided(
         yield few
 
 
-def _can_answer(limits: Limits, found: TagDifference | IncomparableTag, comparison: Comparison) -> bool:
+def _can_answer(limits: GateLimits, found: TagDifference | IncomparableTag, comparison: Comparison) -> bool:
     if isinstance(found, IncomparableTag):
         return False
     others = limits.regression or limits.drop is not None
@@ -173,16 +173,16 @@ def _lost(count: int) -> str:
     return f"{count:,} of the cases that a could judge, b could not, or not in every trial that was planned"
 
 
-def _limited(gate: Gate, comparison: Comparison) -> Iterator[tuple[TagDifference | IncomparableTag, Limits]]:
+def _limited(gate: Gate, comparison: Comparison) -> Iterator[tuple[TagDifference | IncomparableTag, GateLimits]]:
     """The tags of which something is asked, and what."""
-    every = gate.tags.get(EVERY_TAG, Limits())
+    every = gate.tags.get(EVERY_TAG, GateLimits())
     for found in _of_tags(comparison):
-        named = gate.tags.get(found.tag, Limits())
+        named = gate.tags.get(found.tag, GateLimits())
         if found.tag in gate.tags or EVERY_TAG in gate.tags:
             drops = [limit for limit in (every.drop, named.drop) if limit is not None]
             yield (
                 found,
-                Limits(
+                GateLimits(
                     every.regression or named.regression,
                     min(drops) if drops else None,
                     every.significantly_worse or named.significantly_worse,

@@ -40,8 +40,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("suite", metavar="SUITE", help="the suite file")
     parser.add_argument("--deep", action="store_true", help="also import what the suite names in Python, and run it")
     parser.add_argument("--offline", action="store_true", help="do not try to reach the agents")
+    parser.add_argument(
+        "--power",
+        nargs="?",
+        type=_rate,
+        const=0.8,
+        metavar="RATE",
+        help="also show the smallest drop from this pass rate (default: 0.8) that a comparison would find, by cases and "
+        "trials",
+    )
     add_grading_options(parser)
-    parser.add_argument("--json", action="store_true", help="print {ok, problems, cases, agents}")
+    parser.add_argument(
+        "--json", action="store_true", help="print {ok, problems, cases, agents}, with --power {power}, too"
+    )
     parser.epilog = (
         "exit codes: 0 ready to run, 2 the suite has problems, 3 an agent cannot be reached, or nothing would judge\n"
         "a case."
@@ -57,7 +68,8 @@ def run(args: argparse.Namespace) -> int:
             # Cases that a function makes are counted only when it may run. The others were checked with the suite, and
             # to check them again would import agents and graders.
             countable = args.deep or not _has_functions(suite)
-            cases = sum(1 for _ in read_cases(suite, grading=grading, checked=args.deep)) if countable else None
+            tags = [case.tags for case in read_cases(suite, grading=grading, checked=args.deep)] if countable else None
+            cases = None if tags is None else len(tags)
             checkups = [] if args.offline else asyncio.run(_check_agents(suite, os.environ, run_python=args.deep))
     except InvalidSuiteError as error:
         if args.json:
@@ -66,14 +78,27 @@ def run(args: argparse.Namespace) -> int:
             print(printable(str(error)))
         return suite_exit(error)
     ok = all(checkup.ok for checkup in checkups)
+    power = None
+    if args.power is not None and tags is not None:
+        from seatrial.reports.power import power_table
+
+        power = power_table(tags, suite.trials, args.power)
     if args.json:
-        _write({"ok": ok, "problems": [], "cases": cases, "agents": checkups})
+        shown = {"ok": ok, "problems": [], "cases": cases, "agents": checkups}
+        _write(shown if args.power is None else {**shown, "power": power})
     else:
         counted = "cases from a function" if cases is None else plural(cases, "case")
         graders = f"{plural(len(suite.graders), 'grader')} for every case"
         print(f"{args.suite}: {counted}, {plural(len(suite.agents), 'agent')}, {graders}")
         for checkup in checkups:
             print(_line(checkup))
+        if power is not None:
+            from seatrial.reports.layout import terminal_width
+            from seatrial.reports.power import power_lines
+
+            print("\n".join(["", *power_lines(power, terminal_width())]))
+        elif args.power is not None:
+            print("how small a drop can be found is unknown: `--deep` runs the functions that make cases")
     return PASSED if ok else COULD_NOT_RUN
 
 
@@ -117,6 +142,16 @@ async def _check(
 def _line(checkup: Checkup) -> str:
     head = paint("ok", "green", sys.stdout) if checkup.ok else paint("not ready", "red", sys.stdout)
     return f"  {printable(checkup.agent)}: {head}, {printable(checkup.message)}"
+
+
+def _rate(text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = -1.0
+    if not 0 < rate <= 1:
+        raise argparse.ArgumentTypeError(f"expected a pass rate above 0, up to 1, got {text[:40]!r}")
+    return rate
 
 
 def _has_functions(suite: Suite) -> bool:
