@@ -46,8 +46,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=_rate,
         const=0.8,
         metavar="RATE",
-        help="also show the smallest drop from this pass rate (default: 0.8) that a comparison would find, by cases and "
-        "trials",
+        help="also show the smallest drop from this pass rate (default: 0.8) that a comparison would find, by cases "
+        "and trials",
     )
     add_grading_options(parser)
     parser.add_argument(
