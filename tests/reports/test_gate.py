@@ -101,7 +101,7 @@ def test_significantly_worse_is_what_the_test_says() -> None:
 def test_a_condition_on_a_tag_is_about_its_cases_alone() -> None:
     for condition in ("regression", "drop=0.5", "significantly-worse"):
         (sentence,) = objections(gate_of([f"tag:account:{condition}"]), BAD)
-        assert sentence.startswith("tag account: ")
+        assert sentence.startswith("worse in tag account: 100 → " if "-" in condition else "tag account: ")
         assert objections(gate_of([f"tag:other:kind:{condition}"]), BAD) == []
         assert len(objections(gate_of([f"tag:*:{condition}"]), BAD)) == 1
         assert objections(gate_of([f"tag:*:{condition}"]), SAME) == []

@@ -91,11 +91,11 @@ def check_tags(gate: Gate, comparisons: Sequence[Comparison]) -> None:
 
 def objections(gate: Gate, comparison: Comparison) -> list[str]:
     """Why the gate is shut, in sentences; none when it is open."""
-    found = list(_objections(gate, comparison, verdict_sentence(comparison)))
+    found = list(_objections(gate, comparison, "", verdict_sentence(comparison)))
     for of_tag, limits in _limited(gate, comparison):
         if isinstance(of_tag, TagDifference):
-            sentences = _objections(limits, of_tag, tag_sentence(of_tag, len(comparison.by_tag)))
-            found += [f"tag {of_tag.tag}: {sentence}" for sentence in sentences]
+            sentence = tag_sentence(of_tag, len(comparison.by_tag))
+            found += _objections(limits, of_tag, f"tag {of_tag.tag}: ", sentence)
     return found
 
 
@@ -125,11 +125,11 @@ def undecided(gate: Gate, comparison: Comparison) -> list[str]:
     return found
 
 
-def _objections(limits: GateLimits, found: PairedDifference, sentence: str) -> Iterator[str]:
+def _objections(limits: GateLimits, found: PairedDifference, where: str, sentence: str) -> Iterator[str]:
     if limits.regression and found.worse:
-        yield f"{figures.plural(found.worse, 'case')} passed less often than before"
+        yield f"{where}{figures.plural(found.worse, 'case')} passed less often than before"
     if limits.drop is not None and found.difference < -limits.drop - _ROUNDING:
-        yield f"the pass rate dropped by {-found.difference * 100:.1f} points; {limits.drop * 100:g} are allowed"
+        yield f"{where}the pass rate dropped by {-found.difference * 100:.1f} points; {limits.drop * 100:g} are allowed"
     if limits.significantly_worse and found.is_worse:
         yield sentence
 
