@@ -108,8 +108,7 @@ def _calls(item: dict[str, Any], listed: Any, chat: Chat, at: At) -> tuple[list[
     for index, entry in enumerate(listed):
         within = (*at, "tool_calls", index)
         function = entry.get("function") if type(entry) is dict else None
-        name = function.get("name") if type(function) is dict else None
-        if type(name) is not str or not name:
+        if type(function) is not dict or type(name := function.get("name")) is not str or not name:
             chat.tally.notes.append(nameless_note(pointer(*within)))
             continue
         arguments = function.get("arguments")
