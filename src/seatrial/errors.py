@@ -33,6 +33,7 @@ ERROR_CODES: dict[str, str] = {
     "search_budget": "A search that is exponential in the worst case passed its budget.",
     "time_limit": "A check took longer than its time limit: a pattern that backtracks, or too much to compare.",
     "text_too_long": "A text is too long to be matched with a pattern.",
+    "workspace_failed": "The workspace of a case cannot be made, or no command can be run in it.",
     "ambiguous_record": "A program left several files that may be the record of its run.",
     "unreadable_file": "A file could not be opened or read.",
     "unwritable_file": "A file could not be written.",

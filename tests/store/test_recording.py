@@ -15,7 +15,7 @@ from strategies import messages, records
 from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading, TraceEvent
-from seatrial.runs import Attempt, Case, Exchange, Fault, Grade, Run, ServedKey, Verdict
+from seatrial.runs import Attempt, Case, ChangedFile, Exchange, Fault, Grade, Run, ServedKey, Verdict, WorkspaceDiff
 from seatrial.store import Store, address
 from seatrial.store.rows import StoredReading, reading_of
 from seatrial.trajectory.step import Step
@@ -331,3 +331,22 @@ def test_a_stored_reading_knows_no_more_of_calls_than_it_did(filled: Store) -> N
     run = records.run(reading=reading)
     filled.record_run(run).wait()
     assert filled.run(run.run_id).reading == reading
+
+
+def test_the_diff_of_a_workspace_comes_back_whole_however_long_its_patch_is(filled: Store) -> None:
+    files = [ChangedFile(path="a.txt", change="modified", added=1, removed=0), ChangedFile(path="b", change="added")]
+    patch = "".join(f"+line {number} \N{SNOWMAN}\n" for number in range(20_000))
+    run = records.run(diff=WorkspaceDiff(files=files, patch=patch, unlisted="the folder x cannot be read"))
+    filled.record_run(run).wait()
+    assert filled.run(run.run_id).diff == run.diff
+    record = filled.run_record(run.run_id)
+    assert record.diff is not None
+    assert record.diff.files == files
+    [long] = [text for text in record.long_texts if text.pointer == "/diff/patch"]
+    assert filled.text(long.address) == patch
+
+
+def test_a_run_without_a_workspace_has_no_diff(filled: Store) -> None:
+    run = records.run()
+    filled.record_run(run).wait()
+    assert filled.run(run.run_id).diff is None

@@ -158,7 +158,9 @@ def test_which_kinds_read_what_a_case_expects() -> None:
         "latency": {"max_ms": 1},
         "cost": {"max_usd": 1},
         **{key: {"max": 1} for key in ("tokens", "steps", "model_calls")},
-        "code": {"command": "x"},
+        **{key: {"paths": ["x"]} for key in ("allowed_paths", "forbidden_paths")},
+        "diff": {"max_files": 1},
+        **{key: {"command": "x"} for key in ("command", "code")},
         "python": {"target": "m:f"},
         "composite": {"graders": [{"kind": "is_json"}]},
     }

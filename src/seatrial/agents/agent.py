@@ -11,10 +11,21 @@ import msgspec
 from seatrial.events.run_input import RunAgentInput
 from seatrial.formats.reading import Reading
 from seatrial.runs import Case, Fault
+from seatrial.runs.workspace import WorkspaceDiff
 from seatrial.trajectory.observed import ObservedCalls
 from seatrial.transcript import Note
 from seatrial.world.grant import Emit as Emit
 from seatrial.world.grant import RunGrant
+
+
+class RunWorkspace(msgspec.Struct, kw_only=True):
+    """Where an agent works: a copy for this attempt alone."""
+
+    folder: Path
+    home: Path
+    """An empty directory to be its home."""
+    environment: dict[str, str]
+    """All that a program in it gets of our environment."""
 
 
 class RunRequest(msgspec.Struct, kw_only=True):
@@ -35,6 +46,8 @@ class RunRequest(msgspec.Struct, kw_only=True):
     """What was asked of the run service, with the whole conversation; None when the case is all there is."""
     grant: RunGrant | None = None
     """The run's access to the tool proxy, for agents that use it."""
+    workspace: RunWorkspace | None = None
+    """Where it works, if its case has a workspace and it is of a kind that takes one."""
     observed: ObservedCalls = msgspec.field(default_factory=ObservedCalls)
     """Where the agent's calls of the tool proxy are written: they count however the agent ends."""
 
@@ -60,6 +73,8 @@ class Reply(msgspec.Struct, kw_only=True):
     """What is to be said of the attempt, whether it has a reading or not: what it left behind."""
     metadata: dict[str, Any] = {}
     """What the metadata of the run gets, however it ends: where the agent's own records of it are found."""
+    diff: WorkspaceDiff | None = None
+    """What it changed in its workspace; not for agents to say."""
     doubts: list[Note] = []
     """Why the calls of the run are not all known, whatever this reply says, and whichever attempt is its last."""
 

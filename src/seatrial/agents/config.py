@@ -35,7 +35,7 @@ EndpointRule: TypeAlias = Literal["local", "public"]
 
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 
-CASE_KEYS = ("input", "messages", "files", "timeout_s")
+CASE_KEYS = ("input", "messages", "files", "timeout_s", "workspace")
 """The keys of a case that are there for agents."""
 NETWORK_FAULTS = frozenset(
     {
@@ -162,7 +162,7 @@ class AgentConfig(msgspec.Struct, metaclass=_AgentMeta, kw_only=True, forbid_unk
 
     def taken_keys(self, import_from: Path | None) -> frozenset[str]:
         """Which of `CASE_KEYS` it takes. Code may be imported from `import_from`, if there is one."""
-        return frozenset(CASE_KEYS)
+        return frozenset(CASE_KEYS) - {"workspace"}
 
     def imports_code(self) -> bool:
         """Whether making the agent imports code that the suite names."""

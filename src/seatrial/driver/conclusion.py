@@ -243,6 +243,7 @@ def _run(
         exchanges=exchanges,
         fault=reply.fault,
         metadata=reply.metadata,
+        diff=reply.diff,
     )
     trace_file = reply.trace_file
     # A run that was stored has the trace of its file.

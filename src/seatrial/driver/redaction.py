@@ -22,7 +22,8 @@ from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading
 from seatrial.graders.chat_model import ChatMessage, ChatModel, Completion
 from seatrial.runs import Attempt, Fault, Grade, Run, Verdict
-from seatrial.runs.removed import ANSWER, RUN_TOKEN_REMOVED, SECRET_REMOVED
+from seatrial.runs.removed import ANSWER, DIFF, RUN_TOKEN_REMOVED, SECRET_REMOVED
+from seatrial.runs.workspace import WorkspaceDiff
 from seatrial.store import address
 from seatrial.suites import Secrets
 from seatrial.suites.secrets import MIN_SECRET_LENGTH
@@ -184,6 +185,8 @@ class Redaction:
             fault=None if run.fault is None else self.fault(run.fault),
             metadata=self._value(run.metadata, dict[str, Any]) if run.metadata else run.metadata,
         )
+        if run.diff is not None:
+            kept.diff = self._diff(run.diff)
         kept.exchanges = [
             replace(exchange, attempts=list(map(self._attempt, exchange.attempts))) for exchange in run.exchanges
         ]
@@ -192,7 +195,7 @@ class Redaction:
             set_body(attempts[-1], kept.body)
         notes = _removals(run, kept)
         if code == RUN_TOKEN_REMOVED:
-            removed = bool(notes) or kept.body is not run.body
+            removed = bool(notes) or kept.body is not run.body or kept.diff is not run.diff
             notes = [Note(code, "", "the run token is not kept in the record")] if removed else []
         elif run.body is not None and kept.body is None:
             notes.append(Note(code, "/body", "the body is not kept: a secret is spread over it"))
@@ -205,6 +208,9 @@ class Redaction:
             }
             text = "the run has a secret of the suite here, which is not stored"
             notes += [Note(code, place, text) for place, removed in changed.items() if removed]
+        if code == SECRET_REMOVED and kept.diff is not run.diff:
+            text = "what changed in the workspace has a secret of the suite in it, which is not stored"
+            notes.append(Note(code, DIFF, text))
         _add(notes, kept)
         return kept
 
@@ -326,6 +332,17 @@ class Redaction:
     def _attempt(self, attempt: Attempt) -> Attempt:
         fault = None if attempt.fault is None else self.fault(attempt.fault)
         return replace(attempt, fault=fault, called=[self._perhaps_cut(name) for name in attempt.called])
+
+    def _diff(self, diff: WorkspaceDiff) -> WorkspaceDiff:
+        """A diff without secrets. One of several lines has the signs of a patch in it: then the patch is not kept."""
+        clean = self._value(diff, WorkspaceDiff)
+        lines = clean.patch.split("\n")
+        for sign in "-+":
+            side = "\n".join([line[1:] for line in lines if line[:1] in (sign, " ")])
+            if self.text(side) != side:
+                files = [file if file.hidden else replace(file, hidden="secret") for file in clean.files]
+                return replace(clean, patch="", files=files)
+        return clean
 
     def _joined(self, transcript: Transcript) -> Transcript:
         """A transcript without secrets that only all texts of a message together have."""

@@ -9,6 +9,7 @@ import msgspec
 
 from seatrial.driver.redaction import Redaction
 from seatrial.graders import GradingPlan, Subject, Surroundings, conclude
+from seatrial.graders.grader import OpenWorkspace
 from seatrial.runs import Case, Grade, Run, Verdict
 from seatrial.runs.removed import is_redacted
 from seatrial.trajectory.completeness import ScoreRange
@@ -23,13 +24,14 @@ async def grade(
     earlier: Mapping[str, Verdict] | None = None,
     *,
     kept: Run | None = None,
+    workspace: OpenWorkspace | None = None,
 ) -> Grade:
     """Give a run its verdicts and its grade, and `kept`, which is stored of it, the same ones. `earlier` are verdicts
-    by their content key."""
+    by their content key, `workspace` is where the agent worked, if that is still there."""
     if surroundings.model is not None and redaction.active:
         surroundings = msgspec.structs.replace(surroundings, model=redaction.model(surroundings.model))
     try:
-        graded = plan.grade(Subject(run, case, kept), surroundings, earlier)
+        graded = plan.grade(Subject(run, case, kept, workspace), surroundings, earlier)
         verdicts, given = graded if isinstance(graded, tuple) else await graded
         run.verdicts, run.grade = redaction.graded(verdicts, given)
     except Exception as error:  # noqa: BLE001 (a fault of ours in grading must not lose the run)

@@ -15,6 +15,7 @@ from seatrial.graders import GradingPlan, Surroundings
 from seatrial.runs import Run, RunKey
 from seatrial.store import RunFilter, Store
 from seatrial.suites import Suite, resolve
+from seatrial.workspaces import Workspaces
 
 if TYPE_CHECKING:
     from seatrial.world.proxy import ToolProxy
@@ -39,9 +40,12 @@ async def opened_worker(
         agents = built_agents(suite, work.store, work.variables) if agents is None else agents
         around = await surroundings(suite, work.variables, stack)
         world = await opened_world(agents.values(), stack)
+        workspaces = await stack.enter_async_context(Workspaces(suite.directory))
         for name in work.agents:
             await stack.enter_async_context(agents[name])
-        yield Worker(work, agents, grading_plan(suite), around, world=world, confirms=confirms, seed=seed)
+        yield Worker(
+            work, agents, grading_plan(suite), around, world=world, workspaces=workspaces, confirms=confirms, seed=seed
+        )
 
 
 def built_agents(suite: Suite, store: Store, variables: Mapping[str, str]) -> dict[str, Agent | BatchAgent]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,15 +16,31 @@ from seatrial.agents.agent import Agent, Reply, RunRequest
 from seatrial.agents.off_loop import off_loop
 from seatrial.agents.output import read_remains
 from seatrial.driver import Driver, Recorder, Redaction, RunSpec, conclude_run
+from seatrial.driver.clock import Clock
 from seatrial.driver.conclusion import attempt_of, earlier_body
 from seatrial.engine.limit import AttemptGate
 from seatrial.engine.stop import Stop
-from seatrial.runs import Attempt, Case, Exchange, Fault, FaultRules, Run, RunKey
+from seatrial.runs import (
+    Attempt,
+    Case,
+    Exchange,
+    Fault,
+    FaultRules,
+    Run,
+    RunKey,
+    WorkspaceDiff,
+    WorkspaceSource,
+)
 from seatrial.runs.conclusion import UNKNOWN_CALL, called_tools, given_messages
+from seatrial.runs.workspace import workspace_of
 from seatrial.store import Store
 from seatrial.suites import Retry, Suite
 from seatrial.trajectory.completeness import ToolAccess
 from seatrial.trajectory.observed import ObservedCalls
+
+if TYPE_CHECKING:
+    from seatrial.workspaces import Workspaces
+    from seatrial.workspaces.live import LiveWorkspace
 
 FLUSH_S = 0.1
 """How soon the events of a run are stored while it is running. A shorter run is stored at once, with its end."""
@@ -83,6 +101,13 @@ class Finished(msgspec.Struct):
     """What the attempts before the last one brought."""
     redaction: Redaction
     """For what is written about it."""
+    workspace: LiveWorkspace | None = None
+    """Where the agent worked, if it had a workspace: for graders, then to be closed."""
+
+    async def close(self) -> None:
+        """Let go of what only graders needed."""
+        if self.workspace is not None:
+            await self.workspace.close()
 
 
 class TrialRunner:
@@ -98,8 +123,9 @@ class TrialRunner:
         *,
         faults: FaultRules | None = None,
         stop: Stop | None = None,
+        workspaces: Workspaces | None = None,
     ) -> None:
-        """`faults` are the suite's."""
+        """`faults` are the suite's; `workspaces` makes those of its cases, if they have any."""
         self.agent = agent
         self.retry = retry
         self._driver = driver
@@ -107,6 +133,7 @@ class TrialRunner:
         self._chance = chance
         self._faults = FaultRules() if faults is None else faults
         self._stop = Stop() if stop is None else stop
+        self._workspaces = workspaces
 
     async def run(self, trial: Trial, gate: AttemptGate) -> Finished:
         """Run a trial to its end; `gate` lets its attempts begin.
@@ -115,13 +142,25 @@ class TrialRunner:
         fails.
         """
         recorder = recorder_of(trial, self._driver, self._store)
+        desk = self._desk(trial)
         try:
-            return await self._run(trial, gate, recorder)
+            return await self._run(trial, gate, recorder, desk)
         except BaseException:
             await recorder.abandon()
+            if desk is not None:
+                await desk.close()
             raise
 
-    async def _run(self, trial: Trial, gate: AttemptGate, recorder: Recorder) -> Finished:
+    def _desk(self, trial: Trial) -> _Desk | None:
+        source = trial.case.workspace
+        # Agent kinds of others need not know of workspaces.
+        if source is None or not getattr(self.agent, "uses_workspace", False):
+            return None
+        if self._workspaces is None:
+            raise RuntimeError("a case has a workspace, and nothing makes it")
+        return _Desk(self._workspaces, workspace_of(source))
+
+    async def _run(self, trial: Trial, gate: AttemptGate, recorder: Recorder, desk: _Desk | None) -> Finished:
         clock = self._driver.clock
         exchange = Exchange(number=1, attempts=list(trial.interrupted))
         for lost in trial.interrupted:
@@ -130,12 +169,11 @@ class TrialRunner:
         bodies: list[bytes] = []
         ticket = await gate.enter()
         # The deadline is the agent's: waiting for a place is none of its doing.
-        started_at, begun = clock.now_ms(), clock.monotonic_s()
-        end = None if trial.deadline_s is None else begun + trial.deadline_s
+        started_at, time = clock.now_ms(), _RunTime(clock, trial.deadline_s)
         while True:
             # Those that were interrupted took none of the deadline, nor of the attempts.
             number = len(exchange.attempts) + 1 - len(trial.interrupted)
-            reply, attempt, observed = await self._attempt(trial, gate, ticket, number, end, recorder)
+            reply, attempt, observed = await self._attempt(trial, gate, ticket, number, time, recorder, desk)
             attempt.number += len(trial.interrupted)
             exchange.attempts.append(attempt)
             fault = reply.fault
@@ -144,7 +182,8 @@ class TrialRunner:
             wait_s = retry_wait_s(self.retry, number, fault.retry_after_s, self._chance)
             # What the agent asked of another run keeps this one waiting too.
             wait_s = max(wait_s, gate.pause_s())
-            if end is not None and clock.monotonic_s() + wait_s >= end:
+            left_s = time.left_s()
+            if left_s is not None and wait_s >= left_s:
                 break
             body = await off_loop(reply.size, partial(earlier_body, attempt, reply, recorder.redaction))
             if body is not None:
@@ -153,7 +192,7 @@ class TrialRunner:
             recorder.fail(fault)
             await self._stop.sleep(wait_s)
             try:
-                async with asyncio.timeout(None if end is None else end - clock.monotonic_s()):
+                async with asyncio.timeout(time.left_s()):
                     ticket = await gate.enter()
             except TimeoutError:
                 reply = Reply(fault=self._out_of_time(trial, number + 1))
@@ -161,7 +200,7 @@ class TrialRunner:
         await recorder.close(broken_off=reply.fault is not None or reply.reading is None)
         if recorder.failure is not None and recorder.failure.code not in _TAKEN:
             raise recorder.failure
-        duration_ms = None if reply.replayed else (clock.monotonic_s() - begun) * 1000
+        duration_ms = None if reply.replayed else time.passed_s() * 1000
         ended = await off_loop(
             reply.size + observed.size,
             lambda: conclude_run(
@@ -176,37 +215,64 @@ class TrialRunner:
                 observed=observed,
             ),
         )
-        return Finished(ended.run, ended.kept, recorder.pending, recorder.stored, bodies, recorder.redaction)
+        return Finished(
+            ended.run,
+            ended.kept,
+            recorder.pending,
+            recorder.stored,
+            bodies,
+            recorder.redaction,
+            None if desk is None else desk.workspace,
+        )
 
     async def _attempt(
-        self, trial: Trial, gate: AttemptGate, ticket: int, number: int, end: float | None, recorder: Recorder
+        self,
+        trial: Trial,
+        gate: AttemptGate,
+        ticket: int,
+        number: int,
+        time: _RunTime,
+        recorder: Recorder,
+        desk: _Desk | None,
     ) -> tuple[Reply, Attempt, ObservedCalls]:
         clock = self._driver.clock
-        started_at, begun = clock.now_ms(), clock.monotonic_s()
+        fault: Fault | None = None
         request = RunRequest(
             run_id=trial.run_id,
             experiment_id=trial.experiment_id,
             case=trial.case,
             trial=trial.key.trial,
             attempt=number,
-            timeout_s=None if end is None else max(end - begun, 0.0),
+            timeout_s=None,
             suite_file=trial.suite_file,
         )
-        fault: Fault | None = None
         try:
-            reply = await self._reply(request, trial, recorder)
+            unprepared = None
+            if desk is not None:
+                with time.stopped():
+                    unprepared = await desk.prepare(request)
+            started_at, begun = clock.now_ms(), clock.monotonic_s()
+            left_s = time.left_s()
+            request.timeout_s = None if left_s is None else max(left_s, 0.0)
+            if unprepared is None:
+                reply = await self._reply(request, trial, recorder, desk)
+            else:
+                reply = Reply(fault=recorder.redaction.fault(unprepared))
+            duration_ms = (clock.monotonic_s() - begun) * 1000
             fault = reply.fault
             self._faults.apply(fault)
+            if desk is not None and unprepared is None:
+                with time.stopped():
+                    reply.diff = await desk.diff(reply)
         finally:
             gate.leave(
                 ticket,
                 refused=fault is not None and fault.http_status in TOO_MUCH,
                 retry_after_s=None if fault is None else fault.retry_after_s,
             )
-        duration_ms = (clock.monotonic_s() - begun) * 1000
         return reply, attempt_of(number, started_at, duration_ms, reply, request.observed), request.observed
 
-    async def _reply(self, request: RunRequest, trial: Trial, recorder: Recorder) -> Reply:
+    async def _reply(self, request: RunRequest, trial: Trial, recorder: Recorder, desk: _Desk | None) -> Reply:
         if trial.fault is not None:
             return Reply(fault=trial.fault)
         if request.timeout_s is not None and request.timeout_s <= 0:
@@ -218,6 +284,8 @@ class TrialRunner:
             reply.fault = self._out_of_time(trial, request.attempt)
             if asked.left_running:
                 reply.fault.message += "; the agent ignored its cancellation, and was left running"
+                if desk is not None:
+                    desk.abandon("the agent was left running, and may change the workspace still")
         elif request.attempt > 1 and reply.fault is not None and reply.fault.error_class == "deadline_exceeded":
             reply.fault = self._out_of_time(trial, request.attempt)
         return reply
@@ -233,6 +301,69 @@ class TrialRunner:
             )
         self._faults.apply(fault)
         return fault
+
+
+class _RunTime:
+    """The time of a run, in so far as it is the agent's."""
+
+    def __init__(self, clock: Clock, deadline_s: float | None) -> None:
+        self._clock = clock
+        self._begun = clock.monotonic_s()
+        self._deadline_s = deadline_s
+
+    def passed_s(self) -> float:
+        return self._clock.monotonic_s() - self._begun
+
+    def left_s(self) -> float | None:
+        """How much there is until the deadline; None when there is none, not positive when it has passed."""
+        return None if self._deadline_s is None else self._deadline_s - self.passed_s()
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """What is done meanwhile takes nothing of it."""
+        before = self._clock.monotonic_s()
+        try:
+            yield
+        finally:
+            self._begun += self._clock.monotonic_s() - before
+
+
+class _Desk:
+    """The workspace of one run: another one for each attempt."""
+
+    def __init__(self, workspaces: Workspaces, source: WorkspaceSource) -> None:
+        self._workspaces = workspaces
+        self._source = source
+        self.workspace: LiveWorkspace | None = None
+
+    async def prepare(self, request: RunRequest) -> Fault | None:
+        """Give an attempt its workspace, in the place of that of the one before; the fault when there is none."""
+        await self.close()
+        prepared = await self._workspaces.prepare(self._source)
+        if isinstance(prepared, Fault):
+            return prepared
+        self.workspace = prepared
+        request.workspace = prepared.place
+        return None
+
+    def abandon(self, why: str) -> None:
+        """Say that nobody knows any more what is in it."""
+        if self.workspace is not None:
+            self.workspace.abandoned = why
+
+    async def diff(self, reply: Reply) -> WorkspaceDiff | None:
+        """What an attempt changed in it."""
+        from seatrial.agents.cli.program import PROCESSES_LEFT
+
+        if any(note.code == PROCESSES_LEFT for note in reply.notes):
+            self.abandon("processes of the agent outlive it, and may change the workspace still")
+        return None if self.workspace is None else await self.workspace.diff()
+
+    async def close(self) -> None:
+        """Remove it."""
+        if self.workspace is not None:
+            await self.workspace.close()
+            self.workspace = None
 
 
 class RunEvents:

@@ -27,6 +27,7 @@ from seatrial.suites import Budget
 from seatrial.trajectory.completeness import doubt
 
 if TYPE_CHECKING:
+    from seatrial.workspaces import Workspaces
     from seatrial.world.proxy import ToolProxy
 
 
@@ -41,6 +42,7 @@ class Worker:
         surroundings: Surroundings,
         *,
         world: ToolProxy | None = None,
+        workspaces: Workspaces | None = None,
         confirms: bool = False,
         seed: int = 0,
     ) -> None:
@@ -54,6 +56,7 @@ class Worker:
         self._redaction = Redaction(work.secrets)
         self._driver = Driver(work.clock, self._redaction, world=world)
         self._outbox = Outbox(work.store)
+        self._workspaces = workspaces
         self._confirms = confirms
         self._storing: dict[str, asyncio.Task[None]] = {}
         self._chance = random.Random(seed)  # noqa: S311 (jitter of waits, not a secret)
@@ -67,9 +70,12 @@ class Worker:
         """The same as of all `Workers`; `answered` is waited for before the run is graded."""
         runner = self._runners.get(trial.key.agent) or self._runner(trial.key.agent)
         finished = await runner.run(trial, gate)
-        if answered is not None:
-            await answered()
-        return await self._settle(trial.case, finished)
+        try:
+            if answered is not None:
+                await answered()
+            return await self._settle(trial.case, finished)
+        finally:
+            await finished.close()
 
     async def run_batch(self, agent: str, trials: Iterator[Trial]) -> AsyncGenerator[RunEnd | AgentNotes, None]:
         batch = self._agents[agent]
@@ -119,7 +125,15 @@ class Worker:
     async def _settle(self, case: Case, finished: Finished) -> RunEnd:
         """Grade a run and hand it to the store."""
         run = finished.kept
-        given = await grade(finished.run, case, self._plan, self._surroundings, finished.redaction, kept=run)
+        given = await grade(
+            finished.run,
+            case,
+            self._plan,
+            self._surroundings,
+            finished.redaction,
+            kept=run,
+            workspace=finished.workspace,
+        )
         if not isinstance(run.key, RunKey):
             raise TypeError(f"not a run of an experiment: {run.key}")
         end = RunEnd(run.key, given.outcome, spent_by(run, self._suite.budget) if self._limited else None)
@@ -174,5 +188,6 @@ class Worker:
             self._chance,
             faults=suite.fault_rules(name),
             stop=work.stop,
+            workspaces=self._workspaces,
         )
         return runner

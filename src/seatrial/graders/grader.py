@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABCMeta, abstractmethod
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 from msgspec import Meta
@@ -25,6 +25,27 @@ Share = Annotated[float, Meta(gt=0, le=1)]
 """A score to reach. Not 0, which everything reaches."""
 
 
+class CommandEnd(NamedTuple):
+    """How a command in a workspace ended."""
+
+    code: int | None
+    """Its exit code, negative for a signal; None when it took too long and was ended."""
+    output: str
+    """What it wrote to standard output: the end of it."""
+    cut: bool
+    """Whether there was more before that."""
+    log: str
+    """The last lines that it wrote to standard error."""
+
+
+class OpenWorkspace(Protocol):
+    """The workspace of a run that has just ended."""
+
+    async def run(self, argv: list[str], limit_s: float) -> CommandEnd:
+        """Run a command in it. Raises `OSError` when it cannot be started, `SeatrialError` when nothing can be."""
+        ...
+
+
 class Subject(msgspec.Struct):
     """What is graded: a finished run and the case it ran."""
 
@@ -33,11 +54,13 @@ class Subject(msgspec.Struct):
     case: Case
     kept: Run | None = None
     """What is stored of the run, where that is another object: the same without secrets."""
+    workspace: OpenWorkspace | None = None
+    """Where the agent worked, while that is there; None when it is gone, or there was none."""
 
     @property
     def stored(self) -> Subject:
         """What is graded as it is stored, so that it can be shown to others: a model, for example."""
-        return self if self.kept is None else Subject(self.kept, self.case)
+        return self if self.kept is None else Subject(self.kept, self.case, workspace=self.workspace)
 
     @property
     def answer(self) -> str | None:
@@ -119,6 +142,10 @@ class Check(msgspec.Struct, frozen=True):
     """The keys of a case that it goes by, of those that are there for graders: `expected` and its like."""
     needs: frozenset[str] = frozenset()
     """Those of them without which it cannot judge."""
+    of_diff: bool = False
+    """Whether it looks at what changed in the workspace, or at the workspace itself."""
+    queues: bool = False
+    """Whether it may have to wait before it begins, and keeps its time limit by itself from then on."""
     uses_min_score: bool = False
     """Whether `min_score` is part of how it finds, and is not held against the score it finds."""
     parts: bytes = b""

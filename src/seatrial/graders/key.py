@@ -43,6 +43,7 @@ def content_digest(subject: Subject) -> bytes | None:
         # Only where there are several, or there is one: the keys of verdicts that are stored stay what they are.
         *([] if len(run.exchanges) < 2 else [[_bodies(exchange) for exchange in run.exchanges]]),
         *([] if run.reported is None else [run.reported]),
+        *([] if run.diff is None else [run.diff]),
         None if reading is None else [reading.format, reading.notes, reading.trace],
         reading.transcript if reading is not None and body is None else None,
         _what_the_case_says(subject.case),

@@ -24,7 +24,14 @@ from seatrial.graders.key import configuration_digest, verdict_key
 from seatrial.graders.registry import GRADERS
 from seatrial.graders.user_code import found_by, own_copy, seen_elsewhere
 from seatrial.runs import Outcome, Verdict
-from seatrial.runs.removed import RUN_AGAIN, SECRET_REMOVED, are_calls_redacted, is_answer_redacted, is_redacted
+from seatrial.runs.removed import (
+    RUN_AGAIN,
+    SECRET_REMOVED,
+    are_calls_redacted,
+    is_answer_redacted,
+    is_diff_redacted,
+    is_redacted,
+)
 from seatrial.trajectory.completeness import Claim, ScoreRange, judged, reached, reaches
 
 MAX_ERROR = 500
@@ -98,6 +105,10 @@ class Prepared(msgspec.Struct, frozen=True):
                 return errored(
                     "a call had a secret of the suite in it, which is not stored", RUN_AGAIN, code=SECRET_REMOVED
                 )
+        elif check.of_diff and self.built_in:
+            if is_diff_redacted(run):
+                told = "what changed in the workspace had a secret of the suite in it, which is not stored"
+                return errored(told, RUN_AGAIN, code=SECRET_REMOVED)
         elif (not self.built_in or not check.repeatable) and is_redacted(run):
             # Nobody knows what such code looks at.
             return errored(
@@ -108,7 +119,7 @@ class Prepared(msgspec.Struct, frozen=True):
     def _waits_s(self) -> float | None:
         """How long a check that waits for something is waited for."""
         limit_s = self.grader.limit_s
-        if limit_s == inf:
+        if limit_s == inf or self.check.queues:
             return None
         return limit_s + GRACE_S if self.check.keeps_time else limit_s
 

@@ -13,8 +13,9 @@ from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading
 from seatrial.graders import Finding, Subject, Surroundings, build_graders
-from seatrial.reports.rows import CallLine, NoteLine, RunDetail, SpeechLine, VerdictLine, grader_name
-from seatrial.runs import Case, Run, Verdict
+from seatrial.reports.changes import file_lines, summary_text
+from seatrial.reports.rows import CallLine, ChangesLine, NoteLine, RunDetail, SpeechLine, VerdictLine, grader_name
+from seatrial.runs import Case, Run, Verdict, WorkspaceDiff
 from seatrial.trajectory.result import MatchResult
 from seatrial.trajectory.step import Step
 from seatrial.trajectory.values import Difference
@@ -35,6 +36,8 @@ from seatrial.transcript import (
 
 MAX_TEXT = 2000
 """Characters of any one text."""
+MAX_PATCH = 20_000
+"""Characters of a patch."""
 MAX_VALUE = 300
 """Characters of the arguments of a call, or of a value in it."""
 MAX_SPEECH = 60
@@ -74,7 +77,12 @@ def detail_of(run: Run, case: Case, suite: dict[str, Any], sent: int | None = No
         verdicts=_verdicts(run, case, suite),
         speech=speech,
         speech_left_out=left_out,
+        changes=None if run.diff is None else _changes(run.diff),
     )
+
+
+def _changes(diff: WorkspaceDiff) -> ChangesLine:
+    return ChangesLine(summary_text(diff), file_lines(diff), cut(diff.patch, MAX_PATCH))
 
 
 def _speech(reading: Reading, sent: int | None) -> Iterator[SpeechLine]:

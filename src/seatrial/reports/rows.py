@@ -110,6 +110,16 @@ class VerdictLine(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
         return f"{self.outcome} ({self.code})" if self.code else self.outcome
 
 
+class ChangesLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an agent changed in its workspace."""
+
+    summary: str
+    files: list[str] = []
+    """A line for each, the first of them."""
+    patch: str = ""
+    """The beginning of it."""
+
+
 class SpeechLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """Something that was said, in one channel."""
 
@@ -137,6 +147,8 @@ class RunDetail(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     verdicts: list[VerdictLine] = []
     speech: list[SpeechLine] = []
     speech_left_out: int = 0
+    changes: ChangesLine | None = None
+    """What the agent changed in its workspace; None when it had none."""
 
 
 class RunRow(RunSummary, kw_only=True, gc=False):

@@ -11,10 +11,11 @@ import msgspec
 
 from seatrial._support.printable import coloured, one_line
 from seatrial.reports import figures
+from seatrial.reports.changes import file_lines, summary_text
 from seatrial.reports.detail import call_text, cut, notes_by_message, value_text
 from seatrial.reports.layout import NO_TERMINAL, folded, prose
 from seatrial.reports.notes import note_text
-from seatrial.runs import Case, Experiment, RunKey, Verdict, model_costs
+from seatrial.runs import Case, Experiment, RunKey, Verdict, WorkspaceDiff, model_costs
 from seatrial.store import RunNotes, RunRecord, TranscriptItem
 from seatrial.trajectory.completeness import Completeness, known_calls, what_is_missing, what_to_do
 from seatrial.trajectory.step import FAILED, Step
@@ -38,6 +39,7 @@ MAX_RESULT = 1500
 MAX_REASON = 2000
 MAX_NOTES = 20
 MAX_LISTED_STEPS = 200
+MAX_PATCH_LINES = 400
 
 TONES = {"passed": "green", "failed": "red", "errored": "yellow"}
 
@@ -105,6 +107,9 @@ def _lines(page: TranscriptPage, write: _Writer) -> Iterator[str]:
     if page.steps:
         yield ""
         yield from _calls(page.steps, write)
+    if record.diff is not None:
+        yield ""
+        yield from _changes(record.diff, write)
     yield ""
     yield write.paint("verdicts", "bold")
     # What failed first; a required grader before the others.
@@ -255,6 +260,20 @@ def _calls(steps: Sequence[Step], write: _Writer) -> Iterator[str]:
         yield f"  … and {more:,} more" if more > 0 else ""
 
 
+def _changes(diff: WorkspaceDiff, write: _Writer) -> Iterator[str]:
+    yield from write.prose(f"changes in the workspace: {summary_text(diff)}", "  ", "", "bold")
+    for line in file_lines(diff):
+        yield f"  {line}"
+    lines = diff.patch.splitlines()
+    for text in lines[:MAX_PATCH_LINES]:
+        tone = _PATCH_TONES.get(text[:1])
+        for line in folded(cut(text, MAX_RESULT), write.width, "    "):
+            yield write.paint(line, tone) if tone is not None else line
+    if (more := len(lines) - MAX_PATCH_LINES) > 0:
+        yield write.paint(f"    … {more:,} more lines: --json has them", "dim")
+
+
+_PATCH_TONES = {"+": "green", "-": "red", "@": "dim"}
 _SOURCES = {"observed": "observed by Seatrial", "trace": "the trace of the agent has them"}
 
 

@@ -7,6 +7,7 @@ from seatrial.runs.model_costs import ModelCosts, model_costs
 from seatrial.runs.run import Attempt, Exchange, Experiment, Run, RunKey, ServedKey
 from seatrial.runs.served import ApiKey, RunHead, Scope, ServedRun
 from seatrial.runs.verdict import Grade, JudgedBy, JudgeDetails, Outcome, Verdict
+from seatrial.runs.workspace import ChangedFile, WorkspaceDiff, WorkspaceSource
 
 __all__ = [
     "FAULT_CLASSES",
@@ -15,6 +16,7 @@ __all__ = [
     "Attempt",
     "Blame",
     "Case",
+    "ChangedFile",
     "Exchange",
     "ExpectedOutcome",
     "Experiment",
@@ -34,6 +36,8 @@ __all__ = [
     "ServedKey",
     "ServedRun",
     "Verdict",
+    "WorkspaceDiff",
+    "WorkspaceSource",
     "class_of_status",
     "model_costs",
 ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from seatrial.runs.workspace import WorkspaceSource
 from seatrial.transcript import Message, Note
 
 ExpectedOutcome = Literal["completion", "refusal"]
@@ -54,6 +55,8 @@ class Case(CaseTask, omit_defaults=True, kw_only=True, forbid_unknown_fields=Tru
     """Whatever else should stay with the case; only your own graders read it."""
     world: dict[str, Any] = {}
     """World seed by axis name (`initial_state`, ...). Not supported yet: a suite that has it is refused."""
+    workspace: Annotated[str, Meta(min_length=1)] | WorkspaceSource | None = None
+    """The folder that the agent works in, copied for each attempt: what it is made of, or only `from`."""
     timeout_s: Annotated[float, Meta(gt=0)] | None = None
     """The deadline of its runs; the agent's or the suite's when absent."""
 

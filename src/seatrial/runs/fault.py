@@ -122,6 +122,9 @@ FAULT_CLASSES: dict[str, FaultClass] = {
     ),
     "format_failed": _ours("A format of an installed package failed on the answer, so that it could not be read."),
     "out_of_resources": _ours("This machine had no memory, disk, processes or open files left.", transient=True),
+    "workspace_failed": _ours(
+        "The workspace of the case could not be made: it could not be copied, or its `setup` failed."
+    ),
     "proxy_misconfigured": _ours("The tool proxy's address is missing or malformed."),
     "recording_failed": _ours("The run could not be recorded (disk full, store gone)."),
     "record_damaged": _ours("The stored data of the run cannot be read; the rest of the store can."),
@@ -153,7 +156,9 @@ _BY_STATUS = {
 NOT_HANDLED = frozenset({401, 403, 408, 425, 429, 503, 529})
 """Statuses by which a server says that it did not handle a request. Of 502 and 504 the agent may know nothing: they
 are a gateway's, and the agent behind it may have been at work."""
-_NOT_BEGUN = frozenset({"agent_unreachable", "agent_not_started", "endpoint_refused", "proxy_misconfigured"})
+_NOT_BEGUN = frozenset(
+    {"agent_unreachable", "agent_not_started", "endpoint_refused", "proxy_misconfigured", "workspace_failed"}
+)
 """Faults that come before the agent."""
 _BY_HUNDRED = {3: "agent_redirected", 4: "agent_4xx", 5: "agent_5xx"}
 

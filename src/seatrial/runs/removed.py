@@ -18,6 +18,8 @@ RUN_TOKEN_REMOVED = note_code(
 )
 ANSWER = "/answer"
 """Where the note points when the answer had a secret in it."""
+DIFF = "/diff"
+"""Where it points when the diff of the workspace had one."""
 RUN_AGAIN = "run it again: what is stored is not all that the agent said"
 
 
@@ -34,6 +36,11 @@ def is_answer_redacted(run: Run) -> bool:
 def are_calls_redacted(run: Run) -> bool:
     """Whether a call had a secret in it: what is stored of it is not what the agent sent."""
     return any(note.serious or not note.pointer for note in _removals(run))
+
+
+def is_diff_redacted(run: Run) -> bool:
+    """Whether what changed in its workspace had a secret in it."""
+    return any(note.pointer in ("", DIFF) for note in _removals(run))
 
 
 def _removals(run: Run) -> Iterator[Note]:

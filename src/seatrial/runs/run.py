@@ -10,6 +10,7 @@ from seatrial.events.types import RunStatus
 from seatrial.formats.reading import Reading
 from seatrial.runs.fault import Fault
 from seatrial.runs.verdict import Grade, Outcome, Verdict
+from seatrial.runs.workspace import WorkspaceDiff
 from seatrial.trajectory.calls import Calls
 from seatrial.trajectory.completeness import NO_ANSWER_TO_READ, Completeness, known_calls
 from seatrial.trajectory.step import Step
@@ -93,6 +94,8 @@ class Run(msgspec.Struct, omit_defaults=True, kw_only=True):
     started_at: int | None = None
     duration_ms: float | None = None
     metadata: dict[str, Any] = {}
+    diff: WorkspaceDiff | None = None
+    """What the agent changed in its workspace; None when it had none."""
 
     @property
     def answer(self) -> str | None:

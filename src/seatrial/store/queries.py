@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.events.types import RunStatus
-from seatrial.runs import Exchange, Fault, Grade, Run, RunKey, ServedKey, Verdict
+from seatrial.runs import Exchange, Fault, Grade, Run, RunKey, ServedKey, Verdict, WorkspaceDiff
 from seatrial.store import rows, schema
 from seatrial.store.counts import all_counted, run_note_counts
 from seatrial.store.database import Database
@@ -75,6 +75,8 @@ class RunRecord(msgspec.Struct, kw_only=True):
     verdicts: list[Verdict] = []
     exchanges: list[Exchange] = []
     metadata: dict[str, Any] = {}
+    diff: WorkspaceDiff | None = None
+    """What the agent changed in its workspace."""
     format: str | None = None
     """The format of the agent's record; None when there was no answer to read."""
     messages: int = 0
@@ -427,6 +429,7 @@ def _run(
         started_at=row.started_at,
         duration_ms=row.duration_ms,
         metadata=data.metadata,
+        diff=data.diff,
     )
     _check_columns(row, run, graded=not to_grade)
     return run
@@ -501,6 +504,7 @@ def _record(connection: sa.Connection, row: sa.Row[Any]) -> RunRecord:
         verdicts=_decoded(parts["verdicts"], rows.decode_verdict, "verdict"),
         exchanges=_exchanges(parts["attempts"]),
         metadata=data.metadata,
+        diff=data.diff,
         long_texts=[cut.text for cut in cut_texts(row) if not cut.text.pointer.startswith("/reported/")],
     )
     if head.run is not None:

@@ -8,20 +8,25 @@ serves agents of several kinds. Everything under `world` waits for the world to 
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 
+from seatrial._support.path_pattern import PathPatterns
 from seatrial.agents.config import CASE_KEYS, AgentConfig
 from seatrial.agents.registry import kind_of
+from seatrial.errors import SeatrialError
 from seatrial.formats.chat.calls import TOOL_RESULT_UNPAIRED
 from seatrial.formats.chat.hidden_calls import KEY_DROPPED
 from seatrial.formats.chat.text_calls import CALLS_IN_TEXT
 from seatrial.graders.grader import FOR_GRADERS
 from seatrial.problems import KeyPath, Problems, path_of
-from seatrial.runs import Case
+from seatrial.runs import Case, WorkspaceSource
+from seatrial.runs.workspace import workspace_of
 from seatrial.suites.graders import Imports, SoundGrader, check_graders
 from seatrial.suites.shape import fit
 from seatrial.suites.suite import Grading
 from seatrial.suites.world_seed import WorldSeed
+from seatrial.workspaces import workspace_problem
 
 _NOT_BUILT = "is not supported yet: there is no simulated world, and nothing would act on it"
 _READABLE = frozenset({TOOL_RESULT_UNPAIRED, KEY_DROPPED, CALLS_IN_TEXT})
@@ -57,6 +62,7 @@ class CaseCheck:
         self._grading = grading
         self._import_agents = import_agents
         self._taken: dict[str, frozenset[str]] = {}
+        self._workspaces: dict[str, SeatrialError | None] = {}
         self._told: set[tuple[int, str]] = set()
         self._unjudged_told = False
         self.asks_model = False
@@ -76,6 +82,8 @@ class CaseCheck:
                 message = f"a message of the case `{case.id}` cannot be read: {note.message}"
                 hint = "`messages` are in OpenAI style: `{role: user, content: ...}`"
                 problems.add(("messages", *path_of(note.pointer)), message, hint)
+        if case.workspace is not None:
+            self._check_workspace(case, workspace_of(case.workspace), source, problems)
         if case.threshold == 0:
             problems.add(("threshold",), "every score reaches a `threshold` of 0", "leave it out, or set a higher one")
         for key in CASE_KEYS:
@@ -87,6 +95,32 @@ class CaseCheck:
         if own is not None and self._graders is not None:
             self._check_graders([*self._graders, *own], case, source, problems)
         return problems.count == before
+
+    def _check_workspace(self, case: Case, workspace: WorkspaceSource, source: int, problems: Problems) -> None:
+        key = "workspace"
+        try:
+            PathPatterns(workspace.ignore)
+        except SeatrialError as error:
+            problems.add((key, "ignore", *path_of(error.pointer)), error.message, error.hint)
+        if workspace.setup is not None:
+            try:
+                argv = shlex.split(workspace.setup) if isinstance(workspace.setup, str) else workspace.setup
+            except ValueError as error:
+                problems.add((key, "setup"), f"`setup` cannot be split into arguments: {str(error).lower()}")
+            else:
+                if not argv or not argv[0]:
+                    problems.add((key, "setup"), "`setup` names no program")
+        if workspace.source.startswith("${"):
+            problems.add((key,), "`workspace` names no variables", "write the path, relative to the suite file")
+        elif self._grading is not None:
+            # To be run. Many cases may have the same one.
+            same = repr(workspace)
+            if same not in self._workspaces:
+                self._workspaces[same] = workspace_problem(workspace, self._directory)
+            found = self._workspaces[same]
+            if found is not None and (source, same) not in self._told:
+                self._told.add((source, same))
+                problems.add((key,), f"{found.message} (case `{case.id}`)", found.hint)
 
     def _own_graders(self, case: Case, problems: Problems) -> list[SoundGrader] | None:
         if not case.graders:
@@ -129,6 +163,9 @@ class CaseCheck:
                 if getattr(case, key) is None:
                     message = f"the grader `{each.name}` has nothing to compare with in the case `{case.id}`"
                     hint = f"give the case `{key}`, or the grader a value of its own"
+                    if key == "workspace":
+                        message = f"the grader `{each.name}` has nothing to judge in the case `{case.id}`"
+                        hint = "give the case a `workspace`"
                     problems.add((), message, hint, not_judged=True)
         threshold = self._threshold if case.threshold is None else case.threshold
         weighs = threshold is not None and any(each.grader.weight for each in graders)

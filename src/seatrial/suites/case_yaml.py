@@ -25,7 +25,17 @@ from seatrial.trajectory.completeness import known_calls, what_is_missing, what_
 from seatrial.trajectory.step import Step
 from seatrial.transcript import Transcript, UserMessage
 
-_KEPT = ("input", "messages", "files", "expected", "expected_outcome", "expected_outcome_detail", "tags", "timeout_s")
+_KEPT = (
+    "input",
+    "messages",
+    "files",
+    "expected",
+    "expected_outcome",
+    "expected_outcome_detail",
+    "tags",
+    "timeout_s",
+    "workspace",
+)
 """What a new case has of the case that was run."""
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[-_][A-Za-z0-9]+)*")
 _WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})

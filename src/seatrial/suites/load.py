@@ -24,7 +24,7 @@ _OF_THE_FILE = frozenset({"name", "description"})
 """What a file says of itself alone, and not of those that include it."""
 _COLLECTIONS: dict[str, type] = {"agents": dict, "cases": list, "graders": list}
 """What grows with every file, where other keys are set by one."""
-_PATHS = {"agents": ("cwd", "path"), "cases": ("from", "files")}
+_PATHS = {"agents": ("cwd", "path"), "cases": ("from", "files", "workspace")}
 
 
 def load_suite(
@@ -229,6 +229,8 @@ def _moved(value: Any, keys: tuple[str, ...], folder: str) -> Any:
         found = value.get(key)
         if isinstance(found, str):
             moved[key] = _path(found, folder)
+        elif isinstance(found, dict):
+            moved[key] = _moved(found, ("from",), folder)
         elif isinstance(found, list):
             moved[key] = [_path(item, folder) if isinstance(item, str) else item for item in found]
     return moved

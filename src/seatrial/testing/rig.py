@@ -22,6 +22,7 @@ from seatrial.graders import Surroundings
 from seatrial.runs import Case, Fault, RunKey
 from seatrial.store import Store
 from seatrial.suites import AgentConfig, Suite
+from seatrial.workspaces import Workspaces
 from seatrial.world.proxy import ToolProxy
 
 
@@ -47,10 +48,12 @@ class Rig:
         self._entering = asyncio.Lock()
         self._runners: dict[str, tuple[TrialRunner, AgentGate]] = {}
         self._surroundings: Surroundings | None = None
+        self._workspaces: Workspaces | None = None
         self._driver = Driver(SystemClock(), Redaction(suite.secrets(variables)))
 
     async def __aenter__(self) -> Self:
         self._surroundings = await surroundings(self._suite, self._variables, self._stack)
+        self._workspaces = await self._stack.enter_async_context(Workspaces(self._suite.directory))
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
@@ -70,7 +73,18 @@ class Rig:
         key = RunKey(agent, case.id, trial)
         finished = await runner.run(trial_of(self._suite, self._experiment_id, uuid.uuid4().hex, key, case), gate)
         kept = finished.kept
-        await grade(finished.run, case, self._plan, self._surroundings, finished.redaction, kept=kept)
+        try:
+            await grade(
+                finished.run,
+                case,
+                self._plan,
+                self._surroundings,
+                finished.redaction,
+                kept=kept,
+                workspace=finished.workspace,
+            )
+        finally:
+            await finished.close()
         # A test that is run again in the same session counts as it came out last.
         await self._store.record_run(
             kept, events=finished.events, first=finished.first_event, bodies=finished.earlier_bodies, replace=True
@@ -90,6 +104,7 @@ class Rig:
             self._store,
             random.Random(0),  # noqa: S311 (jitter of waits, not a secret)
             faults=self._suite.fault_rules(name),
+            workspaces=self._workspaces,
         )
 
     def _agent(self, name: str, config: AgentConfig) -> Agent | BatchAgent:

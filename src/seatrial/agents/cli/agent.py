@@ -31,6 +31,7 @@ class CliAgent:
     """Starts a program for each run, and takes what it writes as the answer."""
 
     uses_world = True
+    uses_workspace = True
 
     def __init__(self, config: CliConfig, *, directory: Path, timeout_s: float | None) -> None:
         self.program = Program(config, directory)
@@ -49,7 +50,7 @@ class CliAgent:
         grant = request.grant
         async with AsyncExitStack() as stack:
             try:
-                files = await stack.enter_async_context(self.program.files())
+                files = await stack.enter_async_context(self.program.files(request.workspace))
                 if self.program.reads_prompt:
                     prompt = wire.without_surrogates(request.case.instruction)
                     files.prompt.write_text(prompt, encoding="utf-8", newline="")
@@ -147,6 +148,7 @@ class CliAgent:
             "EVAL_ID": case.id,
             "ATTEMPT": str(request.attempt),
             "FILES": "\n".join([str(self.program.directory / file) for file in case.files]),
+            "SUITE_DIR": str(self.program.directory),
             "SUITE_FILE": "" if request.suite_file is None else str(request.suite_file.resolve()),
         }
 

@@ -17,6 +17,7 @@ from seatrial.agents.config import CASE_KEYS, MAX_RESPONSE_BYTES, AgentCheck, Ag
 from seatrial.errors import SeatrialError
 from seatrial.formats.registry import FORMATS, find_format
 from seatrial.problems import KeyPath, Problems, meant, quoted
+from seatrial.runs import Case
 
 if TYPE_CHECKING:
     from seatrial.agents.cli.agent import CliAgent
@@ -41,15 +42,17 @@ class CliConfig(AgentConfig):
         "input": "only `batch: true` sends it to a program",
         "messages": "only `batch: true` sends it to a program",
         "files": "name `{FILES}` in its `command`",
+        "workspace": "a batch has no workspaces: leave out `batch: true`",
         "timeout_s": "a batch has one limit for all its cases, its own `timeout_s`",
     }
 
     command: ProgramCommand
     """The program and its arguments, as a list, or as text that is split as a shell would, but no shell runs."""
     cwd: str | None = None
-    """The directory it starts in; the suite file's when absent."""
+    """The directory it starts in; the suite file's when absent. In a case with a workspace it starts there."""
     env: dict[str, str] = msgspec.field(default_factory=dict)
-    """Variables it gets besides ours. One whose name suggests a secret (`API_KEY`) must be written `${NAME}`."""
+    """Variables it gets besides ours; in a case with a workspace, besides a cleaned environment. One whose name
+    suggests a secret (`API_KEY`) must be written `${NAME}`."""
     input: Literal["prompt_file", "stdin", "arg"] | None = None
     """How it gets the instruction; when absent, by the placeholder that `command` has, else on standard input."""
     output: str | None = None
@@ -88,15 +91,20 @@ class CliConfig(AgentConfig):
     def taken_keys(self, import_from: Path | None) -> frozenset[str]:
         if self.batch:
             # It is sent everything, but no single case is waited for.
-            return frozenset(CASE_KEYS) - {"timeout_s"}
+            return frozenset(CASE_KEYS) - {"timeout_s", "workspace"}
         try:
             names = {name for argument in argv(self.command) for name in used(argument)}
         except ValueError:
             return frozenset(CASE_KEYS)
-        return frozenset({"files", "timeout_s"} if "FILES" in names else {"timeout_s"})
+        return frozenset({"timeout_s", "workspace"} | ({"files"} if "FILES" in names else set()))
 
     def without_proxy(self) -> str | None:
         return "a program that takes all cases at once (`batch: true`)" if self.batch else None
+
+    def check_case(self, case: Case, problems: Problems) -> None:
+        if case.workspace is not None and self.cwd is not None and not self.batch:
+            told = f"`cwd` of an agent does nothing in the case `{case.id}`: it starts in the workspace"
+            problems.add(("workspace",), told, "leave out one of them")
 
     def check(self, check: AgentCheck) -> None:
         problems = check.problems

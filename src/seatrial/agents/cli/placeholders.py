@@ -12,8 +12,9 @@ PLACEHOLDERS: dict[str, str] = {
     "ATTEMPT": "which attempt this is, from 1",
     "FILES": "the files of the case, one in each line",
     "OUTPUT_FILE": "where the agent writes its answer, instead of standard output",
-    "WORKDIR": "an empty directory of this run's own",
+    "WORKDIR": "the workspace of the case, else an empty directory of this run's own",
     "SUITE_FILE": "the suite file",
+    "SUITE_DIR": "the directory of the suite file",
 }
 """Every placeholder and what stands there when the agent runs."""
 ONE_CASE = frozenset({"PROMPT", "EVAL_ID", "FILES"})

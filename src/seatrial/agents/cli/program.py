@@ -15,6 +15,7 @@ from typing import Literal, Self
 
 import msgspec
 
+from seatrial.agents.agent import RunWorkspace
 from seatrial.agents.cli.config import CliConfig, argv
 from seatrial.agents.cli.placeholders import PLACEHOLDERS, put_in, used
 from seatrial.agents.cli.process import Process
@@ -46,6 +47,8 @@ class RunFiles(msgspec.Struct):
     """Where one start of a program has its files."""
 
     folder: Path
+    workspace: RunWorkspace | None = None
+    """Where the program works, if it has a workspace."""
     left: str | None = None
     """After the run: why not all files could be removed."""
     process: Process | None = None
@@ -78,8 +81,8 @@ class RunFiles(msgspec.Struct):
 
     @property
     def work(self) -> Path:
-        """An empty directory."""
-        return self.folder / "work"
+        """The workspace, else an empty directory."""
+        return self.folder / "work" if self.workspace is None else self.workspace.folder
 
 
 class Program:
@@ -92,6 +95,7 @@ class Program:
         if unknown := self._names - PLACEHOLDERS.keys():
             raise SeatrialError("invalid_config", f"unknown placeholder `{{{min(unknown)}}}`")
         self._cwd = str(directory / config.cwd if config.cwd is not None else directory)
+        self._own_env = config.env
         self._env = {**os.environ, **config.env}
         self._input = config.input or self._usual_input()
         self._record = config.record
@@ -119,13 +123,14 @@ class Program:
         return self._input == "stdin" or "PROMPT_FILE" in self._names
 
     @asynccontextmanager
-    async def files(self) -> AsyncIterator[RunFiles]:
+    async def files(self, workspace: RunWorkspace | None = None) -> AsyncIterator[RunFiles]:
         """Files for one start. Raises `OSError` when they cannot be made."""
         if self._scratch is None:
             raise RuntimeError("the program was not entered")
         async with self._scratch.folder() as folder:
-            files = RunFiles(folder.path)
-            files.work.mkdir()
+            files = RunFiles(folder.path, workspace)
+            if workspace is None:
+                files.work.mkdir()
             yield files
         files.left = folder.left
 
@@ -142,9 +147,9 @@ class Program:
         try:
             stdin = stack.enter_context(files.prompt.open("rb")) if self._input == "stdin" else None
             process = Process(
-                [put_in(argument, values) for argument in self._arguments],
-                cwd=self._cwd,
-                env={**self._env, **env} if env else self._env,
+                self._argv(files, values),
+                cwd=self._cwd if files.workspace is None else str(files.workspace.folder),
+                env={**self._environment(files), **(env or {})},
                 stdin=stdin,
                 has_output=not self.has_output_file,
             )
@@ -158,12 +163,17 @@ class Program:
         if self._record is None:
             return set()
         if self._record.startswith("~/"):
-            home = self._env.get("HOME") or os.path.expanduser("~")
+            home = self._environment(files).get("HOME") or os.path.expanduser("~")
             root, pattern = home, self._record.removeprefix("~/")
         else:
             root, pattern = str(files.work), self._record
         found = glob.glob(pattern, root_dir=root, recursive=True, include_hidden=True)
-        return {path for name in found if os.path.isfile(path := os.path.join(root, name))}
+        paths = {path for name in found if os.path.isfile(path := os.path.join(root, name))}
+        if files.workspace is None:
+            return paths
+        # It has no home but the one we gave it, and what a link to elsewhere names is no record of its.
+        inside = f"{os.path.realpath(root)}/"
+        return {path for path in paths if os.path.realpath(path).startswith(inside)}
 
     def new_record(self, files: RunFiles, before: set[str]) -> str:
         """The file in which the program recorded this run. Raises `SeatrialError` unless there is exactly one."""
@@ -188,6 +198,16 @@ class Program:
         named_in = files.folder if self.has_output_file else self.directory
         roots = (str(self.directory), str(files.folder))
         return await asyncio.to_thread(read_trace_file, reading, str(named_in), roots)
+
+    def _argv(self, files: RunFiles, values: Mapping[str, str]) -> list[str]:
+        program, *arguments = [put_in(argument, values) for argument in self._arguments]
+        if files.workspace is not None and os.sep in program:
+            # The same program as without a workspace, and not one that lies in it.
+            program = os.path.join(self._cwd, program)
+        return [program, *arguments]
+
+    def _environment(self, files: RunFiles) -> dict[str, str]:
+        return self._env if files.workspace is None else {**files.workspace.environment, **self._own_env}
 
     def check_presence(self) -> None:
         """Raise `SeatrialError` when there is nothing to start. What a placeholder names is not known before a run."""

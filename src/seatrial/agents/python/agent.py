@@ -73,6 +73,11 @@ class PythonAgent:
     def uses_world(self) -> bool:
         return self._calling.needs_grant
 
+    @property
+    def uses_workspace(self) -> bool:
+        """Whether it works in the workspace of a case that has one."""
+        return "workspace" in self._calling.case_keys
+
     async def __aenter__(self) -> Self:
         self._threads = Threads(self._name)
         return self

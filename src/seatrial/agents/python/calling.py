@@ -10,6 +10,7 @@
 | `task_input`, `proxy_url`, `run_token` | the same as an agent behind HTTP is told (dispatch.md 16) |
 | `thread_id` | the conversation that the run belongs to; the run's id when it is a conversation of its own |
 | `resume` | the answers to the interrupts that the run before it ended with, as AG-UI has them; or None |
+| `workspace` | the path of the folder to work in, the copy of the case's `workspace`; None when it has none |
 | `run_input` | all that was asked of the run service, an AG-UI `RunAgentInput`; None in an experiment |
 
 A first parameter of any other name gets the prompt. What the case expects, and how it is graded, no agent gets.
@@ -44,6 +45,7 @@ _OF_REQUEST: dict[str, Callable[[RunRequest], Any]] = {
     "thread_id": lambda request: request.run_id if request.run_input is None else request.run_input.thread_id,
     "resume": lambda request: None if (given := _run_input(request)) is None else given.get("resume"),
     "run_input": lambda request: _run_input(request),
+    "workspace": lambda request: None if request.workspace is None else str(request.workspace.folder),
 }
 _OF_GRANT: dict[str, Callable[[RunGrant], str]] = {
     "proxy_url": lambda grant: grant.url,
@@ -76,7 +78,7 @@ class Calling:
                 raise _unfillable(parameter.name)
         self.needs_grant = any(name in _OF_GRANT for name in self._names)
         """Whether the function wants to reach the tool proxy."""
-        named = {"input", "messages", "files"}.intersection(self._names)
+        named = {"input", "messages", "files", "workspace"}.intersection(self._names)
         self.case_keys = frozenset(named | {"input", "messages"} if "task_input" in self._names else named)
         """What it takes of a case besides the prompt."""
 

@@ -125,7 +125,7 @@ class ReplayAgent:
                 if run.reading is not None and (run.completeness is None or run.completeness.level == "none"):
                     # What older versions stored does not say so, and replaying a run must not make its calls known.
                     run.reading.answer_only = run.reading.trace is None
-                return Reply(body=run.body, reading=run.reading, fault=_stored_fault(run))
+                return Reply(body=run.body, reading=run.reading, fault=_stored_fault(run), diff=run.diff)
             return Reply(fault=self._missing(request))
         records = self._records.by_case.get(case_id, [])
         if trial > len(records) and len(records) != 1:

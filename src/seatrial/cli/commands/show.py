@@ -25,7 +25,7 @@ from seatrial.errors import SeatrialError
 if TYPE_CHECKING:
     from seatrial.reports.run_text import TranscriptPage
     from seatrial.runs import Case, Experiment
-    from seatrial.store import RunSummary, Store
+    from seatrial.store import RunRecord, RunSummary, Store
 
 MESSAGES: Final = 40
 NOTES: Final = 100
@@ -278,6 +278,7 @@ def _page(store: Store, run_id: str, first: int, count: int) -> TranscriptPage:
     except SeatrialError as error:
         raise SeatrialError("damaged", f"the messages of run {run_id} cannot be read: {error.message}") from None
     notes = store.run_notes([run_id], limit=NOTES).get(run_id) or RunNotes(None, [], {})
+    _restore_patch(store, record)
     attempts = [attempt for exchange in record.exchanges for attempt in exchange.attempts]
     page = TranscriptPage(
         run_id=run_id,
@@ -297,6 +298,15 @@ def _page(store: Store, run_id: str, first: int, count: int) -> TranscriptPage:
         if not record.messages:
             page.case = store.case(record.experiment_id, record.key.case_id)
     return page
+
+
+def _restore_patch(store: Store, record: RunRecord) -> None:
+    """Give a record the whole of its patch, which is kept beside it where it is long."""
+    for long in record.long_texts:
+        if record.diff is not None and long.pointer == "/diff/patch":
+            record.diff.patch = store.text(long.address)
+            record.long_texts.remove(long)
+            return
 
 
 def _data(page: TranscriptPage) -> dict[str, Any]:
