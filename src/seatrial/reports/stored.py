@@ -91,9 +91,9 @@ def stored(store: Store, experiment: Experiment, *, just_run: bool = False) -> R
         store.note_totals(experiment_id),
         store.errored_with_failure(experiment_id),
         experiment.planned_runs(store.case_count(experiment_id)) or None,
-        store.agent_model_costs(experiment_id),
-        tags,
-        lambda: store.cases(experiment_id, damaged=[]),
+        judges=store.agent_model_costs(experiment_id),
+        tags=tags,
+        cases=lambda: store.cases(experiment_id, damaged=[]),
     )
 
 
