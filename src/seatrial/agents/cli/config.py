@@ -13,6 +13,7 @@ import msgspec
 from seatrial._support.environment import fill, names_secret, parts, resolve
 from seatrial.agents.checks import check_secret, filled
 from seatrial.agents.cli.placeholders import ONE_CASE, PLACEHOLDERS, used
+from seatrial.agents.cli.presets import PRESETS, PresetName
 from seatrial.agents.config import CASE_KEYS, MAX_RESPONSE_BYTES, AgentCheck, AgentConfig, AgentStart, Bytes, Probe
 from seatrial.errors import SeatrialError
 from seatrial.formats.registry import FORMATS, find_format
@@ -46,8 +47,14 @@ class CliConfig(AgentConfig):
         "timeout_s": "a batch has one limit for all its cases, its own `timeout_s`",
     }
 
-    command: ProgramCommand
-    """The program and its arguments, as a list, or as text that is split as a shell would, but no shell runs."""
+    command: ProgramCommand = msgspec.field(default_factory=list)
+    """The program and its arguments, as a list, or as text that is split as a shell would, but no shell runs. Needed,
+    unless there is a `preset`."""
+    preset: PresetName | None = None
+    """A well-known coding agent, instead of a `command`: how it is started, what it prints, and its environment.
+    `doctor` shows what that is."""
+    arguments: list[str] = msgspec.field(default_factory=list)
+    """Further arguments for the `preset`."""
     cwd: str | None = None
     """The directory it starts in; the suite file's when absent. In a case with a workspace it starts there."""
     env: dict[str, str] = msgspec.field(default_factory=dict)
@@ -67,6 +74,18 @@ class CliConfig(AgentConfig):
     """A command that must end with 0 before the first case is run."""
     max_response_bytes: Bytes = MAX_RESPONSE_BYTES
     """The largest answer that is taken, in a batch the largest line; more ends the program."""
+
+    def __post_init__(self) -> None:
+        if self.preset is None:
+            return
+        preset = PRESETS[self.preset]
+        if not self.command:
+            self.command = [*preset.command, *self.arguments]
+        if self.output is None and self.record is None:
+            self.output = preset.output
+        name = preset.credential
+        credential = {} if name is None or self.env else {name: f"${{{name}}}"}
+        self.env = {**preset.settings, **credential, **self.env}
 
     def build(self, start: AgentStart) -> CliAgent | CliBatchAgent:
         timeout_s = self.read_timeout_s(start)
@@ -128,6 +147,17 @@ class CliConfig(AgentConfig):
             told = "of a batch, either `timeout_s` or `run_timeout_s` counts"
             problems.add(("run_timeout_s",), told, "keep one of them")
         self._check_record(problems)
+        if self.preset is None:
+            if self.arguments:
+                problems.add(("arguments",), "`arguments` are for a `preset`", "write them into `command`")
+            if not self.command:
+                problems.add(("command",), "`command` names no program", f"or name a `preset`: {', '.join(PRESETS)}")
+                return
+        elif self.command != [*PRESETS[self.preset].command, *self.arguments]:
+            problems.add(("command",), "`preset` and `command` exclude each other", "keep one of them")
+            return
+        elif self.batch:
+            problems.add(("batch",), "a `preset` takes one case at a time")
         found = _check_command(self.command, "command", problems)
         if found is None:
             return
@@ -165,7 +195,9 @@ class CliConfig(AgentConfig):
 
     async def probe(self, agent: CliAgent | CliBatchAgent, proxy_url: str) -> Probe:
         self.check_presence(agent)
-        return Probe(True, "can be started")
+        if self.preset is None:
+            return Probe(True, "can be started")
+        return Probe(True, f"can be started as {shlex.join(self.command)}, which prints {self.output or self.record}")
 
 
 def argv(command: ProgramCommand) -> list[str]:
