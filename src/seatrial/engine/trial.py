@@ -39,6 +39,7 @@ from seatrial.trajectory.completeness import ToolAccess
 from seatrial.trajectory.observed import ObservedCalls
 
 if TYPE_CHECKING:
+    from seatrial.agents.cli.sandbox import Bubblewrap
     from seatrial.workspaces import Workspaces
     from seatrial.workspaces.live import LiveWorkspace
 
@@ -158,7 +159,7 @@ class TrialRunner:
             return None
         if self._workspaces is None:
             raise RuntimeError("a case has a workspace, and nothing makes it")
-        return _Desk(self._workspaces, workspace_of(source))
+        return _Desk(self._workspaces, workspace_of(source), getattr(self.agent, "sandbox", None))
 
     async def _run(self, trial: Trial, gate: AttemptGate, recorder: Recorder, desk: _Desk | None) -> Finished:
         clock = self._driver.clock
@@ -331,15 +332,16 @@ class _RunTime:
 class _Desk:
     """The workspace of one run: another one for each attempt."""
 
-    def __init__(self, workspaces: Workspaces, source: WorkspaceSource) -> None:
+    def __init__(self, workspaces: Workspaces, source: WorkspaceSource, sandbox: Bubblewrap | None) -> None:
         self._workspaces = workspaces
+        self._sandbox = sandbox
         self._source = source
         self.workspace: LiveWorkspace | None = None
 
     async def prepare(self, request: RunRequest) -> Fault | None:
         """Give an attempt its workspace, in the place of that of the one before; the fault when there is none."""
         await self.close()
-        prepared = await self._workspaces.prepare(self._source)
+        prepared = await self._workspaces.prepare(self._source, self._sandbox)
         if isinstance(prepared, Fault):
             return prepared
         self.workspace = prepared

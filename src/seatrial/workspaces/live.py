@@ -13,6 +13,7 @@ from pathlib import Path
 from seatrial._support.path_pattern import PathPatterns
 from seatrial.agents.agent import RunWorkspace
 from seatrial.agents.cli.process import Process
+from seatrial.agents.cli.sandbox import Bubblewrap
 from seatrial.errors import SeatrialError
 from seatrial.graders.grader import CommandEnd
 from seatrial.runs.workspace import WorkspaceDiff, WorkspaceSource
@@ -38,8 +39,11 @@ def clean_environment(home: Path, temporary: Path) -> dict[str, str]:
 class LiveWorkspace:
     """A workspace that is there. Closing it removes it."""
 
-    def __init__(self, source: WorkspaceSource, folder: Path, stack: AsyncExitStack) -> None:
+    def __init__(
+        self, source: WorkspaceSource, folder: Path, stack: AsyncExitStack, sandbox: Bubblewrap | None = None
+    ) -> None:
         """`folder` is empty, and for this alone; it goes with the stack."""
+        self._sandbox = sandbox
         self._source = source
         self._ignored = PathPatterns(source.ignore)
         self._folder = folder
@@ -88,7 +92,12 @@ class LiveWorkspace:
             self._homes += 1
             home = self._folder / f"home-{self._homes}"
             (home / "tmp").mkdir(parents=True)
-            return await self._command(argv, clean_environment(home, home / "tmp"), limit_s)
+            if self._sandbox is not None:
+                argv = self._sandbox.wrap(argv, str(self.place.folder), [str(home)])
+            ended = await self._command(argv, clean_environment(home, home / "tmp"), limit_s)
+            if self._sandbox is not None and ended.code and ended.log.startswith("bwrap: "):
+                raise SeatrialError("workspace_failed", f"it cannot be started in the sandbox: {ended.log}")
+            return ended
 
     async def close(self) -> None:
         """Remove it."""

@@ -11,6 +11,7 @@ from seatrial.errors import SeatrialError
 from seatrial.runs import Fault, WorkspaceSource
 
 if TYPE_CHECKING:
+    from seatrial.agents.cli.sandbox import Bubblewrap
     from seatrial.agents.cli.scratch import Scratch
     from seatrial.workspaces.live import LiveWorkspace
 
@@ -42,8 +43,8 @@ class Workspaces:
     async def __aexit__(self, *exc_info: object) -> None:
         await asyncio.to_thread(self._closing.close)
 
-    async def prepare(self, source: WorkspaceSource) -> LiveWorkspace | Fault:
-        """A workspace that is ready for an agent, or why there is none."""
+    async def prepare(self, source: WorkspaceSource, sandbox: Bubblewrap | None = None) -> LiveWorkspace | Fault:
+        """A workspace that is ready for an agent, or why there is none; commands of graders run in the sandbox."""
         # Here: most experiments have none.
         from seatrial.agents.cli.program import system_fault
         from seatrial.agents.cli.scratch import Scratch
@@ -55,7 +56,7 @@ class Workspaces:
                 if self._scratch is None:
                     self._scratch = self._closing.enter_context(await asyncio.to_thread(Scratch))
             folder = await stack.enter_async_context(self._scratch.folder())
-            live = LiveWorkspace(source, folder.path, stack)
+            live = LiveWorkspace(source, folder.path, stack, sandbox)
             await live.fill(self._directory)
         except SeatrialError as error:
             await stack.aclose()

@@ -13,6 +13,7 @@ from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.cli.config import OUTPUTS, CliConfig
 from seatrial.agents.cli.process import Process
 from seatrial.agents.cli.program import Program, RunFiles, exit_fault, system_fault
+from seatrial.agents.cli.sandbox import Bubblewrap
 from seatrial.agents.limit import time_limit
 from seatrial.agents.off_loop import off_loop
 from seatrial.agents.output import read_file, read_output, reading_fault, unreadable
@@ -38,6 +39,11 @@ class CliAgent:
         self._timeout_s = timeout_s
         self._max_bytes = config.max_response_bytes
         self._output = config.output
+
+    @property
+    def sandbox(self) -> Bubblewrap | None:
+        """What the commands of graders are run in, too: they run what the agent wrote."""
+        return self.program.sandbox
 
     async def __aenter__(self) -> Self:
         await self.program.__aenter__()

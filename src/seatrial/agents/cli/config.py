@@ -14,6 +14,7 @@ from seatrial._support.environment import fill, names_secret, parts, resolve
 from seatrial.agents.checks import check_secret, filled
 from seatrial.agents.cli.placeholders import ONE_CASE, PLACEHOLDERS, used
 from seatrial.agents.cli.presets import PRESETS, PresetName
+from seatrial.agents.cli.sandbox import has_bubblewrap
 from seatrial.agents.config import CASE_KEYS, MAX_RESPONSE_BYTES, AgentCheck, AgentConfig, AgentStart, Bytes, Probe
 from seatrial.errors import SeatrialError
 from seatrial.formats.registry import FORMATS, find_format
@@ -68,6 +69,11 @@ class CliConfig(AgentConfig):
     record: str | None = None
     """The file in which it records the run, as a pattern (`*`, `**`) below `{WORKDIR}`, or below its home directory
     (`~/`): the one that is new after the run is read in place of its answer."""
+    sandbox: Literal["bubblewrap"] | None = None
+    """What keeps it to its workspace: `bubblewrap`, which must be installed. For cases with a workspace."""
+    sandbox_read: list[str] = msgspec.field(default_factory=list)
+    """What it can read in the sandbox besides the system: the directories of programs and libraries that are installed
+    in a home directory, or relative to the suite file."""
     batch: bool = False
     """Whether one process takes all cases, as JSON lines."""
     healthcheck: ProgramCommand | None = None
@@ -121,6 +127,8 @@ class CliConfig(AgentConfig):
         return "a program that takes all cases at once (`batch: true`)" if self.batch else None
 
     def check_case(self, case: Case, problems: Problems) -> None:
+        if case.workspace is None and self.sandbox is not None:
+            problems.add((), f"the agent has a `sandbox`, and the case `{case.id}` no `workspace` to keep it to")
         if case.workspace is not None and self.cwd is not None and not self.batch:
             told = f"`cwd` of an agent does nothing in the case `{case.id}`: it starts in the workspace"
             problems.add(("workspace",), told, "leave out one of them")
@@ -147,6 +155,7 @@ class CliConfig(AgentConfig):
             told = "of a batch, either `timeout_s` or `run_timeout_s` counts"
             problems.add(("run_timeout_s",), told, "keep one of them")
         self._check_record(problems)
+        self._check_sandbox(check)
         if self.preset is None:
             if self.arguments:
                 problems.add(("arguments",), "`arguments` are for a `preset`", "write them into `command`")
@@ -170,6 +179,20 @@ class CliConfig(AgentConfig):
         for name in sorted(found & ONE_CASE if self.batch else ()):
             told = f"`{{{name}}}` is about one case, and a batch has all of them"
             problems.add(("command",), told, "`{PROMPT_FILE}` has a JSON line for each case")
+
+    def _check_sandbox(self, check: AgentCheck) -> None:
+        problems = check.problems
+        if self.sandbox is None:
+            if self.sandbox_read:
+                problems.add(("sandbox_read",), "`sandbox_read` does nothing without a `sandbox`")
+            return
+        if self.batch:
+            problems.add(("sandbox",), "`sandbox` does nothing with `batch: true`: a batch has no workspaces")
+        if check.needed and not has_bubblewrap():
+            problems.add(("sandbox",), "there is no `bwrap` on this machine", "install bubblewrap")
+        for index, path in enumerate(self.sandbox_read if check.needed else ()):
+            if not os.path.exists(check.directory / os.path.expanduser(path)):
+                problems.add(("sandbox_read", index), f"there is no {quoted(path)}")
 
     def _check_record(self, problems: Problems) -> None:
         for key in ("output", "record") if self.batch else ():

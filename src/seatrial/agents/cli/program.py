@@ -8,6 +8,8 @@ import glob
 import os
 import shutil
 import signal
+import subprocess
+import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
@@ -19,6 +21,7 @@ from seatrial.agents.agent import RunWorkspace
 from seatrial.agents.cli.config import CliConfig, argv
 from seatrial.agents.cli.placeholders import PLACEHOLDERS, put_in, used
 from seatrial.agents.cli.process import Process
+from seatrial.agents.cli.sandbox import Bubblewrap
 from seatrial.agents.cli.scratch import Scratch
 from seatrial.agents.output import read_trace_file
 from seatrial.errors import SeatrialError
@@ -99,6 +102,8 @@ class Program:
         self._env = {**os.environ, **config.env}
         self._input = config.input or self._usual_input()
         self._record = config.record
+        self.sandbox = None if config.sandbox is None else Bubblewrap(directory, config.sandbox_read)
+        """What keeps it to its workspace, if anything does."""
         self.directory = directory.resolve()
         """The suite's."""
         self.has_output_file = "OUTPUT_FILE" in self._names
@@ -110,6 +115,7 @@ class Program:
 
     async def __aenter__(self) -> Self:
         await self._check_health()
+        await self._check_sandbox()
         # In a thread: what a killed process left is removed first.
         self._scratch = self._closing.enter_context(await asyncio.to_thread(Scratch))
         return self
@@ -203,8 +209,12 @@ class Program:
         program, *arguments = [put_in(argument, values) for argument in self._arguments]
         if files.workspace is not None and os.sep in program:
             # The same program as without a workspace, and not one that lies in it.
-            program = os.path.join(self._cwd, program)
-        return [program, *arguments]
+            program = os.path.realpath(os.path.join(self._cwd, program))
+        if files.workspace is None or self.sandbox is None:
+            return [program, *arguments]
+        workspace = files.workspace
+        writable = [str(workspace.home), workspace.environment["TMPDIR"], str(files.folder)]
+        return self.sandbox.wrap([program, *arguments], str(workspace.folder), writable)
 
     def _environment(self, files: RunFiles) -> dict[str, str]:
         return self._env if files.workspace is None else {**files.workspace.environment, **self._own_env}
@@ -236,6 +246,30 @@ class Program:
             problem = _not_started(error)
         if problem is not None:
             raise SeatrialError("agent_unhealthy", f"the healthcheck {problem}")
+
+    async def _check_sandbox(self) -> None:
+        """Raise `SeatrialError` when the sandbox cannot be made here, or the program is not in it: afterwards, that
+        could not be told from what the program itself does."""
+        if self.sandbox is None or any(used(self._arguments[0])):
+            return
+        program = put_in(self._arguments[0], {})
+        program = os.path.realpath(os.path.join(self._cwd, program)) if os.sep in program else program
+        await asyncio.to_thread(self._try_sandbox, self.sandbox, program)
+
+    def _try_sandbox(self, sandbox: Bubblewrap, program: str) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            argv = sandbox.wrap(
+                ["/bin/sh", "-c", 'command -v -- "$0" || echo "cannot find it" >&2; :', program], folder
+            )
+            done = subprocess.run(  # noqa: S603
+                argv, env=self._env, stdin=subprocess.DEVNULL, capture_output=True, timeout=HEALTHCHECK_S, check=False
+            )
+        if done.returncode != 0:
+            told = done.stderr.decode("utf-8", "replace").strip()[-500:]
+            raise SeatrialError("agent_unhealthy", f"the sandbox cannot be made: {told}")
+        if not done.stdout:
+            hint = "name the directory that it is installed in under `sandbox_read`"
+            raise SeatrialError("agent_unhealthy", f"the program {program!r} is not in the sandbox", hint=hint)
 
     def _usual_input(self) -> Literal["prompt_file", "stdin", "arg"]:
         if "PROMPT_FILE" in self._names:
