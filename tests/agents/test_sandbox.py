@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -10,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from agents.setting import ask, error_class
+from seatrial.agents.cli.agent import CliAgent
 from seatrial.agents.cli.config import CliConfig
 from seatrial.agents.cli.sandbox import Bubblewrap
+from seatrial.agents.config import AgentStart
 from seatrial.suites import InvalidSuiteError, load_suite
 
 WORKS = (
@@ -109,6 +113,16 @@ def test_a_sandbox_that_would_do_nothing_is_refused(
     with pytest.raises(InvalidSuiteError) as refused:
         load_suite(suite / "my.suite.yaml")
     assert told.replace('"', "") in str(refused.value).replace("`nowhere`", "nowhere").replace('"', "")
+
+
+def test_a_run_without_a_workspace_is_not_run_without_its_sandbox(tmp_path: Path) -> None:
+    agent = CliConfig(command=["sh", "-c", f"touch {tmp_path / 'ran'}"], sandbox="bubblewrap").build(
+        AgentStart(name="a", directory=tmp_path)
+    )
+    assert isinstance(agent, CliAgent)
+    reply = asyncio.run(ask(agent))
+    assert error_class(reply) == "workspace_failed"
+    assert not (tmp_path / "ran").exists()
 
 
 def test_what_is_hidden_comes_before_what_is_shown_again(tmp_path: Path) -> None:

@@ -217,6 +217,15 @@ def test_commands_run_in_the_workspace_with_a_clean_environment_and_a_home_witho
     in_workspace(tmp_path, use)
 
 
+def test_a_home_that_the_agent_made_for_a_command_is_not_used(tmp_path: Path) -> None:
+    async def use(live: LiveWorkspace) -> None:
+        (live.place.folder.parent / "home-1").mkdir()
+        with pytest.raises(FileExistsError):
+            await live.run(["true"], 60)
+
+    in_workspace(tmp_path, use)
+
+
 def test_a_command_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
     program = (
         "import os, subprocess, sys, time\n"

@@ -91,7 +91,9 @@ class LiveWorkspace:
                 raise SeatrialError("workspace_failed", self.abandoned)
             self._homes += 1
             home = self._folder / f"home-{self._homes}"
-            (home / "tmp").mkdir(parents=True)
+            # Fails where the agent made one that lies in wait.
+            home.mkdir()
+            (home / "tmp").mkdir()
             if self._sandbox is not None:
                 argv = self._sandbox.wrap(argv, str(self.place.folder), [str(home)])
             ended = await self._command(argv, clean_environment(home, home / "tmp"), limit_s)

@@ -54,6 +54,9 @@ class CliAgent:
 
     async def run(self, request: RunRequest, emit: Emit) -> Reply:
         grant = request.grant
+        if self.sandbox is not None and request.workspace is None:
+            # As in the run service, which has no cases: it must not run without what the suite promises.
+            return Reply(fault=Fault("workspace_failed", "the agent has a `sandbox`, and no workspace to be kept to"))
         async with AsyncExitStack() as stack:
             try:
                 files = await stack.enter_async_context(self.program.files(request.workspace))
