@@ -18,7 +18,7 @@ from seatrial.graders import GRADERS, Grader
 from seatrial.graders.field_accuracy import Field
 from seatrial.graders.judge_prompt import Criterion
 from seatrial.models.config import ModelConfig
-from seatrial.runs import Case
+from seatrial.runs import Case, WorkspaceSource
 from seatrial.suites.schema import field_docs
 from seatrial.suites.seed_csv import COLUMNS, CellReading
 from seatrial.suites.shape import expected, shape_of
@@ -38,6 +38,7 @@ _TITLES: dict[str, type[msgspec.Struct]] = {
     "budget": Budget,
     "judge": ModelConfig,
     "cases: a case": Case,
+    "cases: workspace": WorkspaceSource,
     "cases: from elsewhere": CaseSource,
     "cases: world": WorldSeed,
 }

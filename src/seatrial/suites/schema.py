@@ -18,7 +18,7 @@ from seatrial.agents.http.config import ModelTool, ResponsePaths, SubAgent
 from seatrial.agents.http.template import RequestTemplate
 from seatrial.graders.registry import GRADERS, KIND
 from seatrial.models.config import ModelConfig
-from seatrial.runs import Case
+from seatrial.runs import Case, WorkspaceSource
 from seatrial.suites.suite import Budget, CaseSource, SuiteFile, Timeouts
 from seatrial.suites.world_seed import WorldSeed
 
@@ -34,6 +34,7 @@ STRUCTS: tuple[type[msgspec.Struct], ...] = (
     ModelConfig,
     CaseSource,
     Case,
+    WorkspaceSource,
     WorldSeed,
 )
 """Everything that a suite file is made of, but agents and graders."""
