@@ -31,7 +31,7 @@ def test_the_demo_ends_as_expected_with_passes_and_failures() -> None:
     assert "this is an ATIF trajectory" in ran.stderr
     page = Path(ran.stdout.split("The report: ")[1].splitlines()[0])
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
-    assert "3 became better, 0 worse" in ran.stdout
+    assert "3 passed more often in b, 0 less often" in ran.stdout
     assert "assistant and back." in ran.stdout
 
 
