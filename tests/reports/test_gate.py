@@ -2,12 +2,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from strategies.reported import rows_of, source
 
 from seatrial.errors import SeatrialError
 from seatrial.reports.compare import Comparison, compare
+from seatrial.reports.compare_text import comparison_terminal
 from seatrial.reports.gate import Gate, GateLimits, check_tags, gate_of, objections, undecided
+from seatrial.store import CaseTags
 
 
 def compared(before: str, after: str) -> Comparison:
@@ -167,3 +170,12 @@ def test_a_side_that_was_stopped_leaves_every_condition_undecided() -> None:
     stopped = of_tags("p " * 24, "p " * 24, HALVES, status="stopped", stop_reason="budget", planned=None)
     for condition in ("regression", "tag:account:regression"):
         assert any("stopped after" in sentence for sentence in undecided(gate_of([condition]), stopped))
+
+
+def test_cases_whose_tags_nobody_can_read_leave_conditions_on_tags_undecided() -> None:
+    before, after = source(rows_of(crew="p p"), tags={"case-0": ["x"]}), source(rows_of(crew="p p"))
+    damaged = msgspec.structs.replace(after, tags=lambda: CaseTags({"case-0": ("x",)}, cases=2, unread=1))
+    found = compare(before, damaged, "crew", "crew")
+    assert "1 case cannot be read any more: what tags they had is unknown." in comparison_terminal(found)
+    assert undecided(gate_of(["tag:x:regression"]), found)
+    assert undecided(gate_of(["regression"]), found) == []

@@ -138,6 +138,8 @@ class Comparison(PairedDifference, frozen=True, kw_only=True):
     incomparable_tags: list[IncomparableTag]
     untagged: int
     """Paired cases without a tag."""
+    unread: int
+    """Cases of a or b that are damaged: what tags they had is not known."""
     omitted_tags: list[str]
     """Tags of fewer cases than those in `by_tag`, which are not looked at."""
     edited_cases: list[str]
@@ -202,6 +204,7 @@ def compare(a: ReportSource, b: ReportSource, agent_a: str, agent_b: str, run_of
         by_tag=by_tag,
         incomparable_tags=incomparable,
         untagged=sum(not tags[case_id] for case_id in pairs) if by_tag else 0,
+        unread=a.tags().unread + b.tags().unread,
         omitted_tags=omitted,
         edited_cases=edited[:MAX_LISTED],
         edited=len(edited),

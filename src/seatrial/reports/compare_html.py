@@ -110,7 +110,7 @@ def _agent(comparison: Comparison, number: int, page: Any, anchor: str) -> Itera
 
 def _tags(comparison: Comparison, number: int, page: Any) -> Iterator[str]:
     titles, rows = tag_table(comparison)
-    if not rows:
+    if not rows and not comparison.unread:
         return
     ends = [abs(end) for found in comparison.by_tag for end in (found.interval.low, found.interval.high)]
     reach = max([LEAST_REACH, *ends])

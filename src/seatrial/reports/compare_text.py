@@ -14,7 +14,7 @@ from seatrial.reports.markdown import code, fenced, markdown_table
 from seatrial.reports.notes import remarks
 from seatrial.reports.paired import MIN_CHANGED, PairedDifference, Test
 from seatrial.reports.table import table
-from seatrial.reports.tags import omitted_sentence
+from seatrial.reports.tags import omitted_sentence, unread_sentence
 from seatrial.trajectory.comparison import Aligned
 
 MAX_LISTED = 20
@@ -126,6 +126,8 @@ def tag_remarks(comparison: Comparison) -> list[str]:
     if comparison.untagged:
         verb = "has" if comparison.untagged == 1 else "have"
         remarks.append(f"{figures.plural(comparison.untagged, 'case')} {verb} no tag.")
+    if comparison.unread:
+        remarks.append(unread_sentence(comparison.unread))
     if comparison.omitted_tags:
         remarks.append(omitted_sentence(comparison.omitted_tags))
     return remarks
@@ -227,11 +229,12 @@ def _terminal(comparison: Comparison, colour: bool, width: int, tags: int) -> It
 
 def _tags_in_terminal(comparison: Comparison, colour: bool, width: int, most: int) -> Iterator[str]:
     head, rows = tag_table(comparison)
-    if not rows:
+    if not rows and not comparison.unread:
         return
     yield ""
     yield coloured("by tag: the largest drop first", "bold") if colour else "by tag: the largest drop first"
-    yield from table(head, rows[:most], indent="  ", width=width, droppable=["p"])
+    if rows:
+        yield from table(head, rows[:most], indent="  ", width=width, droppable=["p"])
     if len(rows) > most:
         yield f"  … and {len(rows) - most:,} more: `--group-by tag` shows them all"
     for remark in tag_remarks(comparison):
@@ -274,9 +277,9 @@ def _markdown(comparison: Comparison) -> Iterator[str]:
     yield from markdown_table(*sides_table(comparison), left=3)
     yield "".join(f"\n{remark}\n" for remark in comparison_remarks(comparison))
     head, of_tags = tag_table(comparison)
-    if of_tags:
+    if of_tags or comparison.unread:
         yield "\n### By tag\n\n"
-        yield from markdown_table(head, of_tags)
+        yield from markdown_table(head, of_tags) if of_tags else ()
         yield "".join(f"\n{code(remark)}\n" for remark in tag_remarks(comparison))
     for title, count, changes in (
         ("Regressions", comparison.worse, comparison.regressions),

@@ -19,6 +19,7 @@ from seatrial.reports import figures
 from seatrial.reports.compare import Comparison, IncomparableTag, TagDifference
 from seatrial.reports.compare_text import tag_sentence, verdict_sentence
 from seatrial.reports.paired import MIN_CHANGED, SIGNIFICANT, PairedDifference
+from seatrial.reports.tags import unread_sentence
 
 # Rates are fractions of small numbers: a drop of exactly the limit must not pass it by rounding.
 _ROUNDING = 1e-9
@@ -109,6 +110,8 @@ def undecided(gate: Gate, comparison: Comparison) -> list[str]:
     for letter, side in (("a", comparison.a), ("b", comparison.b)):
         if (gate.whole or gate.tags) and side.unfinished is not None:
             found.append(f"cannot say whether b regressed: {letter} {side.unfinished}")
+    if gate.tags and comparison.unread:
+        found.append(f"cannot say which cases have a tag: {unread_sentence(comparison.unread)}")
     looked_at = [of_tag.tag for of_tag in _of_tags(comparison)]
     found += [
         f"tag {tag}: it is not looked at, since it has fewer cases than {len(looked_at):,} other tags"

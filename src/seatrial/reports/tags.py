@@ -193,6 +193,11 @@ def tag_remarks(found: ByTag) -> list[str]:
     return remarks
 
 
+def unread_sentence(count: int) -> str:
+    """That the tags of so many cases are unknown."""
+    return f"{figures.plural(count, 'case')} cannot be read any more: what tags they had is unknown."
+
+
 def omitted_sentence(tags: Sequence[str]) -> str:
     """That there are more tags than are looked at."""
     return f"{figures.plural(len(tags), 'more tag')} of fewer cases {_are(len(tags))} not shown."
