@@ -769,6 +769,14 @@ def test_a_generator_that_yields_more_than_is_kept_of_an_answer_is_stopped(
 
 
 @pytest.mark.parametrize("head", ["def", "async def"])
+def test_the_body_of_a_generator_of_text_is_its_text_and_not_a_frame_for_each_piece(folder: Path, head: str) -> None:
+    reply, events = run(folder, f"{head} agent(p):\n    for word in ('one ', 'two ', 'three'): yield word")
+    assert reply.body == b'{"type":"TEXT_MESSAGE_CHUNK","messageId":"run-1-answer","delta":"one two three"}\n'
+    said = [event.delta for event in events if isinstance(event, TextMessageChunk)]
+    assert said == ["one ", "two ", "three"]
+
+
+@pytest.mark.parametrize("head", ["def", "async def"])
 def test_a_generator_that_yields_more_events_than_are_read_is_stopped(
     folder: Path, head: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

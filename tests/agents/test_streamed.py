@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import tracemalloc
 from typing import Any
 
 import pytest
 
 from agents.setting import collecting
 from seatrial.agents import off_loop, streamed
+from seatrial.agents.agent import EVENT_WORK, Reply
 from seatrial.agents.streamed import StreamedRun
 from seatrial.errors import SeatrialError
 from seatrial.events import Event, encode_event, encode_sse
@@ -19,6 +21,15 @@ from seatrial.formats import agui
 START = encode_sse(encode_event(RunStarted(thread_id="t", run_id="r")))
 PIECE = encode_sse(encode_event(TextMessageChunk(message_id="m", delta="a")))
 END = encode_sse(encode_event(RunFinished(thread_id="t", run_id="r")))
+
+
+def chunk(text: str, message_id: str = "m") -> bytes:
+    return encode_event(TextMessageChunk(message_id=message_id, delta=text))
+
+
+async def put_text(run: StreamedRun, text: str, message_id: str = "m") -> None:
+    piece = TextMessageChunk(message_id=message_id, delta=text)
+    await run.put(encode_event(piece), piece)
 
 
 def test_others_have_their_turn_while_a_large_chunk_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,3 +127,74 @@ def test_calls_that_end_may_be_as_many_as_one_likes(monkeypatch: pytest.MonkeyPa
         assert run.count == 2_001
 
     asyncio.run(play())
+
+
+def test_text_that_came_in_pieces_is_kept_as_one_chunk_and_all_else_as_it_came() -> None:
+    custom = b'{"type" : "CUSTOM", "name": "n", "value": 1}'
+
+    async def play() -> tuple[Reply, list[Event]]:
+        events: list[Event] = []
+        run = StreamedRun(collecting(events), "agui", RunStarted(thread_id="t", run_id="r"))
+        for text in ("caf", "\u00e9 ", ""):
+            await put_text(run, text)
+        await run.put(custom)
+        for text, message_id in (("a", "m"), ("b\n", "m"), ("c", "n")):
+            await put_text(run, text, message_id)
+        await run.finish()
+        return await run.reply(None), events
+
+    reply, events = asyncio.run(play())
+    assert reply.body is not None
+    assert reply.body.splitlines() == [chunk("café "), custom, chunk("ab\n"), chunk("c", "n")]
+    said = [event.delta for event in events if isinstance(event, TextMessageChunk)]
+    assert said == ["caf", "\u00e9 ", "", "a", "b\n", "c"]
+    assert reply.reading is not None
+    again = agui.read(reply.body)
+    assert again.transcript.final_text() == reply.reading.transcript.final_text()
+
+
+def test_half_a_character_in_a_piece_is_replaced_in_the_body_as_it_is_in_the_log() -> None:
+    async def play() -> Reply:
+        run = StreamedRun(collecting([]), "agui", RunStarted(thread_id="t", run_id="r"))
+        for text in ("a\ud83d", "b"):
+            await put_text(run, text)
+        await run.finish()
+        return await run.reply(None)
+
+    reply = asyncio.run(play())
+    assert reply.body == chunk("a\ufffdb") + b"\n"
+    assert reply.reading is not None
+    assert reply.reading.transcript.final_text() == "a\ufffdb"
+
+
+def test_what_is_held_of_a_piece_of_text_is_little_more_than_the_text_twice() -> None:
+    count, text = 10_000, "x" * 20
+
+    async def emit(event: Event) -> None:
+        pass
+
+    async def play() -> int:
+        run = StreamedRun(emit, "agui", RunStarted(thread_id="t", run_id="r"))
+        await put_text(run, text)
+        tracemalloc.start(1)
+        try:
+            for _ in range(count):
+                await put_text(run, text)
+            return tracemalloc.get_traced_memory()[0]
+        finally:
+            tracemalloc.stop()
+
+    assert asyncio.run(play()) < 2 * count * (len(text) + 15)
+
+
+def test_a_reply_of_many_small_events_is_as_much_work_as_it_would_be_with_their_frames() -> None:
+    async def play() -> Reply:
+        run = StreamedRun(collecting([]), "agui", RunStarted(thread_id="t", run_id="r"))
+        for _ in range(1_000):
+            await put_text(run, "a")
+        return await run.reply(None)
+
+    reply = asyncio.run(play())
+    assert reply.body is not None
+    assert len(reply.body) < 2_000
+    assert reply.size >= 1_000 * EVENT_WORK

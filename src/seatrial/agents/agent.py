@@ -17,6 +17,9 @@ from seatrial.transcript import Note
 from seatrial.world.grant import Emit as Emit
 from seatrial.world.grant import RunGrant
 
+EVENT_WORK = 100
+"""An event is as much work to read as so many bytes of any other answer."""
+
 
 class RunWorkspace(msgspec.Struct, kw_only=True):
     """Where an agent works: a copy for this attempt alone."""
@@ -81,7 +84,9 @@ class Reply(msgspec.Struct, kw_only=True):
     @property
     def size(self) -> int:
         """How many bytes there are to be read and looked through, for `off_loop`."""
-        return len(self.body or b"") + (len(self.trace_file) if isinstance(self.trace_file, bytes) else 0)
+        body = 0 if self.body is None else len(self.body)
+        events = 0 if self.reading is None else EVENT_WORK * len(self.reading.events or ())
+        return max(body, events) + (len(self.trace_file) if isinstance(self.trace_file, bytes) else 0)
 
 
 class AnsweredAgain(msgspec.Struct):

@@ -9,11 +9,11 @@ from io import BytesIO
 import msgspec
 
 from seatrial._support import wire
-from seatrial.agents.agent import Emit, Reply
+from seatrial.agents.agent import EVENT_WORK, Emit, Reply
 from seatrial.agents.excerpt import MAX_DETAIL
 from seatrial.agents.off_loop import Turns, off_loop
 from seatrial.errors import SeatrialError
-from seatrial.events import Event, LogReader, cursor_text, parse_cursor
+from seatrial.events import Event, LogReader, cursor_text, encode_event, parse_cursor
 from seatrial.events.codec import stands_in
 from seatrial.events.deltas import CompactEvents
 from seatrial.events.envelope import RunStreamTerminal
@@ -71,7 +71,7 @@ class StreamedRun:
         self._framed = False
         self._reader = LogReader()
         self._framing = FrameReader()
-        self._received = BytesIO()
+        self._received = _Received()
         self._turns = Turns()
         self._ids: set[str] = set()
         self._open: set[tuple[str, str]] = set()
@@ -101,15 +101,21 @@ class StreamedRun:
         await self._turns.give()
         for start in range(0, len(chunk), SLICE_BYTES):
             part = chunk[start : start + SLICE_BYTES]
-            self._keep(part)
+            self._received.add(part)
             for frame in self._framing.feed(part):
                 self._take_frame(frame)
             await self._send()
             await self._turns.give()
 
-    async def put(self, data: bytes) -> None:
-        """Take one event that came outside of any connection. Raises `SeatrialError` when there are too many."""
-        self._keep(data + b"\n")
+    async def put(self, data: bytes, text: TextMessageChunk | None = None) -> None:
+        """Take one event that came outside of any connection. Raises `SeatrialError` when there are too many.
+
+        `text` is the event where the agent gave text, and the event around it is ours.
+        """
+        if text is None:
+            self._received.add(data + b"\n")
+        else:
+            self._received.add_text(text)
         self._take(Frame(data))
         await self._send()
         await self._turns.give()
@@ -135,7 +141,8 @@ class StreamedRun:
     async def reply(self, fault: Fault | None, http_status: int | None = None) -> Reply:
         """What came back. Without a fault, the events say whether the run ended well."""
         await self._send()
-        return await off_loop(self._received.tell(), lambda: self._reply(fault, http_status))
+        size = max(self._received.size, EVENT_WORK * self.count)
+        return await off_loop(size, lambda: self._reply(fault, http_status))
 
     def _reply(self, fault: Fault | None, http_status: int | None) -> Reply:
         if self._ending.last is None:
@@ -145,7 +152,7 @@ class StreamedRun:
             reading = reading_of(events, self._reader.notes, self._format, self._reader.run_id)
             reading.answer_only = self._framed and all(self._is_text(event) for event in events)
         return Reply(
-            body=self._received.getvalue() or None,  # its buffer, not a copy
+            body=self._received.body(),
             reading=reading,
             fault=fault or self._fault() or (None if reading is None else reported_failure(reading)),
             http_status=http_status,
@@ -155,9 +162,6 @@ class StreamedRun:
     def _is_text(self, event: Event) -> bool:
         """Whether an event is a piece of text, or ours: a run of which nothing else came lists no calls."""
         return event is self._frame or isinstance(event, _TEXT_ALONE)
-
-    def _keep(self, data: bytes) -> None:
-        self._received.write(data)
 
     def _take_frame(self, frame: Frame) -> None:
         if self._catching_up and not self._is_new(frame):
@@ -224,6 +228,44 @@ class StreamedRun:
         if not self._understood:
             return Fault("agent_bad_response", "the answer holds no event of AG-UI")
         return ending_fault(self._ending, self._reader.terminal)
+
+
+class _Received:
+    """What came, as it is kept: bytes as they are, and text that came piece by piece as one chunk.
+
+    A frame around each piece would be ours, and many times as long as the piece. The log has every piece.
+    """
+
+    def __init__(self) -> None:
+        self._bytes = BytesIO()
+        self._piece: TextMessageChunk | None = None
+        """The last piece of the text that is coming."""
+        self._text = bytearray()
+
+    @property
+    def size(self) -> int:
+        return self._bytes.tell() + len(self._text)
+
+    def add(self, data: bytes) -> None:
+        self._close_text()
+        self._bytes.write(data)
+
+    def add_text(self, piece: TextMessageChunk) -> None:
+        if self._piece is None or self._piece.message_id != piece.message_id:
+            self._close_text()
+        self._piece = piece
+        self._text += str(piece.delta).encode("utf-8", "surrogatepass")
+
+    def body(self) -> bytes | None:
+        self._close_text()
+        return self._bytes.getvalue() or None  # its buffer, not a copy
+
+    def _close_text(self) -> None:
+        if self._piece is None:
+            return
+        text, self._text = self._text.decode("utf-8", "surrogatepass"), bytearray()
+        self._bytes.write(encode_event(msgspec.structs.replace(self._piece, delta=text)) + b"\n")
+        self._piece = None
 
 
 def ending_fault(ending: StreamEnding, terminal: RunStreamTerminal | None = None) -> Fault | None:

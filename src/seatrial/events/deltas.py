@@ -8,7 +8,6 @@ up to is the same.
 from __future__ import annotations
 
 from collections.abc import Callable
-from io import StringIO
 from typing import TypeAlias, cast
 
 import msgspec
@@ -122,7 +121,8 @@ class CompactEvents:
         """What the pieces of the text that is coming are alike in."""
         self._first = 0
         """The index of its first piece."""
-        self._text = StringIO()
+        self._text = bytearray()
+        """The text so far, as UTF-8: text in pieces takes many times as much."""
 
     def __len__(self) -> int:
         return len(self._events)
@@ -137,9 +137,9 @@ class CompactEvents:
             self._empty, self._first = empty, len(self._events)
             self._events.append(event)
             if empty is not None:
-                self._text.write(_text(event))
+                self._text += _text(event)
             return
-        self._text.write(_text(event))
+        self._text += _text(event)
         self._events.append(shared)
 
     def all(self) -> list[t.Event]:
@@ -150,8 +150,10 @@ class CompactEvents:
     def _close_text(self) -> None:
         if self._empty is not None and len(self._events) - self._first > 1:
             first = self._events[self._first]
-            self._events[self._first] = msgspec.structs.replace(first, delta=self._text.getvalue())
-        self._empty, self._text = None, StringIO()
+            self._events[self._first] = msgspec.structs.replace(
+                first, delta=self._text.decode("utf-8", "surrogatepass")
+            )
+        self._empty, self._text = None, bytearray()
 
 
 def _without_text(event: t.Event) -> t.Event | None:
@@ -176,5 +178,5 @@ def _is_remark(event: t.Event) -> bool:
 _REMARK = t.CustomEvent(name="remark", value=None)
 
 
-def _text(event: t.Event) -> str:
-    return str(cast("t.TextMessageContent", event).delta)
+def _text(event: t.Event) -> bytes:
+    return str(cast("t.TextMessageContent", event).delta).encode("utf-8", "surrogatepass")

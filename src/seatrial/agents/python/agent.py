@@ -240,11 +240,13 @@ class _Piece(NamedTuple):
 
     data: bytes
     is_event: bool
+    text: TextMessageChunk | None = None
+    """The event, where it is ours: around a piece of text."""
 
     async def put_into(self, stream: StreamedRun) -> None:
         # Nothing, too: it gives others their turn of the event loop.
         with _ours():
-            await (stream.put(self.data) if self.is_event else stream.feed(self.data))
+            await (stream.put(self.data, self.text) if self.is_event else stream.feed(self.data))
 
 
 class _Pieces:
@@ -279,7 +281,13 @@ class _Pieces:
             return _Piece(b"", False)
         if isinstance(item, bytes | str) and len(item) > self._left:
             raise _too_much()
-        piece = _Piece(item, False) if isinstance(item, bytes) else _Piece(_encoded(item, self._answer_id), True)
+        if isinstance(item, bytes):
+            piece = _Piece(item, False)
+        elif isinstance(item, str):
+            text = TextMessageChunk(message_id=self._answer_id, delta=item)
+            piece = _Piece(encode_event(text), True, text)
+        else:
+            piece = _Piece(_encoded(item), True)
         self._left -= len(piece.data)
         if self._left < 0:
             raise _too_much()
@@ -303,9 +311,7 @@ def _is_record(item: Any) -> bool:
     return not (type(kind) is str and kind.isupper())
 
 
-def _encoded(item: Any, answer_id: str) -> bytes:
-    if isinstance(item, str):
-        return encode_event(TextMessageChunk(message_id=answer_id, delta=item))
+def _encoded(item: Any) -> bytes:
     if not isinstance(item, BaseEvent | dict):
         raise SeatrialError("invalid_document", f"a {type(item).__name__}; expected an event, bytes or text")
     try:
