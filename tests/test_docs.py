@@ -10,8 +10,8 @@ from urllib.parse import unquote
 
 import pytest
 
+from seatrial._support.excerpt import MAX_DETAIL
 from seatrial.agents.cli.placeholders import PLACEHOLDERS
-from seatrial.agents.excerpt import MAX_DETAIL
 from seatrial.events.codec import EVENT_TYPES
 from seatrial.events.framing import MAX_FRAME_BYTES
 from seatrial.events.violation import VIOLATION_CODES

@@ -20,9 +20,9 @@ import pytest
 from strategies.unhurried import run_unhurried
 
 from agents.setting import a_case, a_request, ask, ask_and_keep, ask_with_events, collecting, error_class
+from seatrial._support.excerpt import CUT_BEGINNING, MAX_DETAIL, MAX_TRACEBACK
 from seatrial.agents import streamed
 from seatrial.agents.agent import Reply, RunRequest
-from seatrial.agents.excerpt import CUT_BEGINNING, MAX_DETAIL, MAX_TRACEBACK
 from seatrial.agents.python import agent as python
 from seatrial.agents.python.agent import PythonAgent
 from seatrial.agents.python.config import PythonConfig

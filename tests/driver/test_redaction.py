@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from seatrial import formats
 from seatrial._support import wire
+from seatrial._support.excerpt import MAX_DETAIL
 from seatrial.agents.agent import Emit, Reply, RunRequest
-from seatrial.agents.excerpt import MAX_DETAIL
 from seatrial.agents.http.config import HttpConfig
 from seatrial.agents.python.returned import read_returned
 from seatrial.agents.streamed import StreamedRun

@@ -247,6 +247,37 @@ def test_a_class_that_cannot_be_prepared_is_told_before_anything_runs(word: str,
         GradingPlan([Prepares(word=word)])
 
 
+class LongError(Exception):
+    """Says as much as an exception may."""
+
+    asked = 0
+
+    def __str__(self) -> str:
+        LongError.asked += 1
+        return "x" * 20_000_000
+
+
+class PreparesLong(Mentions):
+    def prepare(self) -> Check:
+        raise LongError
+
+
+class FindsLong(Mentions):
+    def find(self, subject: Subject, surroundings: Surroundings) -> Finding:
+        raise LongError
+
+
+def test_what_the_exception_of_a_class_says_is_asked_for_once_and_cut() -> None:
+    LongError.asked = 0
+    with pytest.raises(SeatrialError) as caught:
+        GradingPlan([PreparesLong(word="x")])
+    assert "`prepare` of the grader raised" in caught.value.message
+    assert len(caught.value.message) < 600
+    found = judged(FindsLong(word="x"))
+    assert (found.outcome, LongError.asked) == ("errored", 2)
+    assert len(found.reasons[0]) < 600
+
+
 class Asks(Grader):
     def prepare(self) -> Check:
         return Check(self.find, asks_model=True)

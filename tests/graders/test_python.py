@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from graders.subjects import grade, subject, verdict
+from seatrial._support.excerpt import CUT_BEGINNING, MAX_DETAIL, MAX_TRACEBACK
 from seatrial.runs import Verdict
 
 _names = (f"user_checks_{number}" for number in itertools.count())
@@ -104,6 +106,35 @@ def test_whatever_goes_wrong_is_errored_and_says_why(body: str, told: str, tmp_p
 def test_a_traceback_is_kept(tmp_path: Path) -> None:
     found = judged(tmp_path, "def check(subject): return 1 / 0")
     assert "return 1 / 0" in found.details["traceback"]
+
+
+@pytest.mark.parametrize("head", ["def", "async def"])
+def test_what_an_exception_says_is_asked_for_once_and_cut_before_it_is_copied(tmp_path: Path, head: str) -> None:
+    size = 20_000_000
+    body = f"""
+asked = []
+
+class LongError(Exception):
+    def __str__(self):
+        asked.append(1)
+        return "x" * {size}
+
+{head} check(subject):
+    raise LongError() from ValueError("y" * 100_000)
+"""
+    name = next(_names)
+    (tmp_path / f"{name}.py").write_text(body, encoding="utf-8")
+    grader = {"kind": "python", "target": f"{name}:check"}
+    tracemalloc.start(1)
+    try:
+        found = verdict(subject(), grader, directory=tmp_path)
+        assert tracemalloc.get_traced_memory()[1] < 2 * size
+    finally:
+        tracemalloc.stop()
+    assert (found.outcome, len(sys.modules[name].asked)) == ("errored", 1)
+    assert "LongError: xxx" in found.reasons[0]
+    assert len(found.reasons[0]) <= len(f"`{name}:check` raised ") + MAX_DETAIL
+    assert len(found.details["traceback"]) == len(CUT_BEGINNING) + MAX_TRACEBACK
 
 
 def test_a_function_that_takes_too_long_is_errored(tmp_path: Path) -> None:

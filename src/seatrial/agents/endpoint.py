@@ -9,10 +9,10 @@ from typing import Self
 import msgspec
 import yarl
 
+from seatrial._support.excerpt import MAX_DETAIL, excerpt
 from seatrial._support.retry_after import retry_after_s
 from seatrial._version import __version__
 from seatrial.agents.config import EndpointRule
-from seatrial.agents.excerpt import MAX_DETAIL, excerpt
 from seatrial.errors import SeatrialError
 from seatrial.http_client import FailureKind, HttpRequest, HttpResponse, HttpTransport, TransportError
 from seatrial.http_client.decompression import ENCODINGS

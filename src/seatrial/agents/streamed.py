@@ -9,8 +9,8 @@ from io import BytesIO
 import msgspec
 
 from seatrial._support import wire
+from seatrial._support.excerpt import MAX_DETAIL
 from seatrial.agents.agent import EVENT_WORK, Emit, Reply
-from seatrial.agents.excerpt import MAX_DETAIL
 from seatrial.agents.off_loop import Turns, off_loop
 from seatrial.errors import SeatrialError
 from seatrial.events import Event, LogReader, cursor_text, encode_event, parse_cursor

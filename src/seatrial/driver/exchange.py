@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from seatrial._support.excerpt import exception_excerpt
 from seatrial.agents.agent import Agent, Reply, RunRequest
-from seatrial.agents.excerpt import exception_excerpt
 from seatrial.driver.clock import Clock
 from seatrial.driver.recorder import Recorder
 from seatrial.driver.redaction import Redaction

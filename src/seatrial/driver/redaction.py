@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from seatrial import formats
 from seatrial._support import wire
-from seatrial.agents.excerpt import CUT_BEGINNING, MAX_DETAIL
+from seatrial._support.excerpt import CUT_BEGINNING, MAX_DETAIL
 from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading
 from seatrial.graders.chat_model import ChatMessage, ChatModel, Completion

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
+from seatrial._support.excerpt import exception_excerpt
 from seatrial._support.printable import is_blank
 from seatrial._support.threads import Threads
 from seatrial._support.time_limit import TimeLimit
@@ -34,7 +35,6 @@ from seatrial.runs.removed import (
 )
 from seatrial.trajectory.completeness import Claim, ScoreRange, judged, reached, reaches
 
-MAX_ERROR = 500
 _CODE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 AT_ONCE_S = 0.05
 """How long a check may keep the event loop."""
@@ -306,8 +306,8 @@ def prepare(grader: Grader) -> Check:
     except SeatrialError:
         raise
     except Exception as error:
-        told = f"`prepare` of the grader raised {type(error).__name__}: {error}"[:MAX_ERROR]
-        raise SeatrialError("invalid_config", told) from error
+        head, _ = exception_excerpt(error, None)
+        raise SeatrialError("invalid_config", f"`prepare` of the grader raised {head}") from error
     if not isinstance(check, Check) or not callable(check.find):
         message = f"`prepare` of the grader must return a `Check` with a function, not {type(check).__name__}"
         raise SeatrialError("invalid_config", message)
@@ -369,4 +369,5 @@ def _has_answer(subject: Subject) -> bool:
 
 
 def _raised(error: Exception) -> Finding:
-    return errored(f"the grader raised {type(error).__name__}: {error}"[:MAX_ERROR])
+    head, _ = exception_excerpt(error, None)
+    return errored(f"the grader raised {head}")

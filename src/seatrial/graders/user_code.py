@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import traceback
 from collections.abc import Awaitable, Callable
 from copy import deepcopy
 from functools import partial
@@ -16,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from seatrial._support.excerpt import exception_excerpt
 from seatrial._support.portal import Portal
 from seatrial._support.threads import InterruptedCallError, Threads, ends_us
 from seatrial.errors import SeatrialError
@@ -25,7 +25,6 @@ from seatrial.graders.reported import finding_of
 
 RESPONSE_S = 2.0
 """How long the loop of async functions may take to respond after one of them was given up."""
-_MAX_TRACEBACK = 4000
 
 
 class UnusableTargetError(Exception):
@@ -45,8 +44,9 @@ async def found_by(function: Callable[[], Any], name: str, limit_s: float) -> Fi
         if isinstance(error, TimeoutError) and deadline.expired():
             told = f"{name} took longer than {limit_s:g} s, its time limit (`timeout_s`)"
             return errored(told, code="grader_timeout")
-        found = errored(f"{name} raised {type(error).__name__}: {error}"[:500])
-        found.details = {"traceback": "".join(traceback.format_exception(error))[-_MAX_TRACEBACK:]}
+        head, text = exception_excerpt(error, error.__traceback__)
+        found = errored(f"{name} raised {head}")
+        found.details = {"traceback": text}
         return found
     try:
         return finding_of(said)

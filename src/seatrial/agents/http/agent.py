@@ -10,10 +10,10 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from seatrial._support import wire
+from seatrial._support.excerpt import excerpt
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.dispatch import PING, envelope, run_headers
 from seatrial.agents.endpoint import Answer, Endpoint, Reached, checked_url, merged, without
-from seatrial.agents.excerpt import excerpt
 from seatrial.agents.http.a2a import a2a_body, read_a2a
 from seatrial.agents.http.config import HttpConfig
 from seatrial.agents.http.protocols import ANTHROPIC_VERSION, model_body, read_model_response

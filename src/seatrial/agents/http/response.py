@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import UNSET
 
 from seatrial._support import wire
-from seatrial.agents.excerpt import MAX_DETAIL
+from seatrial._support.excerpt import MAX_DETAIL
 from seatrial.agents.http.config import ResponsePaths
 from seatrial.agents.streamed import reported_failure
 from seatrial.errors import SeatrialError

@@ -6,8 +6,8 @@ from pathlib import Path
 from types import TracebackType
 
 from seatrial import errors
+from seatrial._support.excerpt import exception_excerpt
 from seatrial._support.target import load_target
-from seatrial.agents.excerpt import exception_excerpt
 from seatrial.errors import InfrastructureError, SeatrialError, lacking
 from seatrial.runs import Fault
 

@@ -9,9 +9,9 @@ import msgspec
 
 from seatrial import formats
 from seatrial._support import wire
+from seatrial._support.excerpt import excerpt
 from seatrial.agents.agent import Reply
 from seatrial.agents.config import MAX_RESPONSE_BYTES
-from seatrial.agents.excerpt import excerpt
 from seatrial.agents.output import read_output, read_record, reading_fault, unreadable
 from seatrial.agents.python.objects import check_size, plain_text, to_json_values
 from seatrial.errors import SeatrialError

@@ -12,8 +12,8 @@ import msgspec
 
 from seatrial import formats
 from seatrial._support import wire
+from seatrial._support.excerpt import excerpt
 from seatrial.agents.agent import Emit, Reply, RunRequest
-from seatrial.agents.excerpt import excerpt
 from seatrial.agents.output import read_file, read_trace_file, reading_fault
 from seatrial.agents.replay.config import ReplayConfig
 from seatrial.errors import SeatrialError
