@@ -513,6 +513,37 @@ def test_a_forbidden_call_does_not_escape_by_an_argument_more() -> None:
     assert match(compile_expectation(forbidding), other).passed
 
 
+@pytest.mark.parametrize(
+    ("forbidden", "made", "hit"),
+    [
+        ({"amount": {"$gt": 100}}, {"amount": "500"}, True),
+        ({"amount": {"$gt": 100}}, {"amount": "50"}, False),
+        ({"amount": {"$gt": 100}}, {"amount": "a lot"}, False),
+        ({"amount": {"$approx": 500}}, {"amount": "500.0"}, True),
+        ({"amount": {"$in": [500]}}, {"amount": "500"}, True),
+        ({"amount": 500}, {"amount": "500"}, True),
+        ({"user": "7"}, {"user": 7}, True),
+        ({"user": "7"}, {"user": 8}, False),
+        ({"force": True}, {"force": "true"}, True),
+        ({"force": True}, {"force": "false"}, False),
+        ({"order": {"amount": {"$gt": 100}}}, {"order": '{"amount": 500, "currency": "EUR"}'}, True),
+        ({"order": {"amount": {"$gt": 100}}}, {"order": '{"amount": 5}'}, False),
+        ({"user": "7", "amount": {"$gt": 100}}, {"user": "7", "amount": "500"}, True),
+        ({"user": "7", "amount": {"$gt": 100}}, {"amount": "500"}, False),
+    ],
+)
+def test_a_forbidden_call_does_not_escape_by_writing_its_arguments_as_text(
+    forbidden: dict[str, Any], made: dict[str, Any], hit: bool
+) -> None:
+    config = {"mode": "subset", "expected": ["*"], "forbidden": [{"tool": "refund", "args": forbidden}]}
+    assert match(compile_expectation(config), [Step(0, "refund", made)]).passed is not hit
+
+
+def test_an_expected_call_is_not_made_by_one_with_its_arguments_as_text() -> None:
+    config = {"mode": "superset", "expected": [{"tool": "refund", "args": {"amount": {"$lte": 25}}}]}
+    assert not match(compile_expectation(config), [Step(0, "refund", {"amount": "20"})]).passed
+
+
 def test_the_name_of_a_tool_stands_for_a_call_of_it() -> None:
     steps = [Step(0, "look", {"at": "it"}), Step(1, "refund", {})]
     assert match(compile_expectation({"mode": "exact", "expected": ["look", "refund"]}), steps).passed

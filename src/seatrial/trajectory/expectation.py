@@ -32,7 +32,8 @@ _REFERENCE_MODES = ("in_order", "exact", "superset", "subset", "unordered")
 _EMPTY_MEANS_NO_CALLS = ("exact", "unordered", "subset")
 _NO_CALLS = 'to expect no calls at all, say so: mode any_order with maximums {"*": 0}'
 _ONLY_FORBIDDEN = (
-    'to forbid calls and expect none: mode any_order with maximums such as {"refund": 0}, or `never_calls`'
+    'to forbid calls and expect none: mode any_order with maximums such as {"refund": 0}, or `never_calls`; '
+    'to forbid them by their arguments: `forbidden` with mode subset and expected ["*"]'
 )
 _FORBIDDEN_KEYS = ("tool", "args", "args_match", "result", "status", "actor")
 _ITEM_KEYS = (*_FORBIDDEN_KEYS, "max_duration_ms", "id", "after")
