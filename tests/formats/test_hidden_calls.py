@@ -103,6 +103,25 @@ def test_calls_beside_the_messages_of_an_agent_response_make_it_partial(more: di
     assert _level({"final_response": "Done.", "messages": [ANSWER], **more}) == "partial"
 
 
+@pytest.mark.parametrize(
+    ("more", "level"),
+    [
+        ({"tool_calls": json.dumps([OPENAI_CALL])}, "partial"),
+        ({"tool_calls": "delete_account(u1)"}, "partial"),
+        ({"actions": json.dumps([{"tool": "delete_account", "args": {}}])}, "partial"),
+        ({"log": json.dumps({"messages": [CALLING]})}, "partial"),
+        ({"tool_calls": "[]"}, "complete"),
+        ({"tool_calls": " "}, "complete"),
+        ({"log": "called nothing"}, "complete"),
+        ({"output": json.dumps({"action": "approve", "input": "A-1"})}, "complete"),
+    ],
+)
+def test_calls_in_json_text_beside_the_messages_make_the_record_partial(more: dict[str, Any], level: str) -> None:
+    assert _level({"final_response": "Done.", "messages": [ANSWER], **more}, "agent-response") == level
+    metadata = {"final_response": "Done.", "messages": [ANSWER], "metadata": more}
+    assert _level(metadata, "agent-response") == level
+
+
 @pytest.mark.parametrize("beside", [{"text": "Done.", "output_messages": [ANSWER]}, {"text": "Done."}])
 def test_a_trace_ref_that_names_no_file_makes_a_provider_response_partial(beside: dict[str, Any]) -> None:
     assert _level({**beside, "trace_ref": ["t.json"]}) != "complete"

@@ -21,7 +21,7 @@ from seatrial.formats.chat.calls import canonical
 from seatrial.formats.chat.limits import excess
 from seatrial.formats.chat.notes import NoteTally
 from seatrial.formats.reading import Reading
-from seatrial.transcript.arguments import read_arguments
+from seatrial.transcript.arguments import parse_arguments, read_arguments
 from seatrial.transcript.messages import AssistantMessage, Message, ToolCall
 from seatrial.transcript.note import Note, note_code, pointer
 
@@ -233,6 +233,8 @@ def may_hold_call(key: str, value: Any, known: Mapping[str, str] | KnownCalls = 
     """
     if not isinstance(known, KnownCalls):
         known = KnownCalls(known)
+    if type(value) is str:
+        return _text_may_hold_call(key, value, known)
     if type(value) is not dict and type(value) is not list:
         return False
     if not value:
@@ -258,6 +260,16 @@ def may_hold_call(key: str, value: Any, known: Mapping[str, str] | KnownCalls = 
         elif type(found) is list:
             waiting += [item for item in found[:_MAX_LOOKED_AT] if type(item) is dict or type(item) is list]
     return True
+
+
+def _text_may_hold_call(key: str, text: str, known: KnownCalls) -> bool:
+    """The same for a text: a column of a database often has JSON in it. An answer that is JSON may have actions and
+    inputs of its own, so that elsewhere than under the names of calls only what is written like one counts."""
+    if text.lstrip()[:1] in ("{", "["):
+        opened, not_json = parse_arguments(text)
+        if not not_json:
+            return may_hold_call(key, opened, known) if key in _NAMES_OF_CALLS else holds_written_call(opened, known)
+    return key in KEYS_OF_CALLS and bool(text.strip())
 
 
 def may_hold_call_under(key: str, value: Any, known: KnownCalls = _NONE_KNOWN) -> bool:
