@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from graders.subjects import subject, verdict
 from seatrial._support import wire
 from seatrial._support.patterns import MAX_SUBJECT
+from seatrial._support.printable import is_blank
 from seatrial.errors import SeatrialError
 from seatrial.formats import agent_response
 from seatrial.graders import GradingPlan
@@ -128,7 +129,7 @@ def test_what_could_never_fail_or_never_work_is_refused(grader: dict[str, Any]) 
 def test_contains_is_the_operator_in(answer: str, value: str) -> None:
     found = verdict(subject(answer), {"kind": "contains", "value": value})
     # A blank answer is none, and what is blank cannot be found in it.
-    assert (found.outcome == "passed") == (value in answer and not answer.isspace())
+    assert (found.outcome == "passed") == (value in answer and not is_blank(answer))
 
 
 def test_hostile_text_is_escaped_and_cut_in_reasons() -> None:
