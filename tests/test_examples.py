@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-# Run against stores of their own, by tests/reports/test_comparing_page.py and tests/cli/test_looking_page.py; in a folder
-# of their own, by tests/agents/test_coding_page.py; and with packages of others, by `make frameworks`.
+# Run against stores of their own, by tests/reports/test_comparing_page.py and tests/cli/test_looking_page.py; in a
+# folder of their own, by tests/agents/test_coding_page.py; and with packages of others, by `make frameworks`.
 ELSEWHERE = {"comparing.md", "looking.md", "coding.md", "frameworks.md"}
 PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in ELSEWHERE)]
 BLOCK = re.compile(r"^```(console|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
