@@ -43,9 +43,11 @@ async def opened_worker(
         workspaces = await stack.enter_async_context(Workspaces(suite.directory))
         for name in work.agents:
             await stack.enter_async_context(agents[name])
-        yield Worker(
+        worker = Worker(
             work, agents, grading_plan(suite), around, world=world, workspaces=workspaces, confirms=confirms, seed=seed
         )
+        stack.push_async_callback(worker.close)
+        yield worker
 
 
 def built_agents(suite: Suite, store: Store, variables: Mapping[str, str]) -> dict[str, Agent | BatchAgent]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Worker:
-    """The `Workers` of one process; its agents are entered already."""
+    """The `Workers` of one process; its agents are entered already. Whoever makes one closes it."""
 
     def __init__(
         self,
@@ -59,6 +59,7 @@ class Worker:
         self._workspaces = workspaces
         self._confirms = confirms
         self._storing: dict[str, asyncio.Task[None]] = {}
+        self._finished = False
         self._chance = random.Random(seed)  # noqa: S311 (jitter of waits, not a secret)
         self._runners: dict[str, TrialRunner] = {}
         self._limited = work.suite.budget != Budget()
@@ -120,7 +121,16 @@ class Worker:
         # Agents that ignore their cancellation end with this process, at the latest.
         left_running = Counter(await self._driver.close())
         await self._outbox.empty()
+        self._finished = True
         return WorkersEnd(self._outbox.elsewhere, dict(left_running))
+
+    async def close(self) -> None:
+        """Leave no task behind. After an error, too, what has run is stored where the store takes it."""
+        if self._finished:
+            return
+        self._outbox.send()
+        await asyncio.gather(*self._storing.values(), return_exceptions=True)
+        await self._driver.close()
 
     async def _settle(self, case: Case, finished: Finished) -> RunEnd:
         """Grade a run and hand it to the store."""
