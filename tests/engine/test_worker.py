@@ -12,7 +12,7 @@ from seatrial.engine.launch import create_experiment
 from seatrial.engine.local import opened_worker
 from seatrial.engine.stop import Stop
 from seatrial.engine.trial import trial_of
-from seatrial.runs import RunKey
+from seatrial.runs import Case, RunKey
 from seatrial.store import Store
 from seatrial.suites import Secrets
 
@@ -48,7 +48,7 @@ async def break_off(store: Store, answer: Answer) -> set[asyncio.Task[object]]:
         stop=Stop(),
         clock=SystemClock(),
     )
-    (case,) = suite.cases
+    case = Case(id="case-0", instruction="Task 0")  # the one of the suite
     key = RunKey(case_id=case.id, agent="crew", trial=1)
     before = asyncio.all_tasks()
     with suppress(_BrokenOffError):
