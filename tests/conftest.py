@@ -21,6 +21,9 @@ from hypothesis import HealthCheck, settings
 
 from seatrial.store import Store, open_store
 
+WAITING = frozenset({"test_ray.py", "test_killed_nodes.py"})
+"""Tests that wait for clusters most of the time come first: begun last, they would run alone."""
+
 settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("local"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
@@ -34,6 +37,10 @@ def pytest_configure() -> None:
     # A shell that starts the tests in the background has them ignore Ctrl-C, which programs inherit.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name not in WAITING)
 
 
 @pytest.fixture(scope="session")
