@@ -115,3 +115,15 @@ def test_calls_under_keys_that_are_not_known_leave_the_record_partial() -> None:
     assert extract(read(TASK, hidden, ANSWERED)).completeness.level == "partial"
     unnamed = step(call("", {}))
     assert extract(read(TASK, unnamed, ANSWERED)).completeness.level == "partial"
+
+
+def test_a_call_that_only_the_step_lists_leaves_the_record_partial() -> None:
+    other = {**LOOKED, "tool_calls": [call("delete_account", {}, "c9")]}
+    assert extract(read(TASK, other, ANSWERED)).completeness.level == "partial"
+
+
+@pytest.mark.parametrize("odd", [5, "x", {"a": 1}, [None, 3], True])
+def test_anything_where_calls_belong_is_read_without_a_fault(odd: Any) -> None:
+    message = {"role": "assistant", "content": odd, "tool_calls": odd}
+    odd_step = {"step_number": odd, "model_output_message": message, "tool_calls": odd, "observations": odd}
+    assert extract(read(TASK, odd_step, {**odd_step, "tool_calls": [5]})).completeness.level == "partial"

@@ -18,7 +18,7 @@ from seatrial.world.grant import Emit as Emit
 from seatrial.world.grant import RunGrant
 
 EVENT_WORK = 100
-"""An event is as much work to read as so many bytes of any other answer."""
+"""How many bytes of any other answer take as much work to read as one event does."""
 
 
 class RunWorkspace(msgspec.Struct, kw_only=True):

@@ -305,7 +305,7 @@ class TrialRunner:
 
 
 class _RunTime:
-    """The time of a run, in so far as it is the agent's."""
+    """The time that a run takes, without what is not the agent's doing."""
 
     def __init__(self, clock: Clock, deadline_s: float | None) -> None:
         self._clock = clock

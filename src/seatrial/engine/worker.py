@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Worker:
-    """The `Workers` of one process; its agents are entered already. Whoever makes one closes it."""
+    """The `Workers` of one process; its agents are entered already. The caller closes it."""
 
     def __init__(
         self,

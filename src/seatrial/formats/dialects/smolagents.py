@@ -90,6 +90,9 @@ def _read_step(item: dict[str, Any], chat: Chat, at: At) -> None:
     listed = said.get("tool_calls") if type(said) is dict else None
     calls, answer = _calls(item, listed or item.get("tool_calls"), chat, at)
     turn = chat.add_assistant([*pieces, *calls], at)
+    # The step lists them again, or lists none: another one would be lost.
+    if listed and (again := item.get("tool_calls")) and _names(again) != _names(listed):
+        chat.drop_key("tool_calls", again, at, agent=True)
     chat.add_usage(turn, item.get("token_usage"), (*at, "token_usage"))
     _read_results(item, calls, chat, at)
     if answer is None and item.get("is_final_answer") is True:
@@ -97,6 +100,13 @@ def _read_step(item: dict[str, Any], chat: Chat, at: At) -> None:
     if answer is not None:
         chat.add_assistant(chat.pieces(answer, at, agent=True), at)
     chat.note_keys(item, _STEP, at, agent=True)
+
+
+def _names(listed: Any) -> list[str]:
+    """The tools of listed calls, sorted; a call without one has an empty name."""
+    entries = listed if type(listed) is list else [listed]
+    functions = [entry.get("function") if type(entry) is dict else None for entry in entries]
+    return sorted([str(each.get("name")) if type(each) is dict else "" for each in functions])
 
 
 def _calls(item: dict[str, Any], listed: Any, chat: Chat, at: At) -> tuple[list[ToolCall], Any]:
