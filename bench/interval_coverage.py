@@ -15,8 +15,8 @@ from statistics import mean
 
 import msgspec
 
-from seatrial.reports.paired import CaseCounts, paired_difference
-from seatrial.reports.statistics import Interval
+from seatrial.reports.statistics.intervals import Interval
+from seatrial.reports.statistics.paired import CaseCounts, paired_difference
 
 SIZES = (5, 10, 30, 100)
 CHANGED = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)

@@ -11,8 +11,8 @@ from strategies.reported import detail, row, rows_of, source
 
 from seatrial.errors import SeatrialError
 from seatrial.reports.compare import Comparison, agent_pairs, compare, refuse_itself
-from seatrial.reports.paired import mcnemar
 from seatrial.reports.rows import ReportSource
+from seatrial.reports.statistics.paired import mcnemar
 from seatrial.runs import Case, Run
 from seatrial.trajectory.step import Step
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies.reported import HOSTILE, detail, hostile_report, joined, report, row, rows_of
 
-from seatrial.reports.csv_report import COLUMNS, csv_lines
+from seatrial.reports.data_files import COLUMNS, csv_lines
 from seatrial.reports.report import Report
 
 

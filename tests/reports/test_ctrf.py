@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from strategies.reported import CREATED_AT, HOSTILE, detail, hostile_report, joined, report, row, rows_of
 
-from seatrial.reports.ctrf import ctrf_json
+from seatrial.reports.ci_files import ctrf_json
 from seatrial.reports.report import Report
 
 # The keys that the schema of CTRF 1.0.0 knows at these places; it forbids others.

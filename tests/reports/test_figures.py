@@ -4,7 +4,7 @@ import pytest
 from strategies.reported import row
 
 from seatrial.reports import figures
-from seatrial.reports.statistics import Interval
+from seatrial.reports.statistics.intervals import Interval
 
 
 @pytest.mark.parametrize(

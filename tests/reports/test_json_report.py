@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from strategies.reported import HOSTILE, detail, hostile_report, joined, report, row, rows_of
 
-from seatrial.reports.json_report import json_report
+from seatrial.reports.data_files import json_report
 from seatrial.reports.report import Report
 from seatrial.transcript import Note
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies.reported import HOSTILE, detail, hostile_report, joined, report, row, rows_of
 
-from seatrial.reports.junit import junit_xml
+from seatrial.reports.ci_files import junit_xml
 
 
 def parsed(pieces: str) -> ElementTree.Element:

@@ -10,7 +10,7 @@ import pytest
 from strategies.reported import joined, report, row, rows_of
 
 from seatrial.reports import FORMS, summarise
-from seatrial.reports.left_out import differs, left_out_sentence
+from seatrial.reports.figures import differs, left_out_sentence
 from seatrial.reports.report import Report
 from seatrial.reports.summary import AgentSummary
 from seatrial.reports.terminal import terminal_summary

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from seatrial.reports import paired
-from seatrial.reports.paired import (
+from seatrial.reports.statistics import paired
+from seatrial.reports.statistics.paired import (
     MAX_GRID,
     MIN_CHANGED,
     SIGNIFICANT,

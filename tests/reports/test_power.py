@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from seatrial.reports.paired import mcnemar, sign_flip
-from seatrial.reports.power import (
+from seatrial.reports.statistics.paired import mcnemar, sign_flip
+from seatrial.reports.statistics.power import (
     KINDS,
     POWER,
     case_moves,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.reports.statistics import (
+from seatrial.reports.statistics.intervals import (
     Interval,
     pass_at_k,
     pass_hat_k,

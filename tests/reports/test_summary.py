@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from strategies.reported import row, rows_of
 
 from seatrial.reports.rows import MAX_FLAKY, matrix
-from seatrial.reports.statistics import wilson
+from seatrial.reports.statistics.intervals import wilson
 from seatrial.reports.summary import FlakyCase, summarise
 
 words = st.lists(st.text("pfescug", min_size=1, max_size=4), min_size=1, max_size=12)

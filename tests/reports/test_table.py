@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from seatrial.reports.table import MAX_CELL, table
+from seatrial.reports.layout import MAX_CELL, table
 
 
 def test_names_are_aligned_to_the_left_and_numbers_to_the_right() -> None:

@@ -11,14 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies.reported import joined, report, rows_of
 
-from seatrial.reports.csv_report import csv_lines
-from seatrial.reports.ctrf import ctrf_json
+from seatrial.reports.ci_files import ctrf_json, junit_xml
+from seatrial.reports.data_files import csv_lines, json_report
 from seatrial.reports.html import html_page
-from seatrial.reports.json_report import json_report
-from seatrial.reports.junit import junit_xml
 from seatrial.reports.markdown import markdown_report
 from seatrial.reports.report import Report
-from seatrial.reports.statistics import wilson
+from seatrial.reports.statistics.intervals import wilson
 from seatrial.reports.tags import MAX_TAGS, TagSummary
 from seatrial.reports.terminal import terminal_summary
 

@@ -14,9 +14,9 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from seatrial.errors import SeatrialError
-from seatrial.reports.paired import CaseCounts, PairedDifference, paired_difference, paired_differences
 from seatrial.reports.report import reason
 from seatrial.reports.rows import ReportSource
+from seatrial.reports.statistics.paired import CaseCounts, PairedDifference, paired_difference, paired_differences
 from seatrial.reports.summary import AgentSummary, summary_of
 from seatrial.reports.tags import UNJUDGED, most_frequent
 from seatrial.runs import Case, Experiment, Run

@@ -25,10 +25,10 @@ from seatrial.reports.compare_text import (
     verdict_sentence,
     why_moved,
 )
+from seatrial.reports.figures import left_out_sentence
 from seatrial.reports.html import page_style, page_templates, pass_rate_bar
-from seatrial.reports.left_out import left_out_sentence
-from seatrial.reports.paired import PairedDifference
 from seatrial.reports.report import ERRORED_NOTE
+from seatrial.reports.statistics.paired import PairedDifference
 
 MAX_LISTED = 200
 """Cases of a list."""

@@ -8,12 +8,11 @@ from seatrial._support.printable import coloured, one_line, printable
 from seatrial.reports import figures
 from seatrial.reports.compare import CaseChange, Comparison, IncomparableTag, Side, TagDifference, TrajectoryDiff
 from seatrial.reports.detail import difference_text, step_text
-from seatrial.reports.layout import NO_TERMINAL, prose
-from seatrial.reports.left_out import left_out_columns, left_out_sentence
+from seatrial.reports.figures import left_out_columns, left_out_sentence
+from seatrial.reports.layout import NO_TERMINAL, prose, table
 from seatrial.reports.markdown import code, fenced, markdown_table
 from seatrial.reports.notes import remarks
-from seatrial.reports.paired import MIN_CHANGED, PairedDifference, Test
-from seatrial.reports.table import table
+from seatrial.reports.statistics.paired import MIN_CHANGED, PairedDifference, Test
 from seatrial.reports.tags import omitted_sentence, unread_sentence
 from seatrial.trajectory.comparison import Aligned
 

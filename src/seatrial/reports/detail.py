@@ -10,12 +10,13 @@ import msgspec
 from msgspec import UNSET
 
 from seatrial._support import wire
+from seatrial._support.printable import one_line
 from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading
 from seatrial.graders import Finding, Subject, Surroundings, build_graders
-from seatrial.reports.changes import file_lines, summary_text
+from seatrial.reports.figures import plural
 from seatrial.reports.rows import CallLine, ChangesLine, NoteLine, RunDetail, SpeechLine, VerdictLine, grader_name
-from seatrial.runs import Case, Run, Verdict, WorkspaceDiff
+from seatrial.runs import Case, ChangedFile, Run, Verdict, WorkspaceDiff
 from seatrial.trajectory.result import MatchResult
 from seatrial.trajectory.step import Step
 from seatrial.trajectory.values import Difference
@@ -54,6 +55,34 @@ MAX_PLACED = 100
 _MESSAGE = re.compile(r"/messages/(\d{1,9})(?:/|$)")
 
 _RESULT = msgspec.json.Decoder(MatchResult)
+MAX_FILES = 100
+"""Files that a report names."""
+_MAX_PATH = 200
+
+
+def summary_text(diff: WorkspaceDiff) -> str:
+    """How much changed, and what of it is not known: `2 files, +10 −3`."""
+    unknown = any(file.added is None for file in diff.files)
+    at_least = "at least " if diff.unlisted or unknown else ""
+    text = f"{at_least}{plural(len(diff.files), 'file')}, +{diff.added} −{diff.removed} lines"
+    if diff.unlisted:
+        text = f"{text}; not all changes are known: {one_line(diff.unlisted, 300)}"
+    return text
+
+
+def file_lines(diff: WorkspaceDiff) -> list[str]:
+    """A line for each changed file, the first of them."""
+    lines = [_file_line(file) for file in diff.files[:MAX_FILES]]
+    more = len(diff.files) - MAX_FILES
+    return [*lines, f"… and {more:,} more"] if more > 0 else lines
+
+
+def _file_line(file: ChangedFile) -> str:
+    facts = [] if file.added is None else [f"+{file.added} −{file.removed}"]
+    if file.hidden is not None:
+        facts.append(f"text not shown: {file.hidden}")
+    beside = f"  {', '.join(facts)}" if facts else ""
+    return f"{file.change:<8}  {one_line(file.path, _MAX_PATH)}{beside}"
 
 
 def detail_of(run: Run, case: Case, suite: dict[str, Any], sent: int | None = None) -> RunDetail:

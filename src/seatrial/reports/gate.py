@@ -18,7 +18,7 @@ from seatrial.problems import nearest
 from seatrial.reports import figures
 from seatrial.reports.compare import Comparison, IncomparableTag, TagDifference
 from seatrial.reports.compare_text import tag_sentence, verdict_sentence
-from seatrial.reports.paired import MIN_CHANGED, SIGNIFICANT, PairedDifference
+from seatrial.reports.statistics.paired import MIN_CHANGED, SIGNIFICANT, PairedDifference
 from seatrial.reports.tags import unread_sentence
 
 # Rates are fractions of small numbers: a drop of exactly the limit must not pass it by rounding.

@@ -19,12 +19,11 @@ import msgspec
 
 from seatrial._support.printable import one_line, printable
 from seatrial.reports import figures
-from seatrial.reports.alike import UNPASSED, Alike, runs_alike
-from seatrial.reports.left_out import left_out_sentence, left_out_sentences
+from seatrial.reports.figures import left_out_sentence, left_out_sentences
 from seatrial.reports.notes import calls_text, notes_table, notes_text, remarks, shown_notes, without_run
-from seatrial.reports.report import ERRORED_NOTE, Report, reason
+from seatrial.reports.report import ERRORED_NOTE, UNPASSED, Alike, Report, reason, runs_alike
 from seatrial.reports.rows import NoteLine, RunRow, matrix
-from seatrial.reports.statistics import Interval
+from seatrial.reports.statistics.intervals import Interval
 from seatrial.reports.summary import AgentSummary
 from seatrial.reports.tags import tag_remarks, tags_table
 from seatrial.reports.terminal import agents_table, graders_table

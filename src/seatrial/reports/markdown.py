@@ -8,7 +8,7 @@ from itertools import islice
 
 from seatrial._support.printable import one_line, printable
 from seatrial.reports import figures
-from seatrial.reports.left_out import left_out_sentences
+from seatrial.reports.figures import left_out_sentences
 from seatrial.reports.notes import calls_text, note_text, notes_table, notes_text, remarks, shown_notes, without_run
 from seatrial.reports.report import ERRORED_NOTE, Report, not_judged, reason
 from seatrial.reports.rows import RunRow, matrix

@@ -12,8 +12,7 @@ from seatrial.reports import figures
 from seatrial.reports.compare import TrajectoryDiff
 from seatrial.reports.compare_text import diff_lines, painted_diff
 from seatrial.reports.detail import cut, step_text
-from seatrial.reports.layout import NO_TERMINAL, folded, prose
-from seatrial.reports.table import table
+from seatrial.reports.layout import NO_TERMINAL, folded, prose, table
 from seatrial.runs import Run, RunKey, Verdict
 from seatrial.trajectory.comparison import compare
 from seatrial.trajectory.completeness import known_calls, what_is_missing

@@ -11,8 +11,7 @@ import msgspec
 
 from seatrial._support.printable import coloured, one_line
 from seatrial.reports import figures
-from seatrial.reports.changes import file_lines, summary_text
-from seatrial.reports.detail import call_text, cut, notes_by_message, value_text
+from seatrial.reports.detail import call_text, cut, file_lines, notes_by_message, summary_text, value_text
 from seatrial.reports.layout import NO_TERMINAL, folded, prose
 from seatrial.reports.notes import note_text
 from seatrial.runs import Case, Experiment, RunKey, Verdict, WorkspaceDiff, model_costs

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from seatrial.reports.rows import totals_of
-from seatrial.reports.statistics import Interval, RepeatedTrials, pass_rate_interval, repeated_trials
+from seatrial.reports.statistics.intervals import Interval, RepeatedTrials, pass_rate_interval, repeated_trials
 from seatrial.runs import ModelCosts
 from seatrial.store import AgentTotals, CallsKnown, RunSummary, Total, Totals
 

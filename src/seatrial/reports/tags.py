@@ -13,9 +13,9 @@ from typing import get_args
 import msgspec
 
 from seatrial.reports import figures
-from seatrial.reports.left_out import left_out_columns, left_out_reasons
+from seatrial.reports.figures import left_out_columns, left_out_reasons
 from seatrial.reports.rows import ReportSource
-from seatrial.reports.statistics import Interval, normal_quantile, pass_rate_interval
+from seatrial.reports.statistics.intervals import Interval, normal_quantile, pass_rate_interval
 from seatrial.store import CaseTags, StoredOutcome
 
 MAX_TAGS = 100

@@ -6,14 +6,12 @@ from collections.abc import Iterable, Iterator
 
 from seatrial._support.printable import coloured, one_line
 from seatrial.reports import figures
-from seatrial.reports.alike import Alike, runs_alike
-from seatrial.reports.layout import NO_TERMINAL, cells, prose
-from seatrial.reports.left_out import left_out_columns, left_out_sentences
+from seatrial.reports.figures import left_out_columns, left_out_sentences
+from seatrial.reports.layout import MAX_CELL, NO_TERMINAL, cells, prose, table
 from seatrial.reports.notes import calls_reason, calls_text, note_text, notes_table, notes_text, remarks, without_run
-from seatrial.reports.report import ERRORED_NOTE, Report, not_judged, reason
+from seatrial.reports.report import ERRORED_NOTE, Alike, Report, not_judged, reason, runs_alike
 from seatrial.reports.rows import RunRow
 from seatrial.reports.summary import AgentSummary
-from seatrial.reports.table import MAX_CELL, table
 from seatrial.reports.tags import tag_remarks, tags_table
 from seatrial.runs import Outcome
 from seatrial.store import GraderCounts

@@ -8,11 +8,9 @@ from typing import Literal, TypeAlias
 
 from seatrial._support.whole_file import whole_file
 from seatrial.errors import SeatrialError
-from seatrial.reports.csv_report import csv_lines
-from seatrial.reports.ctrf import ctrf_json
+from seatrial.reports.ci_files import ctrf_json, junit_xml
+from seatrial.reports.data_files import csv_lines, json_report
 from seatrial.reports.html import html_page
-from seatrial.reports.json_report import json_report
-from seatrial.reports.junit import junit_xml
 from seatrial.reports.markdown import markdown_report
 from seatrial.reports.report import Report
 

@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     ok = all(checkup.ok for checkup in checkups)
     power = None
     if args.power is not None and tags is not None:
-        from seatrial.reports.power import power_table
+        from seatrial.reports.statistics.power import power_table
 
         power = power_table(tags, suite.trials, args.power)
     if args.json:
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
             print(_line(checkup))
         if power is not None:
             from seatrial.reports.layout import terminal_width
-            from seatrial.reports.power import power_lines
+            from seatrial.reports.statistics.power import power_lines
 
             print("\n".join(["", *power_lines(power, terminal_width())]))
         elif args.power is not None:

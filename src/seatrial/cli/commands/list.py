@@ -69,8 +69,7 @@ def _summary(store: Store, experiment_id: str) -> Summary:
 
 def _show(found: list[tuple[ExperimentSummary, Summary | None]]) -> None:
     from seatrial.reports import figures
-    from seatrial.reports.layout import terminal_width
-    from seatrial.reports.table import table
+    from seatrial.reports.layout import table, terminal_width
 
     head = ["name", "id", "when", "agents", "pass rate", "left out", "runs", "cases", "status"]
     rows = []

@@ -126,8 +126,8 @@ def _experiment(store: Store, experiment: Experiment, args: argparse.Namespace) 
 
 def _title(store: Store, experiment: Experiment) -> None:
     from seatrial.reports import figures
+    from seatrial.reports.figures import left_out_sentences
     from seatrial.reports.layout import prose, terminal_width
-    from seatrial.reports.left_out import left_out_sentences
     from seatrial.reports.summary import summary_of
 
     experiment_id = experiment.experiment_id
@@ -172,8 +172,7 @@ def _kinds(store: Store, experiment: Experiment) -> None:
 
 def _runs(runs: list[RunSummary], *, with_case: bool = True) -> None:
     from seatrial.reports import figures
-    from seatrial.reports.layout import terminal_width
-    from seatrial.reports.table import table
+    from seatrial.reports.layout import table, terminal_width
 
     trials = any(run.trial > 1 for run in runs)
     head = ["outcome", *(["case"] if with_case else []), "agent", *(["trial"] if trials else [])]

@@ -22,10 +22,9 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from seatrial.reports import figures
-from seatrial.reports.layout import prose
-from seatrial.reports.paired import SIGNIFICANT, mcnemar
-from seatrial.reports.statistics import normal_quantile
-from seatrial.reports.table import table
+from seatrial.reports.layout import prose, table
+from seatrial.reports.statistics.intervals import normal_quantile
+from seatrial.reports.statistics.paired import SIGNIFICANT, mcnemar
 from seatrial.reports.tags import most_frequent
 
 POWER = 0.8

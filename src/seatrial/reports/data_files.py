@@ -1,5 +1,4 @@
-"""CSV: one line for each run, for spreadsheets; then one for each agent that sent what belongs to no run, and one when
-the experiment was stopped before all was run."""
+"""What programs and spreadsheets read: CSV, and JSON."""
 
 from __future__ import annotations
 
@@ -7,11 +6,16 @@ import csv
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from io import StringIO
+from typing import Any
 
+import msgspec
+
+from seatrial._support import wire
 from seatrial._support.printable import printable
 from seatrial.reports.notes import calls_reason, note_text, shown_notes
 from seatrial.reports.report import Report, reason
-from seatrial.reports.rows import NoteLine, RunRow
+from seatrial.reports.rows import NoteLine, RunRow, matrix
+from seatrial.store import Cell
 from seatrial.transcript import Note
 
 COLUMNS = (
@@ -129,3 +133,60 @@ def _lines(notes: Sequence[NoteLine | Note], more: int) -> str:
 def _cell(text: str) -> str:
     text = printable(text)
     return f"'{text}" if text.lstrip(" ").startswith(_FORMULA) else text
+
+
+def json_report(report: Report) -> Iterator[str]:
+    """`{experiment, summary, graders, notes, by_tag, matrix, runs}` in pieces; transcripts stay in the store."""
+    head = {
+        "experiment": _experiment(report),
+        "summary": report.summary,
+        "graders": report.graders,
+        "notes": report.notes,
+        "by_tag": report.by_tag,
+    }
+    yield _json(head)[:-1]
+    yield ',"matrix":['
+    for index, (case_id, cells) in enumerate(matrix(report.rows())):
+        agents = {agent: _matrix_cell(cell) for agent, cell in cells.items()}
+        yield ("," if index else "") + _json({"case_id": case_id, "agents": agents})
+    yield '],"runs":['
+    for index, row in enumerate(report.rows(detailed=True)):
+        yield (",\n" if index else "\n") + _json(_run(row))
+    yield "]}\n"
+
+
+def _experiment(report: Report) -> dict[str, Any]:
+    experiment = report.experiment
+    return {
+        "experiment_id": experiment.experiment_id,
+        "name": experiment.name,
+        "suite_hash": experiment.suite_hash,
+        "status": experiment.status,
+        "stop_reason": experiment.stop_reason,
+        "planned_runs": report.planned,
+        "created_at": experiment.created_at,
+        "finished_at": experiment.finished_at,
+        "version": experiment.version,
+        "notes": experiment.notes,
+    }
+
+
+def _matrix_cell(cell: Cell) -> dict[str, Any]:
+    return {
+        "passed": cell.passed,
+        "failed": cell.failed,
+        "errored": cell.errored,
+        "other": cell.other,
+        "score": cell.score,
+        "calls_incomplete": cell.incomplete,
+    }
+
+
+def _run(row: RunRow) -> RunRow:
+    if row.detail is None or not row.detail.speech:
+        return row
+    return msgspec.structs.replace(row, detail=msgspec.structs.replace(row.detail, speech=[], speech_left_out=0))
+
+
+def _json(value: Any) -> str:
+    return wire.encode(value).decode()

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from seatrial.reports.statistics import Interval
+from seatrial.reports.statistics.intervals import Interval
 
 SIGNIFICANT = 0.05
 """Below this p-value a difference is called one."""
