@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.reports.agreement import Agreement, Confusion, agreement, agreement_of, cohen_kappa
-from seatrial.reports.statistics import Interval
+from seatrial.reports.statistics.intervals import Interval
 
 few = st.integers(0, 60)
 tables = st.builds(Confusion, both_passed=few, only_first_passed=few, only_second_passed=few, both_failed=few)

@@ -16,8 +16,8 @@ from typing import Literal
 
 import msgspec
 
-from seatrial.reports.paired import SIGNIFICANT, mcnemar
-from seatrial.reports.statistics import Z_95, Interval, wilson
+from seatrial.reports.statistics.intervals import Z_95, Interval, wilson
+from seatrial.reports.statistics.paired import SIGNIFICANT, mcnemar
 
 
 class Confusion(msgspec.Struct, frozen=True, kw_only=True):
