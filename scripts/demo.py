@@ -51,6 +51,7 @@ UNKNOWN_CALLS: list[tuple[str, str, int]] = [
     ),
 ]
 SUITE = "seatrial run examples/shop.suite.yaml --quiet --skip-judges"
+CLERK = "seatrial run examples/clerk.suite.yaml --quiet --trials 5"
 
 
 def main() -> int:
@@ -78,6 +79,19 @@ def main() -> int:
         "Is it better, and how sure can we be?",
         "seatrial compare before:http after:http --fail-on regression",
         0,
+        store,
+    )
+    for version in ("2.3.2", "2.4.0"):
+        surprises += not ran_as_expected(
+            f"A larger suite, five trials of each case: version {version} of a support clerk",
+            f"{CLERK} --name clerk-{version}",
+            1,
+            {**store, "CLERK_VERSION": version},
+        )
+    surprises += not ran_as_expected(
+        "Is the new version worse, how sure is that, and where?",
+        "seatrial compare clerk-2.3.2:clerk clerk-2.4.0:clerk --fail-on significantly-worse",
+        1,
         store,
     )
     surprises += not survives_a_killed_server(store)
