@@ -22,8 +22,8 @@ def answered(error: SeatrialError) -> tuple[int, dict[str, str], dict[str, Any]]
     async def receive() -> ReceiveMessage:
         raise AssertionError("nothing is to be read")
 
-    scope: HTTPScope = {}  # type: ignore[typeddict-item]  # not looked at
-    asyncio.run(problem_response(error)(scope, receive, send))
+    scope: HTTPScope = {"path": "/v1/runs"}  # type: ignore[typeddict-item]  # no more is looked at
+    asyncio.run(problem_response(error, scope)(scope, receive, send))
     start, body = sent
     headers = {name.decode(): value.decode() for name, value in start["headers"]}
     return start["status"], headers, json.loads(body["body"])

@@ -322,7 +322,7 @@ def test_what_is_not_there_is_not_found(store: Store) -> None:
     async def scenario(client: aiohttp.ClientSession) -> None:
         for path in ("", "/stream", "/events", "/ag-ui"):
             assert await refusal(client, f"/v1/runs/nothing{path}") == (404, "not_found")
-        for path in ("/v1/threads/nothing", "/v1/nothing", "/"):
+        for path in ("/v1/threads/nothing", "/v1/nothing", "/nothing"):
             assert await refusal(client, path) == (404, "not_found")
 
     with_server(store, scenario)

@@ -97,6 +97,13 @@ def html_page(report: Report) -> Iterator[str]:
 
 def page_templates() -> jinja2.Environment:
     """The templates of pages, which escape every value."""
+    templates = escaping_templates("seatrial.reports")
+    templates.filters.update(anchor=anchor, count_text="{:,}".format, decimal=figures.decimal)
+    return templates
+
+
+def escaping_templates(package: str) -> jinja2.Environment:
+    """The templates of a package, which escape every value and make what is hidden in it visible."""
     import jinja2
     import markupsafe
 
@@ -104,16 +111,14 @@ def page_templates() -> jinja2.Environment:
         """Text of anybody, in which nothing is hidden or reorders what stands beside it."""
         return printable(value) if isinstance(value, str) and not isinstance(value, markupsafe.Markup) else value
 
-    templates = jinja2.Environment(
-        loader=jinja2.PackageLoader("seatrial.reports"),
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader(package),
         autoescape=True,
         finalize=harmless,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters.update(anchor=anchor, count_text="{:,}".format, decimal=figures.decimal)
-    return templates
 
 
 def anchor(run_id: str) -> str:

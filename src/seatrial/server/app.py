@@ -17,6 +17,7 @@ from litestar.types import ASGIApp
 from seatrial._support import wire
 from seatrial.agents.agent import Agent
 from seatrial.errors import SeatrialError
+from seatrial.explorer.routes import PAGE, page_router
 from seatrial.server.access import Keys
 from seatrial.server.driving import Limits
 from seatrial.server.feed import Feeds
@@ -71,12 +72,14 @@ def build_app(
         return Response(published, media_type="application/vnd.oai.openapi+json")
 
     def check(request: Request[object, object, State]) -> None:
+        if PAGE in request.route_handler.opt:
+            return
         operation = request.route_handler.operation_id if isinstance(request.route_handler, HTTPRouteHandler) else None
         _check_query(request, queries.get(str(operation), frozenset()))
         _check_path(request)
 
     litestar = Litestar(
-        [*OPERATIONS, healthz, readyz, figures, openapi],
+        [*OPERATIONS, healthz, readyz, figures, openapi, page_router()],
         dependencies={
             "service": Provide(lambda: service, sync_to_thread=False),
             "feeds": Provide(lambda: feeds, sync_to_thread=False),

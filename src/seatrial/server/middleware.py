@@ -18,6 +18,7 @@ from litestar.response.base import ASGIResponse
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, ReceiveMessage, Scope, Send
 
 from seatrial.errors import SeatrialError
+from seatrial.explorer.assets import FOLDER
 from seatrial.runs.served import ApiKey
 from seatrial.server.access import Keys, check_host, check_origin, check_scope
 from seatrial.server.listener import CONNECTION, MAX_HEAD_BYTES
@@ -70,7 +71,7 @@ class Middleware:
                 await self._answer(context, receive)
             except SeatrialError as error:
                 context.code = error.code
-                await problem_response(error)(scope, receive, context.send)
+                await problem_response(error, scope)(scope, receive, context.send)
             finally:
                 context.log(self._metrics)
 
@@ -87,7 +88,7 @@ class Middleware:
             if scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
                 context.extra += _PREFLIGHT
                 return await ASGIResponse(status_code=204)(scope, receive, context.send)
-        if scope["path"] == DOCUMENT:
+        if scope["path"] == DOCUMENT or scope["path"].startswith(FOLDER):
             self._rates.take(context.address)
             return await self._app(scope, receive, context.send)
         key = await self._admit(context)
@@ -139,7 +140,9 @@ class _RequestContext:
             if not any(name == b"cache-control" for name, _ in headers):
                 headers.append(NO_STORE)
             request_id = (b"x-request-id", self.request_id.encode())
-            message["headers"] = [*headers, *SECURITY_HEADERS, *self.extra, request_id]
+            given = {name for name, _ in headers}
+            careful = [header for header in SECURITY_HEADERS if header[0] not in given]
+            message["headers"] = [*headers, *careful, *self.extra, request_id]
         await self._send(message)
 
     def abort(self) -> None:

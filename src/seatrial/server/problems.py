@@ -12,13 +12,18 @@ from litestar import Request, Response
 from litestar.datastructures import State
 from litestar.exceptions import HTTPException, ValidationException
 from litestar.response.base import ASGIResponse
+from litestar.types import HTTPScope
 
 from seatrial._support import wire
 from seatrial.api import Problem
 from seatrial.errors import SeatrialError
+from seatrial.explorer.page import HEADERS as PAGE_HEADERS
+from seatrial.explorer.page import HTML, error_page
 from seatrial.server.logs import log_fault
 
 MEDIA_TYPE = "application/problem+json"
+API = "/v1/"
+"""What is under it is for programs, whatever they accept."""
 
 STATUSES: dict[str, int] = {
     "invalid_request": 400,
@@ -69,10 +74,20 @@ class RefusedError(SeatrialError):
         self.headers = {} if headers is None else dict(headers)
 
 
-def problem_response(error: SeatrialError) -> ASGIResponse:
+def problem_response(error: SeatrialError, scope: HTTPScope) -> ASGIResponse:
     """An error as a response, for what is not an operation."""
     status, headers = _start(error)
+    if wants_page(scope):
+        page = error_page(error, status).encode()
+        return ASGIResponse(body=page, status_code=status, media_type=HTML, headers={**PAGE_HEADERS, **headers})
     return ASGIResponse(body=problem_body(error, status), status_code=status, media_type=MEDIA_TYPE, headers=headers)
+
+
+def wants_page(scope: HTTPScope) -> bool:
+    """Whether a browser asked for a page, and is to be answered with one."""
+    if scope["path"].startswith(API):
+        return False
+    return any(name == b"accept" and b"text/html" in value for name, value in scope["headers"])
 
 
 def problem_body(error: SeatrialError, status: int) -> bytes:
@@ -98,6 +113,9 @@ def on_error(request: Request[object, object, State], raised: Exception) -> Resp
     if status >= 500 and error is not raised:
         frames = traceback.extract_tb(raised.__traceback__)
         log_fault(str(request.scope.get("path_template", "")), type(raised).__name__, frames)
+    if wants_page(request.scope):
+        page = error_page(error, status).encode()
+        return Response(page, status_code=status, media_type=HTML, headers={**PAGE_HEADERS, **headers})
     return Response(problem_body(error, status), status_code=status, media_type=MEDIA_TYPE, headers=headers)
 
 

@@ -1,0 +1,128 @@
+"""How pages are made: templates that escape every value, and responses that browsers treat with care."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+from litestar import Request, Response
+from litestar.datastructures import State
+
+from seatrial.errors import SeatrialError
+from seatrial.explorer import numbers
+from seatrial.explorer.assets import asset
+from seatrial.reports.html import escaping_templates
+
+if TYPE_CHECKING:
+    import jinja2
+
+FRAGMENT = "Seatrial-Fragment"
+"""The header of requests that want a part of a page: the answer is that part alone."""
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+)
+HTML = "text/html"
+HEADERS = {
+    "content-security-policy": POLICY,
+    # Without a referrer, browsers send forms with `Origin: null`, and nobody could tell where they are from.
+    "referrer-policy": "same-origin",
+    "vary": FRAGMENT,
+}
+
+PageRequest = Request[object, object, State]
+
+
+@cache
+def templates() -> jinja2.Environment:
+    """The templates of all pages."""
+    found = escaping_templates("seatrial.explorer")
+    found.globals.update(asset=asset, address=address)
+    found.filters.update(
+        bytes=numbers.size,
+        change=numbers.change,
+        count=numbers.count,
+        duration=numbers.duration,
+        money=numbers.money,
+        percent=numbers.percent,
+        plural=numbers.plural,
+        points=numbers.points,
+        score=numbers.score,
+        when=numbers.when,
+        day=numbers.day,
+        iso=numbers.iso,
+    )
+    # In every template and part, without an import.
+    found.globals["marks"] = found.get_template("marks.html").module
+    return found
+
+
+def address(*parts: str, **parameters: object) -> str:
+    """The address of a page: `address("runs", run_id, at="/steps/4")`. Parameters that are None are left out."""
+    path = "/" + "/".join(quote(part, safe="") for part in parts)
+    given = {name: str(value) for name, value in parameters.items() if value is not None}
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def html(template: str, status: int = 200, headers: dict[str, str] | None = None, **context: Any) -> Response[str]:
+    """A page, or a part of one."""
+    text = templates().get_template(template).render(**context)
+    return Response(text, status_code=status, media_type=HTML, headers={**HEADERS, **(headers or {})})
+
+
+def is_fragment(request: PageRequest) -> bool:
+    """Whether only a part of a page was asked for."""
+    return FRAGMENT.lower() in request.headers
+
+
+class Arguments:
+    """The parameters of a page's address. What is wrong with them is said above the page."""
+
+    def __init__(self, request: PageRequest, *known: str) -> None:
+        self.complaints: list[str] = []
+        self._given: dict[str, str] = {}
+        for name, value in request.query_params.multi_items():
+            if name not in known:
+                near = get_close_matches(name, known, n=1)
+                hint = f"Did you mean “{near[0]}”?" if near else f"Known here: {', '.join(known) or 'none'}."
+                self.complaints.append(f"Unknown parameter “{name[:80]}”. {hint}")
+            elif name in self._given:
+                self.complaints.append(f"The parameter “{name}” is given more than once; the first counts.")
+            elif value:
+                self._given[name] = value
+
+    def get(self, name: str) -> str | None:
+        """The value of a parameter; None when it is not given, or empty."""
+        return self._given.get(name)
+
+    def choice(self, name: str, words: tuple[str, ...], default: str) -> str:
+        """The value of a parameter that is one of these words."""
+        value = self._given.get(name, default)
+        if value in words:
+            return value
+        near = get_close_matches(value, words, n=1)
+        hint = f"Did you mean “{near[0]}”?" if near else f"It is one of {', '.join(words)}."
+        self.complaints.append(f"“{value[:80]}” is not a value of “{name}”. {hint}")
+        return default
+
+    def number(self, name: str, default: int = 0) -> int:
+        """The value of a parameter that is a whole number, not negative."""
+        value = self._given.get(name)
+        if value is None:
+            return default
+        if value.isascii() and value.isdigit() and len(value) <= 12:
+            return int(value)
+        self.complaints.append(f"“{value[:80]}” is not a number, which “{name}” is.")
+        return default
+
+    def address(self, *parts: str, **changed: object) -> str:
+        """The address of a page with the same parameters but for these; None leaves one out."""
+        return address(*parts, **{**self._given, **changed})
+
+
+def error_page(error: SeatrialError, status: int) -> str:
+    """What a browser shows when a page cannot be."""
+    return templates().get_template("error.html").render(error=error, status=status, complaints=[])

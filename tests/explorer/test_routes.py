@@ -1,0 +1,77 @@
+"""Pages of the explorer, over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from server.served import serving
+
+from seatrial.explorer.assets import asset
+from seatrial.store import Store
+
+BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+
+def fetched(store: Store, path: str, headers: Mapping[str, str] = BROWSER) -> tuple[int, Mapping[str, str], str]:
+    """What a server over the store answers: status, headers and text; redirects are not followed."""
+
+    async def ask() -> tuple[int, Mapping[str, str], str]:
+        async with (
+            serving(store) as (_, client),
+            client.get(path, headers=headers, allow_redirects=False) as response,
+        ):
+            return response.status, response.headers, await response.text()
+
+    return asyncio.run(ask())
+
+
+def test_the_root_leads_to_the_experiments(store: Store) -> None:
+    status, headers, _ = fetched(store, "/")
+    assert (status, headers["Location"]) == (303, "/experiments")
+
+
+def test_pages_allow_only_what_is_theirs_and_the_api_keeps_its_own_policy(store: Store) -> None:
+    status, headers, text = fetched(store, "/experiments")
+    assert status == 200
+    assert "script-src 'self'" in headers["Content-Security-Policy"]
+    assert "'unsafe" not in headers["Content-Security-Policy"]
+    assert headers["Content-Type"] == "text/html; charset=utf-8"
+    assert "style=" not in text
+    _, api, _ = fetched(store, "/v1/runs")
+    assert api["Content-Security-Policy"] == "default-src 'none'; frame-ancestors 'none'"
+
+
+def test_files_are_kept_for_ever_under_the_name_that_has_their_hash(store: Store) -> None:
+    status, headers, text = fetched(store, asset("app.css"))
+    assert status == 200
+    assert "immutable" in headers["Cache-Control"]
+    assert headers["ETag"].strip('"') in asset("app.css")
+    assert "--page" in text
+    assert fetched(store, "/static/app.0.css")[0] == 404
+
+
+def test_an_error_is_a_page_for_browsers_and_a_problem_for_programs(store: Store) -> None:
+    status, headers, text = fetched(store, "/experimnts")
+    assert status == 404
+    assert headers["Content-Type"].startswith("text/html")
+    assert "Not found" in text
+    status, headers, _ = fetched(store, "/experimnts", {"Accept": "application/json"})
+    assert (status, headers["Content-Type"]) == (404, "application/problem+json")
+
+
+def test_an_unknown_parameter_is_said_above_the_page(store: Store) -> None:
+    status, _, text = fetched(store, "/experiments?bry=suite")
+    assert status == 200
+    assert "Unknown parameter “bry”" in text
+
+
+def test_the_style_sheet_and_the_scripts_keep_to_their_budgets() -> None:
+    from importlib.resources import files
+
+    sizes: dict[str, int] = {}
+    for file in files("seatrial.explorer").joinpath("static").iterdir():
+        kind = file.name.rpartition(".")[2]
+        sizes[kind] = sizes.get(kind, 0) + len(file.read_bytes())
+    assert sizes["css"] <= 24_000
+    assert sizes["js"] <= 48_000
