@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote, urlencode
 
 from litestar import Request, Response
 from litestar.datastructures import State
+from litestar.di import NamedDependency
+from litestar.params import SkipValidation
 
 from seatrial.errors import SeatrialError
 from seatrial.explorer import numbers
 from seatrial.explorer.assets import asset
 from seatrial.reports.html import escaping_templates
+from seatrial.store import Store
 
 if TYPE_CHECKING:
     import jinja2
@@ -33,7 +36,8 @@ HEADERS = {
     "vary": FRAGMENT,
 }
 
-PageRequest = Request[object, object, State]
+PageRequest: TypeAlias = Request[object, object, State]
+TheStore: TypeAlias = NamedDependency[SkipValidation[Store]]
 
 
 @cache

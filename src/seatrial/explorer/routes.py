@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from litestar import Response, Router, get
-from litestar.di import NamedDependency
-from litestar.params import SkipValidation
 from litestar.response import Redirect
 
 from seatrial.explorer.assets import serve_asset
 from seatrial.explorer.experiments import experiments_page
-from seatrial.explorer.page import Arguments, PageRequest, html
-from seatrial.store import Store
-
-TheStore: TypeAlias = NamedDependency[SkipValidation[Store]]
+from seatrial.explorer.page import Arguments, PageRequest, TheStore, html
 
 PAGE = "seatrial_page"
 """Key of the options of handlers that are pages: these check their parameters themselves."""
