@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from seatrial.errors import SeatrialError
-from seatrial.transcript.tool_schema import DRAFT_07, arguments_schema, flatten_tagged_union
+from seatrial.transcript.typed_tool import DRAFT_07, arguments_schema, flatten_tagged_union
 
 
 class Point(msgspec.Struct):

@@ -1,4 +1,4 @@
-"""Typed tools: what is mended, what is refused, and with which hint (transcript.md 1.2, TypedAgentTool)."""
+"""Typed tools: what is repaired, what is refused, and with which hint (transcript.md 1.2, TypedAgentTool)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from strategies.messages import json_values
 
-from seatrial.transcript.tool import CancelSignal, ToolUpdateSink
-from seatrial.transcript.tool_result import ToolResult
+from seatrial.transcript.tool import CancelSignal, ToolResult, ToolUpdateSink
 from seatrial.transcript.typed_tool import TypedAgentTool, argument_hint, coerce_scalars, without_nulls
 
 

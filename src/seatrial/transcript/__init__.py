@@ -1,7 +1,7 @@
 """What was said and done: messages, blocks, reasoning, usage, identity, the thinking-tag filter, tools.
 
 The functions on single reasoning items are in `reasoning`, arguments that were not JSON in `arguments`. Tools have
-modules of their own, which only those load who define or run them: `tool`, `tool_result`, `typed_tool`, `tool_schema`.
+modules of their own, `tool` and `typed_tool`, which only those load that define or run them.
 """
 
 from __future__ import annotations
