@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from seatrial.trajectory.match_batch import match_line as match_line
     from seatrial.trajectory.match_batch import match_lines as match_lines
     from seatrial.trajectory.matching import match as match
+    from seatrial.trajectory.matching import match_messages as match_messages
     from seatrial.trajectory.matching import match_trajectory as match_trajectory
-    from seatrial.trajectory.messages import match_messages as match_messages
     from seatrial.trajectory.result import Assertion as Assertion
     from seatrial.trajectory.result import ConstraintViolation as ConstraintViolation
     from seatrial.trajectory.result import Divergence as Divergence
@@ -64,8 +64,7 @@ __getattr__, __all__ = attach(
         "expectation": "MODES Expectation Mode compile_expectation expectation_from_steps",
         "extraction": "FoundSteps Trajectory extract find_steps resolve_trace_ref",
         "match_batch": "LineResult match_line match_lines",
-        "matching": "match match_trajectory",
-        "messages": "match_messages",
+        "matching": "match match_messages match_trajectory",
         "result": "Assertion ConstraintViolation Divergence MatchResult Mismatch Pair Undecided",
         "sources": "steps_from_events steps_from_objects steps_from_trace steps_from_transcript",
         "step": "Source Status Step StepSummary duration steps_given summarise",

@@ -11,13 +11,14 @@ from seatrial._support.patterns import MATCH_S
 from seatrial._support.time_limit import TimeLimit, check_time, current_limit
 from seatrial.errors import SeatrialError
 from seatrial.trajectory.assign import Assignment, any_order_by_key, bits, in_order, in_order_by_key
-from seatrial.trajectory.completeness import COMPLETE, Claim, Completeness, at_least, at_most
-from seatrial.trajectory.expectation import Expectation, compile_expectation
+from seatrial.trajectory.completeness import COMPLETE, MAX_REASONS, Claim, Completeness, at_least, at_most
+from seatrial.trajectory.expectation import Expectation, Mode, compile_expectation, expectation_from_steps
 from seatrial.trajectory.item import ExpectedCall, fits, is_name_only, leaves_out, may_fit
 from seatrial.trajectory.matchers import Names
 from seatrial.trajectory.prose import calls as so_many_calls
 from seatrial.trajectory.prose import paragraph, shown, times
 from seatrial.trajectory.result import Assertion, MatchResult, Undecided
+from seatrial.trajectory.sources import steps_from_objects
 from seatrial.trajectory.step import FAILED, Step, duration, steps_given
 from seatrial.trajectory.values import call_keys, keys
 from seatrial.trajectory.verdict import (
@@ -31,6 +32,7 @@ from seatrial.trajectory.verdict import (
     find_differences,
     tally_pairs,
 )
+from seatrial.transcript.arguments import ARGUMENTS_NOT_JSON
 
 _NOT_DECIDED = frozenset({"search_budget", "time_limit", "text_too_long", "invalid_document"})
 """What a match gives up with that can neither be passed nor failed."""
@@ -376,3 +378,21 @@ class Compatibility:
         for name in names:
             union |= self._by_name[name]
         return union
+
+
+def match_messages(mode: Mode, expected: list[Any], actual: list[Any]) -> MatchResult:
+    """Expect the calls of the reference messages, in every accepted shape, and match those of the others with them.
+
+    Messages of which something was dropped are known in part; a reference that was not read whole is refused.
+    """
+    reference, lost = steps_from_objects(expected)
+    for note in lost:
+        # A call with such arguments is there, and equal to none.
+        if note.serious and note.code != ARGUMENTS_NOT_JSON:
+            raise SeatrialError(
+                "invalid_document", f"the reference was not read whole: {note.message}", pointer=note.pointer
+            )
+    steps, notes = steps_from_objects(actual)
+    dropped = [note for note in notes if note.serious]
+    known = Completeness("partial", "messages", ["messages"], dropped[:MAX_REASONS]) if dropped else COMPLETE
+    return match(expectation_from_steps(mode, reference), steps, known)

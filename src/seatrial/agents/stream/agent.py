@@ -1,26 +1,31 @@
 """An agent that streams: one POST of AG-UI's `RunAgentInput`, and events as they come.
 
-Server-sent events or lines of JSON, bare events or native envelopes: what comes tells which. A stream that ends
+Server-sent events or lines of JSON, bare events or native envelopes: what comes shows which. A stream that ends
 without a terminal event is not a success. One that breaks is taken up again behind its last event, if the agent is
-configured so and every event so far told where it stands.
+configured so and every event so far said where it stands.
 """
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import closing, suppress
-from typing import Self
+from typing import Any, Self
 
+import msgspec
+
+from seatrial._support import wire
 from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.endpoint import Endpoint, Reached, status_fault, transport_fault
 from seatrial.agents.limit import time_limit
 from seatrial.agents.stream.config import StreamConfig
-from seatrial.agents.stream.run_input import encode_input, run_input
 from seatrial.agents.streamed import StreamedRun
 from seatrial.agents.trace_context import trace_headers
 from seatrial.errors import SeatrialError
+from seatrial.events import agui_messages as agui
+from seatrial.events.run_input import PROTOCOL_VERSION, RunAgentInput
 from seatrial.http_client import HttpResponse, HttpTransport, TransportError
 from seatrial.runs import Fault
+from seatrial.transcript import Note
 
 LINGER_S = 0.25
 """How long a stream is read on after its run has ended, to see what should not come."""
@@ -209,3 +214,54 @@ def _unreadable(error: SeatrialError) -> Fault:
     if error.code == "too_large":
         return Fault("response_too_large", f"the stream is too large: {error.message}")
     return Fault("agent_bad_response", f"the answer is not a stream of events: {error.message}")
+
+
+_RENAMED = {"tool_calls": "toolCalls", "tool_call_id": "toolCallId"}
+
+
+def run_input(request: RunRequest) -> RunAgentInput:
+    """What is posted. Raises `SeatrialError` when a message of the case cannot be said in AG-UI.
+
+    Every attempt has a thread of its own: an agent must not remember the one that failed. A run of the run service
+    is one attempt, and belongs to the thread that it was asked for in.
+    """
+    if request.run_input is not None:
+        return request.run_input
+    case = request.case
+    thread_id = request.run_id if request.attempt == 1 else f"{request.run_id}.{request.attempt}"
+    notes: list[Note] = []
+    given = [_agui_message(message, index) for index, message in enumerate(case.messages)]
+    messages = agui.read_messages(given, ("messages",), notes)
+    for note in notes:
+        if note.code == agui.AGUI_MESSAGE_DROPPED:
+            raise SeatrialError("invalid_document", f"AG-UI has no such message: {note.message}", pointer=note.pointer)
+    messages.append(agui.UserMessage(id=f"{thread_id}-instruction", content=case.instruction))
+    return RunAgentInput(
+        thread_id=thread_id,
+        run_id=thread_id,
+        protocol_version=PROTOCOL_VERSION,
+        state=case.input,
+        messages=[msgspec.to_builtins(message) for message in messages],
+        forwarded_props={},
+    )
+
+
+def encode_input(given: RunAgentInput) -> bytes:
+    """The body of the request, with the empty lists that agents expect to be there."""
+    fields: dict[str, Any] = msgspec.to_builtins(given)
+    return wire.encode({"tools": [], "context": [], **fields})
+
+
+def _agui_message(message: dict[str, Any], index: int) -> dict[str, Any]:
+    """A message of OpenAI's shape, with AG-UI's names. The reader of AG-UI's messages repairs the rest."""
+    renamed = {_RENAMED.get(key, key): value for key, value in message.items() if value is not None}
+    content = renamed.get("content")
+    if type(content) is list:
+        renamed["content"] = [_agui_part(part) for part in content]
+    return {"id": f"message-{index + 1}", **renamed}
+
+
+def _agui_part(part: Any) -> Any:
+    image = part.get("image_url") if type(part) is dict else None
+    url = image.get("url") if type(image) is dict else image
+    return {"type": "image", "source": {"type": "url", "value": url}} if type(url) is str else part
