@@ -13,9 +13,19 @@ from msgspec import Meta
 from seatrial._support import wire
 from seatrial._support.patterns import Pattern
 from seatrial.errors import SeatrialError
-from seatrial.graders.grader import Check, Find, Finding, Grader, Subject, Surroundings, errored, passed_if
+from seatrial.graders.grader import (
+    Check,
+    Find,
+    Finding,
+    Grader,
+    Subject,
+    Surroundings,
+    errored,
+    listed,
+    passed_if,
+    quoted,
+)
 from seatrial.graders.probes import cannot_fail
-from seatrial.graders.quote import listed, quoted
 from seatrial.trajectory.values import key
 
 Text = Annotated[str, Meta(min_length=1)]

@@ -17,7 +17,7 @@ from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.graders.calls import known_of
 from seatrial.graders.grader import FOR_GRADERS, Check, Finding, Grader, Subject, Surroundings, errored
-from seatrial.graders.reported import finding_of
+from seatrial.graders.user_code import finding_of
 
 MAX_OUTPUT = 4 * 1024 * 1024
 _TAIL = 2000

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from seatrial.formats.contract import ResponseMode, Strictness, check
-from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings, errored
-from seatrial.graders.quote import listed
+from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings, errored, listed
 
 
 class Contract(Grader):

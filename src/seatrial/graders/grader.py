@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta
 
+from seatrial._support import wire
 from seatrial._support.registry import where
-from seatrial.graders.chat_model import ChatModel
-from seatrial.graders.counted_model import CountedModel
+from seatrial.errors import SeatrialError
+from seatrial.graders.chat_model import ChatModel, CountedModel
 from seatrial.runs import Case, ModelCosts, Outcome, Run
 from seatrial.trajectory.completeness import Basis, ScoreRange
+from seatrial.trajectory.prose import shown
 
 FOR_GRADERS = frozenset({"expected", "expected_outcome", "expected_outcome_detail"})
 """The keys of a case that only graders read."""
@@ -23,6 +25,7 @@ GraderWeight = Annotated[float, Meta(ge=0, le=1_000_000)]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 Share = Annotated[float, Meta(gt=0, le=1)]
 """A score to reach. Not 0, which everything reaches."""
+MAX_LISTED = 5
 
 
 class CommandEnd(NamedTuple):
@@ -213,3 +216,19 @@ def errored(*reasons: str, code: str = "grader_errored") -> Finding:
 def skipped(*reasons: str, code: str = "grader_skipped") -> Finding:
     """The finding of a grader that has nothing to say."""
     return Finding(outcome="skipped", reasons=list(reasons), code=code)
+
+
+def quoted(value: Any) -> str:
+    """A value as JSON, cut where it is long; `missing` for none."""
+    if value is UNSET:
+        return "missing"
+    try:
+        return shown(wire.encode(value[:200] if isinstance(value, str) else value).decode())
+    except (SeatrialError, TypeError, ValueError):
+        return type(value).__name__
+
+
+def listed(texts: list[str]) -> str:
+    """The first few of these texts, and how many more there are."""
+    more = f" and {len(texts) - MAX_LISTED} more" if len(texts) > MAX_LISTED else ""
+    return "; ".join(texts[:MAX_LISTED]) + more

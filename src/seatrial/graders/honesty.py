@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from seatrial.graders.calls import NOT_OBSERVED, calls_unknown, known_of, report_is_complete, to_do
-from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings
-from seatrial.graders.quote import listed
+from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings, listed
 from seatrial.trajectory.completeness import CALLS_UNKNOWN, ScoreRange
 from seatrial.trajectory.extraction import OBSERVED_CALL_NOT_REPORTED, REPORTED_CALL_DIFFERS
 from seatrial.trajectory.observed import REPORTED_CALL_NOT_OBSERVED

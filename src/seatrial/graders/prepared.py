@@ -19,7 +19,7 @@ from seatrial._support.time_limit import TimeLimit
 from seatrial.errors import SeatrialError
 from seatrial.graders.answer_gap import ANSWER_INCOMPLETE, TO_DO, answer_gap
 from seatrial.graders.calls import to_do
-from seatrial.graders.counted_model import CountedModel
+from seatrial.graders.chat_model import CountedModel
 from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings, errored
 from seatrial.graders.key import configuration_digest, verdict_key
 from seatrial.graders.registry import GRADERS

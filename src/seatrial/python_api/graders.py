@@ -8,12 +8,11 @@ from typing import Any, TypedDict, Unpack, overload
 
 from seatrial.errors import SeatrialError
 from seatrial.graders.answer import Contains, ContainsAll, ContainsAny, Equals, IContains, Regex
-from seatrial.graders.calls_made import CallsMade, NeverCalls
 from seatrial.graders.json_answer import JsonSchema
 from seatrial.graders.judge import Judge
 from seatrial.graders.judge_prompt import Criterion
 from seatrial.graders.python import GraderFunction
-from seatrial.graders.tool_trajectory import ToolTrajectory
+from seatrial.graders.tool_trajectory import CallsMade, NeverCalls, ToolTrajectory
 from seatrial.trajectory.expectation import Mode
 
 

@@ -15,7 +15,7 @@ from seatrial.agents.http.template import PLACEHOLDERS as HTTP_PLACEHOLDERS
 from seatrial.agents.http.template import RequestTemplate
 from seatrial.agents.registry import AGENTS
 from seatrial.graders import GRADERS, Grader
-from seatrial.graders.field_accuracy import Field
+from seatrial.graders.json_answer import Field
 from seatrial.graders.judge_prompt import Criterion
 from seatrial.models.config import ModelConfig
 from seatrial.runs import Case, WorkspaceSource

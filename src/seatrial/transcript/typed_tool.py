@@ -14,6 +14,8 @@ from seatrial.errors import SeatrialError
 from seatrial.transcript.tool import AgentTool, CancelSignal, ToolResult, ToolUpdateSink
 
 Args = TypeVar("Args")
+DRAFT_07 = "http://json-schema.org/draft-07/schema#"
+ToolSchema: TypeAlias = dict[str, Any]
 
 
 class TypedAgentTool(AgentTool, Generic[Args]):
@@ -124,11 +126,6 @@ def _value_at(path: str, value: Any) -> Any:
         else:
             return None
     return value
-
-
-DRAFT_07 = "http://json-schema.org/draft-07/schema#"
-
-ToolSchema: TypeAlias = dict[str, Any]
 
 
 def arguments_schema(args_type: Any) -> ToolSchema:

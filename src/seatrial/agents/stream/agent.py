@@ -40,6 +40,7 @@ _SHOWN_PARTS = 16
 """Parts of such a page that are looked at to show its beginning."""
 _FORMATS = {"agui": "agui", "native": "events"}
 _ACCEPT = {"Accept": "text/event-stream, application/x-ndjson;q=0.9"}
+_RENAMED = {"tool_calls": "toolCalls", "tool_call_id": "toolCallId"}
 
 
 class StreamAgent:
@@ -214,9 +215,6 @@ def _unreadable(error: SeatrialError) -> Fault:
     if error.code == "too_large":
         return Fault("response_too_large", f"the stream is too large: {error.message}")
     return Fault("agent_bad_response", f"the answer is not a stream of events: {error.message}")
-
-
-_RENAMED = {"tool_calls": "toolCalls", "tool_call_id": "toolCallId"}
 
 
 def run_input(request: RunRequest) -> RunAgentInput:

@@ -7,7 +7,7 @@ import pytest
 from graders.subjects import grade, subject, verdict
 from seatrial.errors import SeatrialError
 from seatrial.graders import Subject, build_graders
-from seatrial.graders.changes import changed_lines
+from seatrial.graders.workspace import changed_lines
 from seatrial.runs import ChangedFile, Verdict, WorkspaceDiff
 from seatrial.runs.removed import DIFF, SECRET_REMOVED
 from seatrial.transcript import Note
