@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from seatrial.testing import RunResult
     from seatrial.testing.asked import Asked, Given, GivenGrader, SuiteCase
     from seatrial.testing.session import Plan, Session
+    from seatrial.testing.snapshot import SnapshotUpdates
     from seatrial.testing.trial_results import Passes, TrialResults
     from seatrial.trajectory.completeness import ToolAccess
 
@@ -49,17 +50,61 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="ask no model in suite files: a test whose judge is required is an error then, and does not pass",
     )
+    group.addoption(
+        "--seatrial-update",
+        action="store_true",
+        help="write the calls of the runs into tests: fill each `snapshot()`, and change those that do not fit",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARKER)
     config.stash[_STAGE] = Stage(config)
+    if config.option.seatrial_update:
+        if hasattr(config, "workerinput") or getattr(config.option, "dist", "no") != "no":
+            raise pytest.UsageError(
+                "--seatrial-update changes files of tests, so it runs them in one process: with -n 0"
+            )
+        from seatrial.testing.snapshot import start_updates
+
+        config.stash[_UPDATES] = start_updates()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if _UPDATES in config.stash:
+        from seatrial.testing.snapshot import end_updates
+
+        end_updates()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
+    if (updates := session.config.stash.get(_UPDATES, None)) is not None:
+        session.config.stash[_UPDATED] = _finish(updates, session)
     # Here and not later: xdist ends a worker soon after its session has finished.
     if (stage := session.config.stash.get(_STAGE, None)) is not None:
         stage.close()
+
+
+def _finish(updates: SnapshotUpdates, session: pytest.Session) -> list[str]:
+    """Write the snapshots; lines on what was written."""
+    from seatrial._support.printable import printable
+    from seatrial.errors import SeatrialError
+
+    lines = []
+    try:
+        for path, count in updates.finish():
+            lines.append(printable(f"{count} snapshot{'s' if count > 1 else ''} written in {path}"))
+    except SeatrialError as error:
+        lines.append(printable(f"not all snapshots were written: {error}"))
+        session.exitstatus = pytest.ExitCode.USAGE_ERROR
+    return lines
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if lines := config.stash.get(_UPDATED, None):
+        terminalreporter.section("seatrial")
+        for line in lines:
+            terminalreporter.write_line(line)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteCollector | None:
@@ -140,6 +185,8 @@ def results(request: pytest.FixtureRequest, seatrial: Trials) -> TrialResults:
     return results
 
 
+_UPDATES = pytest.StashKey["SnapshotUpdates"]()
+_UPDATED = pytest.StashKey[list[str]]()
 _FAILURE = pytest.StashKey[str]()
 """Why the run of a test's marker did not pass."""
 

@@ -22,7 +22,7 @@ from seatrial.runs import Case, Run
 from seatrial.runs.removed import are_calls_redacted
 from seatrial.suites.yaml_source import LOADER, parse_yaml
 from seatrial.trajectory.completeness import known_calls, what_is_missing, what_to_do
-from seatrial.trajectory.step import Step
+from seatrial.trajectory.expectation import expected_as_made
 from seatrial.transcript import Transcript, UserMessage
 
 _KEPT = (
@@ -39,7 +39,6 @@ _KEPT = (
 """What a new case has of the case that was run."""
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[-_][A-Za-z0-9]+)*")
 _WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
-_WILDCARD = re.compile(r"([*?\[])")
 _NOT_YAML = re.compile("[\ufffe\uffff]")
 
 
@@ -82,7 +81,7 @@ def recorded_case(run: Run, case: Case | None, case_id: str | None = None) -> Re
     elif are_calls_redacted(run):
         unknown = "a secret was removed from a call: what is stored is not what the agent sent"
     else:
-        grader = _expectation([step for step in run.steps if step.executed_by != "user"])
+        grader = {"kind": "tool_trajectory", **expected_as_made(run.steps)}
         remarks += _on_calls(run)
     return RecordedCase(
         id=case_id or f"{run.case_id or run.run_id}-regression",
@@ -104,28 +103,6 @@ def _on_calls(run: Run) -> Iterator[str]:
     yield "exact: these calls in this order, and no others. in_order allows others between them."
     if any(step.arguments_text is not None for step in run.steps):
         yield "A call without args had arguments that are not JSON: any arguments fit it."
-
-
-def _expectation(steps: list[Step]) -> dict[str, Any]:
-    if not steps:
-        # An empty list of expected calls would be satisfied by anything.
-        return {"kind": "tool_trajectory", "mode": "any_order", "maximums": {"*": 0}}
-    items: list[dict[str, Any]] = []
-    for step in steps:
-        item: dict[str, Any] = {"tool": _WILDCARD.sub(r"[\1]", step.name)}
-        if step.arguments_text is None:
-            item["args"] = _literal(step.arguments)
-        items.append(item)
-    return {"kind": "tool_trajectory", "mode": "exact", "expected": items}
-
-
-def _literal(value: Any) -> Any:
-    """The value as an expectation that only it meets: keys with `$` would be matchers."""
-    if isinstance(value, dict):
-        if any(key.startswith("$") for key in value):
-            return {"$in": [value]}
-        return {key: _literal(inner) for key, inner in value.items()}
-    return [_literal(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _asked(run: Run) -> tuple[str, dict[str, Any]]:

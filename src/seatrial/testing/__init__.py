@@ -6,6 +6,7 @@
 from seatrial.testing.asked import SuiteCase, suite_cases
 from seatrial.testing.expected import Expected, exact, in_order, subset, superset, unordered
 from seatrial.testing.run_result import AgentFailedError, RunResult
+from seatrial.testing.snapshot import Snapshot, snapshot
 from seatrial.testing.trial_results import TrialResults
 from seatrial.trajectory.calls import Calls, NoVerdictError
 
@@ -15,10 +16,12 @@ __all__ = [
     "Expected",
     "NoVerdictError",
     "RunResult",
+    "Snapshot",
     "SuiteCase",
     "TrialResults",
     "exact",
     "in_order",
+    "snapshot",
     "subset",
     "suite_cases",
     "superset",

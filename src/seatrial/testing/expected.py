@@ -21,8 +21,9 @@ class Expected:
 
     def __init__(self, mode: Mode, items: Sequence[CallPattern], options: Mapping[str, Any]) -> None:
         self.items = [{"tool": item} if isinstance(item, str) else dict(item) for item in items]
-        self._mode = mode
-        self._expectation = compile_expectation({"mode": mode, "expected": self.items, **options})
+        self._name: str = mode
+        expected = {} if mode == "any_order" else {"expected": self.items}
+        self._expectation = compile_expectation({"mode": mode, **expected, **options})
 
     def __eq__(self, other: object) -> bool:
         """Whether the calls fit. Raises `NoVerdictError` where that depends on calls that are not known.
@@ -30,11 +31,8 @@ class Expected:
         Anything but calls is a `TypeError`: were it just not equal, `!=` would hold, whatever was called.
         """
         __tracebackhide__ = True
-        steps = other.known if isinstance(other, Calls) else other
-        if not isinstance(steps, list | tuple) or not all(isinstance(step, Step) for step in steps):
-            got = "names" if isinstance(other, Calls) else f"a {type(other).__name__}"
-            raise TypeError(f"{self!r} is compared with calls (`result.calls`, a list of `Step`), not with {got}")
-        result = self.match(other if isinstance(other, Calls) else list(steps))
+        steps = self.steps_of(other)
+        result = self.match(other if isinstance(other, Calls) else steps)
         if result.errored is not None:
             hint = f" To do: {result.hint}." if result.hint else ""
             prose = other.redact(result.prose) if isinstance(other, Calls) else result.prose
@@ -42,7 +40,16 @@ class Expected:
         return result.passed
 
     def __repr__(self) -> str:
-        return f"{self._mode}({', '.join([_item(item) for item in self.items])})"
+        return f"{self._name}({', '.join([_item(item) for item in self.items])})"
+
+    def steps_of(self, calls: object) -> list[Step]:
+        """The steps that are known of what this is compared with. Raises `TypeError` for anything but calls."""
+        __tracebackhide__ = True
+        steps = calls.known if isinstance(calls, Calls) else calls
+        if not isinstance(steps, list | tuple) or not all(isinstance(step, Step) for step in steps):
+            got = "names" if isinstance(calls, Calls) else f"a {type(calls).__name__}"
+            raise TypeError(f"{self!r} is compared with calls (`result.calls`, a list of `Step`), not with {got}")
+        return list(steps)
 
     def match(self, steps: list[Step] | Calls[Step]) -> MatchResult:
         """Hold steps against it. A plain list is all that there are."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from seatrial.trajectory.expectation import Mode as Mode
     from seatrial.trajectory.expectation import compile_expectation as compile_expectation
     from seatrial.trajectory.expectation import expectation_from_steps as expectation_from_steps
+    from seatrial.trajectory.expectation import expected_as_made as expected_as_made
     from seatrial.trajectory.extraction import FoundSteps as FoundSteps
     from seatrial.trajectory.extraction import Trajectory as Trajectory
     from seatrial.trajectory.extraction import extract as extract
@@ -61,7 +62,7 @@ __getattr__, __all__ = attach(
     {
         "comparison": "Aligned Parting RunDiff compare",
         "completeness": "Completeness Level",
-        "expectation": "MODES Expectation Mode compile_expectation expectation_from_steps",
+        "expectation": "MODES Expectation Mode compile_expectation expectation_from_steps expected_as_made",
         "extraction": "FoundSteps Trajectory extract find_steps resolve_trace_ref",
         "match_batch": "LineResult match_line match_lines",
         "matching": "match match_messages match_trajectory",

@@ -11,6 +11,7 @@ An empty configuration never scores: an empty `expected` is refused in every mod
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, cast, get_args
 
@@ -35,6 +36,7 @@ _ONLY_FORBIDDEN = (
     'to forbid calls and expect none: mode any_order with maximums such as {"refund": 0}, or `never_calls`; '
     'to forbid them by their arguments: `forbidden` with mode subset and expected ["*"]'
 )
+_WILDCARD = re.compile(r"([*?\[])")
 _FORBIDDEN_KEYS = ("tool", "args", "args_match", "result", "status", "actor")
 _ITEM_KEYS = (*_FORBIDDEN_KEYS, "max_duration_ms", "id", "after")
 _DEFAULT_KEYS = ("args_match", "status", "actor", "max_duration_ms")
@@ -100,6 +102,29 @@ def expectation_from_steps(mode: Mode, steps: list[Step]) -> Expectation:
         for step in steps
     ]
     return Expectation(mode, [step.name for step in steps], reference=steps, keys=keys(values, b"expected"))
+
+
+def expected_as_made(steps: Iterable[Step]) -> dict[str, Any]:
+    """The configuration of an expectation that just these calls of the agent meet, for people to read and change."""
+    items: list[dict[str, Any]] = []
+    for step in steps:
+        if step.executed_by == "user":
+            continue
+        item: dict[str, Any] = {"tool": _WILDCARD.sub(r"[\1]", step.name)}
+        if step.arguments_text is None:
+            item["args"] = _literal(step.arguments)
+        items.append(item)
+    # An empty list of expected calls would be satisfied by anything.
+    return {"mode": "exact", "expected": items} if items else {"mode": "any_order", "maximums": {"*": 0}}
+
+
+def _literal(value: Any) -> Any:
+    """The value as arguments that only it meets: keys with `$` would be matchers."""
+    if isinstance(value, dict):
+        if any(key.startswith("$") for key in value):
+            return {"$in": [value]}
+        return {key: _literal(inner) for key, inner in value.items()}
+    return [_literal(inner) for inner in value] if isinstance(value, list) else value
 
 
 def check_reference(mode: Mode, size: int) -> None:
