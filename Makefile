@@ -45,6 +45,12 @@ $(BIN)/.dev: pyproject.toml constraints.txt
 	.cache/frameworks/bin/python -m pip install --quiet -e ".[frameworks]"
 	@touch $@
 
+.cache/crewai/bin/.ready: export PIP_CONSTRAINT := $(CURDIR)/examples/frameworks/constraints-crewai.txt
+.cache/crewai/bin/.ready: pyproject.toml examples/frameworks/constraints-crewai.txt
+	$(PYTHON) -m venv .cache/crewai
+	.cache/crewai/bin/python -m pip install --quiet -e ".[crewai]"
+	@touch $@
+
 test: check tests
 
 check: $(BIN)/.dev
@@ -76,9 +82,9 @@ node:
 demo: $(BIN)/.dev
 	$(BIN)/python scripts/demo.py
 
-frameworks: .cache/frameworks/bin/.ready
-	@set -e; for program in examples/frameworks/*.py; do \
-		echo "== $$program"; .cache/frameworks/bin/python $$program; done
+frameworks: .cache/frameworks/bin/.ready .cache/crewai/bin/.ready
+	@set -e; for program in examples/frameworks/*.py; do echo "== $$program"; \
+		case $$program in *crewai*) used=crewai;; *) used=frameworks;; esac; .cache/$$used/bin/python $$program; done
 
 schemas: $(BIN)/.dev
 	$(BIN)/python scripts/generate.py

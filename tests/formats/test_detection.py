@@ -193,6 +193,7 @@ SAMPLE_FORMATS = {
     "gemini-contents.json": "gemini",
     "adk-events.json": "adk",
     "smolagents-result.json": "smolagents",
+    "crewai-output.json": "crewai",
     "langchain-messages.json": "langchain",
     "pydantic-ai-messages.json": "pydantic-ai",
     "vercel-messages.json": "vercel",

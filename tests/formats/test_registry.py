@@ -40,6 +40,7 @@ def test_the_names_are_those_of_the_command_line() -> None:
         "langchain",
         "pydantic-ai",
         "smolagents",
+        "crewai",
         "claude-code",
         "claude-stream-json",
         "codex",

@@ -28,7 +28,6 @@ DOCUMENTS: list[tuple[str, Any]] = [
     ("LlamaIndex", {"role": "assistant", "additional_kwargs": {}, "blocks": [{"block_type": "tool_call"}]}),
     ("Semantic Kernel", {"role": "assistant", "content_type": "message", "items": [{"content_type": "function_call"}]}),
     ("Letta", [{"id": "m", "message_type": "tool_call_message", "tool_call": {"name": "f"}}]),
-    ("CrewAI", {"raw": "Done.", "tasks_output": [{"raw": "Done."}], "token_usage": {}}),
     ("LangSmith", [{"id": "r", "run_type": "llm", "trace_id": "t", "dotted_order": "d", "inputs": {}}]),
 ]
 

@@ -71,6 +71,7 @@ _BUILT_IN: Final[dict[str, tuple[str, bool]]] = {
     "langchain": ("langchain", False),
     "pydantic-ai": ("pydantic_ai", False),
     "smolagents": ("smolagents", False),
+    "crewai": ("crewai", False),
     "claude-code": ("claude_code", False),
     "claude-stream-json": ("claude_stream_json", False),
     "codex": ("codex", False),

@@ -164,7 +164,6 @@ _FORMATS: Final[dict[str, Callable[[Members], Sniff | None]]] = {
     "a LlamaIndex message": _has("blocks", "additional_kwargs"),
     "a Semantic Kernel message": _has("content_type", "items"),
     "a Letta message": _has("message_type", "id"),
-    "a CrewAI output": _has("tasks_output", "raw"),
     "a tau2 task file": _has("user_scenario", "evaluation_criteria"),
     "a tau2 result": _has("simulations", "tasks"),
 }
