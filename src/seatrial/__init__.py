@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from seatrial.errors import SeatrialError as SeatrialError
     from seatrial.graders.grader import Grader as Grader
     from seatrial.graders.grader import Subject as Subject
+    from seatrial.models.config import AnthropicConfig as AnthropicConfig
     from seatrial.models.config import ModelConfig as ModelConfig
     from seatrial.models.scripted import ScriptedModel as ScriptedModel
     from seatrial.python_api.agents import openai as openai
@@ -70,7 +71,7 @@ __getattr__, __all__ = attach(
         "agents.stream.config": "StreamConfig=stream",
         "errors": "InfrastructureError SeatrialError",
         "graders.grader": "Grader Subject",
-        "models.config": "ModelConfig",
+        "models.config": "AnthropicConfig ModelConfig",
         "models.scripted": "ScriptedModel",
         "python_api.agents": "openai scripted_agent",
         "python_api.graders": (

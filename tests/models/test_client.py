@@ -120,6 +120,21 @@ def test_a_cost_is_unknown_when_a_price_or_a_number_of_tokens_is_missing(
     assert (found.cost_usd, (found.input_tokens, found.output_tokens)) == (cost, tokens)
 
 
+@pytest.mark.parametrize(
+    ("cached", "price", "cost"),
+    [(600, None, 0.003), (600, 0.5, 0.0021), (0, 0.5, 0.003), (None, 0.5, 0.003), (1001, 0.5, None), (-1, 0.5, None)],
+)
+def test_tokens_of_the_cache_cost_what_all_tokens_do_unless_they_have_a_price(
+    cached: int | None, price: float | None, cost: float | None
+) -> None:
+    usage = {"prompt_tokens": 1000, "completion_tokens": 100, "prompt_tokens_details": {"cached_tokens": cached}}
+    found = Endpoint(completion(usage=usage)).ask(
+        input_usd_per_mtok=2.0, output_usd_per_mtok=10.0, cache_read_usd_per_mtok=price
+    )
+    assert found.input_tokens == 1000
+    assert found.cost_usd == (cost if cost is None else pytest.approx(cost))
+
+
 def test_what_a_try_cost_before_it_failed_is_unknown_unless_no_model_was_at_work() -> None:
     failed = {"error": {"message": "the model failed"}, "choices": []}
     found = Endpoint(failed, completion()).ask(input_usd_per_mtok=2.0, output_usd_per_mtok=10.0)

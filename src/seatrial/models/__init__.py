@@ -1,10 +1,19 @@
-"""Chat models: one behind HTTP, for any OpenAI-compatible endpoint, and one that reads out a script. `@model("name")`
-registers a kind of one's own.
+"""Chat models: those behind HTTP, for any OpenAI-compatible endpoint and for Anthropic's, and one that reads out a
+script. `@model("name")` registers a kind of one's own.
 """
 
 from seatrial.models.client import ModelClient
-from seatrial.models.config import ModelConfig, ModelKind
+from seatrial.models.config import AnthropicConfig, ModelConfig, ModelKind
 from seatrial.models.registry import MODELS, model, open_model
 from seatrial.models.scripted import ScriptedModel
 
-__all__ = ["MODELS", "ModelClient", "ModelConfig", "ModelKind", "ScriptedModel", "model", "open_model"]
+__all__ = [
+    "MODELS",
+    "AnthropicConfig",
+    "ModelClient",
+    "ModelConfig",
+    "ModelKind",
+    "ScriptedModel",
+    "model",
+    "open_model",
+]

@@ -42,7 +42,10 @@ def _accept(name: str, value: object) -> type[ModelKind]:
 
 
 MODELS: Registry[type[ModelKind]] = Registry(
-    "kind of model", "seatrial.models", {"openai": "seatrial.models.config:ModelConfig"}, _accept
+    "kind of model",
+    "seatrial.models",
+    {"openai": "seatrial.models.config:ModelConfig", "anthropic": "seatrial.models.config:AnthropicConfig"},
+    _accept,
 )
 """Every kind of model that a suite can name."""
 

@@ -9,7 +9,7 @@ from seatrial.agents.python.config import PythonConfig
 from seatrial.agents.replay.config import ReplayConfig
 from seatrial.agents.stream.config import StreamConfig
 from seatrial.graders.registry import GraderConfig, grader_config
-from seatrial.models.config import ModelConfig
+from seatrial.models.config import AnthropicConfig, ModelConfig
 from seatrial.problems import InvalidSuiteError, SuiteProblem
 from seatrial.suites.cases import read_cases
 from seatrial.suites.identity import case_hash, stored_form, stored_suite, suite_hash
@@ -20,6 +20,7 @@ from seatrial.suites.validate import validate_suite
 
 __all__ = [
     "AgentConfig",
+    "AnthropicConfig",
     "Budget",
     "CaseSource",
     "CliConfig",

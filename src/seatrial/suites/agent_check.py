@@ -11,10 +11,8 @@ import msgspec
 from seatrial._support.environment import references, texts, unset
 from seatrial._support.target import is_target
 from seatrial.agents import AGENTS, AgentCheck, AgentConfig, AgentStart, build_agent
-from seatrial.agents.checks import check_secret, check_url
 from seatrial.agents.registry import KIND, NamedAgent, agent_class, kind_of, named_agent
 from seatrial.errors import SeatrialError
-from seatrial.models.config import ModelConfig
 from seatrial.problems import KeyPath, Problems, meant, quoted
 from seatrial.runs import FAULT_CLASSES, MOVABLE
 from seatrial.suites.secrets import secrets_of
@@ -126,16 +124,6 @@ def check_timeouts(timeouts: Iterable[str], agents: Mapping[str, AgentConfig], p
     for key in ("read_s", "run_s"):
         if agents and key in timeouts and not any(config.is_waited_for for config in agents.values()):
             problems.add((key,), f"`{key}` does nothing here: all agents are replays, and none is waited for")
-
-
-def check_judge(config: ModelConfig, variables: Mapping[str, str], problems: Problems) -> None:
-    """Tell everything that is wrong with the judge's model."""
-    if (config.input_usd_per_mtok is None) != (config.output_usd_per_mtok is None):
-        problems.add(
-            (), "a price needs both `input_usd_per_mtok` and `output_usd_per_mtok`", "write 0 for what is free"
-        )
-    check_url(config.base_url, ("base_url",), variables, problems)
-    check_secret(config.api_key, ("api_key",), problems)
 
 
 def check_variables(config: object, variables: Mapping[str, str], problems: Problems, *, needed: bool = True) -> None:

@@ -17,7 +17,7 @@ from seatrial.agents.registry import AGENTS
 from seatrial.graders import GRADERS, Grader
 from seatrial.graders.json_answer import Field
 from seatrial.graders.judge_prompt import Criterion
-from seatrial.models.config import ModelConfig
+from seatrial.models.config import AnthropicConfig, ModelConfig
 from seatrial.runs import Case, WorkspaceSource
 from seatrial.suites.schema import field_docs
 from seatrial.suites.seed_csv import COLUMNS, CellReading
@@ -37,6 +37,7 @@ _TITLES: dict[str, type[msgspec.Struct]] = {
     "timeouts": Timeouts,
     "budget": Budget,
     "judge": ModelConfig,
+    "judge: kind anthropic": AnthropicConfig,
     "cases: a case": Case,
     "cases: workspace": WorkspaceSource,
     "cases: from elsewhere": CaseSource,

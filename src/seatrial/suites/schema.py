@@ -17,7 +17,7 @@ from seatrial.agents.config import Retry
 from seatrial.agents.http.config import ModelTool, ResponsePaths, SubAgent
 from seatrial.agents.http.template import RequestTemplate
 from seatrial.graders.registry import GRADERS, KIND
-from seatrial.models.config import ModelConfig
+from seatrial.models.config import AnthropicConfig, ModelConfig
 from seatrial.runs import Case, WorkspaceSource
 from seatrial.suites.suite import Budget, CaseSource, SuiteFile, Timeouts
 from seatrial.suites.world_seed import WorldSeed
@@ -32,6 +32,7 @@ STRUCTS: tuple[type[msgspec.Struct], ...] = (
     Timeouts,
     Budget,
     ModelConfig,
+    AnthropicConfig,
     CaseSource,
     Case,
     WorkspaceSource,
@@ -54,13 +55,16 @@ def suite_json_schema() -> dict[str, Any]:
         schema["properties"] = {KIND: {"const": kind}, **schema["properties"]}
         schema["required"] = [KIND, *schema.get("required", [])]
 
-    definition[ModelConfig]["properties"] = {KIND: {"const": ModelConfig.kind}, **definition[ModelConfig]["properties"]}
+    for model in (ModelConfig, AnthropicConfig):
+        schema = definition[model]
+        schema["properties"] = {KIND: {"const": model.kind}, **schema["properties"]}
+    definition[AnthropicConfig]["required"].insert(0, KIND)
 
     suite, case = definition[SuiteFile], definition[Case]
     suite["properties"]["agents"]["additionalProperties"] = {
         "anyOf": [*(ref_of[struct] for struct in agents.values()), _CLASS]
     }
-    suite["properties"]["judge"]["anyOf"].append(_CLASS)
+    suite["properties"]["judge"]["anyOf"] += [ref_of[AnthropicConfig], _CLASS]
     suite["properties"]["cases"]["items"] = {"anyOf": [ref_of[Case], ref_of[CaseSource]]}
     case["required"].remove("id")  # `<file>-<number>` when absent
     case["properties"]["world"] |= ref_of[WorldSeed]

@@ -19,14 +19,13 @@ from seatrial.agents import AGENTS, AgentConfig
 from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Grader
 from seatrial.graders.registry import GraderConfig
-from seatrial.models.config import ModelConfig
+from seatrial.models.config import HttpModelConfig, ModelConfig
 from seatrial.models.registry import JudgeModel
 from seatrial.problems import Problems, SuiteProblem
 from seatrial.runs import Case
 from seatrial.suites.agent_check import (
     check_agent,
     check_faults,
-    check_judge,
     check_timeouts,
     check_variables,
     read_agent,
@@ -35,7 +34,7 @@ from seatrial.suites.case_check import CaseCheck, check_models, unsupported_worl
 from seatrial.suites.cases import case_format, checked_cases
 from seatrial.suites.graders import Imports, SoundGrader, check_graders
 from seatrial.suites.identity import stored_form
-from seatrial.suites.models import check_other_model, other_model, with_our_model
+from seatrial.suites.models import check_http_model, check_other_model, other_model, with_our_model
 from seatrial.suites.shape import fit
 from seatrial.suites.suite import CaseSource, Grading, Suite, SuiteFile, SuiteKeys
 
@@ -152,10 +151,10 @@ def build_suite(
         check_timeouts(plain["timeouts"], sound_agents, problems.within(("timeouts",)))
     judge: JudgeModel | None = other_judge or _converted(plain.get("judge"), ModelConfig)
     if isinstance(judge, ModelConfig):
-        check_judge(judge, variables, problems.within(("judge",)))
-    elif other_judge is not None and model is None:
+        check_http_model(judge, variables, problems.within(("judge",)))
+    elif other_judge is not None and (model is None or isinstance(model, HttpModelConfig)):
         import_from = directory if run_python or import_graders else None
-        check_other_model(other_judge, problems.within(("judge",)), import_from)
+        check_other_model(other_judge, variables, problems.within(("judge",)), import_from)
     sound: list[SoundGrader] | None = []
     imports = Imports(
         directory, classes=run_python or import_graders, functions=run_python or (startable and grading != "none")
