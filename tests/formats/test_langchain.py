@@ -83,6 +83,15 @@ def test_whatever_else_an_answer_holds_is_a_serious_note() -> None:
         assert [note.serious for note in reading.notes] == [True]
 
 
+@pytest.mark.parametrize("block", [{"type": "text", "text": "Sent."}, {"type": "reasoning", "reasoning": "hm"}])
+def test_extras_of_a_block_hold_what_the_provider_needs_again_and_no_call(block: dict[str, Any]) -> None:
+    said = {"type": "text", "text": "It is on its way."}
+    signed = ai([{**block, "extras": {"signature": "EqAB", "index": 0}}, said], tool_calls=[])
+    assert not any(note.serious for note in signed.notes)
+    hidden = ai([{**block, "extras": {"tool_calls": [RAW]}}, said], tool_calls=[])
+    assert any(note.serious for note in hidden.notes)
+
+
 def test_a_removed_message_removes_no_call() -> None:
     made = {"type": "ai", "id": "m1", "content": "", "tool_calls": [{"name": "delete_account", "args": {}, "id": "c"}]}
     for later in ({"type": "remove", "id": "m1", "content": ""}, {"type": "ai", "id": "m1", "content": "hidden"}):

@@ -58,9 +58,9 @@ _PART_KEYS = frozenset(
 )  # fmt: skip
 _PLAIN_IN_PART = _PART_KEYS - {"type", "text"}
 _IMAGE_KEYS = frozenset({"url"})
-_ANYTHING = frozenset({"internal", "metadata", "metrics", "provider_data"})
-"""Keys under which anybody writes anything, so that it is looked at; `internal` is of Inspect, `provider_data` of the
-OpenAI Agents SDK."""
+_ANYTHING = frozenset({"extras", "internal", "metadata", "metrics", "provider_data"})
+"""Keys under which anybody writes anything, so that it is looked at; `extras` is of LangChain, `internal` of Inspect,
+`provider_data` of the OpenAI Agents SDK."""
 _RETRIEVAL = frozenset({"citations", "intent", "all_retrieved_documents"})
 
 
