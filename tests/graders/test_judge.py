@@ -12,6 +12,7 @@ from graders.subjects import calls, grade, said, step, subject, verdict
 from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.graders import ChatMessage, Completion, GradingPlan
+from seatrial.graders.judge import MAX_RAW
 from seatrial.graders.judge_prompt import MAX_ANSWER, MAX_STEPS, Criterion, prompt_for
 from seatrial.models import ScriptedModel
 from seatrial.runs import JudgeDetails
@@ -92,10 +93,51 @@ def test_the_verdict_is_data_as_the_contract_has_it() -> None:
         "reasoning": "no",
         "evidence": ["/steps/0"],
         "unknown_evidence": ["/steps/9"],
+        "votes": [
+            {
+                "passed": False,
+                "score": 0.0,
+                "outcome_met": False,
+                "criteria": {"polite": {"score": 0.5, "reason": ""}, "correct": {"score": 1.0, "reason": ""}},
+                "failure_mode": "task_abandoned",
+                "reasoning": "no",
+            }
+        ]
+        * 3,
         "judge": {"kind": "model", "model": "judge-1-2025", "votes": 3, "agreement": 1.0, "cost_usd": 0.75},
     }
     assert (found.cost_usd, found.tokens, found.evidence) == (0.75, 330, ["/steps/0"])
     assert found.reasons[0] == "0 of 3 votes for the run (a vote needs 0.5); mean score 0"
+
+
+def test_what_each_vote_says_of_each_criterion_is_kept() -> None:
+    def criteria(*said: tuple[float, str]) -> dict[str, Any]:
+        return {f"c{number}": {"score": score, "reason": why} for number, (score, why) in enumerate(said, 1)}
+
+    votes = [
+        ballot(True, criteria=criteria((1, "a kind word"), (0.5, "one of two orders"))),
+        ballot(False, criteria=criteria((0.2, "curt"), (0, "x" * 5000)), reasoning="the wrong order"),
+        ballot(True, criteria=criteria((1, "friendly"), (1, "both orders"))),
+    ]
+    found = verdict(subject(), {**RUBRIC, "votes": 3}, model=ScriptedModel(votes))
+    assert [(vote.passed, vote.score, vote.reasoning) for vote in found.details.votes] == [
+        (True, 0.625, "it did what was asked"),
+        (False, 0.0, "the wrong order"),
+        (True, 1.0, "it did what was asked"),
+    ]
+    first, second, _ = found.details.votes
+    assert {name: (said.score, said.reason) for name, said in first.criteria.items()} == {
+        "polite": (1, "a kind word"),
+        "correct": (0.5, "one of two orders"),
+    }
+    assert len(second.criteria["correct"].reason) == MAX_RAW
+    assert second.failure_mode == "task_abandoned"
+
+
+def test_a_tie_keeps_both_sides() -> None:
+    found = verdict(subject(), {"kind": "judge", "votes": 2}, model=ScriptedModel([ballot(True), ballot(False)]))
+    assert found.outcome == "errored"
+    assert [vote.passed for vote in found.details.votes] == [True, False]
 
 
 def test_an_unusable_answer_is_repaired_once() -> None:
@@ -136,7 +178,10 @@ def test_one_vote_without_a_ballot_makes_the_judge_errored_and_what_was_paid_is_
     assert (found.least_cost_usd, found.least_tokens) == (0.5, 5)
     assert found.reasons == ["the model's endpoint answered 503"]
     details = wire.decode(wire.encode(found.details))
-    assert list(details) == ["judge"]
+    assert list(details) == ["votes", "judge"]
+    of_paid, of_down = details["votes"]
+    assert (of_paid["passed"], of_paid["reasoning"]) == (True, "x")
+    assert of_down == {"problem": "the model's endpoint answered 503"}
     assert (details["judge"]["votes"], details["judge"]["agreement"], details["judge"]["cost_usd"]) == (2, None, None)
 
 

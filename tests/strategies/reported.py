@@ -18,6 +18,7 @@ from seatrial.reports.rows import (
     SpeechLine,
     VerdictLine,
 )
+from seatrial.reports.votes import CriterionLine, JudgeLine, VoteLine
 from seatrial.runs import Experiment
 from seatrial.store import CaseTags, GraderCounts, NoteCounts, NoteTotals, StoredOutcome
 from seatrial.trajectory.completeness import Basis, Level
@@ -116,6 +117,24 @@ def detail(text: str = "they part at step 1") -> RunDetail:
                     CallLine("differs", text, text, [text]),
                     CallLine("missing", text),
                     CallLine("extra", None, text),
+                ],
+                judges=[
+                    JudgeLine(
+                        grader=text,
+                        model=text,
+                        asked=2,
+                        votes=[
+                            VoteLine(
+                                passed=False,
+                                score=0.5,
+                                outcome_met=False,
+                                criteria=[CriterionLine(text, 0.5, text)],
+                                failure_mode=text,
+                                reasoning=f"{text} again",
+                            ),
+                            VoteLine(problem=text),
+                        ],
+                    )
                 ],
             )
         ],

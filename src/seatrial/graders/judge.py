@@ -15,7 +15,7 @@ from seatrial.graders.chat_model import ChatModel, Completion
 from seatrial.graders.grader import FOR_GRADERS, Check, Finding, Grader, Subject, Surroundings, skipped
 from seatrial.graders.json_answer import json_of, json_text
 from seatrial.graders.judge_prompt import Criterion, Prompt, prompt_for
-from seatrial.runs import JudgedBy, JudgeDetails
+from seatrial.runs import CriterionScore, JudgedBy, JudgeDetails, JudgeVote
 from seatrial.trajectory.completeness import reaches
 from seatrial.transcript.arguments import key_twice
 
@@ -103,7 +103,7 @@ class Judge(Grader):
         )
         problems = [vote.problem for vote in votes if vote.problem is not None]
         if problems:
-            details = JudgeDetails(judge=judge)
+            details = JudgeDetails(votes=self._told(votes), judge=judge)
             return Finding(outcome="errored", reasons=list(dict.fromkeys(problems)), details=details)
         return self._count(votes, _pointers(subject), judge)
 
@@ -168,18 +168,44 @@ class Judge(Grader):
         ]
         return min(fsum(gained) / total, 1.0)
 
+    @property
+    def _bar(self) -> float:
+        """What a vote for the run has to reach."""
+        return PASS_SCORE if self.min_score is None else self.min_score
+
+    def _told(self, votes: list[Vote]) -> list[JudgeVote]:
+        """The votes as they are kept."""
+        return [
+            JudgeVote(problem=(vote.problem or "")[:MAX_RAW])
+            if vote.ballot is None or vote.problem is not None
+            else JudgeVote(
+                passed=reaches(vote.score, self._bar),
+                score=vote.score,
+                outcome_met=vote.ballot.outcome_met,
+                criteria={
+                    criterion.name: CriterionScore(found.score, found.reason[:MAX_RAW])
+                    for number, criterion in enumerate(self.criteria, 1)
+                    if (found := vote.ballot.criteria[f"c{number}"])
+                },
+                failure_mode=None if vote.ballot.failure_mode is None else vote.ballot.failure_mode[:200],
+                reasoning=vote.ballot.reasoning[:MAX_RAW],
+            )
+            for vote in votes
+        ]
+
     def _count(self, votes: list[Vote], known: set[str], judge: JudgedBy) -> Finding:
         """What the votes come to, when each has a ballot."""
-        bar = PASS_SCORE if self.min_score is None else self.min_score
+        bar = self._bar
         ballots = [vote.ballot for vote in votes if vote.ballot is not None]
         in_favour = [reaches(vote.score, bar) for vote in votes]
         count = sum(in_favour)
+        told = self._told(votes)
         passed = 2 * count > len(votes)
         if 2 * count == len(votes):
             # No majority for either side. It must not fail: whatever this judge is a part of may be negated.
             reason = f"a tie: {count} of {len(votes)} votes for the run (a vote needs {bar:g}), so neither side has it"
             judge.agreement = 0.5
-            return Finding(outcome="errored", reasons=[reason], details=JudgeDetails(judge=judge))
+            return Finding(outcome="errored", reasons=[reason], details=JudgeDetails(votes=told, judge=judge))
         score = min(fsum([vote.score for vote in votes]) / len(votes), 1.0)
         # The first ballot of the majority speaks for it.
         speaker = ballots[in_favour.index(passed)]
@@ -196,6 +222,7 @@ class Judge(Grader):
             subscores=subscores,
             reasoning=speaker.reasoning,
             evidence=evidence,
+            votes=told,
             judge=judge,
         )
         if len(evidence) < len(said):

@@ -15,8 +15,9 @@ from seatrial.reports import figures
 from seatrial.reports.figures import left_out_count
 from seatrial.reports.notes import calls_text, note_text, shown_notes, without_run
 from seatrial.reports.report import Report, reason
-from seatrial.reports.rows import NoteLine, RunRow
+from seatrial.reports.rows import NoteLine, RunRow, VerdictLine
 from seatrial.reports.summary import AgentSummary
+from seatrial.reports.votes import vote_text
 from seatrial.store import StoredOutcome
 from seatrial.transcript import Note
 
@@ -134,10 +135,17 @@ def _explanation(row: RunRow) -> str:
         for verdict in row.detail.verdicts:
             score = "" if verdict.score is None else f" ({figures.decimal(verdict.score)})"
             lines.append(f"{verdict.name}: {verdict.word}{score}")
-            lines += [f"  {line}" for line in verdict.reasons]
+            lines += [f"  {line}" for line in (*verdict.reasons, *_votes(verdict))]
         if row.detail.fault_detail:
             lines.append(row.detail.fault_detail)
     return "\n".join(lines)
+
+
+def _votes(verdict: VerdictLine) -> Iterator[str]:
+    """What the votes of its judges said, a line for each part of it."""
+    told = "\n".join(verdict.reasons)
+    for judge in verdict.judges:
+        yield from (f"{'  ' * depth}{line}" for depth, line in vote_text(judge, besides=told))
 
 
 def _text(text: str) -> str:
@@ -235,7 +243,9 @@ def _test(row: RunRow, report: Report) -> dict[str, Any]:
         test["message"] = reason(row)
         if row.detail is not None:
             lines = [
-                f"{verdict.name}: {verdict.word}: {told}" for verdict in row.detail.verdicts for told in verdict.reasons
+                f"{verdict.name}: {verdict.word}: {told}"
+                for verdict in row.detail.verdicts
+                for told in (*verdict.reasons, *_votes(verdict))
             ]
             test["trace"] = "\n".join([*lines, row.detail.fault_detail] if row.detail.fault_detail else lines)
     test["extra"] = {

@@ -16,6 +16,7 @@ from seatrial.formats.reading import Reading
 from seatrial.graders import Finding, Subject, Surroundings, build_graders
 from seatrial.reports.figures import plural
 from seatrial.reports.rows import CallLine, ChangesLine, NoteLine, RunDetail, SpeechLine, VerdictLine, grader_name
+from seatrial.reports.votes import judge_lines
 from seatrial.runs import Case, ChangedFile, Run, Verdict, WorkspaceDiff
 from seatrial.trajectory.result import MatchResult
 from seatrial.trajectory.step import Step
@@ -232,6 +233,7 @@ def _verdicts(run: Run, case: Case, suite: dict[str, Any]) -> list[VerdictLine]:
             code=verdict.code,
             basis=verdict.basis,
             calls=_calls(verdict, expected[id(verdict)], Subject(run, case)) if id(verdict) in expected else [],
+            judges=judge_lines(verdict),
         )
         for verdict in run.verdicts
     ]

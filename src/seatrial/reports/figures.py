@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from seatrial.reports.rows import RunRow
 from seatrial.reports.statistics.intervals import Interval
-from seatrial.reports.summary import AgentSummary
 from seatrial.runs import ModelCosts
+
+if TYPE_CHECKING:
+    from seatrial.reports.rows import RunRow
+    from seatrial.reports.summary import AgentSummary
 
 A_POINT = 0.01 + 1e-9
 """From here on the rate of all runs is another one; rates are fractions, and a point must not be more by rounding."""

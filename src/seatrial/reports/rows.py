@@ -11,6 +11,7 @@ from typing import Literal, Protocol
 import msgspec
 from msgspec.structs import asdict
 
+from seatrial.reports.votes import JudgeLine
 from seatrial.runs import Case, Experiment, ModelCosts, Outcome
 from seatrial.store import (
     CaseTags,
@@ -98,6 +99,8 @@ class VerdictLine(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     """Of a verdict on calls: whether they were observed, or only reported by the agent."""
     calls: list[CallLine] = []
     """For a trajectory: expected against actual."""
+    judges: list[JudgeLine] = []
+    """For a judge, and for several graders of which some are judges: the votes."""
 
     @property
     def name(self) -> str:

@@ -14,6 +14,7 @@ from seatrial.reports import figures
 from seatrial.reports.detail import call_text, cut, file_lines, notes_by_message, summary_text, value_text
 from seatrial.reports.layout import NO_TERMINAL, folded, prose
 from seatrial.reports.notes import note_text
+from seatrial.reports.votes import judge_lines, vote_text
 from seatrial.runs import Case, Experiment, RunKey, Verdict, WorkspaceDiff, model_costs
 from seatrial.store import RunNotes, RunRecord, TranscriptItem
 from seatrial.trajectory.completeness import Completeness, known_calls, what_is_missing, what_to_do
@@ -290,6 +291,13 @@ def _verdict(verdict: Verdict, write: _Writer) -> Iterator[str]:
     yield f"  {word}  {one_line(verdict.grader, 60)}{kind}{f'  {beside}' if beside else ''}"
     for reason in verdict.reasons:
         yield from write.prose(cut(reason, MAX_REASON), " " * 10)
+    told = "\n".join(verdict.reasons)
+    judges = judge_lines(verdict)
+    for judge in judges:
+        named = f"{one_line(judge.grader, 80)}: " if judge.grader != verdict.grader else ""
+        for depth, line in vote_text(judge, besides=told):
+            text = cut(line if depth else f"{named}{line}", MAX_REASON)
+            yield from write.prose(text, " " * (12 + 2 * depth), " " * (10 + 2 * depth), tone="dim")
 
 
 def _completeness(record: RunRecord, write: _Writer) -> Iterator[str]:

@@ -6,7 +6,7 @@ from seatrial.runs.fault import FAULT_CLASSES, MOVABLE, Blame, Fault, FaultClass
 from seatrial.runs.model_costs import ModelCosts, model_costs
 from seatrial.runs.run import Attempt, Exchange, Experiment, Run, RunKey, ServedKey
 from seatrial.runs.served import ApiKey, RunHead, Scope, ServedRun
-from seatrial.runs.verdict import Grade, JudgedBy, JudgeDetails, Outcome, Verdict
+from seatrial.runs.verdict import CriterionScore, Grade, JudgedBy, JudgeDetails, JudgeVote, Outcome, Verdict
 from seatrial.runs.workspace import ChangedFile, WorkspaceDiff, WorkspaceSource
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Blame",
     "Case",
     "ChangedFile",
+    "CriterionScore",
     "Exchange",
     "ExpectedOutcome",
     "Experiment",
@@ -25,6 +26,7 @@ __all__ = [
     "FaultRules",
     "Grade",
     "JudgeDetails",
+    "JudgeVote",
     "JudgedBy",
     "ModelCosts",
     "Outcome",

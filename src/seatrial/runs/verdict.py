@@ -67,8 +67,32 @@ class JudgedBy(msgspec.Struct, kw_only=True):
     """Of the prompt, and of the schema that the answer must have."""
 
 
+class CriterionScore(msgspec.Struct):
+    """What one vote says of one criterion."""
+
+    score: float
+    reason: str = ""
+
+
+class JudgeVote(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """One vote of a judge."""
+
+    passed: bool | None = None
+    """Whether it is for the run; None when the model gave no answer that could be used."""
+    score: float | None = None
+    """The weighted mean of its criteria; 0 when it says that the outcome is wrong."""
+    outcome_met: bool | None = None
+    """Whether it says that the right outcome was reached."""
+    criteria: dict[str, CriterionScore] = {}
+    """By their names."""
+    failure_mode: str | None = None
+    reasoning: str = ""
+    problem: str = ""
+    """Why it does not count, when it does not."""
+
+
 class JudgeDetails(msgspec.Struct, kw_only=True):
-    """The details of a judge's verdict. Of a judge that errored there is only `judge`."""
+    """The details of a judge's verdict. Of a judge that errored there are only `votes` and `judge`."""
 
     passed: bool | UnsetType = UNSET
     failure_mode: str | UnsetType | None = UNSET
@@ -79,6 +103,8 @@ class JudgeDetails(msgspec.Struct, kw_only=True):
     """Of the vote that speaks for the majority."""
     evidence: list[str] | UnsetType = UNSET
     """What the votes point to that is in the run."""
+    votes: list[JudgeVote] | UnsetType = UNSET
+    """What each vote says; unset in records of earlier versions."""
     judge: JudgedBy
     unknown_evidence: list[str] | UnsetType = UNSET
     """What they point to that is not, if anything; the first of it."""
