@@ -139,8 +139,6 @@ def test_a_run_is_not_begun_where_one_has_ended(filled: Store) -> None:
         with pytest.raises(SeatrialError) as caught:
             filled.begin_run("exp-1", KEY, run_id).wait()
         assert caught.value.code == "conflict"
-    filled.begin_run("exp-1", KEY, "other", replace=True).wait()
-    assert [run.run_id for run in filled.runs("exp-1")] == ["other"]
 
 
 def test_a_run_that_is_begun_again_begins_anew(filled: Store) -> None:

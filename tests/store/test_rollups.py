@@ -80,7 +80,7 @@ def test_rollups_are_what_the_rows_add_up_to_after_any_sequence_of_writes(where:
                 store.record_run(run, replace=action == "replace")
                 made.append(prefix)
             elif action in ("begin", "live"):
-                store.begin_run(experiment_id, run.key, prefix, replace=data.draw(st.booleans()))
+                store.begin_run(experiment_id, run.key, prefix)
                 if action == "live":
                     store.append_events(prefix, [b"{}"])
                     store.record_run(run, first=1)

@@ -20,8 +20,7 @@ from seatrial.formats.reading import Reading
 from seatrial.formats.registry import writable
 from seatrial.runs import Run, RunKey
 from seatrial.runs.case import Case
-from seatrial.runs.conclusion import conclude, given_messages
-from seatrial.runs.recorded import recorded
+from seatrial.runs.conclusion import conclude, done_record, given_messages
 from seatrial.trajectory import Step, extract, steps_from_events, steps_from_transcript
 from seatrial.trajectory.step import FAILED
 from seatrial.transcript import (
@@ -81,7 +80,7 @@ def _known(steps: Iterable[Step]) -> Known:
 def _recorded(run: Run) -> list[Event]:
     """The events as they are stored: those of the run, and not of what it started from."""
     assert run.reading is not None
-    own = recorded(run, run.reading)
+    own = done_record(run, run.reading)
     return unfold(own.transcript, thread_id="t", run_id="r", facts=own.facts, partial=own.partial)
 
 

@@ -17,8 +17,7 @@ from seatrial.errors import SeatrialError
 from seatrial.events.order import Terminal
 from seatrial.events.types import CancelledOutcome, RunFinished
 from seatrial.runs import Attempt, Exchange, Fault, FaultRules, Run, RunKey, RunStatus, ServedKey
-from seatrial.runs.conclusion import conclude, says_nothing
-from seatrial.runs.recorded import recorded
+from seatrial.runs.conclusion import conclude, done_record, says_nothing
 from seatrial.trajectory.completeness import ToolAccess
 from seatrial.trajectory.extraction import TRACE_REF_NOT_READ
 from seatrial.trajectory.observed import ObservedCalls
@@ -192,7 +191,7 @@ def _last_event(recording: Recording, run: Run, reply: Reply) -> Terminal:
         return recording.fail(run.fault)
     if reply.streamed or reply.reading is None:
         return recording.finish()
-    own = recorded(run, reply.reading)
+    own = done_record(run, reply.reading)
     return recording.unfold(own.transcript, own.facts, own.partial)
 
 

@@ -4,21 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 from msgspec import UNSET
 
+from seatrial._support import wire
 from seatrial._support.printable import is_blank
 from seatrial.events.verify import STREAM_TRUNCATED as EVENT_STREAM_TRUNCATED
-from seatrial.formats.chat.calls import TOOL_RESULT_UNPAIRED
+from seatrial.formats.chat.calls import TOOL_RESULT_UNPAIRED, generated_id
 from seatrial.formats.chat.parts import CONTENT_DROPPED
 from seatrial.formats.chat.turn import STREAM_TRUNCATED
 from seatrial.formats.reading import WAITS_FOR_INPUT, Reading
 from seatrial.runs.case import Case
 from seatrial.runs.run import Attempt, Run
-from seatrial.trajectory.completeness import CALL_WITHOUT_TOOLS, NO_ANSWER_TO_READ, Completeness, ToolAccess, assess
+from seatrial.trajectory.completeness import (
+    CALL_WITHOUT_TOOLS,
+    NO_ANSWER_TO_READ,
+    Completeness,
+    ToolAccess,
+    assess,
+    what_is_missing,
+)
 from seatrial.trajectory.extraction import OBSERVED_CALL_NOT_REPORTED, REPORTED_CALL_DIFFERS, find_steps
 from seatrial.trajectory.observed import CALLS_IN_EARLIER_ATTEMPT, REPORTED_CALL_NOT_OBSERVED, ObservedCalls
-from seatrial.trajectory.step import Step
-from seatrial.transcript import AssistantMessage, Message, Note, ToolCall, ToolResultMessage, Transcript, UserMessage
+from seatrial.trajectory.step import FAILED, Step
+from seatrial.transcript import (
+    AssistantMessage,
+    Message,
+    Note,
+    StopReason,
+    TextBlock,
+    ToolCall,
+    ToolResultMessage,
+    Transcript,
+    UserMessage,
+)
+from seatrial.transcript.arguments import unparsed_arguments
+from seatrial.transcript.call_facts import CallFacts, PlacedFacts, facts_of_done
 from seatrial.transcript.given import mark_given, note_unsent
 from seatrial.transcript.note import pointer
 from seatrial.transcript.salvage import GENERATED_ID_PREFIX
@@ -245,3 +266,50 @@ def _conclude_unanswered(run: Run, calls: list[Step] | None, unrecorded: list[No
     if tool_access != "world":
         missing.append(Note(NO_ANSWER_TO_READ, "", "the run has no answer, so only its observed calls are known"))
     run.completeness = Completeness("partial" if missing else "complete", "observed", ["observed"], missing)
+
+
+class DoneRecord(msgspec.Struct):
+    """What the agent did, to be unfolded into events that show the same calls as the steps."""
+
+    transcript: Transcript
+    facts: list[PlacedFacts]
+    partial: str | None
+    """Why not all calls are known."""
+
+
+def done_record(run: Run, reading: Reading) -> DoneRecord:
+    """What the agent did, without what was given: its events are made of this, where it sent none.
+
+    Calls that only a trace has get messages of their own. Where the messages have calls, and other ones, they stay: the
+    record contradicts itself, which the run says.
+    """
+    known = run.completeness
+    partial = None if known is None or known.level == "complete" else what_is_missing(known)
+    messages = reading.transcript.done()
+    facts = facts_of_done(reading.facts, reading.transcript.given)
+    reported = run.steps if run.reported is None else run.reported
+    traced = [step for step in reported if step.source == "trace"]
+    if traced and not any(isinstance(message, AssistantMessage) and message.tool_calls() for message in messages):
+        said = [at for at, message in enumerate(messages) if isinstance(message, AssistantMessage)]
+        answer = said[-1] if said else len(messages)
+        made, facts = _messages_of(traced, answer)
+        messages = [*messages[:answer], *made, *messages[answer:]]
+    return DoneRecord(msgspec.structs.replace(reading.transcript, messages=messages, given=[]), facts, partial)
+
+
+def _messages_of(steps: Sequence[Step], start: int) -> tuple[list[Message], list[PlacedFacts]]:
+    """The steps as messages, the first of which has the index `start`, and what is known of their calls besides."""
+    messages: list[Message] = []
+    facts: list[PlacedFacts] = []
+    for step in steps:
+        text = step.arguments_text
+        arguments = step.arguments if text is None else unparsed_arguments("not JSON", text)
+        call = ToolCall(step.id or generated_id((step.index,)), step.name, arguments)
+        said = CallFacts(step.started_at, step.ended_at, step.duration_ms, step.status, step.error, step.executed_by)
+        facts.append(PlacedFacts(start + len(messages), said))
+        messages.append(AssistantMessage([call], StopReason.TOOL_USE))
+        if step.result is not UNSET:
+            content = step.result if type(step.result) is str else wire.encode(step.result).decode()
+            failed = step.status in FAILED
+            messages.append(ToolResultMessage(call.id, call.name, [TextBlock(content)], is_error=failed))
+    return messages, facts

@@ -24,7 +24,7 @@ from seatrial.store import rows, served
 from seatrial.store.database import SMALL, Operation, Transaction
 from seatrial.store.documents import Packer, address, digest, encode, identifier
 from seatrial.store.event_log import add_events, divided, find, following, joined, sequence_conflict
-from seatrial.store.recording import RunRows, begun_row
+from seatrial.store.ingest import RunRows, begun_row
 from seatrial.store.schema import events, experiments, runs, served_runs
 from seatrial.store.served import Admission, Admitted, Ending, ServedData
 

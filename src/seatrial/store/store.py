@@ -19,10 +19,10 @@ from seatrial.store import (
     counts,
     event_log,
     experiments,
+    ingest,
     items,
     outline,
     queries,
-    recording,
     served,
     serving,
 )
@@ -164,14 +164,14 @@ class Store:
         return self._writer.submit(experiments.AddNotes(self._number(experiment_id), agent, notes))
 
     def begin_run(
-        self, experiment_id: str, key: RunKey, run_id: str, *, started_at: int | None = None, replace: bool = False
+        self, experiment_id: str, key: RunKey, run_id: str, *, started_at: int | None = None
     ) -> Receipt[None]:
         """Make room for a run whose events are to be stored while it is running; others need not be begun.
 
         An unfinished run under the same key, left by a process that died, is removed with its events, also when it
-        has the same id. A finished one is a `conflict`, unless it is to be replaced: then it is removed, too.
+        has the same id. A finished one is a `conflict`.
         """
-        return self._writer.submit(recording.BeginRun(run_id, self._number(experiment_id), key, started_at, replace))
+        return self._writer.submit(ingest.BeginRun(run_id, self._number(experiment_id), key, started_at))
 
     def append_events(self, run_id: str, events: Sequence[bytes], *, first: int | None = None) -> Receipt[int]:
         """Store events, JSON each, behind those that the run has; gives the sequence of the last of them.
@@ -200,21 +200,21 @@ class Store:
         if run.experiment_id is None:
             raise SeatrialError("conflict", f"run {run.run_id} belongs to no experiment")
         number = self._number(run.experiment_id)
-        return self._writer.submit(recording.RecordRun(run, number, events, first, bodies, replace))
+        return self._writer.submit(ingest.RecordRun(run, number, events, first, bodies, replace))
 
     def record_verdicts(self, run_id: str, verdicts: Sequence[Verdict], grade: Grade) -> Receipt[None]:
         """Store a new grading of a run. It counts from now on; earlier verdicts stay known by their keys."""
-        return self._writer.submit(recording.RecordVerdicts(run_id, verdicts, grade))
+        return self._writer.submit(ingest.RecordVerdicts(run_id, verdicts, grade))
 
     def doubt_run(self, run: Run, note: Note, grade: Grade) -> Receipt[None]:
         """Store that a further note was made on a run that is stored, what is known of its calls now, and its new
         grading: all at once."""
-        return self._writer.submit(recording.DoubtRun(run, note, grade))
+        return self._writer.submit(ingest.DoubtRun(run, note, grade))
 
     def fail_run(self, run: Run, grade: Grade) -> Receipt[None]:
         """Store the fault that a run turned out to have after it was stored as completed, and its new grading: all at
         once."""
-        return self._writer.submit(recording.FailRun(run, grade))
+        return self._writer.submit(ingest.FailRun(run, grade))
 
     # The run service
 

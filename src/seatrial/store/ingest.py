@@ -34,22 +34,19 @@ _VERDICTS = msgspec.json.Decoder(list[Verdict])
 class BeginRun(Operation[None]):
     """Make room for a run, so that its events can be stored while it is running."""
 
-    def __init__(
-        self, run_id: str, experiment: int, key: RunKey, started_at: int | None = None, replace: bool = False
-    ) -> None:
+    def __init__(self, run_id: str, experiment: int, key: RunKey, started_at: int | None = None) -> None:
         self._run_id = identifier("id", run_id)
         identifier("name of an agent", key.agent)
         self._experiment = experiment
         self._key = key
-        self._replace = replace
         self._row = begun_row(run_id, key, started_at)
 
     def run(self, to: Transaction) -> None:
         key = self._key
-        if to.careful or self._replace:
+        if to.careful:
             holder = _holder(to, self._experiment, key)
             if holder is not None:
-                if holder.status not in rows.UNFINISHED and not self._replace:
+                if holder.status not in rows.UNFINISHED:
                     raise SeatrialError("conflict", f"there is a run of {key} already: {holder.run_id}")
                 _remove(to, holder.id)
             _refuse_used_id(to, self._run_id)
