@@ -145,8 +145,8 @@ class VercelStream(StreamReader):
 
     format = FORMAT
 
-    def __init__(self, tally: NoteTally | None = None) -> None:
-        super().__init__(tally)
+    def __init__(self) -> None:
+        super().__init__()
         self._messages = 0
         self._begin()
 

@@ -34,7 +34,6 @@ def terminal_summary(
     report: Report,
     *,
     colour: bool = False,
-    listed: int = MAX_LISTED,
     harmless: bool = False,
     width: int = NO_TERMINAL,
     tags: int = MAX_TAG_ROWS,
@@ -44,10 +43,10 @@ def terminal_summary(
 
     Harmless notes are counted only when asked for.
     """
-    return "".join(f"{line}\n" for line in _lines(report, colour, listed, harmless, width, tags))
+    return "".join(f"{line}\n" for line in _lines(report, colour, harmless, width, tags))
 
 
-def _lines(report: Report, colour: bool, listed: int, harmless: bool, width: int, tags: int) -> Iterator[str]:
+def _lines(report: Report, colour: bool, harmless: bool, width: int, tags: int) -> Iterator[str]:
     summary = report.summary
     experiment = report.experiment
     took = "" if report.duration_ms is None else f" in {figures.duration(report.duration_ms)}"
@@ -92,7 +91,7 @@ def _lines(report: Report, colour: bool, listed: int, harmless: bool, width: int
             yield ""
             yield _paint(title, "bold", colour)
             yield from lines
-    yield from _not_passed(report, colour, listed, width)
+    yield from _not_passed(report, colour, width)
     yield from _not_judged(report, width)
 
 
@@ -251,16 +250,16 @@ def _without_run(report: Report, width: int) -> list[str]:
     return lines
 
 
-def _not_passed(report: Report, colour: bool, listed: int, width: int) -> Iterator[str]:
+def _not_passed(report: Report, colour: bool, width: int) -> Iterator[str]:
     summary = report.summary
     total = summary.failed + summary.errored
-    if not total or not listed:
+    if not total:
         return
     groups = runs_alike(report.rows)
     yield ""
     kinds = f": {figures.plural(total, 'run')}, {figures.plural(len(groups), 'kind')}" if len(groups) < total else ""
     yield _paint(f"failed and errored{kinds}", "bold", colour)
-    shown = groups[:listed]
+    shown = groups[:MAX_LISTED]
     first = {row.run_id: row for row in report.rows(detailed=True, run_ids=frozenset(group.first for group in shown))}
     for group in shown:
         if (row := first.get(group.first)) is None:
@@ -277,7 +276,7 @@ def _not_passed(report: Report, colour: bool, listed: int, width: int) -> Iterat
             yield from prose(one_line(text, MAX_REASON), width, _INDENT)
         if group.count > 1:
             yield from prose(_others(group, summary.trials), width, _INDENT)
-    if more := sum(group.count for group in groups[listed:]):
+    if more := sum(group.count for group in groups[MAX_LISTED:]):
         yield f"  … and {more:,} more: `seatrial show {one_line(report.experiment.experiment_id, 60)}` lists them"
 
 

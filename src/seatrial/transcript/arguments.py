@@ -116,10 +116,8 @@ def arguments_note(arguments: Any, at: str, name: str) -> Note:
     return Note(ARGUMENTS_NOT_JSON, at, f"the arguments for {name[:40]!r} are text that is not JSON")
 
 
-def encoded_twice_note(at: str, name: str, arguments: Any = None) -> Note:
+def encoded_twice_note(at: str, name: str) -> Note:
     """The note for a call whose arguments were JSON in a JSON text."""
-    if detect_unparsed(arguments) is not None:
-        return arguments_note(arguments, at, name)
     return Note(ARGUMENTS_ENCODED_TWICE, at, f"the arguments for {name[:40]!r} are JSON in a JSON text")
 
 

@@ -133,9 +133,9 @@ class _Directory:
         os.close(self._root)
 
 
-def remove_leftovers(root: str | Path, limit_s: float = LEFTOVERS_LIMIT_S) -> None:
+def remove_leftovers(root: str | Path) -> None:
     """Remove the directories of owners that are gone."""
-    deadline = time.monotonic() + limit_s
+    deadline = time.monotonic() + LEFTOVERS_LIMIT_S
     parent = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for name in os.listdir(parent):

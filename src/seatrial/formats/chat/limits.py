@@ -80,9 +80,9 @@ def _outside_texts(data: bytes) -> Iterator[bytes]:
             inside = not inside
 
 
-def note_cut(tally: NoteTally, at: At, limit: int, what: str = "messages, parts and calls") -> None:
+def note_cut(tally: NoteTally, at: At, limit: int) -> None:
     """Note, once, that a record was cut."""
-    tally.add(RECORD_CUT, at, f"read no more than {limit:,} {what}", each="")
+    tally.add(RECORD_CUT, at, f"read no more than {limit:,} messages, parts and calls", each="")
 
 
 def note_answer_only(tally: NoteTally, excess: str) -> None:
