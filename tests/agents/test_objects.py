@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import enum
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
@@ -22,15 +24,19 @@ from seatrial.trajectory import extract
 
 
 class Model:
-    """A pydantic model: fields declared with a base class are written whole only with `serialize_as_any`."""
+    """A pydantic model: fields declared with a base class are written whole only with `serialize_as_any`, and under the
+    names in which they are sent only with `by_alias`."""
+
+    aliases: ClassVar[dict[str, str]] = {}
 
     def __init__(self, **fields: Any) -> None:
         self.fields = fields
 
-    def model_dump(self, *, mode: str, serialize_as_any: bool, warnings: bool) -> dict[str, Any]:
+    def model_dump(self, *, mode: str, by_alias: bool, serialize_as_any: bool, warnings: bool) -> dict[str, Any]:
         assert mode == "json"
         assert serialize_as_any
-        return {name: to_json_values(value) for name, value in self.fields.items()}
+        names = self.aliases if by_alias else {}
+        return {names.get(name, name): to_json_values(value) for name, value in self.fields.items()}
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         return iter(self.fields.items())
@@ -164,6 +170,49 @@ def test_the_updates_that_a_graph_streams_are_read_when_a_function_yields_them()
         yield from UPDATES
 
     _check_deletes(_run(agent))
+
+
+class EventType(enum.Enum):
+    START, END, TEXT = "TOOL_CALL_START", "TOOL_CALL_END", "TEXT_MESSAGE_CHUNK"
+
+
+class Event(Model):
+    """An event of the package `ag_ui`."""
+
+    aliases: ClassVar[dict[str, str]] = {"tool_call_id": "toolCallId", "tool_call_name": "toolCallName"}
+
+    def __init__(self, kind: EventType, **fields: Any) -> None:
+        super().__init__(type=kind, **fields)
+        self.type = kind
+
+
+class OldEvent(Event):
+    """The same with a pydantic that writes it field by field."""
+
+    model_fields: ClassVar[dict[str, Any]] = {
+        name: SimpleNamespace(serialization_alias=alias) for name, alias in Event.aliases.items()
+    }
+
+    def model_dump(self, *, mode: str) -> dict[str, Any]:  # type: ignore[override]
+        raise AssertionError("it would lose the fields of subclasses")
+
+
+@pytest.mark.parametrize("kind", [Event, OldEvent])
+@pytest.mark.parametrize("begun", [[], ["It is "]])
+def test_events_of_the_ag_ui_package_are_events_beside_text_as_well(kind: type[Event], begun: list[str]) -> None:
+    def agent() -> Iterator[Any]:
+        yield from begun
+        yield kind(EventType.START, tool_call_id="c1", tool_call_name="delete_account")
+        yield kind(EventType.END, tool_call_id="c1")
+        yield "Done."
+
+    reply = _run(agent)
+    assert reply.fault is None, reply.fault
+    assert reply.reading is not None
+    found = extract(reply.reading)
+    assert [(step.id, step.name) for step in found.steps] == [("c1", "delete_account")]
+    assert found.completeness.level == "complete"
+    assert "Done." in (reply.reading.transcript.final_text() or "")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import inspect
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
+from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast
@@ -269,6 +270,8 @@ class _Pieces:
 
     def _of(self, item: Any) -> _Piece:
         item = plain_text(item)
+        if _is_event_object(item):
+            item = to_json_values(item)
         if not self._begun:
             self._begun = True
             self.records = [] if _is_record(item) else None
@@ -307,8 +310,19 @@ def _is_record(item: Any) -> bool:
     """Whether this is a message, a chunk or an update of some framework; the types of events are in capital letters."""
     if isinstance(item, str | bytes | int | float | BaseEvent) or item is None:
         return False
-    kind = dict.get(item, "type") if issubclass(type(item), dict) else None
-    return not (type(kind) is str and kind.isupper())
+    return not _is_event_type(dict.get(item, "type") if issubclass(type(item), dict) else None)
+
+
+def _is_event_object(item: Any) -> bool:
+    """Whether this is an event of the package `ag_ui`, a pydantic model."""
+    if isinstance(item, str | bytes | dict | BaseEvent | type) or not callable(getattr(item, "model_dump", None)):
+        return False
+    kind = getattr(item, "type", None)
+    return _is_event_type(kind.value if isinstance(kind, Enum) else kind)
+
+
+def _is_event_type(kind: Any) -> bool:
+    return type(kind) is str and kind.isupper()
 
 
 def _encoded(item: Any) -> bytes:

@@ -257,15 +257,20 @@ def _where(at: Path) -> str:
 
 
 def _dumped(value: Any, dump: Any) -> Any:
-    """A pydantic model by its own dump, in which what is declared as a base class keeps the fields of its own class."""
+    """A pydantic model by its own dump, in which what is declared as a base class keeps the fields of its own class.
+
+    Keys are named as they are sent: `toolCallName`, where Python says `tool_call_name`.
+    """
     try:
-        return dump(mode="json", serialize_as_any=True, warnings=False)
+        return dump(mode="json", by_alias=True, serialize_as_any=True, warnings=False)
     except Exception:  # noqa: BLE001 (an older pydantic, or a field that it cannot write: field by field, then)
         return _offered(value, "model_dump", lambda: dict(_fields(value)))
 
 
 def _fields(value: Any) -> Iterator[tuple[str, Any]]:
-    yield from value
+    declared = getattr(type(value), "model_fields", {})
+    for name, inner in value:
+        yield getattr(declared.get(name), "serialization_alias", None) or name, inner
 
 
 def _offered(value: Any, name: str, method: Any) -> Any:
