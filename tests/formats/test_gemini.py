@@ -68,6 +68,25 @@ def test_a_stream_is_one_answer_and_one_without_an_end_was_cut_off() -> None:
     assert [note.code for note in cut.notes if note.serious] == ["stream_truncated"]
 
 
+def test_a_stream_that_says_in_every_piece_why_it_finished_is_one_answer() -> None:
+    """As older versions of the API do; newer ones have the id of the response in every piece."""
+    chunks = [response([{"text": text}], finishReason="STOP") for text in ("Do", "ne.")]
+    for pieces in (chunks, [{**chunk, "responseId": "r"} for chunk in chunks]):
+        reading = read(pieces)
+        assert reading.transcript.final_text() == "Done."
+        assert reading.answer_only
+    turns = read([{**chunk, "responseId": f"r{number}"} for number, chunk in enumerate(chunks)])
+    assert turns.transcript.final_text() == "ne."
+    assert not turns.answer_only
+
+
+def test_what_follows_a_call_is_another_turn() -> None:
+    call = response([{"functionCall": {"name": "find", "args": {}}}], finishReason="STOP")
+    reading = read([call, response([{"text": "Done."}], finishReason="STOP")])
+    assert reading.transcript.final_text() == "Done."
+    assert not reading.answer_only
+
+
 def test_other_candidates_and_unknown_parts_are_serious_notes() -> None:
     two = response([{"text": "a"}, {"future": {}}], finishReason="STOP")
     two["candidates"].append({"content": {"parts": [{"functionCall": {"name": "delete_account"}}]}})

@@ -96,6 +96,7 @@ STREAMS: dict[str, bytes] = {
     + b"data: [DONE]\n\n",
     "a response stream": sse([{"type": "response.completed", "response": RESPONSE}], named=True),
     "a Gemini stream": sse([GEMINI]),
+    "a Gemini stream that ends in every piece": sse([GEMINI, GEMINI]),
     "an Anthropic stream": sse(
         [
             {"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant", "content": []}},

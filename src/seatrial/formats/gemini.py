@@ -98,7 +98,7 @@ def _read_entries(found: list[Any], chat: Chat, run: Transcript) -> None:
     for index, entry in enumerate(found):
         at = (index,)
         # After the end, a piece may bring token counts and nothing else.
-        if pieces and (not _is_response(entry) or (_parts(entry) and _finish_reason(pieces[-1][0]) is not None)):
+        if pieces and (not _is_response(entry) or (_parts(entry) and _is_next_turn(entry, pieces))):
             known = _read_responses(pieces, chat, run, streamed=True, known=known)
             pieces = []
         if _is_response(entry):
@@ -109,6 +109,21 @@ def _read_entries(found: list[Any], chat: Chat, run: Transcript) -> None:
         alone = not chat.messages
         known = _read_responses(pieces, chat, run, streamed=True, known=known)
         chat.is_single_turn = alone and len(known) == 1
+
+
+def _is_next_turn(response: dict[str, Any], pieces: list[tuple[dict[str, Any], At]]) -> bool:
+    """Whether a response with parts is no piece of the turn that these are of.
+
+    Older versions of the API say in every piece of a stream why it finished, and nowhere of which turn it is. There,
+    what follows a text is another piece of it: the calls of a turn that was taken for several would be taken as all.
+    """
+    if _finish_reason(pieces[-1][0]) is None:
+        return False
+    own, last = either(response, "responseId"), either(pieces[-1][0], "responseId")
+    if own is not None and last is not None:
+        return bool(own != last)
+    parts = [part for piece in (*[piece for piece, _ in pieces], response) for part in _parts(piece)]
+    return not all(type(part) is dict and "text" in part for part in parts)
 
 
 def _read_responses(
