@@ -613,6 +613,11 @@ WRITTEN = {
     "in messages": '{"output_messages": [{"role": "assistant", "tool_calls": [{"name": "delete_account"}]}]}',
     "as Cline has it": "<execute_command>\n<command>rm</command>\n</execute_command>",
     "as Llama has it": "[delete_account(id=7)]",
+    "as Llama 4 has it": "<|python_start|>[delete_account(id=7)]<|python_end|>",
+    "as Phi has it": 'functools[{"name": "delete_account", "arguments": {"id": 7}}]',
+    "as Gemma has it": "<start_function_call>call:delete_account{id:7}<end_function_call>",
+    "as Apertus has it": '<|tools_prefix|>[{"delete_account": {"id": 7}}]<|tools_suffix|>',
+    "as Functionary has it": '>>>delete_account\n{"id": 7}',
 }
 NOT_WRITTEN = {
     "data in a sentence": 'The answer is {"name": "Ada", "orders": [{"id": 7}]} as you asked.',

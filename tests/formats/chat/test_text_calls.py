@@ -156,6 +156,15 @@ WRITTEN = {
     "ReAct, answered": "Action: delete\n\nObservation: deleted",
     "Cline, MCP": "<use_mcp_tool>\n<server_name>db</server_name>\n<tool_name>delete</tool_name>\n</use_mcp_tool>",
     "Cline, a file": "<write_to_file>\n<path>a.py</path>\n<content></content>\n</write_to_file>",
+    "Phi": 'functools[{"name": "delete", "arguments": {}}]',
+    "Llama 4": "<|python_start|>[delete(id=7)]<|python_end|>",
+    "Llama 4, on lines": "<|python_start|>\ndelete(id=7)\n<|python_end|>",
+    "Apertus": '<|tools_prefix|>[{"delete": {"id": 7}}]<|tools_suffix|>',
+    "Gemma": "<|tool_call>call:delete{id:7}<tool_call|>",
+    "FunctionGemma": "<start_function_call>call:delete{id:7}<end_function_call>",
+    "Functionary": '<|from|>assistant\n<|recipient|>delete\n<|content|>{"id": 7}',
+    "Functionary, new": '>>>delete\n{"id": 7}',
+    "NexusRaven": "Call: delete(id=7)<bot_end>\nThought: it must go.",
     "smolagents": "Code:\n```py\ndelete()\n```<end_code>",
 }
 
@@ -184,6 +193,12 @@ def test_a_call_in_the_words_that_models_are_trained_on_is_one(text: str) -> Non
         "Thought: I know.\nAction: Finish[42]\nObservation: done",
         "Cline writes <use_mcp_tool> around such a call, and <read_file> with a path.",
         "if a < b and c > d: call(x)",
+        "Llama 4 puts <|python_start|> in front of a call, Gemma <|tool_call> and Apertus <|tools_prefix|>.",
+        "In functools[0] there is cache, and functools has more.",
+        "<|from|>assistant\n<|recipient|>all\n<|content|>Done.",
+        ">>>all\nDone.",
+        ">>> order\n{'id': 7}",
+        "NexusRaven ends with <bot_end>.\nCall: 555-0100 (office)",
     ],
 )
 def test_a_text_that_only_speaks_of_such_marks_holds_no_call(text: str) -> None:

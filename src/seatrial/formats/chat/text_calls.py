@@ -77,6 +77,8 @@ WrittenCall = tuple[str, dict[str, Any]]
 """The name and the arguments of a call."""
 
 _BEGUN: Final = r">[ \t]*(?:\n\s{0,9}[^\s<]|[\[{(])"
+_TO_A_TOOL: Final = r"(?!all\b)([A-Za-z_][\w.-]{0,99})"
+"""Functionary's recipient: `all` are people."""
 _TAGGED: Final = re.compile(rf"<tool_call>(.{{0,{LONGEST}}}?)(?:</tool_call>|(?=<tool_call>)|\Z)", re.DOTALL)
 _MARKS: Final = tuple(
     (sign, re.compile(mark, re.MULTILINE))
@@ -101,6 +103,13 @@ _MARKS: Final = tuple(
         ("<｜tool▁call", r"<｜tool▁call"),
         ("[TOOL_CALLS]", r"\[TOOL_CALLS\]\s{0,9}(?:[\[{]|[\w-]{1,99}[{\[])"),
         ("✿FUNCTION✿", r"✿FUNCTION✿"),
+        ("functools[", r"\bfunctools\[\s{0,9}\{"),
+        ("<|python_start|>", r"<\|python_start\|>\s{0,9}(?:\[|[A-Za-z_][\w.]{0,99}\()"),
+        ("<|tools_prefix|>", r"<\|tools_prefix\|>\s{0,9}\[\s{0,9}\{"),
+        (">call:", r"<(?:\|tool_call|start_function_call)>call:([A-Za-z_][\w.-]{0,99})"),
+        ("<|recipient|>", rf"<\|recipient\|>\s{{0,9}}{_TO_A_TOOL}\s{{0,9}}(?:\n|<\|content\|>)"),
+        (">>>", rf"^>>>{_TO_A_TOOL}[ \t]*\n\s{{0,9}}\{{"),
+        ("<bot_end>", r"^[ \t]*Call:[ \t]*([A-Za-z_][\w.]{0,99})\("),
         ("<end_code>", r"(?:^|```)[ \t]*<end_code>"),
         ("<|channel|>", r"<\|channel\|>\s{0,9}(?:commentary|analysis)\s+to=(?:functions\.)?([\w-]+)"),
         ("to=functions.", r"\bto=functions\.([\w-]+)\s{0,9}<\|channel\|>"),
@@ -129,10 +138,10 @@ _MARKS: Final = tuple(
         (")]", r"^[ \t]*\[[A-Za-z_][\w.]{0,99}\((?:\w{1,99}=[^\n]{0,900})?\)\][ \t]*$"),
     )
 )
-"""What models write around a call (Hermes and Qwen, GLM, Anthropic, Llama, DeepSeek, Mistral, gpt-oss, ReAct,
-smolagents, Cline), and what Python makes of the object of one that somebody turned into text. Each is the whole form,
-with what follows: a text that only mentions a mark holds no call. A group is the name of the tool. Before each stands
-what must be in the text for it to match, which is far quicker to look for."""
+"""What models write around a call (Hermes and Qwen, GLM, Anthropic, Llama, DeepSeek, Mistral, Phi, Apertus, Gemma,
+Functionary, NexusRaven, gpt-oss, ReAct, smolagents, Cline), and what Python makes of the object of one that somebody
+turned into text. Each is the whole form, with what follows: a text that only mentions a mark holds no call. A group is
+the name of the tool. Before each stands what must be in the text for it to match, which is far quicker to look for."""
 _BEFORE: Final = 400
 _BEHIND: Final = 1_000
 """How far from its sign a form is looked for."""
