@@ -33,7 +33,7 @@ WIDTH: Final = 88
 Items = list[dict[str, Any]]
 
 
-class Place(msgspec.Struct, frozen=True):
+class SnapshotPlace(msgspec.Struct, frozen=True):
     """Where the call of `snapshot` stands in a file, as the interpreter counts: lines from 1, columns in bytes."""
 
     path: str
@@ -48,7 +48,7 @@ class Snapshot(Expected):
 
     __hash__ = None  # as for its base
 
-    def __init__(self, items: Sequence[CallPattern] | None, place: Place) -> None:
+    def __init__(self, items: Sequence[CallPattern] | None, place: SnapshotPlace) -> None:
         self._place = place
         self._empty = items is None
         if items:
@@ -87,13 +87,13 @@ def snapshot(calls: Sequence[CallPattern] | None = None) -> Snapshot:
     return Snapshot(calls, _place(sys._getframe(1)))
 
 
-def _place(frame: FrameType) -> Place:
+def _place(frame: FrameType) -> SnapshotPlace:
     code = frame.f_code
     # The instruction that is running: several of these can be on one line.
     position = next(islice(code.co_positions(), frame.f_lasti // 2, None), (None, None, None, None))
     line, end_line, column, end_column = position
     line = frame.f_lineno if line is None else line
-    return Place(code.co_filename, line, column, line if end_line is None else end_line, end_column)
+    return SnapshotPlace(code.co_filename, line, column, line if end_line is None else end_line, end_column)
 
 
 def _as_made(calls: object, steps: list[Step]) -> Items:
@@ -120,21 +120,21 @@ class SnapshotUpdates:
 
     def __init__(self) -> None:
         self._sources: dict[str, _Source] = {}
-        self._found: dict[Place, Items | None] = {}
+        self._found: dict[SnapshotPlace, Items | None] = {}
         """None for one that still fits, and is left as it is."""
 
-    def keep(self, place: Place) -> None:
+    def keep(self, place: SnapshotPlace) -> None:
         """A snapshot fits."""
         self._add(place, None)
 
-    def write(self, place: Place, items: Items) -> None:
+    def write(self, place: SnapshotPlace, items: Items) -> None:
         """A snapshot is empty, or does not fit. Raises `SeatrialError` where it cannot be written."""
         if place.path not in self._sources:
             self._sources[place.path] = _Source(place.path)
         self._sources[place.path].call(place)
         self._add(place, items)
 
-    def _add(self, place: Place, items: Items | None) -> None:
+    def _add(self, place: SnapshotPlace, items: Items | None) -> None:
         if self._found.setdefault(place, items) == items:
             return
         self._found[place] = None
@@ -185,7 +185,7 @@ class _Source:
         self._calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
         self._lines = re.split(rb"(?<=\n)|(?<=\r)(?!\n)", self._bytes)
 
-    def call(self, place: Place) -> ast.Call:
+    def call(self, place: SnapshotPlace) -> ast.Call:
         """The call of `snapshot` at a place."""
         whole = (place.line, place.column, place.end_line, place.end_column)
         for node in self._calls:
@@ -204,7 +204,7 @@ class _Source:
             raise SeatrialError("unreadable_file", told, hint=hint)
         return named[0]
 
-    def change(self, changes: list[tuple[Place, Items]]) -> None:
+    def change(self, changes: list[tuple[SnapshotPlace, Items]]) -> None:
         """Write the arguments of these calls, the last first, so that the places of the others stay as they are."""
         if not self.path.is_file() or self.path.read_bytes() != self._bytes:
             told = f"{self.path} was changed while the tests were running, and is left as it is"

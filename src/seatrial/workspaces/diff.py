@@ -16,7 +16,7 @@ import msgspec
 from seatrial.errors import SeatrialError
 from seatrial.runs.workspace import Change, ChangedFile, Hidden, WorkspaceDiff
 from seatrial.workspaces.git import git
-from seatrial.workspaces.tree import MAX_TEXT, Entry, Snapshot, shown
+from seatrial.workspaces.tree import MAX_TEXT, Entry, FolderSnapshot, shown
 
 MAX_LISTED = 1000
 """Changed files that are named."""
@@ -45,7 +45,7 @@ class _Changed(NamedTuple):
         return was is not None and now is not None and was.kind == now.kind and was.digest == now.digest is not None
 
 
-def difference(before: Snapshot, after: Snapshot, scratch: Path) -> WorkspaceDiff:
+def difference(before: FolderSnapshot, after: FolderSnapshot, scratch: Path) -> WorkspaceDiff:
     """What changed. `scratch` is an empty folder to work in. Blocks; raises `OSError` when there is no room."""
     changed = sorted(_changed(before, after), key=lambda one: one.path)
     unlisted = after.problem
@@ -75,7 +75,7 @@ def difference(before: Snapshot, after: Snapshot, scratch: Path) -> WorkspaceDif
     return diff
 
 
-def _changed(before: Snapshot, after: Snapshot) -> Iterator[_Changed]:
+def _changed(before: FolderSnapshot, after: FolderSnapshot) -> Iterator[_Changed]:
     for path, now in after.entries.items():
         was = before.entries.get(path)
         if was is None:
@@ -97,7 +97,7 @@ def _differs(was: Entry, now: Entry) -> bool:
 
 
 def _stage(
-    changed: list[_Changed], before: Snapshot, after: Snapshot, scratch: Path
+    changed: list[_Changed], before: FolderSnapshot, after: FolderSnapshot, scratch: Path
 ) -> tuple[dict[int, Hidden], set[int]]:
     """Write the texts to be compared to the folders `a` and `b`; gives why others are not, and which of them differ."""
     hidden: dict[int, Hidden] = {}

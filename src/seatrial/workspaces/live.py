@@ -20,7 +20,7 @@ from seatrial.runs.workspace import WorkspaceDiff, WorkspaceSource
 from seatrial.workspaces.diff import difference
 from seatrial.workspaces.git import commit_baseline
 from seatrial.workspaces.source import copy_source
-from seatrial.workspaces.tree import LookBounds, Snapshot, shown, snapshot
+from seatrial.workspaces.tree import FolderSnapshot, LookBounds, shown, snapshot
 
 LOOK_S = 120.0
 """How long looking at a workspace may take."""
@@ -48,7 +48,7 @@ class LiveWorkspace:
         self._ignored = PathPatterns(source.ignore)
         self._folder = folder
         self._stack = stack
-        self._baseline: Snapshot | None = None
+        self._baseline: FolderSnapshot | None = None
         self._turn = asyncio.Lock()
         self._homes = 0
         self.abandoned = ""
@@ -105,7 +105,7 @@ class LiveWorkspace:
         """Remove it."""
         await self._stack.aclose()
 
-    def _look(self, before: Snapshot | None = None) -> Snapshot:
+    def _look(self, before: FolderSnapshot | None = None) -> FolderSnapshot:
         bounds = LookBounds(self._source.max_files, self._source.max_bytes, time.monotonic() + LOOK_S)
         return snapshot(self.place.folder, self._ignored, bounds, before)
 
@@ -117,7 +117,7 @@ class LiveWorkspace:
         try:
             after = self._look(self._baseline)
         except FileNotFoundError:
-            after = Snapshot()  # the agent removed all of it
+            after = FolderSnapshot()  # the agent removed all of it
         with after:
             return difference(self._baseline, after, scratch)
 

@@ -49,7 +49,7 @@ class Entry(NamedTuple):
     unreadable: bool = False
 
 
-class Snapshot:
+class FolderSnapshot:
     """The entries of a folder by their paths, and their texts: in a file without a name, which no agent finds."""
 
     def __init__(self) -> None:
@@ -87,12 +87,14 @@ class Snapshot:
         return place
 
 
-def snapshot(folder: Path, ignored: PathPatterns, bounds: LookBounds, before: Snapshot | None = None) -> Snapshot:
+def snapshot(
+    folder: Path, ignored: PathPatterns, bounds: LookBounds, before: FolderSnapshot | None = None
+) -> FolderSnapshot:
     """What a folder holds now. Raises `OSError` when there is no such folder, or no room to keep the texts.
 
     With `before`, only what may have changed since then is read and kept.
     """
-    taken = Snapshot()
+    taken = FolderSnapshot()
     try:
         walk = _Walk(taken, ignored, bounds, before)
         top = os.open(folder, _FOLDER)
@@ -115,7 +117,9 @@ class _StoppedError(Exception):
 class _Walk:
     """One look at a folder."""
 
-    def __init__(self, taken: Snapshot, ignored: PathPatterns, bounds: LookBounds, before: Snapshot | None) -> None:
+    def __init__(
+        self, taken: FolderSnapshot, ignored: PathPatterns, bounds: LookBounds, before: FolderSnapshot | None
+    ) -> None:
         self._taken = taken
         self._ignored = ignored
         self._bounds = bounds
