@@ -14,7 +14,7 @@ from strategies import messages, records
 from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading, TraceEvent
 from seatrial.runs import Run
-from seatrial.store import Store, schema
+from seatrial.store import Store, StoredStep, schema
 from seatrial.store.documents import MAX_TEXT, CutText, unpack
 from seatrial.store.items import MAX_BYTES, MAX_ITEMS
 from seatrial.trajectory.step import Step
@@ -221,3 +221,19 @@ def test_whatever_a_run_holds_comes_back_from_rows_that_are_as_short_as_can_be(
         assert filled.record_run(run, replace=True).wait()
         assert msgspec.json.encode(filled.run(run.run_id)) == msgspec.json.encode(run)
         assert len(filled.items(run.run_id, 0, 1000)) == len(transcript.messages)
+
+
+def test_any_range_of_steps_can_be_read_with_the_beginnings_of_long_values(filled: Store) -> None:
+    steps = [Step(index, "look", {"page": index}, result="x" * 20_000 if index == 7 else "short") for index in range(9)]
+    run = records.run(steps=steps)
+    filled.record_run(run).wait()
+    found = filled.steps(run.run_id, 6, 2)
+    assert [stored.step.arguments for stored in found] == [{"page": 6}, {"page": 7}]
+    assert found[0] == StoredStep(steps[6])
+    (cut,) = found[1].long_texts
+    assert (cut.pointer, cut.size) == ("/result", 20_002)
+    assert filled.text(cut.address) == steps[7].result
+    assert found[1].step.result == "x" * 1000
+    assert filled.steps(run.run_id, 9, 5) == []
+    with pytest.raises(SeatrialError, match="run"):
+        filled.steps("nobody")

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import time
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.trajectory import Parting, Step, compare
+from seatrial.trajectory import Parting, Step, compare, comparison
 
 
 def steps(*calls: str, **more: Any) -> list[Step]:
@@ -97,3 +98,25 @@ def test_long_runs_are_compared_quickly() -> None:
     start = time.process_time()
     assert len(compare(one, other).aligned) == 6000
     assert time.process_time() - start < 5
+
+
+@given(CALLS, CALLS)
+def test_runs_that_are_aligned_in_parts_are_aligned_in_order_too(one: list[str], other: list[str]) -> None:
+    with patch.multiple(comparison, MAX_TABLE=1, PART=4):
+        diff = compare(steps(*one), steps(*other))
+    pairs = [(pair.a, pair.b) for pair in diff.aligned]
+    assert pairs == sorted(pairs)
+    assert len({a for a, _ in pairs}) == len({b for _, b in pairs}) == len(pairs)
+    assert all(one[a][0] == other[b][0] for a, b in pairs)
+    assert diff.equal == (one == other)
+
+
+def test_very_long_runs_are_aligned_in_parts_and_say_so() -> None:
+    one = [f"call {index}" for index in range(40_000)]
+    other = [*one[:100], "other", *one[110:20_000], *["more"] * 9000, *one[20_000:]]
+    found = comparison.align(one, other, one, other)
+    assert not found.whole
+    assert len(found.a) > 39_000
+    assert all(one[a] == other[b] for a, b in zip(found.a, found.b, strict=True))
+    assert found.first_divergence == Parting(100, 100)
+    assert comparison.align(one, one, one, one).whole

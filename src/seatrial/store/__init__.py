@@ -3,7 +3,7 @@
 from seatrial.store.database import Listener, shown
 from seatrial.store.documents import LongText, address, identifier
 from seatrial.store.experiments import CaseTags, ExperimentSummary
-from seatrial.store.items import TranscriptItem
+from seatrial.store.items import StoredStep, TranscriptItem
 from seatrial.store.open import open_store
 from seatrial.store.outline import OutlineEntry
 from seatrial.store.presence import Presence
@@ -57,6 +57,7 @@ __all__ = [
     "SignatureCount",
     "Store",
     "StoredOutcome",
+    "StoredStep",
     "Total",
     "Totals",
     "TranscriptItem",

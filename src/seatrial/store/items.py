@@ -32,7 +32,8 @@ from seatrial.store.documents import (
     without_long_texts,
 )
 from seatrial.store.rows import BodyRow, ItemsRow, ReadingRow, StoredReading
-from seatrial.store.schema import bodies, items, readings, runs
+from seatrial.store.schema import bodies, items, readings, runs, steps
+from seatrial.trajectory.step import Step
 from seatrial.transcript import Message
 
 T = TypeVar("T")
@@ -56,6 +57,14 @@ class TranscriptItem(msgspec.Struct, frozen=True):
     index: int
     message: Message
     """Of a long text, only the beginning."""
+    long_texts: list[LongText] = []
+
+
+class StoredStep(msgspec.Struct, frozen=True):
+    """One step of a run."""
+
+    step: Step
+    """Of a long text, only the beginning; in place of other long arguments and results, null."""
     long_texts: list[LongText] = []
 
 
@@ -222,3 +231,15 @@ def item_page(connection: sa.Connection, run_id: str, first: int, count: int) ->
             if first <= row.first + index <= last:
                 found.append(TranscriptItem(row.first + index, message, cut[index]))
     return found
+
+
+def step_page(connection: sa.Connection, run_id: str, first: int, count: int) -> list[StoredStep]:
+    """So many steps of a run, from one on."""
+    number = connection.execute(sa.select(runs.c.id).where(runs.c.run_id == run_id)).scalar()
+    if number is None:
+        raise rows.no_run(run_id)
+    query = sa.select(steps).where(steps.c.run == number, steps.c.position.between(first, first + count - 1))
+    return [
+        StoredStep(wire.decode(row.data, rows.STEP), [cut.text for cut in cut_texts(row)])
+        for row in connection.execute(query.order_by(steps.c.position))
+    ]

@@ -29,7 +29,7 @@ from seatrial.store import (
 from seatrial.store.conversion import Conversion
 from seatrial.store.database import Callback, Database, Listener, WriteProbe, without_passwords
 from seatrial.store.experiments import CaseTags, ExperimentSummary
-from seatrial.store.items import TranscriptItem
+from seatrial.store.items import StoredStep, TranscriptItem
 from seatrial.store.outline import OutlineEntry
 from seatrial.store.presence import Hold, Presence
 from seatrial.store.queries import RunFilter, RunNotes, RunRecord
@@ -471,6 +471,11 @@ class Store:
         """So many messages of a run, from the one with the index `first` on; costs the same wherever they are."""
         with self._reading() as connection:
             return items.item_page(connection, run_id, first, count)
+
+    def steps(self, run_id: str, first: int = 0, count: int = 100) -> list[StoredStep]:
+        """So many steps of a run, from the one with the index `first` on; costs the same wherever they are."""
+        with self._reading() as connection:
+            return items.step_page(connection, run_id, first, count)
 
     def outline(self, run_id: str, first: int = 0, count: int = 1000) -> list[OutlineEntry]:
         """What a timeline is drawn from: entries for so many messages of a run, from the one with this index on."""

@@ -1,12 +1,15 @@
 """Run against run: two trajectories aligned, and how the aligned steps differ.
 
 Steps are aligned in order: first as many as possible of those with equal names and arguments, then, between two such
-steps that follow each other, as many as possible of those with equal names.
+steps that follow each other, as many as possible of those with equal names. Very long runs are aligned in parts, so
+that time and memory grow with their length, and not with its square.
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
+from array import array
+from collections.abc import Hashable, Sequence
+from typing import TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -15,6 +18,13 @@ from seatrial.trajectory.assign import in_order_by_key
 from seatrial.trajectory.extraction import Trajectory
 from seatrial.trajectory.step import Step, duration
 from seatrial.trajectory.values import Difference, TooDeepError, call_keys, differences
+
+K = TypeVar("K", bound=Hashable)
+
+MAX_TABLE = 250_000_000
+"""Pairs of steps that are compared at once; more of them are aligned in parts."""
+PART = 4096
+"""Steps of a part."""
 
 
 class Aligned(msgspec.Struct, omit_defaults=True, gc=False):
@@ -36,6 +46,17 @@ class Parting(msgspec.Struct, omit_defaults=True, gc=False):
     b: int | None = None
 
 
+class Alignment(msgspec.Struct, frozen=True):
+    """Which steps of two runs belong together."""
+
+    a: array[int]
+    b: array[int]
+    """The steps of each pair, ascending on both sides."""
+    first_divergence: Parting | None
+    whole: bool
+    """False when the runs were aligned in parts: then more of their steps may be equal than were paired."""
+
+
 class RunDiff(msgspec.Struct, omit_defaults=True):
     """How run b differs from run a."""
 
@@ -55,48 +76,90 @@ def compare(a: Trajectory | list[Step], b: Trajectory | list[Step]) -> RunDiff:
     one = a.steps if isinstance(a, Trajectory) else a
     other = b.steps if isinstance(b, Trajectory) else b
     keys_a, keys_b = call_keys(one, b"a"), call_keys(other, b"b")
-    equal = list(zip(*in_order_by_key(keys_a, keys_b), strict=True))
-    pairs = []
-    for (start_a, start_b), (end_a, end_b) in pairwise([(-1, -1), *equal, (len(one), len(other))]):
-        names_a = [step.name for step in one[start_a + 1 : end_a]]
-        names_b = [step.name for step in other[start_b + 1 : end_b]]
-        if names_a and names_b:
-            for index_a, index_b in zip(*in_order_by_key(names_a, names_b), strict=True):
-                pairs.append((start_a + 1 + index_a, start_b + 1 + index_b))
-        pairs.append((end_a, end_b))
-    pairs.pop()
-    same = 0
-    while same < len(one) and same < len(other) and keys_a[same] == keys_b[same]:
-        same += 1
-    aligned = [_aligned(one[index_a], other[index_b], index_a, index_b) for index_a, index_b in pairs]
-    in_a, in_b = {pair.a for pair in aligned}, {pair.b for pair in aligned}
+    found = align(keys_a, keys_b, [step.name for step in one], [step.name for step in other])
+    aligned = [
+        _aligned(one[at_a], other[at_b], at_a, at_b, equal=keys_a[at_a] == keys_b[at_b])
+        for at_a, at_b in zip(found.a, found.b, strict=True)
+    ]
+    in_a, in_b = set(found.a), set(found.b)
     times = [pair.duration_delta_ms for pair in aligned if pair.duration_delta_ms is not None]
     tokens = [pair.tokens_delta for pair in aligned if pair.tokens_delta is not None]
     return RunDiff(
-        equal=same == len(one) == len(other),
+        equal=found.first_divergence is None,
         aligned=aligned,
         only_a=[index for index in range(len(one)) if index not in in_a],
         only_b=[index for index in range(len(other)) if index not in in_b],
         duration_delta_ms=sum(times) if times else None,
         tokens_delta=sum(tokens) if tokens else None,
-        first_divergence=None
-        if same == len(one) == len(other)
-        else Parting(same if same < len(one) else None, same if same < len(other) else None),
+        first_divergence=found.first_divergence,
     )
 
 
-def _aligned(one: Step, other: Step, index_a: int, index_b: int) -> Aligned:
+def align(calls_a: list[K], calls_b: list[K], names_a: Sequence[str], names_b: Sequence[str]) -> Alignment:
+    """Align two runs by their calls, which are equal or not, and by the names of the tools."""
+    same, shorter = 0, min(len(calls_a), len(calls_b))
+    while same < shorter and calls_a[same] == calls_b[same]:
+        same += 1
+    equal, whole = _in_order(calls_a[same:], calls_b[same:])
+    steps_a, steps_b = array("l", range(same)), array("l", range(same))
+    before = -1, -1
+    for pair in [*equal, (len(calls_a) - same, len(calls_b) - same)]:
+        start_a, start_b = before[0] + 1 + same, before[1] + 1 + same
+        end_a, end_b = pair[0] + same, pair[1] + same
+        if start_a < end_a and start_b < end_b:
+            named, all_of_it = _in_order(list(names_a[start_a:end_a]), list(names_b[start_b:end_b]))
+            whole = whole and all_of_it
+            for index_a, index_b in named:
+                steps_a.append(start_a + index_a)
+                steps_b.append(start_b + index_b)
+        steps_a.append(end_a)
+        steps_b.append(end_b)
+        before = pair
+    steps_a.pop()
+    steps_b.pop()
+    divergence = None
+    if not same == len(calls_a) == len(calls_b):
+        divergence = Parting(same if same < len(calls_a) else None, same if same < len(calls_b) else None)
+    return Alignment(steps_a, steps_b, divergence, whole)
+
+
+def _in_order(one: list[K], other: list[K]) -> tuple[list[tuple[int, int]], bool]:
+    """Equal values of both in their order, as many as possible; and whether that is certain."""
+    if len(one) * len(other) <= MAX_TABLE:
+        return list(zip(*in_order_by_key(one, other), strict=True)), True
+    found: list[tuple[int, int]] = []
+    at_a = at_b = 0
+    while at_a < len(one) and at_b < len(other):
+        part_a, part_b = one[at_a : at_a + PART], other[at_b : at_b + PART]
+        pairs = list(zip(*in_order_by_key(part_a, part_b), strict=True))
+        if at_a + PART < len(one) or at_b + PART < len(other):
+            # The later half of a part may go better with what follows it.
+            pairs = [pair for pair in pairs if max(pair) < PART // 2]
+        found += [(at_a + index_a, at_b + index_b) for index_a, index_b in pairs]
+        if pairs:
+            at_a, at_b = at_a + pairs[-1][0] + 1, at_b + pairs[-1][1] + 1
+        if len(pairs) < PART // 4:
+            # Little of this is equal: the longer of both has what the other lacks.
+            if len(one) - at_a > len(other) - at_b:
+                at_a += PART // 4
+            else:
+                at_b += PART // 4
+    return found, False
+
+
+def _aligned(one: Step, other: Step, index_a: int, index_b: int, *, equal: bool) -> Aligned:
     took_a, took_b = duration(one), duration(other)
     return Aligned(
         index_a,
         index_b,
-        _differences(one, other),
+        [] if equal else call_differences(one, other),
         None if took_a is None or took_b is None else took_b - took_a,
         None if one.tokens is None or other.tokens is None else other.tokens - one.tokens,
     )
 
 
-def _differences(one: Step, other: Step) -> list[Difference]:
+def call_differences(one: Step, other: Step) -> list[Difference]:
+    """Where the arguments of two calls differ: `expected` is what the first has, `actual` what the second has."""
     if one.arguments_text is not None or other.arguments_text is not None:
         if one.arguments_text == other.arguments_text:
             return []
