@@ -1,11 +1,9 @@
-"""How pages are made: templates that escape every value, and responses that browsers treat with care."""
+"""What pages need of HTTP: the parameters of their address, and responses that browsers treat with care."""
 
 from __future__ import annotations
 
 from difflib import get_close_matches
-from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
-from urllib.parse import quote, urlencode
+from typing import Any, TypeAlias
 
 from litestar import Request, Response
 from litestar.datastructures import State
@@ -13,13 +11,8 @@ from litestar.di import NamedDependency
 from litestar.params import SkipValidation
 
 from seatrial.errors import SeatrialError
-from seatrial.explorer import numbers
-from seatrial.explorer.assets import asset
-from seatrial.reports.html import escaping_templates
+from seatrial.explorer.render import address, rendered
 from seatrial.store import Store
-
-if TYPE_CHECKING:
-    import jinja2
 
 FRAGMENT = "Seatrial-Fragment"
 """The header of requests that want a part of a page: the answer is that part alone."""
@@ -40,41 +33,11 @@ PageRequest: TypeAlias = Request[object, object, State]
 TheStore: TypeAlias = NamedDependency[SkipValidation[Store]]
 
 
-@cache
-def templates() -> jinja2.Environment:
-    """The templates of all pages."""
-    found = escaping_templates("seatrial.explorer")
-    found.globals.update(asset=asset, address=address)
-    found.filters.update(
-        bytes=numbers.size,
-        change=numbers.change,
-        count=numbers.count,
-        duration=numbers.duration,
-        money=numbers.money,
-        percent=numbers.percent,
-        plural=numbers.plural,
-        points=numbers.points,
-        score=numbers.score,
-        when=numbers.when,
-        day=numbers.day,
-        iso=numbers.iso,
-    )
-    # In every template and part, without an import.
-    found.globals["marks"] = found.get_template("marks.html").module
-    return found
-
-
-def address(*parts: str, **parameters: object) -> str:
-    """The address of a page: `address("runs", run_id, at="/steps/4")`. Parameters that are None are left out."""
-    path = "/" + "/".join(quote(part, safe="") for part in parts)
-    given = {name: str(value) for name, value in parameters.items() if value is not None}
-    return f"{path}?{urlencode(given)}" if given else path
-
-
 def html(template: str, status: int = 200, headers: dict[str, str] | None = None, **context: Any) -> Response[str]:
     """A page, or a part of one."""
-    text = templates().get_template(template).render(**context)
-    return Response(text, status_code=status, media_type=HTML, headers={**HEADERS, **(headers or {})})
+    return Response(
+        rendered(template, **context), status_code=status, media_type=HTML, headers={**HEADERS, **(headers or {})}
+    )
 
 
 def is_fragment(request: PageRequest) -> bool:
@@ -129,4 +92,4 @@ class Arguments:
 
 def error_page(error: SeatrialError, status: int) -> str:
     """What a browser shows when a page cannot be."""
-    return templates().get_template("error.html").render(error=error, status=status, complaints=[])
+    return rendered("error.html", error=error, status=status, complaints=[])
