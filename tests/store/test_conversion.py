@@ -49,10 +49,15 @@ def old(request: pytest.FixtureRequest, version: str, tmp_path: Path) -> Iterato
             yield url
 
 
+def _opened(made: Path) -> sqlite3.Connection:
+    """A store to read rows of. SQLite leaves nothing beside a file that it takes as immutable."""
+    return sqlite3.connect(f"{made.as_uri()}?immutable=1", uri=True)
+
+
 def _copy(made: Path, where: str, version: str) -> None:
     """Make a store of that version, with all rows of another one that it has tables and columns for."""
     dialect = _dialect(where, create=True)
-    with dialect.migrating() as connection, closing(sqlite3.connect(made)) as old:
+    with dialect.migrating() as connection, closing(_opened(made)) as old:
         migrate(connection, dialect, version)
         there = sa.inspect(connection)
         for table in schema.metadata.sorted_tables:
