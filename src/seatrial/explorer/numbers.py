@@ -23,6 +23,11 @@ def plural(number: int, noun: str, several: str | None = None) -> str:
     return f"{count(number)}{NBSP}{noun if number == 1 else several or noun + 's'}"
 
 
+def step(index: int) -> str:
+    """A step in words: `step 4` is `/steps/4`, as in verdicts, in the terminal and in the addresses of pages."""
+    return f"step{NBSP}{count(index)}"
+
+
 def percent(share: float | None, of: int = _MANY + 1) -> str:
     """A rate of so many runs: `78.1%`, and `78%` of few. 0% and 100% only when it is none or all."""
     if share is None:

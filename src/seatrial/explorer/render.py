@@ -29,6 +29,7 @@ def templates() -> jinja2.Environment:
         plural=numbers.plural,
         points=numbers.points,
         score=numbers.score,
+        step=numbers.step,
         when=numbers.when,
         day=numbers.day,
         iso=numbers.iso,

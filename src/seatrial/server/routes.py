@@ -20,17 +20,16 @@ from seatrial.events.codec import EVENT_TYPES
 from seatrial.events.envelope import cursor_text, parse_cursor, terminal_text
 from seatrial.events.run_input import RunAgentInput
 from seatrial.events.types import RunStatus
+from seatrial.explorer.page import TheStore
 from seatrial.runs.served import ServedRun
 from seatrial.server.agui_stream import agui_run, agui_stream
 from seatrial.server.feed import Feeds
 from seatrial.server.native_stream import NDJSON, SSE, chosen_form, native_stream, no_more
 from seatrial.server.openapi import OperationContract
 from seatrial.server.service import RunService
-from seatrial.store import Store
 
 TheService: TypeAlias = NamedDependency[SkipValidation[RunService]]
 TheFeeds: TypeAlias = NamedDependency[SkipValidation[Feeds]]
-TheStore: TypeAlias = NamedDependency[SkipValidation[Store]]
 
 RunId: TypeAlias = Annotated[str, PathParameter(description="The id of a run.")]
 After: TypeAlias = Annotated[

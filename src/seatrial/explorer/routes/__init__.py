@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from litestar import Router
 
-from seatrial.explorer.routes import experiments, static
+from seatrial.explorer.routes import experiments, runs, static
 
 PAGE = "seatrial_page"
 """Key of the options of handlers that are pages: these check their parameters themselves."""
 
-HANDLERS = [*static.HANDLERS, *experiments.HANDLERS]
+HANDLERS = [*static.HANDLERS, *experiments.HANDLERS, *runs.HANDLERS]
 
 
 def page_router() -> Router:
