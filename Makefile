@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of Python processes: with this set, each would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test check tests quick soak bench frameworks schemas node clean
+.PHONY: help demo test check tests quick soak bench frameworks schemas node chromium clean
 
 help:
 	@echo "make demo     the commands on bundled samples, a suite on bundled agents, a server that is killed"
@@ -60,7 +60,7 @@ check: $(BIN)/.dev
 	$(BIN)/lint-imports --cache-dir .cache/import-linter
 
 # Three at once keep two cores busy: some tests wait for programs and time limits.
-tests: $(BIN)/.dev node
+tests: $(BIN)/.dev node chromium
 	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 # The core is pure Python over msgspec, where versions of the interpreter differ: limits, layouts, deprecations.
@@ -78,6 +78,12 @@ node:
 	@command -v node >/dev/null && command -v npm >/dev/null \
 	|| { apt-get update -q && apt-get install -y -q --no-install-recommends nodejs npm; } \
 	|| { echo "the tests need Node and npm: install them, or run make as a user who may" >&2; exit 1; }
+
+# For the tests of the pages, which look at them in a real browser.
+chromium:
+	@command -v chromium >/dev/null \
+	|| { apt-get update -q && apt-get install -y -q --no-install-recommends chromium fonts-dejavu-core; } \
+	|| { echo "the tests need Chromium: install it, or run make as a user who may" >&2; exit 1; }
 
 demo: $(BIN)/.dev
 	$(BIN)/python scripts/demo.py

@@ -1,4 +1,4 @@
-"""Style sheets and scripts: served under a name with their hash, so that browsers may keep them for ever."""
+"""Style sheets, scripts and the icon: served under a name with their hash, so that browsers may keep them for ever."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 FOLDER = "/static/"
 """Needs no key: the page that asks for one is drawn with it."""
 
-_TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
+_TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 
 
 class Asset(msgspec.Struct, frozen=True):

@@ -1,0 +1,48 @@
+"""Every page that the browser tests visit, and of which `make screenshots` makes pictures.
+
+A page that is added to the explorer is added here, with an address for each state that looks different. Words in
+braces are ids that differ from store to store: `ids` finds them.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from seatrial.store import RunFilter, Store
+
+ADDRESSES: dict[str, str] = {
+    # The name of its picture, and the address.
+    "experiments": "/experiments",
+    "experiments-complaint": "/experiments?bry=suite",
+    "run-failed": "/runs/{failed_run}",
+    "run-passed": "/runs/{passed_run}",
+    "run-errored": "/runs/{errored_run}",
+    "not-found": "/nothing-is-here",
+}
+
+MISSING = frozenset({"not-found"})
+"""Pages that are answered with 404."""
+
+COMING = ("/experiments/", "/compare", "/review", "/search", "/live")
+"""Beginnings of addresses that pages link to already, and that are being built: these links are not followed yet."""
+
+
+def ids(store: Store) -> dict[str, str]:
+    """What the braces of addresses stand for in a store of the clerk."""
+    old, new = (store.resolve_experiment(f"clerk-{version}").experiment_id for version in ("2.3.2", "2.4.0"))
+    found = {"old": old, "new": new}
+    for outcome in ("passed", "failed", "errored"):
+        run = store.runs(new, RunFilter(outcomes=frozenset({outcome})), limit=1)[0]
+        found |= {f"{outcome}_run": run.run_id, f"{outcome}_case": run.case_id}
+    # The same case and agent, with the other outcome: what one compares.
+    failed = store.runs(new, RunFilter(outcomes=frozenset({"failed"})), limit=500)
+    for run in failed:
+        where = RunFilter(outcomes=frozenset({"passed"}), agents=frozenset({run.agent}), cases=frozenset({run.case_id}))
+        if passing := store.runs(new, where, limit=1):
+            return found | {"flaky_case": run.case_id, "a": passing[0].run_id, "b": run.run_id}
+    raise AssertionError("the clerk has a flaky case")
+
+
+def resolved(address: str, known: dict[str, str]) -> str:
+    """An address of the list, in a store."""
+    return address.format_map({name: quote(text, safe="") for name, text in known.items()})
