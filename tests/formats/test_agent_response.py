@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from strategies.messages import json_objects, json_values, message_lists, names, texts, transcripts
 from strategies.mutations import mutations
 
+from seatrial._support.nesting import MAX_DEPTH
 from seatrial.errors import SeatrialError
 from seatrial.formats import Reading
 from seatrial.formats.agent_response import LONG_FINAL_RESPONSE, read, write
@@ -576,6 +577,26 @@ def test_a_number_that_nothing_can_hold_spoils_nothing_but_itself() -> None:
 def test_nesting_without_end_is_one_clear_error() -> None:
     with pytest.raises(SeatrialError) as caught:
         read(b'{"final_response":"a","messages":' + b"[" * 100_000 + b"]" * 100_000 + b"}")
+    assert caught.value.code == "too_deep"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "levels"),
+    [
+        ('"messages":[{"role":"assistant","tool_calls":[{"id":"a","name":"f","arguments":', "}]}]", 5),
+        ('"messages":[{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":', "}}]}]", 6),
+        ('"messages":[{"role":"assistant","thinking":[{"signature":"s","more":', "}]}]", 5),
+        ('"messages":[],"metadata":{"more":', "}", 2),
+    ],
+)
+def test_a_value_counts_by_how_deeply_it_is_nested_in_the_whole_body(before: str, after: str, levels: int) -> None:
+    def nested(inner: int) -> bytes:
+        return f'{{"final_response":"a",{before}{"[" * inner}{"]" * inner}{after}}}'.encode()
+
+    for inner in (0, 1, 20, 21, 22, MAX_DEPTH - levels):
+        read(nested(inner) if inner else nested(1))
+    with pytest.raises(SeatrialError) as caught:
+        read(nested(MAX_DEPTH - levels + 1))
     assert caught.value.code == "too_deep"
 
 

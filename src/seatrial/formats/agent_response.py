@@ -145,8 +145,9 @@ def _reading(answer: str, messages: list[Message], metadata: dict[str, Any], not
     if len(answer) > LONG_FINAL_RESPONSE:
         text = f"it has {len(answer):,} characters; all are graded, and only some are shown"
         notes.append(Note(FINAL_RESPONSE_TRUNCATED, "/final_response", text))
-    notes += note_unclosed(answer, ("final_response",))
-    answer = visible(answer)
+    if "<" in answer:  # a thinking tag, perhaps
+        notes += note_unclosed(answer, ("final_response",))
+        answer = visible(answer)
     transcript = Transcript(messages, answer, None, None, None, None, metadata)
     if metadata:
         _lift(transcript, notes)
@@ -160,9 +161,10 @@ def _lift(transcript: Transcript, notes: list[Note]) -> None:
     """Move what the transcript has fields for out of the metadata."""
     metadata = transcript.metadata
     read, written = metadata.get(_INPUT_TOKENS), metadata.get(_OUTPUT_TOKENS)
-    counts = [_is_count(read, _INPUT_TOKENS, notes), _is_count(written, _OUTPUT_TOKENS, notes)]
+    both = _is_count(read, _INPUT_TOKENS, notes)
+    both = _is_count(written, _OUTPUT_TOKENS, notes) and both
     # Half a count would be shown, and judged, as a whole one: it stays among the metadata.
-    if all(counts):
+    if both:
         transcript.usage = Usage(metadata.pop(_INPUT_TOKENS), metadata.pop(_OUTPUT_TOKENS))
     if (runtime := metadata.get(_RUNTIME)) is not None:
         if type(runtime) is float or type(runtime) is int:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from seatrial._support import wire
+from seatrial._support.nesting import is_too_deep
 from seatrial.formats.chat.calls import generated_id, generated_id_note, nameless_note
 from seatrial.formats.chat.content import add_block
 from seatrial.formats.chat.hidden_calls import may_hold_call
@@ -37,6 +37,9 @@ from seatrial.transcript.arguments import (
     encoded_twice_note,
     read_arguments,
 )
+
+_LEVELS = 20
+"""Arguments and metadata are nested less deeply than this, and so no body that is read here is nested too deeply."""
 
 
 class _Function(msgspec.Struct, gc=False, forbid_unknown_fields=True):
@@ -108,11 +111,13 @@ class WellFormed(msgspec.Struct):
 
 def read_well_formed(data: bytes) -> WellFormed | None:
     """What a well-formed body says; None when something in it needs the careful reader."""
-    body = wire.decode_sound(data, _BODY)
-    most = most_pieces(len(data))
-    if body is None or not has_visible_text(body.final_response) or len(body.messages) > most // 4:
+    try:
+        body = _BODY.decode(data)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
-    left = most
+    left = most_pieces(len(data))
+    if not has_visible_text(body.final_response) or len(body.messages) > left // 4 or _is_deep(body.metadata):
+        return None
     notes: list[Note] = []
     messages: list[Message] = []
     names: dict[str, str] = {}
@@ -128,12 +133,10 @@ def read_well_formed(data: bytes) -> WellFormed | None:
             messages.append(ToolResultMessage(message.tool_call_id, name, results, False))
         elif type(message) is _Assistant:
             blocks: list[AssistantBlock] = []
-            thinking, calls = message.thinking, message.tool_calls
-            left -= len(calls or ()) + len(thinking or ())
-            if left < 0 or (thinking and not _add_thinking(blocks, thinking)):
-                return None
-            if calls and len(calls) > 1 and len({call.id for call in calls}) < len(calls):
-                return None  # which result is whose takes a closer look
+            if thinking := message.thinking:
+                left -= len(thinking)
+                if not _add_thinking(blocks, thinking):
+                    return None
             said = message.content
             if isinstance(said, str):
                 if "<" in said:
@@ -144,16 +147,20 @@ def read_well_formed(data: bytes) -> WellFormed | None:
                 if any("<" in part.text for part in said):
                     return None
                 blocks += [TextBlock(part.text) for part in said]
-            if calls and _add_calls(blocks, calls, len(messages), names, notes):
-                messages.append(AssistantMessage(blocks, _TOOL_USE))
-            else:
-                messages.append(AssistantMessage(blocks, _END_TURN))
+            stop_reason = _END_TURN
+            if calls := message.tool_calls:
+                left -= len(calls)
+                if not _add_calls(blocks, calls, len(messages), names, notes):
+                    return None
+                if blocks and type(blocks[-1]) is ToolCall:  # calls come last
+                    stop_reason = _TOOL_USE
+            messages.append(AssistantMessage(blocks, stop_reason))
         elif type(message) is _User:
             asked = message.content
             messages.append(UserMessage(asked if isinstance(asked, str) else [TextBlock(part.text) for part in asked]))
         elif type(message) is _System:
             messages.append(SystemMessage(message.content))
-    return WellFormed(body.final_response, messages, body.metadata or {}, notes)
+    return None if left < 0 else WellFormed(body.final_response, messages, body.metadata or {}, notes)
 
 
 def _add_thinking(blocks: list[AssistantBlock], thinking: list[msgspec.Raw]) -> bool:
@@ -161,7 +168,7 @@ def _add_thinking(blocks: list[AssistantBlock], thinking: list[msgspec.Raw]) -> 
         try:
             _SIGNED_THOUGHT.decode(raw)
         except (msgspec.DecodeError, UnicodeError):
-            block = read_raw_thought(raw)
+            block = None if is_too_deep(bytes(raw), _LEVELS) else read_raw_thought(raw)
         else:
             # A copy, because a raw value keeps the whole input that it was cut from.
             add_block(blocks, ReasoningDetailsBlock([raw.copy()]))
@@ -181,8 +188,7 @@ def _add_thinking(blocks: list[AssistantBlock], thinking: list[msgspec.Raw]) -> 
 def _add_calls(
     blocks: list[AssistantBlock], calls: list[_Call], message: int, names: dict[str, str], notes: list[Note]
 ) -> bool:
-    """Append the calls that have a name; whether there is one."""
-    before = len(blocks)
+    """Append the calls that have a name; False when something in them needs the careful reader."""
     for index, call in enumerate(calls):
         name, arguments, function = call.name, call.arguments, call.function
         if arguments is UNSET:
@@ -202,13 +208,29 @@ def _add_calls(
                 notes.append(encoded_twice_note(f"/messages/{message}/tool_calls/{index}", name))
         elif arguments is UNSET:
             arguments = {}
+        elif _is_deep(arguments):
+            return False
         call_id = call.id
         if not call_id:
             call_id = generated_id((message, index))
             notes.append(generated_id_note(f"/messages/{message}/tool_calls/{index}", name, call_id))
+        if call_id in names:
+            return False  # which result is whose takes a closer look
         names[call_id] = name
         blocks.append(ToolCall(call_id, name, arguments))
-    return len(blocks) > before
+    return True
+
+
+def _is_deep(value: Any, levels: int = _LEVELS) -> bool:
+    """Whether a value is nested so deeply that the careful reader has to say whether it is too deep."""
+    if type(value) is dict:
+        value = value.values()
+    elif type(value) is not list:
+        return False
+    for inner in value:
+        if (type(inner) is dict or type(inner) is list) and (not levels or _is_deep(inner, levels - 1)):
+            return True
+    return False
 
 
 _BODY = msgspec.json.Decoder(_Body)
