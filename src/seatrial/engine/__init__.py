@@ -2,6 +2,7 @@
 
 from seatrial.engine.executor import EXECUTORS, Assignment, Executor, RunEnd, Workers, executor
 from seatrial.engine.experiment import ExperimentRunner, ExperimentTally, Observer
+from seatrial.engine.judging import LabelledRun, Opinion, answered_run, judges_of, opinions
 from seatrial.engine.launch import (
     cases_that,
     create_experiment,
@@ -19,16 +20,21 @@ __all__ = [
     "Executor",
     "ExperimentRunner",
     "ExperimentTally",
+    "LabelledRun",
     "Observer",
+    "Opinion",
     "Regrading",
     "RunEnd",
     "Stop",
     "Workers",
+    "answered_run",
     "cases_that",
     "create_experiment",
     "executor",
     "grading_plan",
+    "judges_of",
     "launch",
+    "opinions",
     "regrade",
     "resumable",
     "surroundings",

@@ -13,6 +13,7 @@ from seatrial.models.config import AnthropicConfig, ModelConfig
 from seatrial.problems import InvalidSuiteError, SuiteProblem
 from seatrial.suites.cases import read_cases
 from seatrial.suites.identity import case_hash, stored_form, stored_suite, suite_hash
+from seatrial.suites.labels import HumanLabel, read_labels
 from seatrial.suites.load import load_suite
 from seatrial.suites.secrets import Secrets
 from seatrial.suites.suite import Budget, CaseSource, Grading, Suite, Timeouts
@@ -27,6 +28,7 @@ __all__ = [
     "GraderConfig",
     "Grading",
     "HttpConfig",
+    "HumanLabel",
     "InvalidSuiteError",
     "ModelConfig",
     "ModelTool",
@@ -45,6 +47,7 @@ __all__ = [
     "grader_config",
     "load_suite",
     "read_cases",
+    "read_labels",
     "resolve",
     "stored_form",
     "stored_suite",
