@@ -11,7 +11,18 @@ from bench.figure import Figure, Level
 
 SUBJECTS = (
     *("agent_responses", "trajectories", "trajectory_growth", "event_codec", "event_fold", "startup"),
-    *("trials", "http_agents", "batch_cli", "many_runs", "append", "store_growth", "large_answers", "endless_agents"),
+    *(
+        "trials",
+        "python_api",
+        "looking",
+        "http_agents",
+        "batch_cli",
+        "many_runs",
+        "append",
+        "store_growth",
+        "large_answers",
+        "endless_agents",
+    ),
     *("fan_out", "stream_latency", "resume_latency", "executors"),
 )
 """Modules with a `measure()`, and a docstring that says what is compared with what."""
