@@ -20,7 +20,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_first_divergence_comes_first(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", "run-v1-broken", "run-v2-broken"]) == 0
     first, *rest = capsys.readouterr().out.splitlines()
-    assert first == 'They diverge at step 1: a called refund {"amount": 20}, b called find_order {"order": "A-1009"}.'
+    assert first == "They diverge at step 1: a calls refund, b calls find_order."
     assert '  + find_order {"order": "A-1009"}' in rest
     assert "  ~     /arguments/amount: 200, not 20 as in a" in rest
     assert "answer of b" in rest
@@ -29,7 +29,7 @@ def test_the_first_divergence_comes_first(capsys: pytest.CaptureFixture[str]) ->
 def test_equal_calls_that_are_not_all_known_are_not_called_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", "run-v1-late", "run-v2-late"]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert text.startswith("The calls that are known are the same, in the same order (0 calls); others may have been")
+    assert text.startswith("No calls are known of either run; some may have been made.")
     assert "a: not all of the agent's calls are known: expected a message" in text
     assert "b gave no answer to read: the calls that it may have made are not known." in text
 
@@ -37,7 +37,7 @@ def test_equal_calls_that_are_not_all_known_are_not_called_the_same(capsys: pyte
 def test_a_run_equals_itself(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", "run-v1-broken", "refunds:broken:v1"]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("Both runs made the same calls, in the same order (2 calls).\n")
+    assert text.startswith("Both runs make the same calls, in the same order (2 calls).\n")
     assert "The answers are the same.\n" in text
     assert "verdicts that differ" not in text
 

@@ -237,3 +237,17 @@ def test_any_range_of_steps_can_be_read_with_the_beginnings_of_long_values(fille
     assert filled.steps(run.run_id, 9, 5) == []
     with pytest.raises(SeatrialError, match="run"):
         filled.steps("nobody")
+
+
+def test_long_arguments_come_whole_for_those_who_compare_them(filled: Store) -> None:
+    steps = [Step(0, "write", {"text": HUGE}, result=HUGE), Step(1, "write", {"text": "short"})]
+    filled.record_run(records.run(steps=steps)).wait()
+    (cut, _), (whole, short) = (
+        filled.steps("run-crew-case-0-1"),
+        filled.steps("run-crew-case-0-1", whole_arguments=True),
+    )
+    assert cut.step.arguments is None
+    assert whole.step.arguments == {"text": HUGE}
+    assert whole.step.result != HUGE
+    assert [text.pointer for text in whole.long_texts] == ["/result"]
+    assert short == StoredStep(steps[1])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -11,13 +12,37 @@ from seatrial._support.printable import coloured, one_line
 from seatrial.reports import figures
 from seatrial.reports.compare import TrajectoryDiff
 from seatrial.reports.compare_text import diff_lines, painted_diff
-from seatrial.reports.detail import cut, step_text
+from seatrial.reports.detail import cut
 from seatrial.reports.layout import NO_TERMINAL, folded, prose, table
 from seatrial.runs import Run, RunKey, Verdict
-from seatrial.trajectory.comparison import compare
+from seatrial.trajectory.comparison import Parting, call_differences, compare
 from seatrial.trajectory.completeness import known_calls, what_is_missing
+from seatrial.trajectory.step import Step
 
 MAX_ANSWER = 1500
+_PLAIN_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+
+
+class FirstDivergence(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the calls of two runs first differ, and what each of them calls there."""
+
+    first: Parting | None
+    """None when all calls are equal."""
+    calls: int
+    """How many the first run made."""
+    step_a: Step | None = None
+    step_b: Step | None = None
+    """None when the run makes no further call."""
+    all_known_a: bool
+    """Whether all calls of the run are known."""
+    all_known_b: bool
+
+    @property
+    def index(self) -> int | None:
+        """The step at which they diverge, as both count it: what is before it is equal."""
+        if self.first is None:
+            return None
+        return self.first.a if self.first.a is not None else self.first.b
 
 
 class RunComparison(msgspec.Struct, kw_only=True):
@@ -51,17 +76,55 @@ def compare_runs(a: Run, b: Run) -> RunComparison:
 def divergence(found: RunComparison) -> str:
     """Where the calls first differ, in a sentence."""
     first = found.calls.diff.first_divergence
-    if first is None:
-        count = figures.plural(len(found.a.steps), "call")
-        if found.known:
-            return f"Both runs made the same calls, in the same order ({count})."
-        return f"The calls that are known are the same, in the same order ({count}); others may have been made."
+    return divergence_sentence(
+        FirstDivergence(
+            first=first,
+            calls=len(found.a.steps),
+            step_a=None if first is None or first.a is None else found.a.steps[first.a],
+            step_b=None if first is None or first.b is None else found.b.steps[first.b],
+            all_known_a=found.calls.calls_a == "complete",
+            all_known_b=found.calls.calls_b == "complete",
+        )
+    )
+
+
+def divergence_sentence(found: FirstDivergence, a: str = "a", b: str = "b") -> str:
+    """Where the calls of two runs first differ; a and b are how the runs are named."""
+    head, rest = divergence_parts(found, a, b)
+    return f"{head}: {rest}." if rest else f"{head}."
+
+
+def divergence_parts(found: FirstDivergence, a: str = "a", b: str = "b") -> tuple[str, str]:
+    """The sentence in two: that they diverge, and how."""
+    if found.first is None:
+        if found.all_known_a and found.all_known_b:
+            if not found.calls:
+                return "Neither run makes a call", ""
+            return f"Both runs make the same calls, in the same order ({figures.plural(found.calls, 'call')})", ""
+        if not found.calls:
+            return "No calls are known of either run; some may have been made", ""
+        count = figures.plural(found.calls, "call")
+        return f"The calls that are known are the same, in the same order ({count}); others may have been made", ""
+    head = f"They diverge at step {found.index}"
+    one, other = found.step_a, found.step_b
+    if one is not None and other is not None and one.name == other.name:
+        return head, f"both call {one_line(one.name, 60)}, {b} {_other_arguments(one, other)}"
     sides = [
-        f"{letter} {'made no further call' if step is None else f'called {step_text(run.steps[step])}'}"
-        for letter, run, step in (("a", found.a, first.a), ("b", found.b, first.b))
+        f"{letter} calls {one_line(step.name, 60)}"
+        if step is not None
+        else f"{letter} makes no further call{'' if known else ' that is known'}"
+        for letter, step, known in ((a, one, found.all_known_a), (b, other, found.all_known_b))
     ]
-    number = first.a if first.a is not None else first.b
-    return f"They diverge at step {number}: {', '.join(sides)}."
+    return head, ", ".join(sides)
+
+
+def _other_arguments(one: Step, other: Step) -> str:
+    """`with another amount`; `with other arguments` where more than two differ, or they have no plain names."""
+    pointers = [difference.pointer.split("/")[2:] for difference in call_differences(one, other)]
+    names = list(dict.fromkeys(place[0] if place else "" for place in pointers))
+    if not names or len(names) > 2 or not all(_PLAIN_NAME.fullmatch(name) for name in names):
+        return "with other arguments"
+    return f"with another {names[0]}" if len(names) == 1 else f"with another {names[0]} and {names[1]}"
 
 
 def run_diff_text(found: RunComparison, *, colour: bool = False, width: int = NO_TERMINAL) -> str:
@@ -159,10 +222,26 @@ def _answers(found: RunComparison, colour: bool, width: int) -> Iterator[str]:
 
 
 def _verdicts(found: RunComparison) -> list[list[str]]:
-    names = list(dict.fromkeys(verdict.grader for run in (found.a, found.b) for verdict in run.verdicts))
-    sides = [{verdict.grader: verdict for verdict in run.verdicts} for run in (found.a, found.b)]
-    words = [[name, *(_word(side.get(name)) for side in sides)] for name in names]
-    return [row for row in words if row[1] != row[2]]
+    return [[each.grader, each.a, each.b] for each in differing_verdicts(found.a.verdicts, found.b.verdicts)]
+
+
+class VerdictChange(msgspec.Struct, frozen=True):
+    """A grader that does not say the same of two runs."""
+
+    grader: str
+    a: str
+    """`failed 0.667`; `–` for none."""
+    b: str
+    verdict_a: Verdict | None
+    verdict_b: Verdict | None
+
+
+def differing_verdicts(a: Sequence[Verdict], b: Sequence[Verdict]) -> list[VerdictChange]:
+    """Which graders do not say the same of two runs."""
+    of_a, of_b = [{verdict.grader: verdict for verdict in side} for side in (a, b)]
+    found = [(name, of_a.get(name), of_b.get(name)) for name in {**of_a, **of_b}]
+    words = [VerdictChange(name, _word(one), _word(other), one, other) for name, one, other in found]
+    return [each for each in words if each.a != each.b]
 
 
 def _word(verdict: Verdict | None) -> str:

@@ -233,13 +233,19 @@ def item_page(connection: sa.Connection, run_id: str, first: int, count: int) ->
     return found
 
 
-def step_page(connection: sa.Connection, run_id: str, first: int, count: int) -> list[StoredStep]:
+def step_page(
+    connection: sa.Connection, run_id: str, first: int, count: int, *, whole_arguments: bool = False
+) -> list[StoredStep]:
     """So many steps of a run, from one on."""
     number = connection.execute(sa.select(runs.c.id).where(runs.c.run_id == run_id)).scalar()
     if number is None:
         raise rows.no_run(run_id)
     query = sa.select(steps).where(steps.c.run == number, steps.c.position.between(first, first + count - 1))
-    return [
-        StoredStep(wire.decode(row.data, rows.STEP), [cut.text for cut in cut_texts(row)])
-        for row in connection.execute(query.order_by(steps.c.position))
-    ]
+    found = []
+    for row in connection.execute(query.order_by(steps.c.position)).all():
+        cut = cut_texts(row)
+        restoring = [each for each in cut if whole_arguments and each.text.pointer.startswith("/arguments")]
+        texts = long_texts(connection, {each.text.address for each in restoring})
+        step = wire.decode(restored(row.data, restoring, texts), rows.STEP)
+        found.append(StoredStep(step, [each.text for each in cut if each not in restoring]))
+    return found

@@ -472,10 +472,15 @@ class Store:
         with self._reading() as connection:
             return items.item_page(connection, run_id, first, count)
 
-    def steps(self, run_id: str, first: int = 0, count: int = 100) -> list[StoredStep]:
-        """So many steps of a run, from the one with the index `first` on; costs the same wherever they are."""
+    def steps(
+        self, run_id: str, first: int = 0, count: int = 100, *, whole_arguments: bool = False
+    ) -> list[StoredStep]:
+        """So many steps of a run, from the one with the index `first` on; costs the same wherever they are.
+
+        With `whole_arguments`, arguments are there however long they are, so that calls can be compared.
+        """
         with self._reading() as connection:
-            return items.step_page(connection, run_id, first, count)
+            return items.step_page(connection, run_id, first, count, whole_arguments=whole_arguments)
 
     def outline(self, run_id: str, first: int = 0, count: int = 1000) -> list[OutlineEntry]:
         """What a timeline is drawn from: entries for so many messages of a run, from the one with this index on."""
