@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from litestar import Router
 
-from seatrial.explorer.routes import experiments, runs, static
+from seatrial.explorer.routes import compare, experiments, runs, static
 
 PAGE = "seatrial_page"
 """Key of the options of handlers that are pages: these check their parameters themselves."""
 
-HANDLERS = [*static.HANDLERS, *experiments.HANDLERS, *runs.HANDLERS]
+HANDLERS = [*static.HANDLERS, *compare.HANDLERS, *experiments.HANDLERS, *runs.HANDLERS]
 
 
 def page_router() -> Router:

@@ -1,0 +1,1 @@
+"""Plots as SVG, made here and not in the browser: each has words for those who do not see it."""
