@@ -104,7 +104,7 @@ class EqualStretch(msgspec.Struct, frozen=True, kw_only=True):
     """The address of the page that shows them all."""
 
 
-class Thought(msgspec.Struct, frozen=True):
+class PriorThoughts(msgspec.Struct, frozen=True):
     """What both thought just before they diverge."""
 
     a: Turn | None
@@ -126,7 +126,7 @@ class CompareRunsPage(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[CallRow | EqualStretch]
     divergence_row: int | None
     """The row before which the first divergence is announced."""
-    thought: Thought | None
+    thought: PriorThoughts | None
     show: str
     total: int
     """Rows in all."""
@@ -164,6 +164,9 @@ def compare_runs_page(store: Store, a: str, b: str, at: str | None = None, show:
     def link(row: int) -> str:
         return address("compare", "runs", a=a, b=b, at=_place(rows, row), show=None if show == "changes" else show)
 
+    def nearest(row: int) -> str:
+        return next((f"#r{first}" for first, count in shown if first <= row < first + count), None) or link(row)
+
     answer_a, answer_b = stored_answer(store, record_a), stored_answer(store, record_b)
     last_row = sum(shown[-1]) - 1 if shown else -1
     divergence_row = found.index if found.first is not None else None
@@ -183,8 +186,8 @@ def compare_runs_page(store: Store, a: str, b: str, at: str | None = None, show:
             record_a,
             record_b,
             found,
-            link,
-            same_answer=None if answer_a is answer_b is None else _same(answer_a, answer_b),
+            nearest,
+            same_answer=None if answer_a is None and answer_b is None else _same(answer_a, answer_b),
         ),
         rows=_rows(store, record_a, record_b, rows, shown, here, a, b),
         divergence_row=divergence_row if announced else None,
@@ -469,13 +472,13 @@ def _stretch(
 # Thoughts and the ribbon
 
 
-def _thought(store: Store, a: RunRecord, b: RunRecord, found: FirstDivergence) -> Thought | None:
+def _thought(store: Store, a: RunRecord, b: RunRecord, found: FirstDivergence) -> PriorThoughts | None:
     """What each thought just before they diverge; None where neither says."""
     turns = [
         turn_before(store, record, step) if step is not None else last_turn(store, record)
         for record, step in ((a, found.step_a), (b, found.step_b))
     ]
-    return Thought(*turns) if any(turn is not None and turn.parts for turn in turns) else None
+    return PriorThoughts(*turns) if any(turn is not None and turn.parts for turn in turns) else None
 
 
 def _ribbon(

@@ -17,13 +17,16 @@ ADDRESSES: dict[str, str] = {
     "run-failed": "/runs/{failed_run}",
     "run-passed": "/runs/{passed_run}",
     "run-errored": "/runs/{errored_run}",
+    "compare-runs": "/compare/runs?a={a}&b={b}",
+    "compare-runs-all": "/compare/runs?a={a}&b={b}&show=all&at=a/steps/0",
+    "compare-runs-same": "/compare/runs?a={a}&b={a}",
     "not-found": "/nothing-is-here",
 }
 
 MISSING = frozenset({"not-found"})
 """Pages that are answered with 404."""
 
-COMING = ("/experiments/", "/compare", "/review", "/search", "/live")
+COMING = ("/experiments/", "/compare?", "/review", "/search", "/live")
 """Beginnings of addresses that pages link to already, and that are being built: these links are not followed yet."""
 
 

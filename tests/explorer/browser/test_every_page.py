@@ -17,6 +17,8 @@ every_view = pytest.mark.parametrize("view", VIEWS, ids=str)
 # Both widths and both themes, but not each with each: contrast is the same in all widths.
 narrow_and_dark = pytest.mark.parametrize("view", [View(1440, "light"), View(400, "dark")], ids=str)
 
+_TARGETS = "(links) => links.map((link) => new URL(link.getAttribute('href'), location.href).href)"
+"""Not `link.href`, which is no text in an SVG."""
 _STATE_LINKS = 12
 """How many links that change the state of a page are followed at most."""
 
@@ -74,7 +76,7 @@ def test_the_address_of_a_page_holds_all_of_its_state(
     here = page.url.partition("?")[0]
     addresses = [page.url] + [
         target
-        for href in page.eval_on_selector_all("main a[href]", "(links) => links.map((link) => link.href)")
+        for href in page.eval_on_selector_all("main a[href]", _TARGETS)
         if (target := urldefrag(href)[0]).partition("?")[0] == here and target != page.url
     ]
     for address in list(dict.fromkeys(addresses))[:_STATE_LINKS]:
