@@ -102,7 +102,8 @@ def test_what_does_not_exist_is_usage(arguments: list[str], capsys: pytest.Captu
 )
 def test_a_run_is_named_in_several_ways(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     text = shown(capsys, *arguments)
-    assert text.startswith("failed  broken  v2\n  tool_trajectory|refund|/arguments/amount|differs\n")
+    assert text.startswith("failed  broken  v2\n  First wrong at step 1: find_order was called beyond what was")
+    assert "  b  step 2: Wrong argument: refund has /amount 200, expected 20. (calls)\n" in text
     assert "  0 user (given)\n" in text
     assert "    (thinking) First I look at the order.\n" in text
     assert "  2   ✗ failed find_order: database locked\n" in text
@@ -128,7 +129,7 @@ def test_calls_that_are_not_all_known_are_never_shown_as_none(capsys: pytest.Cap
 @pytest.mark.usefixtures("store")
 def test_a_run_without_an_answer_shows_the_instruction_and_the_fault(capsys: pytest.CaptureFixture[str]) -> None:
     text = shown(capsys, "run-v2-late")
-    assert text.startswith("errored  late  v2\n  agent_unreachable: no connection within 30 s\n")
+    assert text.startswith("errored  late  v2\n  Not counted, the fault was not the agent's: agent_unreachable: no")
     assert "    Where is order A-1009?\n  There are no messages: there was no answer to read.\n" in text
     assert "calls: unknown, there was no answer to read\n" in text
     assert "fault: agent_unreachable, the fault of the infrastructure\n  connect to 10.0.0.1:80\n  refused\n" in text

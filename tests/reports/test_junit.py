@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from strategies.reported import HOSTILE, detail, hostile_report, joined, report, row, rows_of
 
 from seatrial.reports.ci_files import junit_xml
+from seatrial.reports.findings import RunFinding
+from seatrial.reports.rows import RunDetail
 
 
 def parsed(pieces: str) -> ElementTree.Element:
@@ -85,6 +87,15 @@ def test_an_error_is_typed_by_its_class_and_a_failure_tells_the_verdicts() -> No
     assert "failed (0.5)\n  the amount is 200" in str(failure.text)
     assert "run run-crew-a-1" in str(failure.text)
     assert (error.attrib["message"], error.attrib["type"]) == ("no answer", "agent_timeout")
+
+
+def test_the_message_of_a_failure_is_the_sentence_of_the_run_and_its_findings_follow() -> None:
+    found = RunFinding(kind="trajectory", title="Wrong argument", sentence="amount is 238.", place="/steps/4")
+    told = RunDetail(message="refunds: 2 of 3", sentence="First wrong at step 4: amount is 238.", findings=[found])
+    root = parsed(joined(junit_xml(report([row(outcome="failed", detail=told)]))))
+    (failure,) = root.iter("failure")
+    assert failure.attrib["message"] == "First wrong at step 4: amount is 238."
+    assert "step 4: Wrong argument: amount is 238." in (failure.text or "")
 
 
 def test_trials_have_names_of_their_own() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from seatrial.reports.report import Report, report_on
+from seatrial.reports.findings import RunFinding
 from seatrial.reports.rows import (
     CallLine,
     CompletenessLine,
@@ -102,6 +103,8 @@ def detail(text: str = "they part at step 1") -> RunDetail:
     """Everything that a detail can have, with the same text everywhere."""
     return RunDetail(
         message=text,
+        sentence=text,
+        findings=[RunFinding(kind="trajectory", title=text, sentence=text, place="/steps/1", grader=text)],
         instruction=text,
         answer=text,
         fault_detail=text,

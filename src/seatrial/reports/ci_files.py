@@ -13,8 +13,9 @@ from seatrial._support.printable import printable
 from seatrial._version import __version__
 from seatrial.reports import figures
 from seatrial.reports.figures import left_out_count
+from seatrial.reports.findings import finding_text
 from seatrial.reports.notes import calls_text, note_text, shown_notes, without_run
-from seatrial.reports.report import Report, reason
+from seatrial.reports.report import Report, headline, reason
 from seatrial.reports.rows import NoteLine, RunRow, VerdictLine
 from seatrial.reports.summary import AgentSummary
 from seatrial.reports.votes import vote_text
@@ -99,7 +100,7 @@ def _case(row: RunRow, report: Report) -> str:
     record = f"<system-out>{_text(_record(row))}</system-out>"
     if row.outcome == "passed":
         return f"{head}>\n      {record}\n    </testcase>\n"
-    message = _attribute(reason(row))
+    message = _attribute(headline(row))
     if row.outcome in ("failed", "errored"):
         tag = "failure" if row.outcome == "failed" else "error"
         kind = _attribute(row.left_out or row.error_class or "verdict")
@@ -132,6 +133,7 @@ def _time(milliseconds: float | None) -> str:
 def _explanation(row: RunRow) -> str:
     lines = [f"run {row.run_id}"]
     if row.detail is not None:
+        lines += [finding_text(finding) for finding in row.detail.findings]
         for verdict in row.detail.verdicts:
             score = "" if verdict.score is None else f" ({figures.decimal(verdict.score)})"
             lines.append(f"{verdict.name}: {verdict.word}{score}")

@@ -15,6 +15,7 @@ from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading
 from seatrial.graders import Finding, Subject, Surroundings, build_graders
 from seatrial.reports.figures import plural
+from seatrial.reports.findings import expected_tools, findings_of, run_evidence
 from seatrial.reports.rows import CallLine, ChangesLine, NoteLine, RunDetail, SpeechLine, VerdictLine, grader_name
 from seatrial.reports.votes import judge_lines
 from seatrial.runs import Case, ChangedFile, Run, Verdict, WorkspaceDiff
@@ -98,8 +99,11 @@ def detail_of(run: Run, case: Case, suite: dict[str, Any], sent: int | None = No
         speech[MAX_SPEECH // 2 : -MAX_SPEECH // 2] = []
     fault = run.fault
     answer = transcript.final_text() if transcript else None
+    found = findings_of(run_evidence(run, expected_tools(_configs(case, suite))))
     return RunDetail(
         message=cut(_message(run)),
+        sentence=found.sentence.text,
+        findings=found.findings,
         code="" if run.grade is None else run.grade.code,
         instruction=cut(case.instruction),
         answer=cut(answer) if answer is not None else None,
@@ -109,6 +113,11 @@ def detail_of(run: Run, case: Case, suite: dict[str, Any], sent: int | None = No
         speech_left_out=left_out,
         changes=None if run.diff is None else _changes(run.diff),
     )
+
+
+def _configs(case: Case, suite: dict[str, Any]) -> list[Any]:
+    configured = suite.get("graders")
+    return [*(configured if isinstance(configured, list) else ()), *case.graders]
 
 
 def _changes(diff: WorkspaceDiff) -> ChangesLine:
@@ -215,9 +224,7 @@ def _told(verdict: Verdict, mixed: bool, *, alone: bool) -> str:
 
 
 def _verdicts(run: Run, case: Case, suite: dict[str, Any]) -> list[VerdictLine]:
-    configured = suite.get("graders")
-    configs = [*(configured if isinstance(configured, list) else ()), *case.graders]
-    expectations = [config for config in configs if config.get("kind") == "tool_trajectory"]
+    expectations = [config for config in _configs(case, suite) if config.get("kind") == "tool_trajectory"]
     trajectories = [verdict for verdict in run.verdicts if verdict.kind == "tool_trajectory"]
     # Verdicts come in the order of the graders. After a grading with another suite they may be others.
     known = len(expectations) == len(trajectories)

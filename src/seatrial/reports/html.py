@@ -20,6 +20,7 @@ import msgspec
 from seatrial._support.printable import one_line, printable
 from seatrial.reports import figures
 from seatrial.reports.figures import left_out_sentence, left_out_sentences
+from seatrial.reports.findings import finding_text
 from seatrial.reports.notes import calls_text, notes_table, notes_text, remarks, shown_notes, without_run
 from seatrial.reports.report import ERRORED_NOTE, UNPASSED, Alike, Report, reason, runs_alike
 from seatrial.reports.rows import NoteLine, RunRow, matrix
@@ -98,7 +99,9 @@ def html_page(report: Report) -> Iterator[str]:
 def page_templates() -> jinja2.Environment:
     """The templates of pages, which escape every value."""
     templates = escaping_templates("seatrial.reports")
-    templates.filters.update(anchor=anchor, count_text="{:,}".format, decimal=figures.decimal)
+    templates.filters.update(
+        anchor=anchor, count_text="{:,}".format, decimal=figures.decimal, finding_text=finding_text
+    )
     return templates
 
 

@@ -112,6 +112,13 @@ def reason(row: RunRow) -> str:
     return row.error_class or row.outcome
 
 
+def headline(row: RunRow) -> str:
+    """The same in one sentence, with the first place where it went wrong, if any is known."""
+    if row.detail is not None and row.detail.sentence and any(found.wrong for found in row.detail.findings):
+        return row.detail.sentence
+    return reason(row)
+
+
 class Alike(msgspec.Struct):
     """Runs of the same outcome that first go wrong in the same way."""
 

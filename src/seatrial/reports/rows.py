@@ -11,6 +11,7 @@ from typing import Literal, Protocol
 import msgspec
 from msgspec.structs import asdict
 
+from seatrial.reports.findings import RunFinding
 from seatrial.reports.votes import JudgeLine
 from seatrial.runs import Case, Experiment, ModelCosts, Outcome
 from seatrial.store import (
@@ -142,6 +143,10 @@ class RunDetail(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     message: str
     """The reason, in a sentence or a few."""
+    sentence: str = ""
+    """What came of the run, in one sentence with a place: `First wrong at step 2: ...`."""
+    findings: list[RunFinding] = []
+    """Where it went wrong, in the order of the run."""
     code: str = ""
     """Of a run that errored without a fault, why it could not be graded: `calls_unknown`, `judge_skipped`, ..."""
     instruction: str = ""

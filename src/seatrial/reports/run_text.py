@@ -12,6 +12,7 @@ import msgspec
 from seatrial._support.printable import coloured, one_line
 from seatrial.reports import figures
 from seatrial.reports.detail import call_text, cut, file_lines, notes_by_message, summary_text, value_text
+from seatrial.reports.findings import RunFindings, finding_text
 from seatrial.reports.layout import NO_TERMINAL, folded, prose
 from seatrial.reports.notes import note_text
 from seatrial.reports.votes import judge_lines, vote_text
@@ -59,6 +60,8 @@ class TranscriptPage(msgspec.Struct, kw_only=True):
     """How many messages the agent sent, where that is known."""
     steps: list[Step] = []
     """The calls, where the messages do not have them."""
+    findings: RunFindings | None = None
+    """What is to be said of it first."""
 
 
 class _Writer(msgspec.Struct):
@@ -103,6 +106,9 @@ def _lines(page: TranscriptPage, write: _Writer) -> Iterator[str]:
     record = page.record
     yield from _head(page, write)
     yield ""
+    if page.findings is not None and page.findings.findings:
+        yield from _where(page.findings, write)
+        yield ""
     yield from _transcript(page, write)
     if page.steps:
         yield ""
@@ -137,8 +143,7 @@ def _head(page: TranscriptPage, write: _Writer) -> Iterator[str]:
     else:
         named = f"{one_line(key.agent, 40)}  thread {one_line(key.thread_id, 60)}"
     yield f"{outcome}  {write.paint(named, 'bold')}"
-    # The fact alone; the verdicts below say it in sentences.
-    why = first_reason(record) if record.fault is not None else summary.signature or first_reason(record)
+    why = page.findings.sentence.text if page.findings is not None else first_reason(record)
     if why:
         yield from write.prose(one_line(why, MAX_REASON), "  ", tone=TONES.get(summary.outcome))
     tokens = summary.input_tokens, summary.output_tokens
@@ -153,6 +158,15 @@ def _head(page: TranscriptPage, write: _Writer) -> Iterator[str]:
         figures.money(summary.cost_usd) if summary.cost_usd is not None else "",
     ]
     yield from write.prose(" · ".join(fact for fact in facts if fact), tone="dim")
+
+
+def _where(found: RunFindings, write: _Writer) -> Iterator[str]:
+    yield write.paint("where it went wrong" if any(each.wrong for each in found.findings) else "to look at", "bold")
+    for letter, finding in zip("abcde", found.findings, strict=False):
+        tone = "red" if finding.wrong else "yellow"
+        yield from write.prose(one_line(finding_text(finding), MAX_REASON), "     ", f"  {letter}  ", tone)
+    if found.left_out:
+        yield f"  … and {found.left_out:,} more"
 
 
 def _transcript(page: TranscriptPage, write: _Writer) -> Iterator[str]:

@@ -4,6 +4,7 @@ from seatrial.store.database import Listener, shown
 from seatrial.store.documents import LongText, address, identifier
 from seatrial.store.experiments import CaseTags, ExperimentSummary
 from seatrial.store.items import StoredStep, TranscriptItem
+from seatrial.store.of_run import GradingSummary, StepLine
 from seatrial.store.open import open_store
 from seatrial.store.outline import OutlineEntry
 from seatrial.store.presence import Presence
@@ -42,6 +43,7 @@ __all__ = [
     "Ending",
     "ExperimentSummary",
     "GraderCounts",
+    "GradingSummary",
     "Hit",
     "Listener",
     "LongText",
@@ -55,6 +57,7 @@ __all__ = [
     "RunRecord",
     "RunSummary",
     "SignatureCount",
+    "StepLine",
     "Store",
     "StoredOutcome",
     "StoredStep",

@@ -21,6 +21,7 @@ from seatrial.store import (
     experiments,
     ingest,
     items,
+    of_run,
     outline,
     queries,
     served,
@@ -30,6 +31,7 @@ from seatrial.store.conversion import Conversion
 from seatrial.store.database import Callback, Database, Listener, WriteProbe, without_passwords
 from seatrial.store.experiments import CaseTags, ExperimentSummary
 from seatrial.store.items import StoredStep, TranscriptItem
+from seatrial.store.of_run import GradingSummary, StepLine
 from seatrial.store.outline import OutlineEntry
 from seatrial.store.presence import Hold, Presence
 from seatrial.store.queries import RunFilter, RunNotes, RunRecord
@@ -481,6 +483,37 @@ class Store:
         """
         with self._reading() as connection:
             return items.step_page(connection, run_id, first, count, whole_arguments=whole_arguments)
+
+    def step_lines(self, run_id: str, first: int = 0, count: int = 1000) -> list[StepLine]:
+        """The same without arguments and results."""
+        with self._reading() as connection:
+            return of_run.step_lines(connection, run_id, first, count)
+
+    def failed_steps(self, run_id: str, limit: int = 50) -> list[StoredStep]:
+        """The first so many steps of a run that failed."""
+        with self._reading() as connection:
+            return of_run.failed_steps(connection, run_id, limit)
+
+    def good_calls(self, run_id: str, name: str, after: int, limit: int = 200) -> list[StoredStep]:
+        """The first so many calls of a tool that went well, behind the step with the index `after`."""
+        with self._reading() as connection:
+            return of_run.good_calls(connection, run_id, name, after, limit)
+
+    def gradings(self, run_id: str) -> list[GradingSummary]:
+        """All gradings of a run, the first one first; the last one counts."""
+        with self._reading() as connection:
+            return of_run.gradings(connection, run_id)
+
+    def verdicts_of(self, run_id: str, grading: int) -> list[Verdict]:
+        """The verdicts of one grading of a run."""
+        with self._reading() as connection:
+            return of_run.verdicts_of(connection, run_id, grading)
+
+    def case_runs(self, experiment_id: str, case_id: str) -> list[RunSummary]:
+        """The runs of one case by all agents, at most 500; costs the same however many other runs there are."""
+        number = self._number(experiment_id)
+        with self._reading() as connection:
+            return of_run.case_runs(connection, number, case_id)
 
     def outline(self, run_id: str, first: int = 0, count: int = 1000) -> list[OutlineEntry]:
         """What a timeline is drawn from: entries for so many messages of a run, from the one with this index on."""

@@ -268,6 +268,7 @@ def _page(store: Store, run_id: str, first: int, count: int) -> TranscriptPage:
     """So many messages of a run, and what else is shown of it; never the whole run."""
     from seatrial.reports.run_text import TranscriptPage
     from seatrial.reports.stored import messages_sent
+    from seatrial.reports.stored_findings import stored_findings
     from seatrial.runs import RunKey
     from seatrial.store import RunNotes
 
@@ -292,10 +293,14 @@ def _page(store: Store, run_id: str, first: int, count: int) -> TranscriptPage:
     elsewhere = known is not None and not {"observed", "trace"}.isdisjoint([known.source, *known.sources])
     if elsewhere and max(record.messages, record.summary.steps or 0) <= MAX_STEPS:
         page.steps = [step for step in store.run(run_id).steps if step.source in ("observed", "trace")]
+    case = None
     if record.experiment_id is not None and isinstance(record.key, RunKey):
         page.experiment = store.resolve_experiment(record.experiment_id)
+        case = store.case(record.experiment_id, record.key.case_id)
         if not record.messages:
-            page.case = store.case(record.experiment_id, record.key.case_id)
+            page.case = case
+    codes = {code for code, _ in notes.counts}
+    page.findings = stored_findings(store, record, page.experiment, case, codes=codes)
     return page
 
 
@@ -312,6 +317,8 @@ def _data(page: TranscriptPage) -> dict[str, Any]:
     following = page.items[-1].index + 1 if page.items else page.first
     return {
         "run": page.record,
+        "sentence": page.findings.sentence.text if page.findings is not None else "",
+        "findings": page.findings.findings if page.findings is not None else [],
         "messages": page.items,
         "from": page.first,
         "next": following if following < page.record.messages and page.items else None,

@@ -1,0 +1,99 @@
+"""Findings of a run in a store, by as much of it as they need: never the whole run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from seatrial.reports.findings import RunEvidence, RunFindings, expected_tools, findings_of, match_result, not_repaired
+from seatrial.runs import Case, Experiment, Verdict
+from seatrial.store import RunRecord, StepLine, Store
+from seatrial.store.of_run import whole_arguments
+from seatrial.trajectory.step import Step
+from seatrial.transcript.arguments import ARGUMENTS_NOT_JSON
+
+MAX_FAILED = 50
+MAX_REPAIRS = 200
+MAX_NAMED = 40
+"""Steps that verdicts point at, of which the names are read."""
+MAX_LINES = 2000
+"""Steps of a run that are read at once, without their arguments and results."""
+
+_STEP = re.compile(r"/steps/([0-9]{1,9})(?:/.*)?", re.DOTALL)
+
+
+def stored_findings(
+    store: Store,
+    record: RunRecord,
+    experiment: Experiment | None = None,
+    case: Case | None = None,
+    *,
+    lines: list[StepLine] | None = None,
+    codes: Iterable[str] = (),
+) -> RunFindings:
+    """The findings of a run; `lines` are its steps, where they are at hand and all of them; `codes` those of its
+    notes."""
+    run_id = record.summary.run_id
+    return findings_of(
+        RunEvidence(
+            outcome=record.summary.outcome,
+            status=record.summary.status,
+            fault=record.fault,
+            grade=record.grade,
+            verdicts=record.verdicts,
+            names=_names(store, run_id, record.verdicts, lines),
+            failed=failed_for_good(store, run_id) if lines is None or any(map(_failed, lines)) else [],
+            unreadable=_unreadable(store, run_id, lines) if lines is not None or ARGUMENTS_NOT_JSON in codes else [],
+            expected=expected_tools(grader_configs(experiment, case)),
+        )
+    )
+
+
+def grader_configs(experiment: Experiment | None, case: Case | None) -> list[Any]:
+    """The graders of a case as its suite has them: those of the suite, and its own."""
+    configured = None if experiment is None else experiment.suite.get("graders")
+    own = [] if case is None else case.graders
+    return [*(configured if isinstance(configured, list) else ()), *own]
+
+
+def failed_for_good(store: Store, run_id: str) -> list[Step]:
+    """Calls that failed and that no equal call made good later; not those of which that is not certain."""
+    failed = [found for found in store.failed_steps(run_id, MAX_FAILED) if found.step.executed_by != "user"]
+    found: list[Step] = []
+    for name in dict.fromkeys(each.step.name for each in failed):
+        some = [each for each in failed if each.step.name == name]
+        later = store.good_calls(run_id, name, some[0].step.index, MAX_REPAIRS)
+        if len(later) == MAX_REPAIRS:
+            continue
+        both = sorted([*some, *later], key=lambda each: each.step.index)
+        left = {step.index for step in not_repaired([whole_arguments(each) for each in both])}
+        found += [each.step for each in some if each.step.index in left]
+    return sorted(found, key=lambda step: step.index)
+
+
+def _names(store: Store, run_id: str, verdicts: list[Verdict], lines: list[StepLine] | None) -> dict[int, str]:
+    if lines is not None:
+        return {line.index: line.name for line in lines}
+    wanted: dict[int, None] = {}
+    for verdict in verdicts:
+        result = match_result(verdict) if verdict.outcome == "failed" else None
+        if result is not None:
+            wanted |= dict.fromkeys(near.actual for near in result.mismatches)
+            wanted |= dict.fromkeys(result.extra[:MAX_NAMED])
+        wanted |= {int(found[1]): None for pointer in verdict.evidence if (found := _STEP.fullmatch(pointer))}
+    some = sorted(list(wanted)[:MAX_NAMED])
+    return {line.index: line.name for index in some for line in store.step_lines(run_id, index, 1)}
+
+
+def _unreadable(store: Store, run_id: str, lines: list[StepLine] | None) -> list[Step]:
+    some = store.step_lines(run_id, 0, MAX_LINES) if lines is None else lines
+    return [
+        Step(line.index, line.name, None, arguments_text=line.arguments_text)
+        for line in some
+        if line.arguments_text is not None and line.executed_by != "user"
+    ]
+
+
+def _failed(line: StepLine) -> bool:
+    return line.status in ("error", "timeout", "cancelled")
