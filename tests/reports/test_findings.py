@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import records
 
-from seatrial.graders import Subject, Surroundings, build_graders
+from seatrial.graders import Finding, Subject, Surroundings, build_graders
 from seatrial.reports.findings import (
     MAX_FINDINGS,
     RunFindings,
@@ -42,6 +42,7 @@ def judged(steps: Sequence[Step], *configs: dict[str, Any], stored: bool = False
     for config in configs:
         (grader,) = build_graders([config])
         found = grader.prepare().find(Subject(run, Case("case-0", "Refund it.")), Surroundings())
+        assert isinstance(found, Finding)
         run.verdicts.append(
             Verdict(
                 grader=config.get("name", config["kind"]),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from seatrial.reports.report import Report, report_on
 from seatrial.reports.findings import RunFinding
+from seatrial.reports.report import Report, report_on
 from seatrial.reports.rows import (
     CallLine,
     CompletenessLine,
