@@ -267,3 +267,23 @@ def test_a_new_store_has_nothing_to_convert(filled: Store) -> None:
     filled.record_run(records.run()).wait()
     assert filled.unconverted() == 0
     assert filled._conversion is None
+
+
+@pytest.mark.parametrize("version", ["0013"])
+def test_the_tags_of_cases_of_earlier_versions_are_found_and_a_damaged_case_has_none(old: str) -> None:
+    cases, tags = schema.cases, schema.case_tags
+    dialect = _dialect(old, create=False)
+    with dialect.migrating() as connection:
+        for case_id, data in (
+            ("case-0", b'{"id":"case-0","instruction":"x","tags":["account","vip","account"]}'),
+            ("case-1", b'{"id":"case-1","tags":'),
+        ):
+            connection.execute(sa.update(cases).where(cases.c.case_id == case_id).values(packed=0, data=data))
+    dialect.close()
+    with open_store(old) as store:
+        assert store.case_tags("exp-1").of == {"case-0": ("account", "vip")}
+    dialect = _dialect(old, create=False)
+    with dialect.migrating() as connection:
+        found = connection.execute(sa.select(tags.c.tag, tags.c.case_id)).all()
+    dialect.close()
+    assert set(found) == {("account", "case-0"), ("vip", "case-0")}

@@ -112,10 +112,17 @@ class AddCases(Operation[None]):
     """Store cases of an experiment, the first of them at this position."""
 
     def __init__(self, experiment: int, first: int, cases: Iterable[Case]) -> None:
-        self._rows = [
-            rows.CaseRow(experiment=experiment, position=position, case_id=identifier("id", case.id), data=encode(case))
-            for position, case in enumerate(cases, first)
-        ]
+        self._rows: list[rows.CaseRow] = []
+        self._tags: list[rows.CaseTagRow] = []
+        for position, case in enumerate(cases, first):
+            case_id = identifier("id", case.id)
+            self._rows.append(
+                rows.CaseRow(experiment=experiment, position=position, case_id=case_id, data=encode(case))
+            )
+            self._tags += [
+                rows.CaseTagRow(experiment=experiment, tag=identifier("tag", tag), case_id=case_id)
+                for tag in dict.fromkeys(case.tags)
+            ]
         self.size = sum([len(row.data) for row in self._rows])
 
     def prepare(self, packer: Packer) -> None:
@@ -123,6 +130,7 @@ class AddCases(Operation[None]):
 
     def run(self, to: Transaction) -> None:
         to.add(rows.INSERT_CASE, self._rows)
+        to.add(rows.INSERT_CASE_TAG, self._tags)
 
 
 class MarkExperiment(Operation[None]):
@@ -261,7 +269,12 @@ _TAGGED = msgspec.json.Decoder(_Tagged)
 
 def tags_of(row: sa.Row[Any]) -> list[str]:
     """The tags of the case of a row, without reading the rest of it."""
-    return _TAGGED.decode(unpack(row.packed, row.data)).tags
+    return tags_in(unpack(row.packed, row.data))
+
+
+def tags_in(data: bytes) -> list[str]:
+    """The tags of a stored case, each once."""
+    return list(dict.fromkeys(_TAGGED.decode(data).tags))
 
 
 def _damaged(what: str, error: Exception) -> SeatrialError:

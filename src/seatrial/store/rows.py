@@ -93,6 +93,14 @@ class SelectionRow(msgspec.Struct, gc=False, kw_only=True):
     case_id: str
 
 
+class CaseTagRow(msgspec.Struct, gc=False, kw_only=True):
+    """A row of `case_tags`."""
+
+    experiment: int
+    tag: str
+    case_id: str
+
+
 class BodyRow(Document, kw_only=True):
     """A row of `bodies`."""
 
@@ -408,6 +416,7 @@ def _added(table: sa.Table) -> str:
 
 # The same case again is the same case; two cases of one id are an error.
 INSERT_CASE = Insert(schema.cases, CaseRow, "ON CONFLICT (experiment, position) DO NOTHING")
+INSERT_CASE_TAG = Insert(schema.case_tags, CaseTagRow, "ON CONFLICT (experiment, tag, case_id) DO NOTHING")
 INSERT_AGENT_NOTE = Insert(schema.agent_notes, AgentNoteRow)
 INSERT_SELECTION = Insert(schema.selections, SelectionRow)
 INSERT_BODY = Insert(schema.bodies, BodyRow, "ON CONFLICT (hash) DO NOTHING")
@@ -435,6 +444,7 @@ ADD_TO_TALLY = Insert(schema.tallies, TallyRow, _added(schema.tallies))
 
 INSERTS: tuple[Insert[Any], ...] = (
     INSERT_CASE,
+    INSERT_CASE_TAG,
     INSERT_AGENT_NOTE,
     INSERT_SELECTION,
     INSERT_BODY,

@@ -14,9 +14,24 @@ from typing import Any
 
 import sqlalchemy as sa
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011", "0012", "0013")
+REVISIONS = (
+    "0001",
+    "0002",
+    "0003",
+    "0004",
+    "0005",
+    "0006",
+    "0007",
+    "0008",
+    "0009",
+    "0010",
+    "0011",
+    "0012",
+    "0013",
+    "0014",
+)
 """Every version of the schema, oldest first; the last is what this code reads and writes."""
-READABLE_FROM = "0013"
+READABLE_FROM = "0014"
 """The oldest version of which reports can be made without a migration."""
 VERSION_TABLE = "seatrial_version"
 
@@ -102,6 +117,16 @@ cases = sa.Table(
     sa.Column("packed", sa.SmallInteger, nullable=False),
     sa.Column("data", sa.LargeBinary, nullable=False),
     sa.UniqueConstraint("experiment", "case_id"),
+)
+
+# The tags of cases, each once. A case that is damaged has none here.
+case_tags = sa.Table(
+    "case_tags",
+    metadata,
+    sa.Column("experiment", ID, sa.ForeignKey("experiments.id", **_CASCADE), primary_key=True, autoincrement=False),
+    sa.Column("tag", TEXT, primary_key=True),
+    sa.Column("case_id", TEXT, primary_key=True),
+    sqlite_with_rowid=False,
 )
 
 runs = sa.Table(
