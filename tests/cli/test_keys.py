@@ -46,7 +46,7 @@ def test_a_key_reads_unless_it_is_said_otherwise(store: str, capsys: pytest.Capt
 def test_the_secret_that_is_shown_opens(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     made = told(capsys, "add", "x", "--store", store)
     with open_store(store) as opened:
-        found = opened.find_key(made["secret"])
+        found = opened.keyring.find(made["secret"])
     assert found is not None
     assert found.key_id == made["key"]["keyId"]
 

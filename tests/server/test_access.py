@@ -45,7 +45,7 @@ def test_a_server_that_others_reach_is_never_open(store: Store) -> None:
 
 
 def test_with_a_key_in_the_store_every_request_needs_one(store: Store) -> None:
-    key, secret = store.add_key("ci", ["read"], now=NOW)
+    key, secret = store.keyring.add("ci", ["read"], now=NOW)
     keys = Keys(store, may_be_open=True)
     for wrong in (None, "", "Bearer", "Bearer ", f"Basic {secret}", "Bearer st_nothing", f"Bearer {secret}x", "\xff"):
         assert refusal(keys, wrong) == "unauthorized", wrong
@@ -54,15 +54,15 @@ def test_with_a_key_in_the_store_every_request_needs_one(store: Store) -> None:
 
 
 def test_a_server_does_not_open_again_when_its_last_key_is_revoked(store: Store) -> None:
-    key, _ = store.add_key("ci", ["read"], now=NOW)
-    store.revoke_key(key.key_id, NOW)
+    key, _ = store.keyring.add("ci", ["read"], now=NOW)
+    store.keyring.revoke(key.key_id, NOW)
     assert refusal(Keys(store, may_be_open=True), None) == "unauthorized"
 
 
 def test_a_key_that_expired_or_was_revoked_is_refused(store: Store) -> None:
-    _, expired = store.add_key("old", ["read"], now=NOW - 10, expires_at=NOW - 1)
-    revoked, secret = store.add_key("lost", ["read"], now=NOW)
-    store.revoke_key(revoked.key_id, NOW)
+    _, expired = store.keyring.add("old", ["read"], now=NOW - 10, expires_at=NOW - 1)
+    revoked, secret = store.keyring.add("lost", ["read"], now=NOW)
+    store.keyring.revoke(revoked.key_id, NOW)
     keys = Keys(store, may_be_open=True)
     assert refusal(keys, f"Bearer {expired}") == "unauthorized"
     assert refusal(keys, f"Bearer {secret}") == "unauthorized"
@@ -71,11 +71,11 @@ def test_a_key_that_expired_or_was_revoked_is_refused(store: Store) -> None:
 def test_a_revoked_key_is_refused_once_it_is_looked_up_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
     monkeypatch.setattr("seatrial.server.access.time.monotonic", lambda: now)
-    key, secret = store.add_key("ci", ["read"], now=NOW)
+    key, secret = store.keyring.add("ci", ["read"], now=NOW)
     keys = Keys(store, may_be_open=True, ttl_s=5.0)
     assert refusal(keys, f"Bearer {secret}") is None
     assert keys.remembered(f"Bearer {secret}") == key
-    store.revoke_key(key.key_id, NOW)
+    store.keyring.revoke(key.key_id, NOW)
     assert keys.remembered(f"Bearer {secret}") == key
     now += 6
     assert keys.remembered(f"Bearer {secret}") is None
@@ -83,7 +83,7 @@ def test_a_revoked_key_is_refused_once_it_is_looked_up_again(store: Store, monke
 
 
 def test_a_known_key_is_not_looked_up_for_every_request(store: Store) -> None:
-    _, secret = store.add_key("ci", ["read"], now=NOW)
+    _, secret = store.keyring.add("ci", ["read"], now=NOW)
     keys = Keys(store, may_be_open=False)
     assert refusal(keys, f"Bearer {secret}") is None
     store.close()
@@ -91,8 +91,8 @@ def test_a_known_key_is_not_looked_up_for_every_request(store: Store) -> None:
 
 
 def test_the_end_of_a_key_cuts_the_connections_that_it_opened(store: Store) -> None:
-    lost, _ = store.add_key("lost", ["read"], now=NOW)
-    kept, _ = store.add_key("kept", ["read"], now=NOW)
+    lost, _ = store.keyring.add("lost", ["read"], now=NOW)
+    kept, _ = store.keyring.add("kept", ["read"], now=NOW)
     keys = Keys(store, may_be_open=True, ttl_s=0.0)
     cut: list[str] = []
     with (
@@ -102,7 +102,7 @@ def test_the_end_of_a_key_cuts_the_connections_that_it_opened(store: Store) -> N
     ):
         asyncio.run(keys.sweep())
         assert cut == []
-        store.revoke_key(lost.key_id, NOW)
+        store.keyring.revoke(lost.key_id, NOW)
         asyncio.run(keys.sweep())
         assert cut == ["lost", "lost too"]
     asyncio.run(keys.sweep())
@@ -115,7 +115,7 @@ def test_the_first_key_cuts_the_connections_of_those_without_one(store: Store) -
     with keys.holding(None, lambda: cut.append("anonymous")):
         asyncio.run(keys.sweep())
         assert cut == []
-        store.add_key("ci", ["read"], now=NOW)
+        store.keyring.add("ci", ["read"], now=NOW)
         asyncio.run(keys.sweep())
         assert cut == ["anonymous"]
 
@@ -133,7 +133,7 @@ def test_the_first_key_cuts_the_connections_of_those_without_one(store: Store) -
     ],
 )
 def test_each_scope_allows_what_those_below_it_do(store: Store, has: Scope, needed: Scope, allowed: bool) -> None:
-    key, _ = store.add_key("ci", [has], now=NOW)
+    key, _ = store.keyring.add("ci", [has], now=NOW)
     if allowed:
         check_scope(key, needed)
     else:

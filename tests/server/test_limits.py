@@ -9,8 +9,9 @@ from litestar.types import ReceiveMessage
 
 from seatrial.errors import SeatrialError
 from seatrial.server.listener import MAX_HEAD_BYTES
-from seatrial.server.middleware import MAX_HEADERS, Rates, check_head, read_body
+from seatrial.server.middleware import MAX_HEADERS, check_head, read_body
 from seatrial.server.problems import RefusedError
+from seatrial.server.rates import Rates
 
 
 class Clock:

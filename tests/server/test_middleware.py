@@ -95,8 +95,8 @@ def test_a_header_that_a_response_has_is_left_as_it_is(store: Store) -> None:
 
 
 def test_with_a_key_in_the_store_reading_needs_read_and_posting_needs_run(store: Store) -> None:
-    _, reader = store.add_key("reader", ["read"], now=NOW)
-    _, runner = store.add_key("runner", ["run"], now=NOW)
+    _, reader = store.keyring.add("reader", ["read"], now=NOW)
+    _, runner = store.keyring.add("runner", ["run"], now=NOW)
 
     async def scenario() -> None:
         async with guarded(store) as (_, client, _):
@@ -118,7 +118,7 @@ def test_with_a_key_in_the_store_reading_needs_read_and_posting_needs_run(store:
 
 
 def test_probes_and_the_document_need_no_key(store: Store) -> None:
-    store.add_key("ci", ["read"], now=NOW)
+    store.keyring.add("ci", ["read"], now=NOW)
 
     async def scenario() -> None:
         async with guarded(store) as (_, client, _):
@@ -155,7 +155,7 @@ def test_a_page_of_another_origin_is_kept_out_also_by_post(store: Store) -> None
 
 
 def test_an_allowed_origin_gets_its_preflight_without_a_key_and_its_answers_with_one(store: Store) -> None:
-    _, secret = store.add_key("page", ["read"], now=NOW)
+    _, secret = store.keyring.add("page", ["read"], now=NOW)
     settings = msgspec.structs.replace(SETTINGS, allow_origins=frozenset({"https://app.example.com"}))
 
     async def scenario() -> None:
@@ -178,8 +178,8 @@ def test_an_allowed_origin_gets_its_preflight_without_a_key_and_its_answers_with
 
 
 def test_too_many_requests_of_one_key_are_told_when_to_come_back(store: Store) -> None:
-    _, busy = store.add_key("busy", ["read"], now=NOW)
-    _, calm = store.add_key("calm", ["read"], now=NOW)
+    _, busy = store.keyring.add("busy", ["read"], now=NOW)
+    _, calm = store.keyring.add("calm", ["read"], now=NOW)
     settings = msgspec.structs.replace(SETTINGS, rate=0.5)
 
     async def scenario() -> None:
@@ -198,7 +198,7 @@ def test_too_many_requests_of_one_key_are_told_when_to_come_back(store: Store) -
 
 
 def test_guesses_at_keys_are_limited_by_address(store: Store) -> None:
-    store.add_key("ci", ["read"], now=NOW)
+    store.keyring.add("ci", ["read"], now=NOW)
     settings = msgspec.structs.replace(SETTINGS, rate=0.5)
 
     async def scenario() -> None:
@@ -232,7 +232,7 @@ def test_a_body_is_taken_up_to_the_limit_and_not_beyond(store: Store) -> None:
 
 
 def test_a_key_is_asked_for_before_a_body_is_read(store: Store) -> None:
-    store.add_key("ci", ["read"], now=NOW)
+    store.keyring.add("ci", ["read"], now=NOW)
 
     async def scenario() -> None:
         async with guarded(store) as (_, client, _), client.post("/v1/x", data=b"x" * 5000) as response:
@@ -291,8 +291,8 @@ def test_a_head_that_does_not_arrive_is_given_up(store: Store, monkeypatch: pyte
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_stream_ends_with_its_key(store: Store, method: str) -> None:
-    key, secret = store.add_key("ci", ["run"], now=NOW)
-    _, other = store.add_key("other", ["run"], now=NOW)
+    key, secret = store.keyring.add("ci", ["run"], now=NOW)
+    _, other = store.keyring.add("other", ["run"], now=NOW)
 
     async def scenario() -> None:
         async with guarded(store, ttl_s=0.0) as (_, client, keys):
@@ -300,7 +300,7 @@ def test_a_stream_ends_with_its_key(store: Store, method: str) -> None:
             left = await client.request(method, "/stream", headers={"Authorization": f"Bearer {other}"})
             assert await stream.content.readany() == b"data: 1\n\n"
             assert await left.content.readany() == b"data: 1\n\n"
-            await asyncio.to_thread(store.revoke_key, key.key_id, NOW)
+            await asyncio.to_thread(store.keyring.revoke, key.key_id, NOW)
             await keys.sweep()
             with pytest.raises(aiohttp.ClientError):
                 await stream.content.readany()
@@ -309,6 +309,41 @@ def test_a_stream_ends_with_its_key(store: Store, method: str) -> None:
                     await left.content.readany()
             stream.close()
             left.close()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("end", ["sign-out", "revoked", "expired"])
+def test_a_stream_ends_with_its_session(store: Store, end: str) -> None:
+    key, secret = store.keyring.add("ci", ["read"], now=NOW)
+    token = store.keyring.open_session(key, now=NOW, expires_at=NOW + 3_600_000)
+
+    async def scenario() -> None:
+        async with guarded(store, ttl_s=0.0) as (url, client, keys):
+            cookie = {"Cookie": f"seatrial_session_{url.rpartition(':')[2]}={token}"}
+            stream = await client.get("/stream", headers=cookie)
+            program = await client.get("/stream", headers={"Authorization": f"Bearer {secret}"})
+            assert await stream.content.readany() == b"data: 1\n\n"
+            assert await program.content.readany() == b"data: 1\n\n"
+            await keys.sweep()
+            if end == "sign-out":
+                await keys.end_session(token)
+            elif end == "revoked":
+                await asyncio.to_thread(store.keyring.revoke, key.key_id, NOW)
+                await keys.sweep()
+            else:
+                # The next session of anybody removes those that have expired.
+                later = NOW + 3_600_001
+                await asyncio.to_thread(store.keyring.open_session, key, now=later, expires_at=later)
+                await keys.sweep()
+            with pytest.raises(aiohttp.ClientError):
+                await stream.content.readany()
+            if end != "revoked":
+                with pytest.raises(TimeoutError):
+                    async with asyncio.timeout(0.1):
+                        await program.content.readany()
+            stream.close()
+            program.close()
 
     asyncio.run(scenario())
 
@@ -335,7 +370,7 @@ def test_requests_are_counted_by_route_and_status_and_never_by_what_they_name(st
 
 @pytest.mark.usefixtures("logs_as_before")
 def test_a_request_is_logged_once_without_its_key_query_or_body(store: Store) -> None:
-    _, secret = store.add_key("ci", ["run"], now=NOW)
+    _, secret = store.keyring.add("ci", ["run"], now=NOW)
     stream = io.StringIO()
     start_logging("json", stream)
 

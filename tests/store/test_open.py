@@ -197,7 +197,7 @@ def test_importing_the_store_changes_nothing_for_other_users_of_its_libraries() 
         "import seatrial.store.sqlite, seatrial.store.postgres\n"
         "from seatrial.store import open_store\n"
         "with open_store('memory:') as store:\n"
-        "    store.add_key('key', ['read'], now=0)\n"
+        "    store.keyring.add('key', ['read'], now=0)\n"
         "    store.experiments()\n"
         "assert state() == before, (before, state())\n"
     )

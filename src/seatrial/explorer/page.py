@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from difflib import get_close_matches
 from typing import Any, TypeAlias
 
+import msgspec
 from litestar import Request, Response
 from litestar.datastructures import State
 from litestar.di import NamedDependency
@@ -33,11 +35,25 @@ PageRequest: TypeAlias = Request[object, object, State]
 TheStore: TypeAlias = NamedDependency[SkipValidation[Store]]
 
 
+class Visitor(msgspec.Struct, frozen=True, kw_only=True):
+    """Who looks at a page. Templates have it as `visitor`; where a page is not served to anybody, it is None."""
+
+    token: str
+    """What the hidden field `token` of every form has: a form without it is refused."""
+    name: str | None = None
+    """The name of the key that the visitor signed in with; None where no key is needed."""
+    may_write: bool = True
+    """Whether forms that change something are accepted."""
+
+
+VISITOR: ContextVar[Visitor | None] = ContextVar("seatrial_visitor", default=None)
+"""Whose request is being answered."""
+
+
 def html(template: str, status: int = 200, headers: dict[str, str] | None = None, **context: Any) -> Response[str]:
     """A page, or a part of one."""
-    return Response(
-        rendered(template, **context), status_code=status, media_type=HTML, headers={**HEADERS, **(headers or {})}
-    )
+    text = rendered(template, **{"visitor": VISITOR.get(), **context})
+    return Response(text, status_code=status, media_type=HTML, headers={**HEADERS, **(headers or {})})
 
 
 def is_fragment(request: PageRequest) -> bool:
@@ -92,4 +108,4 @@ class Arguments:
 
 def error_page(error: SeatrialError, status: int) -> str:
     """What a browser shows when a page cannot be."""
-    return rendered("error.html", error=error, status=status, complaints=[])
+    return rendered("error.html", error=error, status=status, complaints=[], visitor=VISITOR.get())

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def templates() -> jinja2.Environment:
     """The templates of all pages."""
     found = escaping_templates("seatrial.explorer")
-    found.globals.update(asset=asset, address=address)
+    found.globals.update(asset=asset, address=address, visitor=None)
     found.filters.update(
         bytes=numbers.size,
         change=numbers.change,

@@ -38,45 +38,63 @@ class Keys:
         self._known: dict[bytes, tuple[float, ApiKey]] = {}
         self._open: tuple[float, bool] = (0.0, False)
         self._looking = asyncio.Lock()
-        self._streams: dict[str | None, dict[object, Callable[[], None]]] = {}
+        # By the id of their key, or the digest of their session.
+        self._streams: dict[str | bytes | None, dict[object, Callable[[], None]]] = {}
 
-    def remembered(self, authorization: str | None) -> ApiKey | None:
+    def remembered(self, authorization: str | None, session: str | None = None) -> ApiKey | None:
         """The key of a request, when it was looked up not long ago."""
-        if authorization is None:
-            return None
-        trusted_until, key = self._known.get(_digest(_secret(authorization)), (0.0, None))
+        trusted_until, key = self._known.get(_credential(authorization, session), (0.0, None))
         return key if key is not None and time.monotonic() < trusted_until and _valid(key) else None
 
-    async def key_of(self, authorization: str | None) -> ApiKey | None:
-        """The key of a request, or None where none is needed. Raises `unauthorized`."""
+    async def key_of(self, authorization: str | None, session: str | None = None) -> ApiKey | None:
+        """The key of a request, or None where none is needed. Raises `unauthorized`.
+
+        A browser has no `authorization`, but the token of the session that it opened with a key.
+        """
         if await self._is_open():
             return None
-        if authorization is None:
+        if authorization is None and session is None:
             raise _unauthorized("a key is needed", "send `Authorization: Bearer <key>`; `seatrial keys add` makes one")
-        secret = _secret(authorization)
         async with self._looking:
-            key = self.remembered(authorization)
+            key = self.remembered(authorization, session)
             if key is None:
-                key = await asyncio.to_thread(self._store.find_key, secret)
+                key = await asyncio.to_thread(self._look_up, authorization, session)
                 if key is not None:
-                    self._remember(_digest(secret), key)
+                    self._remember(_credential(authorization, session), key)
         if key is None or not _valid(key):
+            if session is not None and authorization is None:
+                raise _unauthorized("the session has ended", "sign in again")
             raise _unauthorized("the key is unknown, revoked or expired", "`seatrial keys list` shows which are valid")
         return key
 
+    def _look_up(self, authorization: str | None, session: str | None) -> ApiKey | None:
+        if authorization is not None:
+            return self._store.keyring.find(_secret(authorization))
+        return None if session is None else self._store.keyring.session_key(session)
+
+    async def end_session(self, session: str) -> None:
+        """Forget a session, and close the connections that were opened with it."""
+        await asyncio.to_thread(self._store.keyring.end_session, session)
+        self._known.pop(_credential(None, session), None)
+        self._close(_digest(session))
+
     @contextmanager
-    def holding(self, key: ApiKey | None, abort: Callable[[], None]) -> Iterator[None]:
-        """Inside this block, the connection is closed when its key becomes invalid."""
-        key_id = None if key is None else key.key_id
+    def holding(self, key: ApiKey | None, abort: Callable[[], None], session: str | None = None) -> Iterator[None]:
+        """Inside this block, the connection is closed when its key or its session becomes invalid."""
+        holder = None if key is None else key.key_id if session is None else _digest(session)
         handle = object()
-        self._streams.setdefault(key_id, {})[handle] = abort
+        self._streams.setdefault(holder, {})[handle] = abort
         try:
             yield
         finally:
-            held = self._streams[key_id]
+            held = self._streams[holder]
             del held[handle]
             if not held:
-                del self._streams[key_id]
+                del self._streams[holder]
+
+    def _close(self, holder: str | bytes | None) -> None:
+        for abort in list(self._streams.get(holder, {}).values()):
+            abort()
 
     async def watch(self) -> NoReturn:
         """Keep closing the connections whose keys are no longer valid, until cancelled."""
@@ -92,17 +110,19 @@ class Keys:
         """Check the keys of the open connections once."""
         if not self._streams or await self._is_open():
             return
-        valid: set[str | None] = {key.key_id for key in await asyncio.to_thread(self._store.keys) if _valid(key)}
-        for key_id in self._streams.keys() - valid:
-            for abort in list(self._streams[key_id].values()):
-                abort()
+        valid: set[str | bytes | None] = set()
+        valid |= {key.key_id for key in await asyncio.to_thread(self._store.keyring.all) if _valid(key)}
+        sessions = await asyncio.to_thread(self._store.keyring.session_keys)
+        valid |= {digest for digest, key in sessions.items() if _valid(key)}
+        for holder in self._streams.keys() - valid:
+            self._close(holder)
 
     async def _is_open(self) -> bool:
         if not self._may_be_open:
             return False
         known_until, is_open = self._open
         if time.monotonic() >= known_until:
-            is_open = not await asyncio.to_thread(self._store.has_keys)
+            is_open = not await asyncio.to_thread(self._store.keyring.exists)
             self._open = (time.monotonic() + self._ttl_s, is_open)
         return is_open
 
@@ -167,6 +187,13 @@ def _name_of(host: str) -> str:
 
 def _secret(authorization: str) -> str:
     return authorization[len(_SCHEME) :].strip() if authorization[: len(_SCHEME)].lower() == _SCHEME else ""
+
+
+def _credential(authorization: str | None, session: str | None) -> bytes:
+    """What a key is remembered under; a key is never taken for a session, nor a session for a key."""
+    if authorization is not None:
+        return b"key" + _digest(_secret(authorization))
+    return b"session" + _digest(session or "")
 
 
 def _digest(secret: str) -> bytes:

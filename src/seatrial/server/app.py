@@ -25,12 +25,14 @@ from seatrial.server.listener import alongside, http_server, listening_at, url_o
 from seatrial.server.logs import log
 from seatrial.server.maintenance import Readiness, keep_for
 from seatrial.server.metrics import CONTENT_TYPE, Metrics
-from seatrial.server.middleware import DOCUMENT, Middleware
+from seatrial.server.middleware import BODIES, DOCUMENT, Middleware
 from seatrial.server.openapi import OpenApiDocument, openapi_document, query_names
 from seatrial.server.problems import on_error
 from seatrial.server.routes import OPERATIONS
 from seatrial.server.service import RunService
 from seatrial.server.settings import ServerSettings
+from seatrial.server.sign_in import sign_in_router
+from seatrial.server.visits import check_form, visit_in
 from seatrial.store import Store, identifier
 from seatrial.suites.secrets import Secrets
 
@@ -71,15 +73,20 @@ def build_app(
     def openapi() -> Response[bytes]:
         return Response(published, media_type="application/vnd.oai.openapi+json")
 
-    def check(request: Request[object, object, State]) -> None:
+    async def check(request: Request[object, object, State]) -> None:
         if PAGE in request.route_handler.opt:
+            if request.method in BODIES:
+                await check_form(request)
             return
+        if request.method in BODIES and visit_in(request).key is not None:
+            # Any page that the browser shows could make it send one.
+            raise SeatrialError("forbidden", "a session may only send forms", hint="send the key with the request")
         operation = request.route_handler.operation_id if isinstance(request.route_handler, HTTPRouteHandler) else None
         _check_query(request, queries.get(str(operation), frozenset()))
         _check_path(request)
 
     litestar = Litestar(
-        [*OPERATIONS, healthz, readyz, figures, openapi, page_router()],
+        [*OPERATIONS, healthz, readyz, figures, openapi, page_router(), sign_in_router(store, keys, settings)],
         dependencies={
             "service": Provide(lambda: service, sync_to_thread=False),
             "feeds": Provide(lambda: feeds, sync_to_thread=False),
@@ -188,7 +195,7 @@ async def serve(
 
 
 async def _check_exposure(store: Store, settings: ServerSettings) -> None:
-    if not settings.loopback and not await asyncio.to_thread(store.has_keys):
+    if not settings.loopback and not await asyncio.to_thread(store.keyring.exists):
         raise SeatrialError(
             "usage",
             f"a server at {settings.host} can be reached by others, and the store has no keys",

@@ -24,8 +24,11 @@ from seatrial.server.access import Keys, check_host, check_origin, check_scope
 from seatrial.server.listener import CONNECTION, MAX_HEAD_BYTES
 from seatrial.server.logs import REQUEST, log
 from seatrial.server.metrics import Metrics
-from seatrial.server.problems import CODE, RefusedError, problem_response, rate_limited
+from seatrial.server.problems import CODE, RefusedError, problem_response
+from seatrial.server.rates import Rates
 from seatrial.server.settings import ServerSettings
+from seatrial.server.sign_in import UNSIGNED, may_sign_in, to_sign_in
+from seatrial.server.visits import VISIT, visit_of
 
 PUBLIC = frozenset({"/healthz", "/readyz"})
 """For probes, which have no key and do not know the server's name."""
@@ -41,6 +44,7 @@ SECURITY_HEADERS: list[tuple[bytes, bytes]] = [
     (b"referrer-policy", b"no-referrer"),
     (b"x-frame-options", b"DENY"),
 ]
+HTML_TYPE = b"text/html"
 NO_STORE = (b"cache-control", b"no-store")
 
 _PREFLIGHT: list[tuple[bytes, bytes]] = [
@@ -91,23 +95,38 @@ class Middleware:
         if scope["path"] == DOCUMENT or scope["path"].startswith(FOLDER):
             self._rates.take(context.address)
             return await self._app(scope, receive, context.send)
-        key = await self._admit(context)
+        visit = context.visit
+        visit.introduce()
+        if scope["path"] in UNSIGNED:
+            self._rates.take(context.address)
+            key, session = None, None
+        else:
+            session = None if "authorization" in headers else visit.session
+            try:
+                key = await self._admit(context, session)
+            except SeatrialError as error:
+                if error.code != "unauthorized" or not may_sign_in(scope, headers):
+                    raise
+                return await to_sign_in(scope)(scope, receive, context.send)
         if scope["method"] in BODIES:
             receive = _Replayed(
                 await read_body(receive, context.declared_length(), self._settings.max_body_bytes), receive
             )
         # What answers a POST may be a stream, too.
-        with self._keys.holding(key, context.abort):
+        with self._keys.holding(key, context.abort, session):
             return await self._app(scope, receive, context.send)
 
-    async def _admit(self, context: _RequestContext) -> ApiKey | None:
+    async def _admit(self, context: _RequestContext, session: str | None) -> ApiKey | None:
         authorization = context.headers.get("authorization")
-        key = self._keys.remembered(authorization)
+        key = self._keys.remembered(authorization, session)
         # Guesses at keys are counted against the address that they come from.
         self._rates.take(context.address if key is None else key.key_id)
         if key is None:
-            key = await self._keys.key_of(authorization)
+            key = await self._keys.key_of(authorization, session)
         context.key = key
+        if session is not None:
+            context.visit.key = key
+            context.visit.introduce()
         check_scope(key, "run" if context.scope["method"] in BODIES else "read")
         return key
 
@@ -126,6 +145,8 @@ class _RequestContext:
         self.extra: list[tuple[bytes, bytes]] = []
         self._send = send
         self._began = time.perf_counter()
+        self.visit = visit_of(self.headers)
+        scope["state"][VISIT] = self.visit
         self._connection = (scope.get("extensions") or {}).get(CONNECTION, {})
         self._connection["send"] = send
         self._started: float | None = None
@@ -141,6 +162,9 @@ class _RequestContext:
                 headers.append(NO_STORE)
             request_id = (b"x-request-id", self.request_id.encode())
             given = {name for name, _ in headers}
+            if self.visit.is_new and any(name == b"content-type" and HTML_TYPE in value for name, value in headers):
+                # The forms of the page are tied to it.
+                headers.append((b"set-cookie", self.visit.form_cookie().encode()))
             careful = [header for header in SECURITY_HEADERS if header[0] not in given]
             message["headers"] = [*headers, *careful, *self.extra, request_id]
         await self._send(message)
@@ -196,33 +220,6 @@ class _Replayed:
 MAX_HEADERS = 100
 BODY_TIMEOUT_S = 60.0
 """How long a body may take to arrive."""
-
-_MAX_BUCKETS = 10_000
-
-
-class Rates:
-    """A token bucket for each key or address. For the thread of its event loop alone."""
-
-    def __init__(self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._rate = rate
-        self._burst = burst
-        self._clock = clock
-        self._buckets: dict[str, tuple[float, float]] = {}
-
-    def take(self, who: str) -> None:
-        """Count one request; raises `rate_limited` when there were too many."""
-        if self._rate == 0:
-            return
-        now = self._clock()
-        # Taken out and put back, so that those unused for the longest time come first.
-        tokens, since = self._buckets.pop(who, (self._burst, now))
-        tokens = min(self._burst, tokens + (now - since) * self._rate)
-        refused = tokens < 1
-        self._buckets[who] = (tokens if refused else tokens - 1, now)
-        if len(self._buckets) > _MAX_BUCKETS:
-            del self._buckets[next(iter(self._buckets))]
-        if refused:
-            raise rate_limited((1 - tokens) / self._rate)
 
 
 def check_head(headers: Iterable[tuple[bytes, bytes]], target: int) -> None:

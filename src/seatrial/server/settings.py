@@ -37,6 +37,8 @@ class ServerSettings(msgspec.Struct, kw_only=True, frozen=True):
     max_body_bytes: int = 8 * 1024 * 1024
     rate: float = 100.0
     """Requests per second for each key, or for each address where no key is needed; 0: as many as come."""
+    session_s: float = 12 * 3600.0
+    """How long a browser stays signed in."""
     log_format: LogFormat = "text"
 
     @property
@@ -60,6 +62,7 @@ class ServerSettings(msgspec.Struct, kw_only=True, frozen=True):
             (self.push_idle_s > 0, "pushed runs need some time between events"),
             (self.retention_days is None or self.retention_days > 0, "events are kept for more than 0 days"),
             (self.max_body_bytes >= 1024, "bodies of at least 1024 bytes must be taken"),
+            (1 <= self.session_s <= 31_536_000, "a session lasts 1 second to a year"),
             (self.rate >= 0, "the rate must not be negative"),
         ):
             if not right:

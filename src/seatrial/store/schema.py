@@ -14,22 +14,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-REVISIONS = (
-    "0001",
-    "0002",
-    "0003",
-    "0004",
-    "0005",
-    "0006",
-    "0007",
-    "0008",
-    "0009",
-    "0010",
-    "0011",
-    "0012",
-    "0013",
-    "0014",
-)
+REVISIONS = tuple(f"{number:04}" for number in range(1, 16))
 """Every version of the schema, oldest first; the last is what this code reads and writes."""
 READABLE_FROM = "0014"
 """The oldest version of which reports can be made without a migration."""
@@ -359,4 +344,15 @@ api_keys = sa.Table(
     sa.Column("created_at", sa.BigInteger, nullable=False),
     sa.Column("expires_at", sa.BigInteger),
     sa.Column("revoked_at", sa.BigInteger),
+)
+
+# Those of the pages. A session ends with its key, and at its own time.
+browser_sessions = sa.Table(
+    "browser_sessions",
+    metadata,
+    # SHA-256 of the token, as of the secret of a key.
+    sa.Column("hash", sa.LargeBinary, primary_key=True),
+    sa.Column("key_id", TEXT, nullable=False),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("expires_at", sa.BigInteger, nullable=False),
 )

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from seatrial.errors import SeatrialError
 from seatrial.events.types import RunStatus
-from seatrial.runs import ApiKey, Case, Experiment, Grade, ModelCosts, Run, RunHead, RunKey, Scope, ServedRun, Verdict
+from seatrial.runs import Case, Experiment, Grade, ModelCosts, Run, RunHead, RunKey, ServedRun, Verdict
 from seatrial.store import (
     conversion,
     counts,
@@ -31,6 +31,7 @@ from seatrial.store.conversion import Conversion
 from seatrial.store.database import Callback, Database, Listener, WriteProbe, without_passwords
 from seatrial.store.experiments import CaseTags, ExperimentSummary
 from seatrial.store.items import StoredStep, TranscriptItem
+from seatrial.store.keyring import Keyring
 from seatrial.store.of_run import GradingSummary, StepLine
 from seatrial.store.outline import OutlineEntry
 from seatrial.store.presence import Hold, Presence
@@ -59,6 +60,7 @@ class Store:
     def __init__(self, dialect: Database, patience_s: float = PATIENCE_S) -> None:
         self._dialect = dialect
         self._writer = Writer(dialect, patience_s)
+        self.keyring = Keyring(self._writer, self._reading)
         self._numbers: dict[str, int] = {}
         self._conversion: Conversion | None = None
 
@@ -319,34 +321,6 @@ class Store:
         """Where the event log of any run begins and ends; costs the same for every length of it."""
         with self._reading() as connection:
             return served.head(connection, run_id)
-
-    # Keys
-
-    def add_key(
-        self, name: str, scopes: Iterable[Scope], *, now: int, expires_at: int | None = None
-    ) -> tuple[ApiKey, str]:
-        """Make a key; its secret, `st_<id>_...`, is given here and nowhere else. Times are in ms since the epoch."""
-        operation = served.AddKey(name, scopes, now, expires_at)
-        return self._writer.submit(operation).wait(), operation.secret
-
-    def revoke_key(self, key_id: str, now: int) -> ApiKey:
-        """End the life of a key; `not_found` when there is none."""
-        return self._writer.submit(served.RevokeKey(key_id, now)).wait()
-
-    def keys(self) -> list[ApiKey]:
-        """All keys ever made, the oldest first."""
-        with self._reading() as connection:
-            return served.all_keys(connection)
-
-    def find_key(self, secret: str) -> ApiKey | None:
-        """The key with this secret; whether it was revoked or has expired is for the caller to see."""
-        with self._reading() as connection:
-            return served.find_key(connection, secret)
-
-    def has_keys(self) -> bool:
-        """Whether any key was ever made, also when all of them were revoked."""
-        with self._reading() as connection:
-            return served.has_keys(connection)
 
     # Reading
 

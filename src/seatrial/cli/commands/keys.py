@@ -61,7 +61,7 @@ def _add(args: argparse.Namespace) -> None:
     now = time.time_ns() // 1_000_000
     expires_at = None if args.expires is None else now + _span_ms(args.expires)
     with opened_store(args, create=True) as store:
-        key, secret = store.add_key(args.name, args.scope or ["read"], now=now, expires_at=expires_at)
+        key, secret = store.keyring.add(args.name, args.scope or ["read"], now=now, expires_at=expires_at)
     if args.json:
         _write({"key": key, "secret": secret})
         return
@@ -71,7 +71,7 @@ def _add(args: argparse.Namespace) -> None:
 
 def _list(args: argparse.Namespace) -> None:
     with opened_store(args) as store:
-        keys = store.keys()
+        keys = store.keyring.all()
     if args.json:
         _write({"keys": keys})
         return
@@ -84,7 +84,7 @@ def _list(args: argparse.Namespace) -> None:
 
 def _revoke(args: argparse.Namespace) -> None:
     with opened_store(args) as store:
-        key = store.revoke_key(args.key_id, time.time_ns() // 1_000_000)
+        key = store.keyring.revoke(args.key_id, time.time_ns() // 1_000_000)
     if args.json:
         _write({"key": key})
     else:
