@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -12,6 +13,7 @@ FOLDER = "/static/"
 """Needs no key: the page that asks for one is drawn with it."""
 
 _TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
+_IMPORT = re.compile(rb'(from "\./)([a-z_]+\.js)(")')
 
 
 class Asset(msgspec.Struct, frozen=True):
@@ -23,17 +25,32 @@ class Asset(msgspec.Struct, frozen=True):
     tag: str
     """For the header `ETag`."""
 
+    @property
+    def file_name(self) -> str:
+        """Its name beside the others."""
+        return self.address.removeprefix(FOLDER)
+
 
 @cache
 def assets() -> dict[str, Asset]:
     """All files, by their plain name."""
-    found = {}
-    for file in files("seatrial.explorer").joinpath("static").iterdir():
-        stem, _, kind = file.name.rpartition(".")
-        if kind in _TYPES:
-            body = file.read_bytes()
+    folder = files("seatrial.explorer").joinpath("static")
+    bodies = {file.name: file.read_bytes() for file in folder.iterdir() if file.name.rpartition(".")[2] in _TYPES}
+    found: dict[str, Asset] = {}
+
+    def add(name: str) -> Asset:
+        if name not in found:
+            # A module names others as they are in the folder, and browsers know them by their hashes.
+            body = _IMPORT.sub(
+                lambda match: match[1] + add(match[2].decode()).file_name.encode() + match[3], bodies[name]
+            )
+            stem, _, kind = name.rpartition(".")
             tag = sha256(body).hexdigest()[:16]
-            found[file.name] = Asset(f"{FOLDER}{stem}.{tag}.{kind}", body, _TYPES[kind], f'"{tag}"')
+            found[name] = Asset(f"{FOLDER}{stem}.{tag}.{kind}", body, _TYPES[kind], f'"{tag}"')
+        return found[name]
+
+    for name in bodies:
+        add(name)
     return found
 
 

@@ -23,7 +23,7 @@ from seatrial.store.documents import LongText, encode
 from seatrial.trajectory.result import MatchResult
 from seatrial.trajectory.step import Step, duration
 from seatrial.transcript import ImageBlock, ReasoningDetailsBlock, TextBlock, ToolCall, ToolResultMessage
-from seatrial.transcript.arguments import detect_unparsed
+from seatrial.transcript.arguments import RAW_TEXT_KEY, detect_unparsed
 from seatrial.transcript.note import pointer as json_pointer
 from seatrial.transcript.reasoning import ReasoningEncrypted, ReasoningText, from_openrouter_value
 
@@ -249,11 +249,11 @@ class PartMaker:
             given, base = step.arguments, f"{at}/arguments"
         else:
             base = at
-        broken = detect_unparsed(given)
+        broken, inner = detect_unparsed(given), f"{base}/{RAW_TEXT_KEY}"
         if broken is None and step is not None and step.arguments_text is not None:
-            broken = ("they are no JSON", step.arguments_text)
+            broken, inner = ("they cannot be read", step.arguments_text), f"/steps/{step.index}/arguments_text"
         if broken is not None:
-            not_json = (broken[0], self.passage(f"{base}/text", broken[1], {}, prose=False))
+            not_json = (broken[0], self.passage(inner, broken[1], long_texts, prose=False))
         elif call is not None or step is not None:
             marked = [base + place.removeprefix("/arguments") for each in objections for place in each.marked]
             cut = any(place.startswith(base) for place in long_texts)

@@ -107,10 +107,10 @@ class _View:
     def tree(self, value: Any, at: str, depth: int) -> Markup:
         """A value below its name."""
         self._left -= 1
+        if (cut := self._long.get(at)) is not None and not isinstance(value, str):
+            return self._more(at, f"{numbers.size(cut.size)} of JSON")
         if not isinstance(value, dict | list) or not value:
             return self._text(value, at) if isinstance(value, str) else self._with_mark(self._scalar(value), at)
-        if (cut := self._long.get(at)) is not None:
-            return self._more(at, f"{numbers.size(cut.size)} of JSON")
         if depth == MAX_DEPTH:
             return self._more(at, "nested deeper than is shown here")
         items: Iterable[tuple[str | int, Any]] = value.items() if isinstance(value, dict) else enumerate(value)

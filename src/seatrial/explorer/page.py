@@ -19,9 +19,12 @@ from seatrial.store import Store
 FRAGMENT = "Seatrial-Fragment"
 """The header of requests that want a part of a page: the answer is that part alone."""
 
+PARTS = "parts/"
+"""Where the templates of such parts are."""
+
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
-    "base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+    "base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types seatrial"
 )
 HTML = "text/html"
 HEADERS = {
@@ -51,9 +54,12 @@ VISITOR: ContextVar[Visitor | None] = ContextVar("seatrial_visitor", default=Non
 
 
 def html(template: str, status: int = 200, headers: dict[str, str] | None = None, **context: Any) -> Response[str]:
-    """A page, or a part of one."""
+    """A page, or a part of one, which says that it is one."""
     text = rendered(template, **{"visitor": VISITOR.get(), **context})
-    return Response(text, status_code=status, media_type=HTML, headers={**HEADERS, **(headers or {})})
+    given = {**HEADERS, **(headers or {})}
+    if template.startswith(PARTS):
+        given[FRAGMENT.lower()] = "1"
+    return Response(text, status_code=status, media_type=HTML, headers=given)
 
 
 def is_fragment(request: PageRequest) -> bool:

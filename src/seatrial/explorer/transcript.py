@@ -7,12 +7,14 @@ answer. Whatever the length of a run, a range reads a few rows of it.
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
 from seatrial.explorer import numbers
+from seatrial.explorer.assets import asset
 from seatrial.explorer.cards import (
     MAX_DETAILS,
     CallCard,
@@ -116,6 +118,8 @@ class TranscriptRange(msgspec.Struct, frozen=True, kw_only=True):
     long: bool = False
     """Whether it is too long for all of it to be in a page."""
     live: bool = False
+    tag: str = ""
+    """That of the record; in the address of a range, it lets browsers keep the range for ever."""
 
     @property
     def before(self) -> str | None:
@@ -131,7 +135,14 @@ class TranscriptRange(msgspec.Struct, frozen=True, kw_only=True):
     def fragment(self, first: int, count: int) -> str:
         """The address of a range."""
         show = None if self.show == "read" else self.show
-        return address("runs", self.run_id, "items", **{"from": first, "count": count, "show": show})
+        return address(
+            "runs", self.run_id, "items", **{"from": first, "count": count, "show": show, "v": self.tag or None}
+        )
+
+    def place(self, pointer: str) -> str:
+        """The address of the page at a place."""
+        show = None if self.show == "read" else self.show
+        return address("runs", self.run_id, at=pointer, show=show) + f"#{anchor_of(pointer)}"
 
     def view(self, show: str) -> str:
         """The address of the page that shows these in another way."""
@@ -147,6 +158,19 @@ def anchor_of(pointer: str) -> str:
     """The id of the element for a place in a run; that of a message, an answer or a step."""
     parts = pointer.split("/")[1:3]
     return "-".join(parts)[:80] if parts else "top"
+
+
+def is_live(record: RunRecord) -> bool:
+    """Whether more may come."""
+    return record.summary.status in ("pending", "running", "input_required")
+
+
+def record_tag(record: RunRecord) -> str:
+    """Changes when a page shows other things of a run: after a new grading, or with a new version of the page."""
+    if is_live(record):
+        return ""
+    said = (record.summary.run_id, record.messages, record.grade, [verdict.key for verdict in record.verdicts])
+    return hashlib.sha256(f"{said!r} {asset('transcript.css')}".encode()).hexdigest()[:20]
 
 
 def transcript_range(
@@ -229,7 +253,8 @@ class _RangeMaker:
             problem=problem,
             hidden=hidden,
             long=self._total > MAX_TURNS,
-            live=self._record.summary.status in ("pending", "running", "input_required"),
+            live=is_live(self._record),
+            tag=record_tag(self._record),
         )
 
     def _has_own_answer(self) -> bool:

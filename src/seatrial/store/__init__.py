@@ -3,6 +3,7 @@
 from seatrial.store.database import Listener, shown
 from seatrial.store.documents import LongText, address, identifier
 from seatrial.store.experiments import CaseTags, ExperimentSummary
+from seatrial.store.find import TextHit, TextHits
 from seatrial.store.items import StoredStep, TranscriptItem
 from seatrial.store.of_run import GradingSummary, StepLine
 from seatrial.store.open import open_store
@@ -61,6 +62,8 @@ __all__ = [
     "Store",
     "StoredOutcome",
     "StoredStep",
+    "TextHit",
+    "TextHits",
     "Total",
     "Totals",
     "TranscriptItem",

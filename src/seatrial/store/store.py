@@ -19,6 +19,7 @@ from seatrial.store import (
     counts,
     event_log,
     experiments,
+    find,
     ingest,
     items,
     of_run,
@@ -30,6 +31,7 @@ from seatrial.store import (
 from seatrial.store.conversion import Conversion
 from seatrial.store.database import Callback, Database, Listener, WriteProbe, without_passwords
 from seatrial.store.experiments import CaseTags, ExperimentSummary
+from seatrial.store.find import TextHits
 from seatrial.store.items import StoredStep, TranscriptItem
 from seatrial.store.keyring import Keyring
 from seatrial.store.of_run import GradingSummary, StepLine
@@ -503,6 +505,11 @@ class Store:
         """A long text that was taken out of a message, by its content address."""
         with self._reading() as connection:
             return queries.text(connection, address)
+
+    def find_in_run(self, run_id: str, text: str, *, after: int = -1, limit: int = 50) -> TextHits:
+        """Texts of one run that have this, in order, whatever its case; those behind the place `after`."""
+        with self._reading() as connection:
+            return find.find_in_run(connection, run_id, text, after, limit)
 
     def events(self, run_id: str, *, after: int = -1, limit: int = 1000) -> list[tuple[int, bytes]]:
         """(sequence, event) of at most so many events behind the sequence `after`."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from litestar import Router
 
-from seatrial.explorer.routes import compare, experiments, runs, static
+from seatrial.explorer.routes import compare, experiments, run_parts, runs, static
 
 PAGE = "seatrial_page"
 """Key of the options of handlers that are pages: these check their parameters themselves."""
 
-HANDLERS = [*static.HANDLERS, *compare.HANDLERS, *experiments.HANDLERS, *runs.HANDLERS]
+HANDLERS = [*static.HANDLERS, *compare.HANDLERS, *experiments.HANDLERS, *run_parts.HANDLERS, *runs.HANDLERS]
 
 
 def page_router() -> Router:
