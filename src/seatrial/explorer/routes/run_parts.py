@@ -38,7 +38,7 @@ def show_items(request: PageRequest, store: TheStore, run_id: FromPath[str]) -> 
     """A range of the transcript."""
     arguments = Arguments(request, "from", "count", "show", "at", "open", "v")
     record = store.run_record(run_id)
-    unchanged, headers = _caching(request, record)
+    unchanged, headers = _part_caching(request, record)
     if unchanged:
         return Response("", status_code=304, headers=headers)
     transcript = transcript_range(
@@ -61,7 +61,7 @@ def show_text(request: PageRequest, store: TheStore, run_id: FromPath[str], plac
     """One text: a range of it as a page; as a part, all of it, the way that the transcript shows it."""
     arguments = Arguments(request, "from", "count", "v")
     record = store.run_record(run_id)
-    unchanged, headers = _caching(request, record)
+    unchanged, headers = _part_caching(request, record)
     if unchanged:
         return Response("", status_code=304, headers=headers)
     pointer = "/" + place.strip("/")
@@ -154,17 +154,20 @@ def show_keys(request: PageRequest) -> Response[str]:
 
 
 def _caching(request: PageRequest, record: RunRecord) -> tuple[bool, dict[str, str]]:
-    """Whether the browser has it already; and headers that say how long it may be kept.
+    """Whether the browser has a part already; and headers that say how long it may be kept.
 
     What an ended run says never changes; what is shown of it does with a new grading, or a new version of the page.
     """
-    tag = record_tag(record)
-    if not tag:
+    tag = f'"{record_tag(record)}"'
+    if record_tag(record) == "":
         return False, {"cache-control": "no-store"}
-    # The same address for a page and for a part of it has two answers.
-    tag = f'"{tag}-{int(is_fragment(request))}"'
     keep = "private, max-age=31536000, immutable" if request.query_params.get("v") else "private, no-cache"
     return request.headers.get("if-none-match") == tag, {"etag": tag, "cache-control": keep}
+
+
+def _part_caching(request: PageRequest, record: RunRecord) -> tuple[bool, dict[str, str]]:
+    # A page has more than the part in it: who looks at it, for one.
+    return _caching(request, record) if is_fragment(request) else (False, {})
 
 
 def _file(data: bytes, name: str) -> Response[bytes]:
