@@ -20,7 +20,7 @@ from strategies.rollups import check_rollups
 
 from seatrial.runs import RunKey, ServedKey
 from seatrial.runs.signature import signature_of
-from seatrial.store import RunFilter, Store, conversion, open_store, schema
+from seatrial.store import Review, RunFilter, Store, conversion, open_store, schema
 from seatrial.store.open import _dialect, migrate
 
 STORES = Path(__file__).parent / "old_stores"
@@ -215,6 +215,18 @@ def test_runs_of_earlier_versions_have_one_exchange_with_all_their_attempts(old:
         assert without == {"left-behind", next(run_id for run_id in counts if run_id.startswith("run-late-case-0"))}
         assert [counts[run_id] for run_id in without] == [[], []]
         assert found["run-crew-case-0-0"].exchanges[0].number == 1
+
+
+@pytest.mark.parametrize("version", ["0001", "0005", "0008", "0012"])
+def test_runs_of_earlier_versions_can_be_reviewed(old: str) -> None:
+    with open_store(old) as store:
+        assert store.reviews("exp-1") == []
+        assert store.run_reviews("run-crew-case-1-0") == []
+        store.add_review("run-crew-case-1-0", Review(at=1, reviewer="Ada", grader="trajectory", word="right")).wait()
+        (found,) = store.reviews("exp-1")
+        assert (found.run_id, found.said) == ("run-crew-case-1-0", "failed")
+        # Votes of earlier versions are not looked through; what graders say otherwise is found in all.
+        assert {each.chosen for each in store.doubtful_runs("exp-1", "trajectory")} <= {"contradicts"}
 
 
 def test_a_conversion_that_breaks_off_goes_on_where_it_was(old: str, without_conversion: None) -> None:

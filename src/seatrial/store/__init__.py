@@ -10,6 +10,7 @@ from seatrial.store.open import open_store
 from seatrial.store.outline import OutlineEntry
 from seatrial.store.presence import Presence
 from seatrial.store.queries import RunFilter, RunNotes, RunRecord
+from seatrial.store.reviews import Chosen, Review, ReviewCandidate, ReviewedRun, ReviewWord
 from seatrial.store.rollups import (
     EDGES,
     AgentTotals,
@@ -40,6 +41,7 @@ __all__ = [
     "CaseTags",
     "Cell",
     "Changes",
+    "Chosen",
     "Counted",
     "Ending",
     "ExperimentSummary",
@@ -53,6 +55,10 @@ __all__ = [
     "OutlineEntry",
     "Presence",
     "Receipt",
+    "Review",
+    "ReviewCandidate",
+    "ReviewWord",
+    "ReviewedRun",
     "RunFilter",
     "RunNotes",
     "RunRecord",

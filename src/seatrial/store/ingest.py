@@ -90,6 +90,7 @@ class RunRows:
             ),
             (rows.INSERT_STEP, [rows.step_row(position, step, long_texts) for position, step in enumerate(steps)]),
             (rows.INSERT_VERDICT, self._verdicts),
+            (rows.INSERT_SPLIT, rows.split_rows(run.verdicts)),
             (rows.INSERT_NOTE, self._notes),
         ]
         if reading is not None:
@@ -240,6 +241,7 @@ class RecordVerdicts(Operation[None]):
         self._grade = grade
         self._json = encode(grade)
         self._verdicts = [rows.verdict_row(position, verdict) for position, verdict in enumerate(verdicts)]
+        self._split = rows.split_rows(verdicts)
         # As they are now: the caller may change them later.
         failed = grade.outcome in ("failed", "errored")
         self._failed = wire.decode(encode(list(verdicts)), _VERDICTS) if failed else []
@@ -262,7 +264,10 @@ class RecordVerdicts(Operation[None]):
         )
         for row in self._verdicts:
             row.run, row.grading = found.id, grading
+        for split in self._split:
+            split.run, split.grading = found.id, grading
         to.add(rows.INSERT_VERDICT, self._verdicts)
+        to.add(rows.INSERT_SPLIT, self._split)
         if found.counted == rows.COUNTED:
             to.count(found.experiment, before, -1)
             graders = [(row.grader, row.outcome, row.score) for row in self._verdicts]

@@ -209,6 +209,16 @@ class VerdictRow(msgspec.Struct, gc=False, kw_only=True):
     data: bytes
 
 
+class SplitRow(msgspec.Struct, gc=False, kw_only=True):
+    """A row of `split_votes`."""
+
+    run: int = 0
+    grading: int = 0
+    position: int
+    grader: str
+    agreement: float
+
+
 class ReadingRow(Document, kw_only=True):
     """A row of `readings`."""
 
@@ -428,6 +438,7 @@ INSERT_EVENTS = Insert(schema.events, EventsRow)
 INSERT_STEP = Insert(schema.steps, StepRow)
 INSERT_NOTE = Insert(schema.notes, NoteRow)
 INSERT_VERDICT = Insert(schema.verdicts, VerdictRow)
+INSERT_SPLIT = Insert(schema.split_votes, SplitRow)
 INSERT_READING = Insert(schema.readings, ReadingRow)
 INSERT_ITEMS = Insert(schema.items, ItemsRow)
 INSERT_OUTLINE = Insert(schema.outlines, OutlineRow)
@@ -455,6 +466,7 @@ INSERTS: tuple[Insert[Any], ...] = (
     INSERT_STEP,
     INSERT_NOTE,
     INSERT_VERDICT,
+    INSERT_SPLIT,
     INSERT_READING,
     INSERT_ITEMS,
     INSERT_OUTLINE,
@@ -577,6 +589,24 @@ def verdict_row(position: int, verdict: Verdict) -> VerdictRow:
         score=number(verdict.score),
         data=encode(verdict),
     )
+
+
+def split_rows(verdicts: Sequence[Verdict]) -> list[SplitRow]:
+    """Those of the verdicts of judges whose votes were not all alike."""
+    found = []
+    for position, verdict in enumerate(verdicts):
+        agreement = _agreement(verdict) if verdict.kind == "judge" else None
+        if agreement is not None and agreement < 1:
+            found.append(SplitRow(position=position, grader=column_text(verdict.grader), agreement=agreement))
+    return found
+
+
+def _agreement(verdict: Verdict) -> float | None:
+    """The share of a judge's votes that the majority has. Details are foreign data, also from earlier versions."""
+    details = verdict.details
+    judge = details.get("judge") if isinstance(details, dict) else getattr(details, "judge", None)
+    agreement = judge.get("agreement") if isinstance(judge, dict) else getattr(judge, "agreement", None)
+    return float(agreement) if isinstance(agreement, int | float) and 0 <= agreement <= 1 else None
 
 
 def decode_verdict(data: bytes) -> Verdict:

@@ -14,7 +14,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-REVISIONS = tuple(f"{number:04}" for number in range(1, 16))
+REVISIONS = tuple(f"{number:04}" for number in range(1, 17))
 """Every version of the schema, oldest first; the last is what this code reads and writes."""
 READABLE_FROM = "0014"
 """The oldest version of which reports can be made without a migration."""
@@ -69,6 +69,8 @@ experiments = sa.Table(
     # 1: each agent runs only the cases that `selections` has for it. Earlier versions have these in the suite, under
     # `rows.SELECTED`.
     sa.Column("selective", sa.SmallInteger, nullable=False, server_default="0"),
+    # The last experiments that ran a suite.
+    sa.Index("experiments_suite", "suite_hash", "created_at", "id"),
 )
 
 # Which cases an agent runs, in an experiment in which that is not all.
@@ -249,6 +251,38 @@ verdicts = sa.Table(
     sa.Column("outcome", TEXT, nullable=False),
     sa.Column("score", sa.Double),
     sa.Column("data", sa.LargeBinary, nullable=False),
+)
+
+# Judges' verdicts for which not all votes were alike.
+split_votes = sa.Table(
+    "split_votes",
+    metadata,
+    _of_run(),
+    sa.Column("grading", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("position", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("grader", TEXT, nullable=False),
+    # The share of the votes that the majority has.
+    sa.Column("agreement", sa.Double, nullable=False),
+)
+
+# What people say of runs. Rows are only added: who changes their mind adds another, and the latest counts.
+reviews = sa.Table(
+    "reviews",
+    metadata,
+    sa.Column("id", ID, primary_key=True),
+    sa.Column("run", ID, sa.ForeignKey("runs.id", **_CASCADE), nullable=False),
+    sa.Column("at", sa.BigInteger, nullable=False),
+    sa.Column("reviewer", TEXT, nullable=False),
+    # The grader whose question was answered; null for the run as a whole.
+    sa.Column("grader", TEXT),
+    sa.Column("word", TEXT, nullable=False),
+    # 1: what the grader said was hidden until the person had answered.
+    sa.Column("blind", sa.SmallInteger, nullable=False),
+    # How the run was chosen for review, and which draw of the random sample it was.
+    sa.Column("chosen", TEXT, nullable=False),
+    sa.Column("draw", sa.Integer),
+    sa.Column("comment", sa.LargeBinary),
+    sa.Index("reviews_run", "run"),
 )
 
 # What was made of an agent's record. A short transcript is in the document; of a longer one, what is not in `items`.

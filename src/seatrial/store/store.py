@@ -25,6 +25,7 @@ from seatrial.store import (
     of_run,
     outline,
     queries,
+    reviews,
     served,
     serving,
 )
@@ -38,6 +39,7 @@ from seatrial.store.of_run import GradingSummary, StepLine
 from seatrial.store.outline import OutlineEntry
 from seatrial.store.presence import Hold, Presence
 from seatrial.store.queries import RunFilter, RunNotes, RunRecord
+from seatrial.store.reviews import Review, ReviewCandidate, ReviewedRun
 from seatrial.store.rollups import GraderCounts, NoteTotals, SignatureCount, Totals
 from seatrial.store.rows import Cell, RunSummary, StoredOutcome
 from seatrial.store.search import Hit
@@ -221,6 +223,10 @@ class Store:
         """Store the fault that a run turned out to have after it was stored as completed, and its new grading: all at
         once."""
         return self._writer.submit(ingest.FailRun(run, grade))
+
+    def add_review(self, run_id: str, review: Review) -> Receipt[int]:
+        """Store what a person says of a run. What they said before stays; the latest counts."""
+        return self._writer.submit(reviews.AddReview(run_id, review))
 
     # The run service
 
@@ -525,6 +531,37 @@ class Store:
         """Every verdict ever given on a run, by its content key."""
         with self._reading() as connection:
             return queries.known_verdicts(connection, run_id)
+
+    def reviews(self, experiment_id: str) -> list[ReviewedRun]:
+        """All reviews of the runs of an experiment, the oldest first, with what graders say of these runs."""
+        number = self._number(experiment_id)
+        with self._reading() as connection:
+            return reviews.of_experiment(connection, number)
+
+    def run_reviews(self, run_id: str) -> list[ReviewedRun]:
+        """All reviews of a run, the oldest first."""
+        with self._reading() as connection:
+            return reviews.of_run(connection, run_id)
+
+    def doubtful_runs(self, experiment_id: str, grader: str, *, limit: int = 50) -> list[ReviewCandidate]:
+        """Runs of which a grader's votes are split, then those of which it says another thing than all graders
+        together."""
+        number = self._number(experiment_id)
+        with self._reading() as connection:
+            split = reviews.split(connection, number, grader, limit)
+            return [*split, *reviews.contradicted(connection, number, grader, limit)]
+
+    def judged_runs(self, experiment_id: str, grader: str | None, keys: Sequence[RunKey]) -> dict[RunKey, str]:
+        """The ids of those of these runs that a grader passed or failed; with None, all graders together."""
+        number = self._number(experiment_id)
+        with self._reading() as connection:
+            return reviews.judged(connection, number, grader, keys)
+
+    def case_ids(self, experiment_id: str, positions: Sequence[int]) -> dict[int, str]:
+        """The cases at these places of the suite."""
+        number = self._number(experiment_id)
+        with self._reading() as connection:
+            return reviews.case_ids(connection, number, positions)
 
     def totals(self, experiment_id: str, *, flaky: int = 100) -> Totals:
         """What the runs of each agent add up to, and the first so many flaky cells."""
