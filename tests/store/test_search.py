@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
+from pathlib import Path
+from typing import Any
+
 import pytest
+import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import records
 
 from seatrial.runs import RunKey
-from seatrial.store import Store, search
+from seatrial.store import Store, open_store, search
 from seatrial.trajectory.step import Step
 from seatrial.transcript import AssistantMessage, StopReason, SystemMessage, ThinkingBlock, ToolCall, Transcript
 
@@ -195,3 +200,26 @@ def test_a_query_is_words_phrases_and_prefixes() -> None:
         search.Phrase(("e", "f")),
         search.Phrase(("g",)),
     ]
+
+
+def test_a_search_in_sqlite_walks_its_index_and_sorts_nothing(tmp_path: Path) -> None:
+    asked: list[tuple[str, Any]] = []
+
+    def listen(connection: sa.Connection, cursor: Any, statement: str, parameters: Any, *more: object) -> None:
+        asked.append((statement, parameters))
+
+    with open_store(tmp_path / "runs.db") as store:
+        store.create_experiment(records.experiment(), records.cases(5))
+        fill(store)
+        sa.event.listen(sa.Engine, "before_cursor_execute", listen)
+        try:
+            assert len(store.search("order")) > 1
+        finally:
+            sa.event.remove(sa.Engine, "before_cursor_execute", listen)
+        (query,) = [each for each in asked if "MATCH" in each[0]]
+        with sqlite3.connect(tmp_path / "runs.db") as connection:
+            plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query[0]}", query[1])]
+        connection.close()
+    assert plan[0].startswith("SCAN words"), "the newest runs first, as the index has them"
+    # Where every run has the word, sorting them would take as long as there are runs.
+    assert not [line for line in plan if "TEMP B-TREE" in line]

@@ -244,7 +244,9 @@ def search(
         return []
     matching = dialect.matching(wanted).subquery()
     query = _filtered(_WHOLE.join(matching, matching.c.run == runs.c.id), where)
-    query = query.order_by(runs.c.id.desc()).limit(limit)
+    # By the index's own number of a run, which is the same: SQLite then walks the index backwards and stops at the
+    # limit, where it would sort every run that has a common word.
+    query = query.order_by(matching.c.run.desc()).limit(limit)
     if experiment is not None:
         query = query.where(runs.c.experiment == experiment)
     return [
