@@ -1,4 +1,5 @@
-"""Write what is generated: schemas/, docs/notes.md, docs/errors.md, docs/faults.md, docs/cli.md, and parts of others.
+"""Write what is generated: schemas/, docs/notes.md, docs/errors.md, docs/faults.md, docs/troubleshooting.md,
+docs/cli.md, llms.txt, and parts of others.
 
 `python scripts/generate.py` writes; `generated()` gives the texts, and a test holds the files to them.
 """
@@ -10,6 +11,8 @@ import json
 import pkgutil
 import textwrap
 from pathlib import Path
+
+from troubleshooting import troubleshooting
 
 import seatrial
 from seatrial._support.nesting import MAX_DEPTH
@@ -106,6 +109,7 @@ def generated() -> dict[str, str]:
     files["docs/notes.md"] = _notes()
     files["docs/errors.md"] = _errors()
     files["docs/faults.md"] = _faults()
+    files["docs/troubleshooting.md"] = troubleshooting(HEAD)
     files["docs/cli.md"] = _cli()
     for page in ("docs/suites.md", "docs/graders.md"):
         files[page] = with_reference((ROOT / page).read_text(encoding="utf-8"))

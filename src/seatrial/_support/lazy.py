@@ -16,7 +16,8 @@ from typing import Any
 def attach(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], list[str]]:
     """`__getattr__` and `__all__` of a package, given the public names of each module, separated by spaces.
 
-    `HttpConfig=http` offers what a module calls one thing under another name.
+    `HttpConfig=http` offers what a module calls one thing under another name. A module of another package is named in
+    full.
     """
     homes: dict[str, tuple[str, str]] = {}
     for module, names in modules.items():
@@ -39,7 +40,8 @@ def attach(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], An
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module, own = homes[name]
-        value = getattr(import_module(f"{package}.{module}"), own)
+        inside = not module.startswith("seatrial.")
+        value = getattr(import_module(f"{package}.{module}" if inside else module), own)
         setattr(here, name, value)
         return value
 

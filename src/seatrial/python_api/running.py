@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from seatrial._support.environment import STORE_VARIABLE
+from seatrial._support.garbage import rare_collections
 from seatrial.engine import create_experiment, launch, resumable, total_runs
 from seatrial.errors import SeatrialError
 from seatrial.python_api.result import Result
@@ -97,24 +98,26 @@ async def run_async(
             raise SeatrialError("usage", f"`{option}` is a list of names, and not one text", hint=f"[{chosen!r}]")
         if resume is not None and chosen is not None:
             raise SeatrialError("usage", f"`{option}` cannot be given with `resume`: it runs all that is missing")
-    variables = os.environ
-    if problems := validate_suite(suite, variables=variables, grading=grading, run_python=True):
-        raise InvalidSuiteError(problems)
-    whole, suite = suite, _chosen(suite, trials, agents, concurrency, grading)
-    opened = open_store(store or os.environ.get(STORE_VARIABLE) or DEFAULT_STORE)
-    try:
-        if resume is not None:
-            experiment, suite = resumable(opened, resume, suite, variables)
-        else:
-            selected = _selected(whole, suite, cases, tags, variables)
-            experiment = create_experiment(
-                opened, suite, name=name or suite.name or "suite", selected=selected, variables=variables
-            )
-        await _launched(experiment, suite, opened, progress)
-        return Result(opened, opened.resolve_experiment(experiment.experiment_id))
-    except BaseException:
-        opened.close()
-        raise
+    # Checking many cases makes many objects, hardly any of them garbage.
+    with rare_collections():
+        variables = os.environ
+        if problems := validate_suite(suite, variables=variables, grading=grading, run_python=True):
+            raise InvalidSuiteError(problems)
+        whole, suite = suite, _chosen(suite, trials, agents, concurrency, grading)
+        opened = open_store(store or os.environ.get(STORE_VARIABLE) or DEFAULT_STORE)
+        try:
+            if resume is not None:
+                experiment, suite = resumable(opened, resume, suite, variables)
+            else:
+                selected = _selected(whole, suite, cases, tags, variables)
+                experiment = create_experiment(
+                    opened, suite, name=name or suite.name or "suite", selected=selected, variables=variables
+                )
+            await _launched(experiment, suite, opened, progress)
+            return Result(opened, opened.resolve_experiment(experiment.experiment_id))
+        except BaseException:
+            opened.close()
+            raise
 
 
 async def _launched(experiment: Experiment, suite: Suite, store: Store, progress: bool | None) -> None:

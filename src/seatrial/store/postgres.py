@@ -46,6 +46,9 @@ _NOTIFY = "SELECT pg_notify(%b, %b)"
 # A session that waits must notice when its other end is gone.
 _KEEPALIVES = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 
+for _index, _condition in schema.partial_indexes():
+    _index.dialect_kwargs["postgresql_where"] = _condition
+
 _BUSY = {"40001", "40P01", "55P03", "53300"}  # serialisation, deadlock, lock, too many connections
 
 

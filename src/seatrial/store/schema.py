@@ -10,6 +10,7 @@ search index of SQLite keeps the words of a replaced run under its old one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import sqlalchemy as sa
@@ -43,7 +44,16 @@ metadata = sa.MetaData()
 
 
 def _where(condition: str) -> dict[str, Any]:
-    return {"sqlite_where": sa.text(condition), "postgresql_where": sa.text(condition)}
+    # An option of PostgreSQL would load all of its dialect, for every command: `postgres` sets it, where it is used.
+    return {"sqlite_where": sa.text(condition)}
+
+
+def partial_indexes() -> Iterator[tuple[sa.Index, Any]]:
+    """Indexes that have only some rows, each with its condition."""
+    for table in metadata.tables.values():
+        for index in table.indexes:
+            if (condition := index.dialect_options["sqlite"]["where"]) is not None:
+                yield index, condition
 
 
 def _of_run() -> sa.Column[int]:
