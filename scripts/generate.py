@@ -12,6 +12,7 @@ import pkgutil
 import textwrap
 from pathlib import Path
 
+from llms import llms
 from troubleshooting import troubleshooting
 
 import seatrial
@@ -122,6 +123,7 @@ def generated() -> dict[str, str]:
         for name, part in parts.items():
             text = _with_part(text, name, part)
         files[page] = text
+    files["llms.txt"] = llms(ROOT, files)
     return files
 
 
@@ -197,7 +199,9 @@ def _faults() -> str:
 
 
 def _cli() -> str:
-    parts = [f"{HEAD}# Command line\n"]
+    parts = [
+        f"{HEAD}# Command line\n\nEvery command, with all of its options. `seatrial COMMAND --help` shows the same.\n"
+    ]
     for name in COMMANDS:
         parser = command_parser(name)
         parser.width = MAX_WIDTH
