@@ -25,6 +25,7 @@ from seatrial.formats.unsupported import REFUSED
 from seatrial.runs import FAULT_CLASSES
 from seatrial.schemas import SCHEMAS, schema_text
 from seatrial.server.app import document
+from seatrial.store.filter.fields import FIELDS
 from seatrial.suites.reference import with_reference
 from seatrial.transcript import NOTE_CODES
 
@@ -117,6 +118,7 @@ def generated() -> dict[str, str]:
     for page, parts in (
         ("docs/verdicts.md", {"keys without calls": _keys_without_calls()}),
         ("docs/formats.md", {"formats that are refused": _refused_formats(), "limits": _limits()}),
+        ("docs/looking.md", {"filter fields": _filter_fields()}),
         ("docs/frameworks.md", {f"examples/frameworks/{path.name}": _program(path) for path in FRAMEWORKS}),
     ):
         text = (ROOT / page).read_text(encoding="utf-8")
@@ -142,6 +144,15 @@ def _keys_without_calls() -> str:
 
 def _program(path: Path) -> str:
     return f"```python\n{path.read_text(encoding='utf-8')}```\n"
+
+
+def _filter_fields() -> str:
+    rows = []
+    for field in FIELDS.values():
+        words = ", ".join(f"`{word}`" for word in field.words[:8]) + (", ..." if len(field.words) > 8 else "")
+        values = words or (f"such as {field.example}" if field.example else "a name, with wildcards")
+        rows.append(f"| `{field.name}` | {values}{'; `unknown`' if field.may_be_unknown else ''} | {field.meaning} |\n")
+    return "| field | values | meaning |\n| --- | --- | --- |\n" + "".join(rows)
 
 
 def _refused_formats() -> str:

@@ -48,6 +48,7 @@ ERROR_CODES: dict[str, str] = {
     "damaged": "Stored data is damaged and cannot be read.",
     "store_full": "The disk of the store is full.",
     "usage": "The command line cannot be understood.",
+    "invalid_filter": "A filter of runs cannot be read; the error shows the place, and what may have been meant.",
     "invalid_request": "A request is not valid for the operation.",
     "unauthorized": "A request has no key, or one that is unknown, revoked or expired.",
     "forbidden": "The key does not have the scope that the operation needs, or the Host or Origin is not allowed.",

@@ -41,6 +41,13 @@ def test_a_page_ends_with_what_shows_the_next(store: str, capsys: pytest.Capture
     assert capsys.readouterr().out == "There are no more experiments.\n"
 
 
+def test_a_filter_leaves_the_experiments_that_have_such_a_run(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "--store", store, "--filter", "error:agent_unreachable", "--json"]) == 0
+    assert [each["name"] for each in json.loads(capsys.readouterr().out)] == ["monday"]
+    assert main(["list", "--store", store, "--filter", "agent:nobody"]) == 0
+    assert "no experiments" in capsys.readouterr().out
+
+
 def test_json_has_the_figures_of_each_agent(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "--store", store, "--json"]) == 0
     newest, _ = json.loads(capsys.readouterr().out)

@@ -31,6 +31,7 @@ def found(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
         (["order", "--case", "late"], ["run-v1-late"]),
         (["order", "--tool", "refund", "--limit", "1"], ["run-v2-broken"]),
         (["order", "--experiment", "refunds", "--tag", "status"], ["run-v1-late"]),
+        (["order", "--filter", "tag:status outcome:passed"], ["run-v1-late"]),
         (["nowhere"], []),
     ],
 )

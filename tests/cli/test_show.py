@@ -56,11 +56,23 @@ def test_an_experiment_lists_its_failures_first(capsys: pytest.CaptureFixture[st
         (["--error", "agent_unreachable"], ["run-v2-late"]),
         (["--tool", "refund"], ["run-v2-broken", "run-v1-broken"]),
         (["--tool", "send_email"], []),
+        (["--filter", "tag:money -outcome:failed"], ["run-v1-broken"]),
+        (["--filter", "tool:refund", "--agent", "v2"], ["run-v2-broken"]),
     ],
 )
 def test_runs_are_filtered(options: list[str], runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(shown(capsys, "refunds", "--json", *options))
     assert [run["run_id"] for run in found["runs"]] == runs
+
+
+@pytest.mark.usefixtures("store")
+def test_a_filter_that_cannot_be_read_is_shown_with_its_place(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "refunds", "--filter", "agent:v1 tol:refund"]) == 2
+    assert capsys.readouterr().err == (
+        "seatrial: There is no field “tol”. Did you mean tool:?\n"
+        "  agent:v1 tol:refund\n"
+        "           ^^^ (text that has such a sign in it is put in quotes) [invalid_filter]\n"
+    )
 
 
 @pytest.mark.usefixtures("store")

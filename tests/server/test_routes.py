@@ -250,6 +250,11 @@ def test_runs_are_listed_and_filtered_page_by_page(store: Store) -> None:
         async with client.get("/v1/runs?threadId=t1") as response:
             (only,) = json.loads(await response.read())["runs"]
         assert only["runId"] == ids[1]
+        async with client.get(f"/v1/runs?q={quote('agent:greet*')}") as response:
+            assert [run["runId"] for run in json.loads(await response.read())["runs"]] == ids[::-1]
+        async with client.get("/v1/runs?q=agent:other") as response:
+            assert json.loads(await response.read())["runs"] == []
+        assert await refusal(client, "/v1/runs?q=tol:x") == (400, "invalid_filter")
         for wrong in ("status=done", "limit=501", "before=nonsense", "threadid=t1"):
             assert await refusal(client, f"/v1/runs?{wrong}") == (400, "invalid_request"), wrong
 

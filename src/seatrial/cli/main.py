@@ -52,7 +52,7 @@ _LIMITS = (
 )
 _USAGE = frozenset(
     {
-        *("usage", "invalid_config", "invalid_suite", "unknown_format"),
+        *("usage", "invalid_filter", "invalid_config", "invalid_suite", "unknown_format"),
         # What the command line names does not exist: a file, a store, an experiment, a run.
         *("unreadable_file", "not_found", "ambiguous"),
     }

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, get_args
 
 import msgspec
 
+from seatrial.cli.terminal import printable
 from seatrial.errors import SeatrialError
 from seatrial.runs import Experiment, RunKey
 
 if TYPE_CHECKING:
     from seatrial.store import RunFilter, RunSummary, Store, StoredOutcome
+    from seatrial.store.filter import FilterTerm
 
 LIMIT: Final = 20
 MAX_LIMIT: Final = 100_000
+WIDEST: Final = 200
+"""Characters of a filter that an error repeats."""
 FAILURES_FIRST: Final = ("failed", "errored", "unfinished", "cancelled", "skipped", "ungraded", "passed")
 """The order in which runs are listed."""
 
@@ -55,6 +60,29 @@ def add_filter_options(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             f"--{name}", action="append", default=[], metavar=metavar, help=f"{meaning}; may be repeated"
         )
+    add_filter_option(parser)
+
+
+def add_filter_option(parser: argparse.ArgumentParser) -> None:
+    """Declare `--filter`."""
+    parser.add_argument(
+        "--filter", metavar="FILTER", help="only runs that match, such as 'tool:refund -outcome:passed cost>$0.10'"
+    )
+
+
+def filter_terms(text: str | None) -> tuple[FilterTerm, ...]:
+    """What `--filter` says; an error shows where it goes wrong."""
+    from seatrial.store.filter import FilterError, parse_filter
+
+    if text is None:
+        return ()
+    try:
+        return parse_filter(text, time.time_ns() // 1_000_000)
+    except FilterError as error:
+        lines = f"  {printable(text)}\n  {' ' * error.start}{'^' * max(1, error.end - error.start)}"
+        if len(text) > WIDEST or printable(text) != text:
+            lines = f"  at character {error.start + 1}"
+        raise SeatrialError(error.code, f"{error.message}\n{lines}", hint=error.hint) from None
 
 
 def count(text: str) -> int:
@@ -89,6 +117,7 @@ def run_filter(store: Store, experiment: Experiment | None, args: argparse.Names
         cases=frozenset(cases),
         error_classes=frozenset(args.error),
         tools=frozenset(args.tool),
+        terms=filter_terms(args.filter),
     )
 
 

@@ -27,6 +27,7 @@ API = "/v1/"
 
 STATUSES: dict[str, int] = {
     "invalid_request": 400,
+    "invalid_filter": 400,
     "invalid_cursor": 400,
     "invalid_document": 400,
     "empty_input": 400,

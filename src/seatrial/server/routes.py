@@ -27,6 +27,7 @@ from seatrial.server.feed import Feeds
 from seatrial.server.native_stream import NDJSON, SSE, chosen_form, native_stream, no_more
 from seatrial.server.openapi import OperationContract
 from seatrial.server.service import RunService
+from seatrial.store.filter import MAX_FILTER
 
 TheService: TypeAlias = NamedDependency[SkipValidation[RunService]]
 TheFeeds: TypeAlias = NamedDependency[SkipValidation[Feeds]]
@@ -99,7 +100,7 @@ async def create_run(
     return Response(admitted.run, status_code=202 if admitted.created else 200, headers={"location": location})
 
 
-@get("/v1/runs", operation_id="listRuns", opt=OperationContract().opt)
+@get("/v1/runs", operation_id="listRuns", opt=OperationContract(problems=("invalid_filter",)).opt)
 async def list_runs(
     service: TheService,
     agent: Annotated[str | None, QueryParameter(description="Only runs of this agent.", max_length=256)] = None,
@@ -113,10 +114,16 @@ async def list_runs(
         str | None, QueryParameter(description="`next` of the page before: the page behind it.", max_length=1024)
     ] = None,
     limit: Annotated[int, QueryParameter(description="How many at most.", ge=1, le=500)] = 50,
+    q: Annotated[
+        str | None,
+        QueryParameter(description="A filter, such as `tool:refund duration>10s`.", max_length=MAX_FILTER),
+    ] = None,
 ) -> RunPage:
     """Runs of the service, the newest first."""
     statuses = None if status is None else frozenset(_each(status, _STATUSES, "status"))
-    return await service.runs(agent=agent, thread_id=thread_id, statuses=statuses, before=before, limit=limit)
+    return await service.runs(
+        agent=agent, thread_id=thread_id, statuses=statuses, before=before, limit=limit, where=q or ""
+    )
 
 
 @get("/v1/runs/{run_id:str}", operation_id="getRun", opt=OperationContract(problems=("not_found",)).opt)

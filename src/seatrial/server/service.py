@@ -36,6 +36,7 @@ from seatrial.server.maintenance import Reaper
 from seatrial.server.push import Pushes
 from seatrial.server.run_feed import native_event
 from seatrial.store import Store
+from seatrial.store.filter import parse_filter
 from seatrial.store.served import Admission, Admitted
 from seatrial.suites import Secrets
 from seatrial.transcript import Note
@@ -175,8 +176,10 @@ class RunService:
         statuses: frozenset[RunStatus] | None = None,
         before: str | None = None,
         limit: int = 50,
+        where: str = "",
     ) -> RunPage:
-        """A page of runs, the newest first."""
+        """A page of runs, the newest first; `where` is a filter as it is typed."""
+        terms = parse_filter(where, self._context.clock.now_ms())
         runs, following = await asyncio.to_thread(
             self._context.store.served_runs,
             agent=agent,
@@ -184,6 +187,7 @@ class RunService:
             statuses=statuses,
             before=before,
             limit=limit,
+            terms=terms,
         )
         return RunPage(runs=runs, next=following)
 

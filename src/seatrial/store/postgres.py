@@ -52,6 +52,15 @@ for _index, _condition in schema.partial_indexes():
 _BUSY = {"40001", "40P01", "55P03", "53300"}  # serialisation, deadlock, lock, too many connections
 
 
+def matching(phrases: list[Phrase]) -> sa.Select[tuple[int]]:
+    """The integers of the runs that have all of these phrases."""
+    # Words are letters and digits only: there is nothing in them to quote.
+    query = " & ".join(
+        " <-> ".join(f"'{word}'" for word in phrase.words) + (":*" if phrase.prefix else "") for phrase in phrases
+    )
+    return sa.select(_words.c.run).where(_words.c.words.op("@@")(sa.func.to_tsquery("simple", query)))
+
+
 class Postgres:
     """The dialect of a database."""
 
@@ -153,11 +162,7 @@ class Postgres:
         connection.exec_driver_sql("CREATE INDEX words_words ON words USING gin (words)")
 
     def matching(self, phrases: list[Phrase]) -> sa.Select[tuple[int]]:
-        # Words are letters and digits only: there is nothing in them to quote.
-        query = " & ".join(
-            " <-> ".join(f"'{word}'" for word in phrase.words) + (":*" if phrase.prefix else "") for phrase in phrases
-        )
-        return sa.select(_words.c.run).where(_words.c.words.op("@@")(sa.func.to_tsquery("simple", query)))
+        return matching(phrases)
 
     def claim(self, server_id: str) -> Presence:
         return SessionClaim(self._session, lambda error: self.failure(error).error, server_id)

@@ -20,6 +20,8 @@ from seatrial.store import rows, schema
 from seatrial.store.counts import all_counted, run_note_counts
 from seatrial.store.database import Database
 from seatrial.store.documents import LongText, digest, restored, unpack
+from seatrial.store.filter.conditions import conditions
+from seatrial.store.filter.language import FilterTerm
 from seatrial.store.items import READING_OF_RUN, Readings, addresses, cut_texts, long_texts
 from seatrial.store.rollups import known_steps, weight_of
 from seatrial.store.rows import RunSummary, StoredOutcome
@@ -45,6 +47,8 @@ class RunFilter(msgspec.Struct, frozen=True):
     error_classes: frozenset[str] = frozenset()
     tools: frozenset[str] = frozenset()
     """Runs with a call of one of these."""
+    terms: tuple[FilterTerm, ...] = ()
+    """Whatever else was asked for in the filter language."""
 
     def conditions(self) -> Iterator[sa.ColumnElement[bool]]:
         """What a row of `runs` must meet, but for its outcome."""
@@ -59,6 +63,7 @@ class RunFilter(msgspec.Struct, frozen=True):
         if self.tools:
             steps = schema.steps
             yield sa.exists().where(steps.c.run == runs.c.id, steps.c.name.in_(sorted(self.tools)))
+        yield from conditions(self.terms)
 
 
 class RunRecord(msgspec.Struct, kw_only=True):
@@ -140,6 +145,12 @@ def run_page(
         found, orphans = _page_with_orphans(connection, query, experiment, where, after, limit)
         found = [*found, *orphans]
     return [_summary(row) for row in found]
+
+
+def run_count(connection: sa.Connection, experiment: int, where: RunFilter, limit: int) -> int:
+    """How many runs of an experiment there are, up to the limit."""
+    found = _filtered(sa.select(runs.c.id).where(runs.c.experiment == experiment), where).limit(limit).subquery()
+    return connection.execute(sa.select(sa.func.count()).select_from(found)).scalar_one()
 
 
 def _summary(row: sa.Row[Any]) -> RunSummary:

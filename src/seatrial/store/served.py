@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
@@ -17,6 +18,8 @@ from seatrial.runs import Run, RunHead, ServedRun
 from seatrial.store import rows
 from seatrial.store.documents import unpack
 from seatrial.store.event_log import following
+from seatrial.store.filter.conditions import conditions
+from seatrial.store.filter.language import FilterTerm
 from seatrial.store.schema import bodies, events, experiments, runs, served_runs
 
 ACTIVE: tuple[RunStatus, ...] = ("pending", "running")
@@ -135,6 +138,7 @@ def page(
     statuses: frozenset[RunStatus] | None,
     before: str | None,
     limit: int,
+    terms: Sequence[FilterTerm] = (),
 ) -> tuple[list[ServedRun], str | None]:
     """Runs, the newest first, and where the next page begins."""
     query = SELECT.order_by(served_runs.c.created_at.desc(), served_runs.c.run.desc()).limit(limit + 1)
@@ -144,6 +148,7 @@ def page(
         query = query.where(served_runs.c.thread_id == thread_id)
     if statuses is not None:
         query = query.where(served_runs.c.status.in_(sorted(statuses)))
+    query = query.where(*conditions(terms))
     if before is not None:
         query = query.where(sa.tuple_(served_runs.c.created_at, served_runs.c.run) < _place(before))
     found = connection.execute(query).all()

@@ -57,6 +57,13 @@ _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
 
 
+def matching(phrases: list[Phrase]) -> sa.Select[tuple[int]]:
+    """The integers of the runs that have all of these phrases."""
+    # Words are letters and digits only: there is nothing in them to quote.
+    query = " AND ".join(f'"{" ".join(phrase.words)}"{"*" if phrase.prefix else ""}' for phrase in phrases)
+    return sa.select(_words.c.rowid.label("run")).where(sa.literal_column("words").op("MATCH")(query))
+
+
 class SQLite:
     """The dialect of a file."""
 
@@ -140,9 +147,7 @@ class SQLite:
         )
 
     def matching(self, phrases: list[Phrase]) -> sa.Select[tuple[int]]:
-        # Words are letters and digits only: there is nothing in them to quote.
-        query = " AND ".join(f'"{" ".join(phrase.words)}"{"*" if phrase.prefix else ""}' for phrase in phrases)
-        return sa.select(_words.c.rowid.label("run")).where(sa.text("words MATCH :query").bindparams(query=query))
+        return matching(phrases)
 
     def claim(self, server_id: str) -> Presence:
         return MemoryClaim(self._locks, server_id) if self._path is None else FileClaim(self._path, server_id)

@@ -32,6 +32,7 @@ from seatrial.store import (
 from seatrial.store.conversion import Conversion
 from seatrial.store.database import Callback, Database, Listener, WriteProbe, without_passwords
 from seatrial.store.experiments import CaseTags, ExperimentSummary
+from seatrial.store.filter.language import FilterTerm
 from seatrial.store.find import TextHits
 from seatrial.store.items import StoredStep, TranscriptItem
 from seatrial.store.keyring import Keyring
@@ -305,10 +306,11 @@ class Store:
         statuses: frozenset[RunStatus] | None = None,
         before: str | None = None,
         limit: int = 50,
+        terms: Sequence[FilterTerm] = (),
     ) -> tuple[list[ServedRun], str | None]:
         """A page of runs of the service, the newest first, and what gives the next one as `before`, if there is one."""
         with self._reading() as connection:
-            return served.page(connection, agent, thread_id, statuses, before, limit)
+            return served.page(connection, agent, thread_id, statuses, before, limit, terms)
 
     def thread_runs(self, thread_id: str) -> list[ServedRun]:
         """All runs of a thread, in their order; none when there is no such thread."""
@@ -421,6 +423,12 @@ class Store:
         number = self._number(experiment_id)
         with self._reading() as connection:
             return queries.run_page(connection, number, where, after, limit, by_cases=by_cases)
+
+    def count_runs(self, experiment_id: str, where: RunFilter = _ALL, *, limit: int = 10_000) -> int:
+        """How many runs there are; counted up to the limit."""
+        number = self._number(experiment_id)
+        with self._reading() as connection:
+            return queries.run_count(connection, number, where, limit)
 
     def whole_runs(self, experiment_id: str, where: RunFilter = _ALL, *, to_grade: bool = False) -> Iterator[Run]:
         """All runs in the same order, each with all its parts but the body.

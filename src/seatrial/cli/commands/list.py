@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from seatrial.cli.exits import COULD_NOT_RUN, PASSED
 from seatrial.cli.location import add_store_option, opened_store
-from seatrial.cli.selection import add_page_options
+from seatrial.cli.selection import MAX_LIMIT, add_page_options, filter_terms
 from seatrial.cli.terminal import one_line, paint, printable
 from seatrial.errors import SeatrialError
 
 if TYPE_CHECKING:
     from seatrial.reports.summary import Summary
     from seatrial.store import ExperimentSummary, Store
+    from seatrial.store.filter import FilterTerm
 
 _DROPPABLE = ("cases", "agents", "id", "runs")
 
@@ -23,6 +24,9 @@ _DROPPABLE = ("cases", "agents", "id", "runs")
 def configure(parser: argparse.ArgumentParser) -> None:
     add_store_option(parser)
     add_page_options(parser, "experiments")
+    parser.add_argument(
+        "--filter", metavar="FILTER", help="only experiments with a run that matches; see `seatrial show --help`"
+    )
     parser.add_argument("--json", action="store_true", help="the experiments as a JSON array, with figures by agent")
     parser.epilog = (
         "A pass rate is of the runs that passed or failed; `left out` are the others, and why.\n"
@@ -38,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     found: list[tuple[ExperimentSummary, Summary | None]] = []
     with opened_store(args, read_only=True) as store:
         # One more, to know whether there are more.
-        listed = store.experiments(args.first + args.limit + 1)[args.first :]
+        listed = _listed(store, filter_terms(args.filter), args.first + args.limit + 1)[args.first :]
         more = len(listed) > args.limit
         for experiment in listed[: args.limit]:
             try:
@@ -59,6 +63,22 @@ def run(args: argparse.Namespace) -> int:
     if more:
         print(f"… there are more: --from {args.first + args.limit}")
     return code
+
+
+def _listed(store: Store, terms: tuple[FilterTerm, ...], limit: int) -> list[ExperimentSummary]:
+    """The newest experiments that have a run like that."""
+    if not terms:
+        return store.experiments(limit)
+    from seatrial.store import RunFilter
+
+    where = RunFilter(terms=terms)
+    found: list[ExperimentSummary] = []
+    for experiment in store.experiments(MAX_LIMIT):
+        if len(found) == limit:
+            break
+        if store.count_runs(experiment.experiment_id, where, limit=1):
+            found.append(experiment)
+    return found
 
 
 def _summary(store: Store, experiment_id: str) -> Summary:
