@@ -53,6 +53,22 @@ def a_run(calls: int = 2, failing: int = 1, **fields: Any) -> Run:
     return records.run(reading=Reading("openai", Transcript(said, given=[0]), []), steps=steps, **fields)
 
 
+def test_calls_that_were_sent_without_ids_have_their_steps(filled: Store) -> None:
+    said: list[Message] = [
+        AssistantMessage([ToolCall(f"seatrial_call_{at}", name, {})], StopReason.TOOL_USE)
+        for at, name in enumerate(("look", "book", "look"))
+    ]
+    steps = [Step(index, name, {}, None, "messages", "ok") for index, name in enumerate(("look", "book", "look"))]
+    run = records.run(reading=Reading("openai", Transcript(said), []), steps=steps)
+    filled.record_run(run).wait()
+    assert [entry.step for entry in filled.outline(run.run_id)] == [0, 1, 2]
+    # What a trace has of calls belongs to no message, unless an id says so.
+    traced = [Step(index, "look", {}, None, "trace", "ok") for index in range(3)]
+    run = records.run(1, reading=Reading("openai", Transcript(said), []), steps=traced)
+    filled.record_run(run).wait()
+    assert [entry.step for entry in filled.outline(run.run_id)] == [None, None, None]
+
+
 def stored_rows(store: Store) -> int:
     with store._dialect.reading.connect() as connection:
         return connection.execute(sa.select(sa.func.count()).select_from(schema.outlines)).scalar_one()

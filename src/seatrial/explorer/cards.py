@@ -29,7 +29,7 @@ from seatrial.transcript.reasoning import ReasoningEncrypted, ReasoningText, fro
 
 MAX_DETAILS = 40
 """Pieces of one message that are shown, and pieces of native reasoning in one block."""
-_JSON_TEXT = 64 * 1024
+MAX_JSON_TEXT = 64 * 1024
 """Bytes of a tool's text that are read as JSON."""
 
 HiddenChannel: TypeAlias = Literal["thinking", "reasoning", "encrypted"]
@@ -137,12 +137,18 @@ class PartMaker:
     """Makes the parts of the items of one run."""
 
     def __init__(
-        self, store: Store, run_id: str, opened: Collection[str], objections: Mapping[str, list[Objection]]
+        self,
+        store: Store,
+        run_id: str,
+        opened: Collection[str],
+        objections: Mapping[str, list[Objection]],
+        selected: str | None,
     ) -> None:
         self._store = store
         self._run_id = run_id
         self._opened = opened
         self._objections = objections
+        self._selected = selected
 
     def where(self, pointer: str) -> str:
         """Where the text of a pointer is."""
@@ -224,10 +230,11 @@ class PartMaker:
 
     def result(self, at: str, text: str, long_texts: Mapping[str, LongText]) -> Prose | ValueView:
         """What a tool answered: JSON where it is that, else its text as it is."""
-        if at not in long_texts and at not in self._opened and text[:1] in ("{", "[") and len(text) <= _JSON_TEXT:
-            with suppress(SeatrialError, ValueError):
-                return self.value(at, wire.decode(text.encode("utf-8", "replace")), {})
-        return Prose(self.passage(at, text, long_texts, prose=False))
+        cut = long_texts.get(at)
+        if cut is not None and at in self._opened and cut.size <= MAX_JSON_TEXT:
+            text, cut = self._store.text(cut.address), None
+        value = None if cut is not None else json_in(text)
+        return Prose(self.passage(at, text, long_texts, prose=False)) if value is None else self.value(at, value, {})
 
     def card(
         self,
@@ -312,7 +319,9 @@ class PartMaker:
         return self.value(at, step.result, texts)
 
     def _is_open(self, at: str) -> bool:
-        return any(place == at or place.startswith(f"{at}/") for place in self._opened)
+        # What a link leads into is open, and so is what a finding points at.
+        places = [*self._opened, *self._objections, *([self._selected] if self._selected else [])]
+        return any(f"{place}/".startswith(f"{at}/") for place in places)
 
 
 def objections_by_place(verdicts: Sequence[Verdict]) -> dict[str, list[Objection]]:
@@ -332,6 +341,15 @@ def objections_by_place(verdicts: Sequence[Verdict]) -> dict[str, list[Objection
             sentences, marked = differing.get(place, ([], []))
             found.setdefault(place, []).append(Objection(verdict.grader, verdict.outcome, sentences, marked))
     return found
+
+
+def json_in(text: str) -> dict[str, Any] | list[Any] | None:
+    """The object or array that a text is, unless it is long."""
+    if text[:1] in ("{", "[") and len(text) <= MAX_JSON_TEXT:
+        with suppress(SeatrialError, ValueError):
+            value: dict[str, Any] | list[Any] = wire.decode(text.encode("utf-8", "replace"))
+            return value
+    return None
 
 
 def _words(text: str, cut: LongText | None) -> Iterator[str]:

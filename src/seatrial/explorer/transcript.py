@@ -200,7 +200,7 @@ class _RangeMaker:
         self._show = show if show in VIEWS else "read"
         self._at = at
         self._objections = objections_by_place(record.verdicts)
-        self._make = PartMaker(store, run_id, [*opened][:MAX_OPENED], self._objections)
+        self._make = PartMaker(store, run_id, [*opened][:MAX_OPENED], self._objections, at)
         self._given = frozenset(record.given)
         self._overview = store.overview(run_id) if record.messages else []
         self._messages = record.messages

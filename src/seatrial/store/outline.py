@@ -33,6 +33,7 @@ from seatrial.transcript import (
     Transcript,
     UserMessage,
 )
+from seatrial.transcript.salvage import GENERATED_ID_PREFIX
 
 MAX_ENTRIES = 1000
 """Entries of one row."""
@@ -84,10 +85,13 @@ def outline_rows(transcript: Transcript, steps: Sequence[Step]) -> list[OutlineR
 
 def outline_of(transcript: Transcript, steps: Sequence[Step]) -> Iterator[OutlineEntry]:
     """An entry for each message."""
-    waiting: defaultdict[str, list[Step]] = defaultdict(list)
+    waiting: defaultdict[str | tuple[str, ...], list[Step]] = defaultdict(list)
     for step in reversed(steps):
         if step.id is not None:
             waiting[step.id].append(step)
+        elif step.source in ("messages", "events"):
+            # The call was sent without an id; the one that it has was made up by the reader.
+            waiting[step.name,].append(step)
     called: dict[str, Step] = {}
     given = frozenset(transcript.given)
     for index, message in enumerate(transcript.messages):
@@ -97,8 +101,10 @@ def outline_of(transcript: Transcript, steps: Sequence[Step]) -> Iterator[Outlin
             for block in message.content:
                 if type(block) is ToolCall:
                     # Ids may occur again: calls and steps of one id belong together in their order.
-                    if waiting[block.id]:
-                        some.append(waiting[block.id].pop())
+                    made_up = block.id.startswith(GENERATED_ID_PREFIX) and index not in given
+                    its_own = waiting[(block.name,) if made_up and not waiting[block.id] else block.id]
+                    if its_own:
+                        some.append(its_own.pop())
                         called[block.id] = some[-1]
                     else:
                         status = "unknown"

@@ -9,10 +9,12 @@ from litestar import Response, get
 from litestar.params import FromPath
 
 from seatrial.errors import SeatrialError
+from seatrial.explorer.cards import json_in
 from seatrial.explorer.download import download_page, written
+from seatrial.explorer.json_view import json_view
 from seatrial.explorer.keys import KEYS
 from seatrial.explorer.page import Arguments, PageRequest, TheStore, html, is_fragment
-from seatrial.explorer.passages import OPEN_BYTES, passage
+from seatrial.explorer.passages import OPEN_BYTES, passage, text_page
 from seatrial.explorer.render import address
 from seatrial.explorer.run_events import events_page
 from seatrial.explorer.texts import image_at, text_at, text_range
@@ -68,6 +70,11 @@ def show_text(request: PageRequest, store: TheStore, run_id: FromPath[str], plac
     found = text_at(store, run_id, pointer)
     size = len(found.text.encode("utf-8", "replace"))
     if is_fragment(request) and size <= OPEN_BYTES and arguments.get("from") is None:
+        if not found.prose and (value := json_in(found.text)) is not None:
+            view = json_view(value, pointer, lambda place: text_page(run_id, place))
+            return html(
+                "parts/value.html", headers=headers, pointer=pointer, view=view, page=text_page(run_id, pointer)
+            )
         shown = passage(run_id, pointer, found.text, prose=found.prose, opened=True)
         return html("parts/passage.html", headers=headers, text=shown)
     page = text_range(run_id, pointer, found.text, arguments.number("from"), arguments.number("count"))
@@ -104,6 +111,7 @@ def find_text(request: PageRequest, store: TheStore, run_id: FromPath[str]) -> R
         more=more,
         behind=after >= 0,
         anchor_of=anchor_of,
+        text_page=text_page,
         complaints=arguments.complaints,
     )
 

@@ -86,6 +86,7 @@ async function help() {
     close.method = "dialog";
     const button = document.createElement("button");
     button.className = "ic";
+    button.autofocus = true;
     button.textContent = "Close";
     close.append(button);
     dialog.append(close);

@@ -49,6 +49,20 @@ export function mark(element) {
 }
 
 /**
+ * Bring a place into view, below what stays at the top.
+ * @param {HTMLElement} element that of the item or the step
+ * @param {string} pointer
+ */
+export function show(element, pointer) {
+  const inside = /** @type {HTMLElement[]} */ ([...element.querySelectorAll("[data-text]")]);
+  const exact = inside.find((each) => `${pointer}/`.startsWith(`${each.dataset.text}/`)) ?? element;
+  exact.closest("details")?.setAttribute("open", "");
+  const head = /** @type {HTMLElement | null} */ (document.querySelector(".tsh"));
+  exact.style.scrollMarginTop = `${52 + (head?.offsetHeight ?? 0)}px`;
+  exact.scrollIntoView({block: exact.offsetHeight > innerHeight / 3 ? "start" : "center"});
+}
+
+/**
  * Go to a place: one range is fetched when it is not loaded.
  * @param {string} pointer
  * @param {boolean} [push]
@@ -65,8 +79,7 @@ export async function select(pointer, push = true) {
   }
   if (element) {
     mark(element);
-    element.closest("details")?.setAttribute("open", "");
-    element.scrollIntoView({block: element.offsetHeight > innerHeight / 2 ? "start" : "center"});
+    show(element, pointer);
     /** @type {HTMLElement | null} */ (element.closest(".it"))?.focus({preventScroll: true});
   }
   document.dispatchEvent(new CustomEvent("seatrial:place", {detail: pointer}));
@@ -95,5 +108,5 @@ if (run) {
   });
   const at = place();
   const element = at && elementOf(at);
-  if (element && !location.hash) element.scrollIntoView({block: "center"});
+  if (at && element) show(element, at);
 }
