@@ -33,6 +33,7 @@ from seatrial.store.conversion import Conversion
 from seatrial.store.database import Callback, Database, Listener, WriteProbe, without_passwords
 from seatrial.store.experiments import CaseTags, ExperimentSummary
 from seatrial.store.filter.language import FilterTerm
+from seatrial.store.filter.suggest import Suggestion, suggestions
 from seatrial.store.find import TextHits
 from seatrial.store.items import StoredStep, TranscriptItem
 from seatrial.store.keyring import Keyring
@@ -429,6 +430,12 @@ class Store:
         number = self._number(experiment_id)
         with self._reading() as connection:
             return queries.run_count(connection, number, where, limit)
+
+    def filter_suggestions(self, experiment_id: str | None, text: str, caret: int) -> list[Suggestion]:
+        """What may be meant at this place of a filter; without an experiment, only what every store has."""
+        number = None if experiment_id is None else self._number(experiment_id)
+        with self._reading() as connection:
+            return suggestions(connection, number, text, caret)
 
     def whole_runs(self, experiment_id: str, where: RunFilter = _ALL, *, to_grade: bool = False) -> Iterator[Run]:
         """All runs in the same order, each with all its parts but the body.
