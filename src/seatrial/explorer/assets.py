@@ -16,6 +16,11 @@ _TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-
 _IMPORT = re.compile(rb'(from "\./)([a-z_]+\.js)(")')
 
 
+_COMMENT = re.compile(rb"/\*.*?\*/", re.DOTALL)
+_AROUND = re.compile(rb"\s*([{};,])\s*")
+_BEHIND = re.compile(rb":\s+")
+
+
 class Asset(msgspec.Struct, frozen=True):
     """A file of the folder `static`."""
 
@@ -45,6 +50,8 @@ def assets() -> dict[str, Asset]:
                 lambda match: match[1] + add(match[2].decode()).file_name.encode() + match[3], bodies[name]
             )
             stem, _, kind = name.rpartition(".")
+            if kind == "css":
+                body = _without_spaces(body)
             tag = sha256(body).hexdigest()[:16]
             found[name] = Asset(f"{FOLDER}{stem}.{tag}.{kind}", body, _TYPES[kind], f'"{tag}"')
         return found[name]
@@ -52,6 +59,12 @@ def assets() -> dict[str, Asset]:
     for name in bodies:
         add(name)
     return found
+
+
+def _without_spaces(style: bytes) -> bytes:
+    """A style sheet as browsers need it: for people, the folder has it with spaces and comments."""
+    style = _AROUND.sub(rb"\1", b" ".join(_COMMENT.sub(b"", style).split()))
+    return _BEHIND.sub(b":", style).replace(b";}", b"}")
 
 
 def asset(name: str) -> str:

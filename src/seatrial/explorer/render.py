@@ -8,6 +8,7 @@ from urllib.parse import quote, urlencode
 
 from seatrial.explorer import numbers
 from seatrial.explorer.assets import asset
+from seatrial.reports.findings import place_text
 from seatrial.reports.html import escaping_templates
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def templates() -> jinja2.Environment:
         score=numbers.score,
         step=numbers.step,
         when=numbers.when,
+        place_text=place_text,
         day=numbers.day,
         iso=numbers.iso,
     )

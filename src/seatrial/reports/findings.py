@@ -206,6 +206,11 @@ def place_text(place: str | None) -> str:
     return f"{found[1][:-1]} {found[2]}" if found[1] is not None else "the answer"
 
 
+def findings_letters(found: RunFindings) -> list[tuple[str, RunFinding]]:
+    """The findings with the letters by which pages call them, so that nobody takes these for numbers of steps."""
+    return list(zip("abcde", found.findings, strict=False))
+
+
 def finding_text(finding: RunFinding) -> str:
     """A finding on one line: `step 4: Wrong argument: refund has /amount 238, expected 23.8 ± 0.01. (by the book)`."""
     place = f"{place_text(finding.place)}: " if finding.place is not None else ""

@@ -12,7 +12,7 @@ import msgspec
 from seatrial._support.printable import coloured, one_line
 from seatrial.reports import figures
 from seatrial.reports.detail import call_text, cut, file_lines, notes_by_message, summary_text, value_text
-from seatrial.reports.findings import RunFindings, finding_text
+from seatrial.reports.findings import RunFindings, finding_text, findings_letters
 from seatrial.reports.layout import NO_TERMINAL, folded, prose
 from seatrial.reports.notes import note_text
 from seatrial.reports.votes import judge_lines, vote_text
@@ -162,7 +162,7 @@ def _head(page: TranscriptPage, write: _Writer) -> Iterator[str]:
 
 def _where(found: RunFindings, write: _Writer) -> Iterator[str]:
     yield write.paint("where it went wrong" if any(each.wrong for each in found.findings) else "to look at", "bold")
-    for letter, finding in zip("abcde", found.findings, strict=False):
+    for letter, finding in findings_letters(found):
         tone = "red" if finding.wrong else "yellow"
         yield from write.prose(one_line(finding_text(finding), MAX_REASON), "     ", f"  {letter}  ", tone)
     if found.left_out:
