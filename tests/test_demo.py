@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 import urllib.request
@@ -10,6 +11,8 @@ from urllib.error import URLError
 
 import demo
 import pytest
+
+from seatrial.store import open_store
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -37,6 +40,11 @@ def test_the_demo_ends_as_expected_with_passes_and_failures() -> None:
     assert "worse in tag refund: 98.9 → 65.0 %" in text
     assert "claims an e-mail that no call sent" in text
     assert "assistant and back." in ran.stdout
+    opens = shlex.split(ran.stdout.splitlines()[-1])
+    assert opens[0] == "seatrial"
+    with open_store(ROOT / opens[opens.index("--store") + 1]) as store:
+        versions = [each.name for each in store.experiments() if each.name.startswith("clerk-")]
+        assert versions == ["clerk-2.4.0", "clerk-2.3.2", "clerk-2.3.1"]
 
 
 def test_a_server_of_the_demo_ends_with_its_block_also_after_an_error() -> None:
