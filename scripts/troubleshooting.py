@@ -112,6 +112,7 @@ ERRORS = {
     "ambiguous_format": "Name one of the two that the message lists.",
     "not_writable": "Choose a format that can be written: see the table in the README.",
     "format_failed": "Report it to the package that the format is from.",
+    "invalid_filter": "The place of the mistake is underlined; [filters](looking.md#filters) lists the fields and their values.",
     "invalid_config": "The message names the key or argument, and the nearest valid one.",
     "agent_failed": "The agent's own traceback is above. `check=False` returns the run instead of raising.",
     "agent_unhealthy": "Start the agent, or correct its `healthcheck`; the message has what it wrote.",

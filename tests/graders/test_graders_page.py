@@ -1,4 +1,4 @@
-"""What the page on graders says is true."""
+"""What the pages on graders and judges say is true."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from seatrial.graders import GRADERS
 from seatrial.suites import load_suite
 from seatrial.suites.reference import with_reference
 
-PAGE = Path(__file__).parents[2] / "docs" / "graders.md"
-TEXT = PAGE.read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+TEXT = (DOCS / "graders.md").read_text(encoding="utf-8")
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+def blocks(language: str, page: str = "graders.md") -> list[str]:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.parametrize("text", blocks("yaml"))
@@ -34,9 +35,10 @@ def test_the_function_on_the_page_grades(tmp_path: Path) -> None:
     assert (found.outcome, found.score, found.reasons) == ("passed", 0.5, ["1 of 2 polite words"])
 
 
-def test_the_program_on_the_page_prints_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
-    exec(compile(blocks("python")[1], str(PAGE), "exec"), {"__name__": "example"})
-    assert capsys.readouterr().out == blocks("text")[0]
+def test_the_program_on_the_page_of_judges_prints_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
+    [program], [printed] = blocks("python", "judges.md"), blocks("text", "judges.md")
+    exec(compile(program, "judges.md", "exec"), {"__name__": "example"})
+    assert capsys.readouterr().out == printed
 
 
 def test_every_kind_is_on_the_page_and_the_tables_have_not_drifted() -> None:
