@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 
 from server.served import serving
@@ -47,7 +48,7 @@ def test_files_are_kept_for_ever_under_the_name_that_has_their_hash(store: Store
     assert status == 200
     assert "immutable" in headers["Cache-Control"]
     assert headers["ETag"].strip('"') in asset("app.css")
-    assert "--page" in text
+    assert ":root{" in text
     assert fetched(store, "/static/app.0.css")[0] == 404
 
 
@@ -57,8 +58,25 @@ def test_style_sheets_are_sent_without_what_only_people_need() -> None:
     assert "; " not in style
     # Spaces that join a selector, and those inside of functions, mean something.
     assert ".facts dt{" in style
-    assert "calc(var(--bar) + 72px)" in style
+    assert re.search(r"calc\(var\(--\w+\) \+ 72px\)", style)
     assert "@media (max-width:720px)" in style
+
+
+def test_style_sheets_share_the_short_names_of_their_properties() -> None:
+    sheets = [each.body.decode() for name, each in assets().items() if name.endswith(".css")]
+    known = set(re.findall(r"(--\w+):", assets()["app.css"].body.decode()))
+    used = {name for sheet in sheets for name in re.findall(r"var\((--[\w-]+)\)", sheet)}
+    assert used
+    assert used <= known
+
+
+def test_scripts_are_sent_without_comments_and_types() -> None:
+    for name, each in assets().items():
+        if name.endswith(".js"):
+            script = each.body.decode()
+            assert "/**" not in script
+            assert re.search(r"^\s*//", script, re.MULTILINE) is None
+            assert script.startswith(("import ", "const "))
 
 
 def test_an_error_is_a_page_for_browsers_and_a_problem_for_programs(store: Store) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -15,10 +16,13 @@ FOLDER = "/static/"
 _TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 _IMPORT = re.compile(rb'(from "\./)([a-z_]+\.js)(")')
 
-
 _COMMENT = re.compile(rb"/\*.*?\*/", re.DOTALL)
 _AROUND = re.compile(rb"\s*([{};,])\s*")
 _BEHIND = re.compile(rb":\s+")
+_PROPERTY = re.compile(rb"--[a-z][a-z0-9-]*")
+# A script has comments that begin a line, and types; its lines stay lines, since some end a statement.
+_TYPE = re.compile(rb"/\*\*.*?\*/ ?", re.DOTALL)
+_LINE = re.compile(rb"^[ \t]*(?://.*)?\n?", re.MULTILINE)
 
 
 class Asset(msgspec.Struct, frozen=True):
@@ -41,6 +45,7 @@ def assets() -> dict[str, Asset]:
     """All files, by their plain name."""
     folder = files("seatrial.explorer").joinpath("static")
     bodies = {file.name: file.read_bytes() for file in folder.iterdir() if file.name.rpartition(".")[2] in _TYPES}
+    short = _short_names(b"".join([body for name, body in bodies.items() if name.endswith(".css")]))
     found: dict[str, Asset] = {}
 
     def add(name: str) -> Asset:
@@ -51,7 +56,9 @@ def assets() -> dict[str, Asset]:
             )
             stem, _, kind = name.rpartition(".")
             if kind == "css":
-                body = _without_spaces(body)
+                body = _PROPERTY.sub(lambda match: short[match[0]], _without_spaces(body))
+            elif kind == "js":
+                body = _LINE.sub(b"", _TYPE.sub(b"", body))
             tag = sha256(body).hexdigest()[:16]
             found[name] = Asset(f"{FOLDER}{stem}.{tag}.{kind}", body, _TYPES[kind], f'"{tag}"')
         return found[name]
@@ -65,6 +72,12 @@ def _without_spaces(style: bytes) -> bytes:
     """A style sheet as browsers need it: for people, the folder has it with spaces and comments."""
     style = _AROUND.sub(rb"\1", b" ".join(_COMMENT.sub(b"", style).split()))
     return _BEHIND.sub(b":", style).replace(b";}", b"}")
+
+
+def _short_names(styles: bytes) -> dict[bytes, bytes]:
+    """A short name for each property of the style sheets, the same in all of them."""
+    counted = Counter(_PROPERTY.findall(styles))
+    return {name: b"--%x" % number for number, (name, _) in enumerate(counted.most_common())}
 
 
 def asset(name: str) -> str:

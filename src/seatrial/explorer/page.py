@@ -107,6 +107,10 @@ class Arguments:
         self.complaints.append(f"“{value[:80]}” is not a number, which “{name}” is.")
         return default
 
+    def others(self, *names: str) -> dict[str, str]:
+        """What was given, without these."""
+        return {name: value for name, value in self._given.items() if name not in names}
+
     def address(self, *parts: str, **changed: object) -> str:
         """The address of a page with the same parameters but for these; None leaves one out."""
         return address(*parts, **{**self._given, **changed})

@@ -20,6 +20,8 @@ ADDRESSES: dict[str, str] = {
     "compare-runs": "/compare/runs?a={a}&b={b}",
     "compare-runs-all": "/compare/runs?a={a}&b={b}&show=all&at=a/steps/0",
     "compare-runs-same": "/compare/runs?a={a}&b={a}",
+    "filter": "/filter/suggest?q=outcome:failed+tool:&experiment={new}",
+    "filter-mistake": "/filter/suggest?q=outcome:failed+tol:refund+steps>10&experiment={new}",
     "not-found": "/nothing-is-here",
 }
 

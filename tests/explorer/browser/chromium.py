@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 import msgspec
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from strategies.npm import installed
 
 FLAGS = [
@@ -25,6 +25,7 @@ FLAGS = [
 ]
 WAIT_MS = 60_000
 """How long a test waits for a browser at most: the machine may be busy."""
+expect.set_options(timeout=WAIT_MS)
 
 
 class View(msgspec.Struct, frozen=True):

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from litestar import Router
 
-from seatrial.explorer.routes import compare, experiments, run_parts, runs, static
+from seatrial.explorer.routes import compare, experiments, run_parts, runs, search, static
 
 PAGE = "seatrial_page"
 """Key of the options of handlers that are pages: these check their parameters themselves."""
 
-HANDLERS = [*static.HANDLERS, *compare.HANDLERS, *experiments.HANDLERS, *run_parts.HANDLERS, *runs.HANDLERS]
+HANDLERS = [
+    *static.HANDLERS,
+    *compare.HANDLERS,
+    *experiments.HANDLERS,
+    *run_parts.HANDLERS,
+    *runs.HANDLERS,
+    *search.HANDLERS,
+]
 
 
 def page_router() -> Router:

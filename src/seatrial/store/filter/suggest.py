@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -13,6 +14,7 @@ import sqlalchemy as sa
 from seatrial.store.filter.fields import FIELDS, VERDICT_WORDS, FieldName
 from seatrial.store.filter.language import written_term
 from seatrial.store.schema import case_tags, cases, experiments, runs, steps, tallies
+from seatrial.trajectory.step import FAILED
 
 MOST: Final = 8
 """Suggestions at once."""
@@ -31,7 +33,7 @@ class Suggestion(msgspec.Struct, frozen=True):
     start: int
     end: int
     about: str
-    """What it means; of a value, empty."""
+    """What it means; of a value, which runs were counted, where not all were."""
     runs: int | None = None
     """How many runs of the experiment have it; None where that is not counted."""
 
@@ -57,10 +59,18 @@ def suggestions(connection: sa.Connection, experiment: int | None, text: str, ca
         words = [word for word in VERDICT_WORDS if word.startswith(verdict)]
         return [Suggestion(f"grader:{before}{grader}={word}", start, caret, "") for word in words]
     made = []
+    sampled = field.name in ("tool", "toolfail") and experiment is not None and _has_many_runs(connection, experiment)
+    about = f"of the newest {RUNS_LOOKED_AT:,}" if sampled else ""
     for value, count in _values(connection, experiment, field.name, part)[:MOST]:
         term = written_term(field.name, value).removeprefix(f"{field.name}:")
-        made.append(Suggestion(f"{name}{operator}{before}{term}", start, caret, "", count))
+        made.append(Suggestion(f"{name}{operator}{before}{term}", start, caret, about, count))
     return made
+
+
+def _has_many_runs(connection: sa.Connection, experiment: int) -> bool:
+    """Whether only some of the runs were looked at."""
+    query = sa.select(runs.c.id).where(runs.c.experiment == experiment).offset(RUNS_LOOKED_AT).limit(1)
+    return connection.execute(query).first() is not None
 
 
 def _values(
@@ -121,7 +131,9 @@ def _cases(connection: sa.Connection, experiment: int, part: str) -> Iterable[tu
     return [(row.case_id, None) for row in connection.execute(query.limit(MOST))]
 
 
-def _tools(connection: sa.Connection, experiment: int, part: str) -> Iterable[tuple[str, int | None]]:
+def _tools(
+    connection: sa.Connection, experiment: int, part: str, *, failed: bool = False
+) -> Iterable[tuple[str, int | None]]:
     newest = sa.select(runs.c.id).where(runs.c.experiment == experiment).order_by(runs.c.id.desc())
     some = newest.limit(RUNS_LOOKED_AT).subquery()
     query = (
@@ -130,6 +142,8 @@ def _tools(connection: sa.Connection, experiment: int, part: str) -> Iterable[tu
         .group_by(steps.c.name)
         .limit(_ROWS)
     )
+    if failed:
+        query = query.where(steps.c.status.in_(sorted(FAILED)))
     return [(row.name, int(row.runs)) for row in connection.execute(query)]
 
 
@@ -147,6 +161,6 @@ _SOURCES: Final[dict[FieldName, _Source]] = {
     "grader": _tallied("grader", _failed_by),
     "note": _tallied("note", lambda name: name.partition("|")[2]),
     "tool": _tools,
-    "toolfail": _tools,
+    "toolfail": partial(_tools, failed=True),
     "why": _tallied("signature"),
 }
