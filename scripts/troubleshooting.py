@@ -177,7 +177,7 @@ Find the code that you see. An error ends with it in brackets (`[invalid_suite]`
 | the exit code is 3, and nothing failed | some runs have no verdict: `seatrial show latest --outcome errored` lists them with why |
 | the exit code is 0 in one shell and 2 in CI | a variable such as `${AGENT_TOKEN}` is not set there; `--agent NAME` needs only that agent's variables |
 | results do not change after the agent was changed | `seatrial grade` grades stored runs again; `seatrial run` runs the agent again |
-| `no clear difference`, although the rate dropped | too few cases for so small a drop: `seatrial doctor SUITE --power` shows how small a drop can be found |
+| `No clear difference`, although the rate dropped | too few cases for so small a drop: `seatrial doctor SUITE --power` shows how small a drop can be found |
 | the interval is wide | more cases help more than more trials of the same cases |
 """
 

@@ -40,7 +40,7 @@ def test_the_page_says_first_what_is_worse_in_which_tag() -> None:
         for part in (
             "monday → tuesday",
             "worse in tag account: 100 → 50.0 %",
-            "b is worse: −25.0 points",
+            "b is worse than a: −25.0 points",
             "40 cases with graded runs on both sides",
             "By tag",
             "broken: 1 case is left out: a: agent_unreachable (1).",

@@ -18,9 +18,9 @@ from seatrial.reports.compare_text import (
     comparison_markdown,
     comparison_terminal,
     diff_lines,
-    verdict_sentence,
 )
 from seatrial.reports.rows import ReportSource
+from seatrial.reports.sentences import comparison_sentence
 from seatrial.trajectory.comparison import compare as compare_steps
 from seatrial.trajectory.step import Step
 
@@ -48,27 +48,28 @@ def hostile(text: str) -> Comparison:
 
 
 def test_a_clear_drop_is_called_worse_with_its_interval_and_p_value() -> None:
-    sentence = verdict_sentence(compared("p " * 50, "f " * 20 + "p " * 30))
-    assert sentence.startswith("b is worse: −40.0 points (95% interval −")
+    sentence = comparison_sentence(compared("p " * 50, "f " * 20 + "p " * 30)).text
+    assert sentence.startswith("b is worse than a: −40.0 points (95% interval −")
     assert "McNemar p < 0.0001" in sentence
 
 
 def test_a_doubtful_difference_is_not_called_one() -> None:
-    assert verdict_sentence(compared("p f p p", "f p p p")).startswith("no clear difference: 0.0 points")
+    assert comparison_sentence(compared("p f p p", "f p p p")).text.startswith("No clear difference: 0.0 points")
 
 
 def test_three_cases_that_changed_may_be_chance_and_the_interval_says_so_too() -> None:
     comparison = compared("f f f p p p p", "p p p p p p p")
     assert comparison.interval.low < 0
-    assert "95% interval −23.0 to +79.9; McNemar p = 0.25" in verdict_sentence(comparison)
-    assert verdict_sentence(comparison).startswith("no clear difference: +42.9 points")
-    assert "\x1b[1mno clear difference" in comparison_terminal(comparison, colour=True)
+    assert "95% interval −23.0 to +79.9; McNemar p = 0.25" in comparison_sentence(comparison).text
+    assert comparison_sentence(comparison).text.startswith("No clear difference: +42.9 points")
+    assert "\x1b[1mNo clear difference" in comparison_terminal(comparison, colour=True)
 
 
 def test_the_terminal_shows_sides_changes_and_the_calls_of_the_worst() -> None:
     text = comparison_terminal(compared("p p f", "f p p"))
     assert re.search(r"a +crew +monday exp-a +3 +2 +1 +0 +66\.7%", text)
-    assert "3 cases with graded runs on both sides: 1 passed more often in b, 1 less often." in text
+    assert "1 of 3 cases passes less often, 1 more often." in " ".join(text.split())
+    assert "Averaged over 3 cases with graded runs on both sides, 66.7% became 66.7%." in text
     assert "regressions (1)" in text
     assert "improvements (1)" in text
     assert "calls of the worst regression, case-0, from a to b:" in text

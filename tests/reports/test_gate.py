@@ -95,7 +95,7 @@ def test_significantly_worse_is_what_the_test_says() -> None:
     gate = gate_of(["significantly-worse"])
     assert BAD.p_value == pytest.approx(2 / 2**8)
     (sentence,) = objections(gate, BAD)
-    assert sentence.startswith("b is worse: −33.3 points")
+    assert sentence.startswith("b is worse than a: −33.3 points")
     few = of_tags("p " * 24, "f " * 5 + "p " * 19, HALVES)
     assert (objections(gate, few), undecided(gate, few)) == ([], [])
     assert objections(gate, of_tags("f " * 24, "p " * 24, HALVES)) == []

@@ -17,17 +17,16 @@ from seatrial.reports.compare_text import (
     change_cells,
     comparison_remarks,
     diff_lines,
-    interval_text,
     sides_table,
     tag_remarks,
     tag_sentences,
     tag_table,
-    verdict_sentence,
     why_moved,
 )
 from seatrial.reports.figures import left_out_sentence
 from seatrial.reports.html import page_style, page_templates, pass_rate_bar
 from seatrial.reports.report import ERRORED_NOTE
+from seatrial.reports.sentences import comparison_sentence, interval_text
 from seatrial.reports.statistics.paired import PairedDifference
 
 MAX_LISTED = 200
@@ -68,7 +67,7 @@ def _facts(letter: str, side: Side) -> str:
 def _agent(comparison: Comparison, number: int, page: Any, anchor: str) -> Iterator[str]:
     a, b = comparison.a.agent, comparison.b.agent
     headlines = [(_kind(found), sentence) for found, sentence in tag_sentences(comparison)]
-    headlines.append((_kind(comparison), verdict_sentence(comparison)))
+    headlines.append((_kind(comparison), comparison_sentence(comparison).text))
     yield page.verdict(number, b if a == b else f"{a} → {b}", headlines, list(cautions(comparison)))
     titles, rows = sides_table(comparison)
     rate = titles.index("pass rate")

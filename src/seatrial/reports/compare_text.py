@@ -12,7 +12,8 @@ from seatrial.reports.figures import left_out_columns, left_out_sentence
 from seatrial.reports.layout import NO_TERMINAL, prose, table
 from seatrial.reports.markdown import code, fenced, markdown_table
 from seatrial.reports.notes import remarks
-from seatrial.reports.statistics.paired import MIN_CHANGED, PairedDifference, Test
+from seatrial.reports.sentences import comparison_sentence, interval_text
+from seatrial.reports.statistics.paired import MIN_CHANGED
 from seatrial.reports.tags import omitted_sentence, unread_sentence
 from seatrial.trajectory.comparison import Aligned
 
@@ -40,19 +41,6 @@ def comparison_terminal(
 def comparison_markdown(comparison: Comparison) -> str:
     """The comparison for a CI step summary."""
     return "".join(_markdown(comparison))
-
-
-_TESTS: dict[Test, str] = {"mcnemar": "McNemar", "sign_flip": "sign-flip test"}
-
-
-def verdict_sentence(comparison: PairedDifference) -> str:
-    """What the figures come to: a difference only where the test says so, and then the interval is without zero."""
-    word = "better" if comparison.difference > 0 else "worse"
-    head = f"b is {word}" if comparison.is_better or comparison.is_worse else "no clear difference"
-    return (
-        f"{head}: {figures.points(comparison.difference)} points "
-        f"(95% interval {interval_text(comparison)}; {_TESTS[comparison.test]} {figures.p_value(comparison.p_value)})"
-    )
 
 
 def tag_sentence(found: TagDifference, count: int) -> str:
@@ -132,16 +120,6 @@ def tag_remarks(comparison: Comparison) -> list[str]:
     return remarks
 
 
-def interval_text(found: PairedDifference) -> str:
-    """`−27.1 to −5.2`; an end that only the test keeps off zero is `below 0` or `above 0`."""
-    return f"{_end(found.interval.low)} to {_end(found.interval.high)}"
-
-
-def _end(value: float) -> str:
-    text = figures.points(value)
-    return text if text != "0.0" or not value else "above 0" if value > 0 else "below 0"
-
-
 def _why_left_out(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{printable(why)} ({count:,})" for why, count in counts.items())
 
@@ -198,7 +176,7 @@ def _terminal(comparison: Comparison, colour: bool, width: int, tags: int) -> It
     yield from table(head, rows, left=3, width=width, droppable=_DROPPABLE)
     yield ""
     tone = "green" if comparison.is_better else "red" if comparison.is_worse else "bold"
-    for line in prose(verdict_sentence(comparison), width):
+    for line in prose(comparison_sentence(comparison).text, width):
         yield coloured(line, tone) if colour else line
     for remark in comparison_remarks(comparison):
         yield from prose(remark, width, "  ", "")
@@ -272,7 +250,7 @@ def _markdown(comparison: Comparison) -> Iterator[str]:
         yield f"{'❌' if found.is_worse else '✅'} **{code(sentence)}**\n\n"
     for caution in cautions(comparison):
         yield f"⚠️ {code(caution)}\n\n"
-    yield f"**{verdict_sentence(comparison)}**\n\n"
+    yield f"**{comparison_sentence(comparison).text}**\n\n"
     yield from markdown_table(*sides_table(comparison), left=3)
     yield "".join(f"\n{remark}\n" for remark in comparison_remarks(comparison))
     head, of_tags = tag_table(comparison)
@@ -332,8 +310,7 @@ def sides_table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
 def comparison_remarks(comparison: Comparison) -> Iterator[str]:
     """What must be known beside the sentence: which cases and runs it is about, and which it leaves out."""
     yield (
-        f"{figures.plural(comparison.paired, 'case')} with graded runs on both sides: "
-        f"{comparison.better:,} passed more often in b, {comparison.worse:,} less often. Averaged over them, "
+        f"Averaged over {figures.plural(comparison.paired, 'case')} with graded runs on both sides, "
         f"{figures.percent(comparison.rate_a)} became {figures.percent(comparison.rate_b)}."
     )
     for letter, side in (("a", comparison.a), ("b", comparison.b)):

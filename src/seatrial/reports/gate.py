@@ -17,7 +17,8 @@ from seatrial.errors import SeatrialError
 from seatrial.problems import nearest
 from seatrial.reports import figures
 from seatrial.reports.compare import Comparison, IncomparableTag, TagDifference
-from seatrial.reports.compare_text import tag_sentence, verdict_sentence
+from seatrial.reports.compare_text import tag_sentence
+from seatrial.reports.sentences import comparison_sentence
 from seatrial.reports.statistics.paired import MIN_CHANGED, SIGNIFICANT, PairedDifference
 from seatrial.reports.tags import unread_sentence
 
@@ -92,7 +93,7 @@ def check_tags(gate: Gate, comparisons: Sequence[Comparison]) -> None:
 
 def objections(gate: Gate, comparison: Comparison) -> list[str]:
     """Why the gate is shut, in sentences; none when it is open."""
-    found = list(_objections(gate, comparison, "", verdict_sentence(comparison)))
+    found = list(_objections(gate, comparison, "", comparison_sentence(comparison).text))
     for of_tag, limits in _limited(gate, comparison):
         if isinstance(of_tag, TagDifference):
             sentence = tag_sentence(of_tag, len(comparison.by_tag))
