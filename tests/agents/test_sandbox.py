@@ -130,7 +130,8 @@ def test_what_is_hidden_comes_before_what_is_shown_again(tmp_path: Path) -> None
     (suite / "lib").mkdir(parents=True)
     (suite / "agent.sh").touch()
     work = str(tmp_path / "work")
-    argv = Bubblewrap(suite, ["lib"]).wrap(["sh", str(suite / "agent.sh"), "--", "x"], work, ["/tmp/other"])
+    command = ["sh", str(suite / "agent.sh"), "--", "x"]
+    argv = Bubblewrap(suite, ["lib"]).wrap(command, work, ["/tmp/other"], {}).argv
     assert argv[:4] == ["bwrap", "--ro-bind", "/", "/"]
     assert argv[-5:] == ["--", "sh", str(suite / "agent.sh"), "--", "x"]
     hidden = argv.index("--tmpfs", argv.index(str(suite)) - 1)

@@ -39,7 +39,7 @@ from seatrial.trajectory.completeness import ToolAccess
 from seatrial.trajectory.observed import ObservedCalls
 
 if TYPE_CHECKING:
-    from seatrial.agents.cli.sandbox import Bubblewrap
+    from seatrial.agents.cli.sandbox import Sandbox
     from seatrial.workspaces import Workspaces
     from seatrial.workspaces.live import LiveWorkspace
 
@@ -332,7 +332,7 @@ class _RunTime:
 class _Desk:
     """The workspace of one run: another one for each attempt."""
 
-    def __init__(self, workspaces: Workspaces, source: WorkspaceSource, sandbox: Bubblewrap | None) -> None:
+    def __init__(self, workspaces: Workspaces, source: WorkspaceSource, sandbox: Sandbox | None) -> None:
         self._workspaces = workspaces
         self._sandbox = sandbox
         self._source = source

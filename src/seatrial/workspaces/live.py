@@ -6,14 +6,13 @@ import asyncio
 import os
 import shlex
 import time
-from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 from seatrial._support.path_pattern import PathPatterns
 from seatrial.agents.agent import RunWorkspace
 from seatrial.agents.cli.process import Process
-from seatrial.agents.cli.sandbox import Bubblewrap
+from seatrial.agents.cli.sandbox import Sandbox, SandboxedCommand
 from seatrial.errors import SeatrialError
 from seatrial.graders.grader import CommandEnd
 from seatrial.runs.workspace import WorkspaceDiff, WorkspaceSource
@@ -40,7 +39,7 @@ class LiveWorkspace:
     """A workspace that is there. Closing it removes it."""
 
     def __init__(
-        self, source: WorkspaceSource, folder: Path, stack: AsyncExitStack, sandbox: Bubblewrap | None = None
+        self, source: WorkspaceSource, folder: Path, stack: AsyncExitStack, sandbox: Sandbox | None = None
     ) -> None:
         """`folder` is empty, and for this alone; it goes with the stack."""
         self._sandbox = sandbox
@@ -94,10 +93,11 @@ class LiveWorkspace:
             # Fails where the agent made one that lies in wait.
             home.mkdir()
             (home / "tmp").mkdir()
+            command = SandboxedCommand(argv, clean_environment(home, home / "tmp"))
             if self._sandbox is not None:
-                argv = self._sandbox.wrap(argv, str(self.place.folder), [str(home)])
-            ended = await self._command(argv, clean_environment(home, home / "tmp"), limit_s)
-            if self._sandbox is not None and ended.code and ended.log.startswith("bwrap: "):
+                command = self._sandbox.wrap(argv, str(self.place.folder), [str(home)], command.environment)
+            ended = await self._command(command, limit_s)
+            if self._sandbox is not None and ended.code and self._sandbox.failed(ended.code, ended.log):
                 raise SeatrialError("workspace_failed", f"it cannot be started in the sandbox: {ended.log}")
             return ended
 
@@ -124,7 +124,8 @@ class LiveWorkspace:
     async def _set_up(self, command: str | list[str]) -> None:
         argv = shlex.split(command) if isinstance(command, str) else command
         try:
-            ended = await self._command(argv, self.place.environment, self._source.setup_timeout_s)
+            outside = SandboxedCommand(argv, dict(self.place.environment))
+            ended = await self._command(outside, self._source.setup_timeout_s)
         except OSError as error:
             told = f"`setup` of the workspace cannot be started: {error.strerror}"
             raise SeatrialError("workspace_failed", told) from None
@@ -136,12 +137,14 @@ class LiveWorkspace:
             told = f"`setup` of the workspace ended with {ended.code}{f': {said}' if said else ''}"
             raise SeatrialError("workspace_failed", told)
 
-    async def _command(self, argv: list[str], environment: Mapping[str, str], limit_s: float) -> CommandEnd:
+    async def _command(self, command: SandboxedCommand, limit_s: float) -> CommandEnd:
         # Raises when the agent put something else in its place.
         os.close(os.open(self.place.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC))
         output, cut = bytearray(), False
         code: int | None = None
-        async with Process(argv, cwd=str(self.place.folder), env=environment) as process:
+        folder = str(self.place.folder)
+        process = Process(command.argv, cwd=folder, env=command.environment, afterwards=command.afterwards)
+        async with process:
             try:
                 async with asyncio.timeout(limit_s):
                     while part := await process.read():
@@ -153,4 +156,6 @@ class LiveWorkspace:
             except TimeoutError:
                 await process.end()
             log = process.log_lines()
+        if process.left_outside != 0:
+            self.abandoned = "processes of a command outlive it, and may change the workspace still"
         return CommandEnd(code, output.decode("utf-8", "replace"), cut, log)

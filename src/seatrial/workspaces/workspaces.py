@@ -11,7 +11,7 @@ from seatrial.errors import SeatrialError
 from seatrial.runs import Fault, WorkspaceSource
 
 if TYPE_CHECKING:
-    from seatrial.agents.cli.sandbox import Bubblewrap
+    from seatrial.agents.cli.sandbox import Sandbox
     from seatrial.agents.cli.scratch import Scratch
     from seatrial.workspaces.live import LiveWorkspace
 
@@ -43,7 +43,7 @@ class Workspaces:
     async def __aexit__(self, *exc_info: object) -> None:
         await asyncio.to_thread(self._closing.close)
 
-    async def prepare(self, source: WorkspaceSource, sandbox: Bubblewrap | None = None) -> LiveWorkspace | Fault:
+    async def prepare(self, source: WorkspaceSource, sandbox: Sandbox | None = None) -> LiveWorkspace | Fault:
         """A workspace that is ready for an agent, or why there is none; commands of graders run in the sandbox."""
         # Here: most experiments have none.
         from seatrial.agents.cli.program import system_fault

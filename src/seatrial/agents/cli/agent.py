@@ -13,7 +13,7 @@ from seatrial.agents.agent import Emit, Reply, RunRequest
 from seatrial.agents.cli.config import OUTPUTS, CliConfig
 from seatrial.agents.cli.process import Process
 from seatrial.agents.cli.program import Program, RunFiles, exit_fault, system_fault
-from seatrial.agents.cli.sandbox import Bubblewrap
+from seatrial.agents.cli.sandbox import Sandbox
 from seatrial.agents.limit import time_limit
 from seatrial.agents.off_loop import off_loop
 from seatrial.agents.output import read_file, read_output, reading_fault, unreadable
@@ -41,7 +41,7 @@ class CliAgent:
         self._output = config.output
 
     @property
-    def sandbox(self) -> Bubblewrap | None:
+    def sandbox(self) -> Sandbox | None:
         """What the commands of graders are run in, too: they run what the agent wrote."""
         return self.program.sandbox
 
@@ -83,7 +83,9 @@ class CliAgent:
                 async with asyncio.timeout(limit.seconds):
                     await self._take_output(process, reply)
                     if reply.fault is None and (code := await process.wait()) != 0:
-                        reply.fault = exit_fault(code, process.log_lines())
+                        reply.fault = self._exit_fault(
+                            code, process.log_lines(), in_sandbox=files.workspace is not None
+                        )
             except TimeoutError:
                 await process.end()
                 reply.fault = limit.fault()
@@ -116,6 +118,11 @@ class CliAgent:
                     return
         finally:
             reply.body = bytes(parts) or None
+
+    def _exit_fault(self, code: int, log: str, *, in_sandbox: bool) -> Fault:
+        if in_sandbox and self.sandbox is not None and self.sandbox.failed(code, log):
+            return Fault("agent_not_started", "the sandbox could not be made", detail=log)
+        return exit_fault(code, log)
 
     def _written(self, files: RunFiles, before: set[str]) -> bytes:
         """What the program wrote into a file: its record, else its answer."""

@@ -12,6 +12,7 @@ import msgspec
 
 from seatrial._support.environment import fill, names_secret, parts, resolve
 from seatrial.agents.checks import check_secret, filled
+from seatrial.agents.cli.container import IMAGE, PROGRAMS, container_program
 from seatrial.agents.cli.placeholders import ONE_CASE, PLACEHOLDERS, used
 from seatrial.agents.cli.presets import PRESETS, PresetName
 from seatrial.agents.cli.sandbox import has_bubblewrap
@@ -69,8 +70,11 @@ class CliConfig(AgentConfig):
     record: str | None = None
     """The file in which it records the run, as a pattern (`*`, `**`) below `{WORKDIR}`, or below its home directory
     (`~/`): the one that is new after the run is read in place of its answer."""
-    sandbox: Literal["bubblewrap"] | None = None
-    """What keeps it to its workspace: `bubblewrap`, which must be installed. For cases with a workspace."""
+    sandbox: Literal["bubblewrap", "container"] | None = None
+    """What keeps it to its workspace: `bubblewrap`, or a `container` of Podman or Docker, which must be installed. For
+    cases with a workspace."""
+    image: str | None = None
+    """The image of its container, which must be there: none is downloaded."""
     sandbox_read: list[str] = msgspec.field(default_factory=list)
     """What it can read in the sandbox besides the system: the directories of programs and libraries that are installed
     in a home directory, or relative to the suite file."""
@@ -183,16 +187,32 @@ class CliConfig(AgentConfig):
     def _check_sandbox(self, check: AgentCheck) -> None:
         problems = check.problems
         if self.sandbox is None:
-            if self.sandbox_read:
-                problems.add(("sandbox_read",), "`sandbox_read` does nothing without a `sandbox`")
+            for key in ("sandbox_read", "image"):
+                if getattr(self, key):
+                    problems.add((key,), f"`{key}` does nothing without a `sandbox`")
             return
         if self.batch:
             problems.add(("sandbox",), "`sandbox` does nothing with `batch: true`: a batch has no workspaces")
-        if check.needed and not has_bubblewrap():
-            problems.add(("sandbox",), "there is no `bwrap` on this machine", "install bubblewrap")
+        if self.sandbox == "bubblewrap":
+            if self.image is not None:
+                problems.add(("image",), "`image` does nothing with `sandbox: bubblewrap`", "`sandbox: container`")
+            if check.needed and not has_bubblewrap():
+                problems.add(("sandbox",), "there is no `bwrap` on this machine", "install bubblewrap")
+        else:
+            self._check_container(check)
         for index, path in enumerate(self.sandbox_read if check.needed else ()):
             if not os.path.exists(check.directory / os.path.expanduser(path)):
                 problems.add(("sandbox_read", index), f"there is no {quoted(path)}")
+
+    def _check_container(self, check: AgentCheck) -> None:
+        problems = check.problems
+        if self.image is None:
+            problems.add(("sandbox",), "`sandbox: container` needs an `image`", "such as `image: python:3.12-slim`")
+        elif (image := filled(self.image, check.variables)) is not None and not IMAGE.fullmatch(image):
+            problems.add(("image",), f"{quoted(image)} cannot be the name of an image")
+        if check.needed and container_program() is None:
+            names = " nor ".join([f"`{name}`" for name in PROGRAMS])
+            problems.add(("sandbox",), f"there is neither {names} on this machine", "install one of them")
 
     def _check_record(self, problems: Problems) -> None:
         for key in ("output", "record") if self.batch else ():

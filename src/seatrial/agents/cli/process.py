@@ -39,9 +39,13 @@ class Process:
         env: Mapping[str, str],
         stdin: IO[bytes] | None = None,
         has_output: bool = True,
+        afterwards: Sequence[str] = (),
     ) -> None:
-        """With `has_output`, standard output is the program's answer; if not, it is a part of the log."""
+        """With `has_output`, standard output is the program's answer; if not, it is a part of the log. `afterwards` is
+        a command that ends what the program started elsewhere, as in a container: with 0 when nothing of it is left."""
         self._command = command
+        self._afterwards = afterwards
+        self._sweep_s = supervisor.SWEEP_S + (supervisor.AFTERWARDS_S if afterwards else 0)
         self._cwd = cwd
         self._env = env
         self._stdin = stdin
@@ -67,7 +71,8 @@ class Process:
         """Start it. Raises `OSError` or `ValueError` when that cannot be done."""
         self._control, theirs = socket.socketpair()
         try:
-            arguments = [str(theirs.fileno()), self._env.get("LC_CTYPE", ""), *self._command]
+            arguments = [str(theirs.fileno()), self._env.get("LC_CTYPE", "")]
+            arguments += [str(len(self._afterwards)), *self._afterwards, *self._command]
             self._popen = popen = subprocess.Popen(  # noqa: S603 - running the suite's program is what this is for
                 [sys.executable, "-I", "-S", supervisor.__file__, *arguments],
                 cwd=self._cwd,
@@ -107,7 +112,7 @@ class Process:
             try:
                 if self._popen is not None and not self._exit.done():
                     # Cancelled again while it was ending. Everything is being killed, so that this does not take long.
-                    await asyncio.wait({self._exit}, timeout=GRACE_S)
+                    await asyncio.wait({self._exit}, timeout=self._sweep_s if self._afterwards else GRACE_S)
             finally:
                 self._kill_supervisor()
                 self._close_pipes()
@@ -138,7 +143,7 @@ class Process:
             finally:
                 # Also when the wait is cancelled: nothing of a program outlives its run.
                 self._order(_KILL)
-            await asyncio.wait({self._exit}, timeout=grace_s + supervisor.SWEEP_S)
+            await asyncio.wait({self._exit}, timeout=grace_s + self._sweep_s)
             self._kill_supervisor()
 
     def log_lines(self) -> str:

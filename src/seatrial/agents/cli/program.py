@@ -19,9 +19,10 @@ import msgspec
 
 from seatrial.agents.agent import RunWorkspace
 from seatrial.agents.cli.config import CliConfig, argv
+from seatrial.agents.cli.container import ContainerSandbox
 from seatrial.agents.cli.placeholders import PLACEHOLDERS, put_in, used
 from seatrial.agents.cli.process import Process
-from seatrial.agents.cli.sandbox import Bubblewrap
+from seatrial.agents.cli.sandbox import Bubblewrap, Sandbox, SandboxedCommand
 from seatrial.agents.cli.scratch import Scratch
 from seatrial.agents.output import read_trace_file
 from seatrial.errors import SeatrialError
@@ -41,6 +42,8 @@ PROCESSES_LEFT = note_code(
 )
 
 HEALTHCHECK_S = 60.0
+_TRY = 'touch made-in-the-sandbox && { command -v -- "$0" || :; }'
+"""Fails where the workspace cannot be written to; prints where the program is."""
 _SHOWN_FILES = 5
 
 _EXHAUSTED = frozenset({errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EAGAIN, errno.EMFILE, errno.ENFILE})
@@ -102,7 +105,7 @@ class Program:
         self._env = {**os.environ, **config.env}
         self._input = config.input or self._usual_input()
         self._record = config.record
-        self.sandbox = None if config.sandbox is None else Bubblewrap(directory, config.sandbox_read)
+        self.sandbox = _sandbox(config, directory)
         """What keeps it to its workspace, if anything does."""
         self.directory = directory.resolve()
         """The suite's."""
@@ -152,12 +155,14 @@ class Program:
         }
         try:
             stdin = stack.enter_context(files.prompt.open("rb")) if self._input == "stdin" else None
+            command = self._command(files, values, {**self._environment(files), **(env or {})})
             process = Process(
-                self._argv(files, values),
+                command.argv,
                 cwd=self._cwd if files.workspace is None else str(files.workspace.folder),
-                env={**self._environment(files), **(env or {})},
+                env=command.environment,
                 stdin=stdin,
                 has_output=not self.has_output_file,
+                afterwards=command.afterwards,
             )
             files.process = await stack.enter_async_context(process)
             return process
@@ -205,23 +210,28 @@ class Program:
         roots = (str(self.directory), str(files.folder))
         return await asyncio.to_thread(read_trace_file, reading, str(named_in), roots)
 
-    def _argv(self, files: RunFiles, values: Mapping[str, str]) -> list[str]:
+    def _command(self, files: RunFiles, values: Mapping[str, str], environment: dict[str, str]) -> SandboxedCommand:
         program, *arguments = [put_in(argument, values) for argument in self._arguments]
-        if files.workspace is not None and os.sep in program:
-            # The same program as without a workspace, and not one that lies in it.
-            program = os.path.realpath(os.path.join(self._cwd, program))
-        if files.workspace is None or self.sandbox is None:
-            return [program, *arguments]
+        if files.workspace is None:
+            return SandboxedCommand([program, *arguments], environment)
+        argv = [self._located(program), *arguments]
+        if self.sandbox is None:
+            return SandboxedCommand(argv, environment)
         workspace = files.workspace
         writable = [str(workspace.home), workspace.environment["TMPDIR"], str(files.folder)]
-        return self.sandbox.wrap([program, *arguments], str(workspace.folder), writable)
+        return self.sandbox.wrap(argv, str(workspace.folder), writable, environment)
+
+    def _located(self, program: str) -> str:
+        """In a workspace, the same program as without one, and not one that lies in it."""
+        inside = self.sandbox is not None and self.sandbox.has_programs and os.path.isabs(program)
+        return program if os.sep not in program or inside else os.path.realpath(os.path.join(self._cwd, program))
 
     def _environment(self, files: RunFiles) -> dict[str, str]:
         return self._env if files.workspace is None else {**files.workspace.environment, **self._own_env}
 
     def check_presence(self) -> None:
         """Raise `SeatrialError` when there is nothing to start. What a placeholder names is not known before a run."""
-        if any(used(self._arguments[0])):
+        if any(used(self._arguments[0])) or (self.sandbox is not None and self.sandbox.has_programs):
             return
         name = put_in(self._arguments[0], {})
         # A name with a slash is looked for where the program starts, any other on its own PATH.
@@ -232,11 +242,19 @@ class Program:
     async def _check_health(self) -> None:
         if self._healthcheck is None:
             return
-        command = [put_in(argument, {}) for argument in self._healthcheck]
+        command = SandboxedCommand([put_in(argument, {}) for argument in self._healthcheck], self._env)
+        if self.sandbox is not None and self.sandbox.has_programs:
+            command = self.sandbox.wrap(command.argv, "/", [], self._own_env)
         try:
             async with (
                 asyncio.timeout(HEALTHCHECK_S),
-                Process(command, cwd=self._cwd, env=self._env, has_output=False) as process,
+                Process(
+                    command.argv,
+                    cwd=self._cwd,
+                    env=command.environment,
+                    has_output=False,
+                    afterwards=command.afterwards,
+                ) as process,
             ):
                 code = await process.wait()
                 problem = None if code == 0 else f"{_ending(code)}\n{process.log_lines()}".rstrip()
@@ -252,24 +270,49 @@ class Program:
         could not be told from what the program itself does."""
         if self.sandbox is None or any(used(self._arguments[0])):
             return
-        program = put_in(self._arguments[0], {})
-        program = os.path.realpath(os.path.join(self._cwd, program)) if os.sep in program else program
+        program = self._located(put_in(self._arguments[0], {}))
         await asyncio.to_thread(self._try_sandbox, self.sandbox, program)
 
-    def _try_sandbox(self, sandbox: Bubblewrap, program: str) -> None:
+    def _try_sandbox(self, sandbox: Sandbox, program: str) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            argv = sandbox.wrap(
-                ["/bin/sh", "-c", 'command -v -- "$0" || echo "cannot find it" >&2; :', program], folder
-            )
-            done = subprocess.run(  # noqa: S603
-                argv, env=self._env, stdin=subprocess.DEVNULL, capture_output=True, timeout=HEALTHCHECK_S, check=False
-            )
+            command = sandbox.wrap(["/bin/sh", "-c", _TRY, program], folder, [], self._own_env)
+            environment = {**self._env, **command.environment}
+            try:
+                done = subprocess.run(  # noqa: S603
+                    command.argv,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    timeout=HEALTHCHECK_S,
+                    check=False,
+                )
+                told = done.stderr.decode("utf-8", "replace").strip()[-500:]
+            except OSError as error:
+                raise SeatrialError("agent_unhealthy", f"the sandbox {_not_started(error)}") from None
+            except subprocess.TimeoutExpired:
+                raise SeatrialError("agent_unhealthy", f"the sandbox took longer than {HEALTHCHECK_S:g} s") from None
+            finally:
+                if command.afterwards:
+                    subprocess.run(  # noqa: S603
+                        command.afterwards, env=environment, capture_output=True, timeout=HEALTHCHECK_S, check=False
+                    )
+            written = os.listdir(folder)
         if done.returncode != 0:
-            told = done.stderr.decode("utf-8", "replace").strip()[-500:]
-            raise SeatrialError("agent_unhealthy", f"the sandbox cannot be made: {told}")
+            hint = (
+                "fetch it yourself, as with `docker pull`"
+                if "No such image" in told or "image not known" in told
+                else None
+            )
+            raise SeatrialError("agent_unhealthy", f"the sandbox cannot be made: {told}", hint=hint)
+        if not written:
+            told = "what is written in the sandbox does not arrive here: is its service that of another machine?"
+            raise SeatrialError("agent_unhealthy", told)
         if not done.stdout:
+            told = f"the program {program!r} is not in the sandbox"
             hint = "name the directory that it is installed in under `sandbox_read`"
-            raise SeatrialError("agent_unhealthy", f"the program {program!r} is not in the sandbox", hint=hint)
+            if sandbox.has_programs:
+                hint = "use an image that has it; a program of the suite's directory is named with a `/`"
+            raise SeatrialError("agent_unhealthy", told, hint=hint)
 
     def _usual_input(self) -> Literal["prompt_file", "stdin", "arg"]:
         if "PROMPT_FILE" in self._names:
@@ -301,6 +344,14 @@ def _ending(code: int) -> str:
 def _not_started(error: OSError | ValueError) -> str:
     """Why a program did not start, in words. Not with its arguments: they may be secret."""
     return f"cannot be started: {error.strerror if isinstance(error, OSError) else error}"
+
+
+def _sandbox(config: CliConfig, directory: Path) -> Sandbox | None:
+    if config.sandbox is None:
+        return None
+    if config.sandbox == "bubblewrap":
+        return Bubblewrap(directory, config.sandbox_read)
+    return ContainerSandbox(config.image or "", directory, config.sandbox_read)
 
 
 def _split(command: str | list[str]) -> list[str]:

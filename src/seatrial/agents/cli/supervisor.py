@@ -6,6 +6,9 @@ ends, when it is told to, and when we are gone, however that came.
 
 This file is started as a script, by a Python without the packages of any environment: it imports what is light.
 
+Where a program only starts another elsewhere, as in a container, a further command ends that one: it is run last, also
+when we are gone.
+
 On the control socket it says `started`, or `error` and a number; and in the end `exit`, the code (negative: a signal),
 how many processes outside of the group it had to end, and how many it could not. It takes single letters: `t` for
 SIGTERM to the group, `k` to end everything.
@@ -22,6 +25,8 @@ from contextlib import suppress
 
 SWEEP_S = 5.0
 """How long what the program started is hunted: it may start things faster than they can be ended."""
+AFTERWARDS_S = 30.0
+"""How long the command that is run last may take."""
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 _PAUSE_S = 0.005
@@ -29,7 +34,7 @@ _NOT_FOR_US = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 """A program may send these to its parent, or to all that it may reach. We end when it has ended."""
 
 
-def supervise(control: int, locale: str, command: list[str]) -> None:
+def supervise(control: int, locale: str, command: list[str], afterwards: list[str]) -> None:
     """Run a program to its end; `locale` is what its LC_CTYPE is to be, which starting Python may have changed."""
     os.environ.pop("LC_CTYPE", None)
     if locale:
@@ -52,6 +57,8 @@ def supervise(control: int, locale: str, command: list[str]) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(program, signal.SIGKILL)
     code, ended, left = _swept(program, code)
+    if afterwards and not _succeeds(afterwards):
+        left += 1
     _tell(control, f"exit {code} {ended} {left}\n")
 
 
@@ -151,6 +158,23 @@ def _swept(program: int, code: int | None) -> tuple[int, int, int]:
         time.sleep(_PAUSE_S)
 
 
+def _succeeds(command: list[str]) -> bool:
+    """Whether a command ends with 0 in time."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os.execv(command[0], command)  # noqa: S606 - it is ours
+        finally:
+            os._exit(127)
+    deadline = time.monotonic() + AFTERWARDS_S
+    while time.monotonic() < deadline:
+        if (code := _reaped().get(child)) is not None:
+            return code == 0
+        time.sleep(_PAUSE_S)
+    os.kill(child, signal.SIGKILL)
+    return False
+
+
 def _in_group(child: int, group: int) -> bool:
     try:
         return os.getpgid(child) == group
@@ -181,4 +205,5 @@ def _tell(control: int, line: str) -> None:
 
 
 if __name__ == "__main__":
-    supervise(int(sys.argv[1]), sys.argv[2], sys.argv[3:])
+    last = 4 + int(sys.argv[3])
+    supervise(int(sys.argv[1]), sys.argv[2], sys.argv[last:], sys.argv[4:last])
