@@ -153,6 +153,8 @@ class SingleRunPage(msgspec.Struct, frozen=True, kw_only=True):
     attempts: list[tuple[int, Attempt]]
     """Each with the number of its exchange."""
     more_attempts: int
+    has_body: bool
+    """Whether an attempt brought bytes that are kept."""
     changes: tuple[str, list[str], str, bool] | None
     """What the agent changed in its workspace: in words, by file, the patch, and whether that is only its beginning."""
     at: str | None
@@ -181,7 +183,7 @@ def run_page(
     """One run, without what it may have any amount of."""
     record = store.run_record(run_id)
     key, summary = record.key, record.summary
-    experiment, case = _belongs_to(store, record)
+    experiment, case = belongs_to(store, record)
     short = record.messages <= MAX_MESSAGES and (summary.steps or 0) <= MAX_STEPS
     lines = store.step_lines(run_id, 0, MAX_STEPS) if short else None
     notes = store.run_notes([run_id], limit=MAX_NOTES).get(run_id) or RunNotes(None, [], {})
@@ -189,7 +191,7 @@ def run_page(
     of_case = [] if experiment is None or case is None else store.case_runs(experiment.experiment_id, case.id)
     own = [run for run in of_case if run.agent == summary.agent]
     gradings = store.gradings(run_id) if record.grade is not None else []
-    older = _older(gradings, grading)
+    older = older_grading(gradings, grading)
     verdicts = record.verdicts if older is None else store.verdicts_of(run_id, older)
     head = _outline_head(store, record)
     outline, before, after = _outline(store, record, lines, found, at, head)
@@ -215,7 +217,7 @@ def run_page(
         outline=outline,
         outline_before=before,
         outline_after=after,
-        verdicts=[_card(run_id, verdict, latest=older is None) for verdict in _sorted(verdicts)],
+        verdicts=[_card(run_id, verdict, older) for verdict in _sorted(verdicts)],
         grading=older,
         gradings=gradings if len(gradings) > 1 else [],
         known_metadata=known,
@@ -225,12 +227,14 @@ def run_page(
         notes_total=sum(notes.counts.values()),
         attempts=attempts[-MAX_ATTEMPTS:],
         more_attempts=max(0, len(attempts) - MAX_ATTEMPTS),
+        has_body=any(attempt.body_hash is not None for _, attempt in attempts),
         changes=_changes(record),
         at=at,
     )
 
 
-def _belongs_to(store: Store, record: RunRecord) -> tuple[Experiment | None, Case | None]:
+def belongs_to(store: Store, record: RunRecord) -> tuple[Experiment | None, Case | None]:
+    """The experiment and the case of a run, where it has these."""
     if record.experiment_id is None or not isinstance(record.key, RunKey):
         return None, None
     experiment = store.resolve_experiment(record.experiment_id)
@@ -430,7 +434,7 @@ def _sorted(verdicts: Sequence[Verdict]) -> list[Verdict]:
     return sorted(verdicts, key=lambda verdict: (order[verdict.outcome], not verdict.required))
 
 
-def _card(run_id: str, verdict: Verdict, *, latest: bool) -> VerdictCard:
+def _card(run_id: str, verdict: Verdict, grading: int | None) -> VerdictCard:
     reasons = [
         reason if len(reason) <= MAX_REASON else f"{reason[: MAX_REASON - 1]}…" for reason in verdict.reasons[:3]
     ]
@@ -443,12 +447,12 @@ def _card(run_id: str, verdict: Verdict, *, latest: bool) -> VerdictCard:
         evidence=[EvidenceLink(place_text(place), place) for place in verdict.evidence[:MAX_EVIDENCE]],
         more_evidence=max(0, len(verdict.evidence) - MAX_EVIDENCE),
         judges=judges,
-        page=address("runs", run_id, "verdicts", verdict.grader) if latest and verdict.grader else None,
+        page=address("runs", run_id, "verdicts", verdict.grader, grading=grading) if verdict.grader else None,
         page_name=name or "more",
     )
 
 
-def _older(gradings: Sequence[GradingSummary], wanted: int | None) -> int | None:
+def older_grading(gradings: Sequence[GradingSummary], wanted: int | None) -> int | None:
     """The grading that was asked for, unless it is the latest, or there is none such."""
     numbers_of = [grading.number for grading in gradings]
     return wanted if wanted is not None and wanted in numbers_of[:-1] else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -64,11 +65,13 @@ class ToolTrajectory(Grader):
     basis: BasisWanted = "any"
     """`observed`: errored when it would pass only by calls that the agent reports, and that our proxies did not see."""
 
-    def prepare(self) -> Check:
+    def expectation(self) -> dict[str, Any]:
+        """What is expected, as `compile_expectation` takes it."""
         values = {name: getattr(self, name) for name in CONFIG_KEYS}
-        expectation = compile_expectation(
-            {name: value for name, value in values.items() if value is not UNSET and value is not None}
-        )
+        return {name: value for name, value in values.items() if value is not UNSET and value is not None}
+
+    def prepare(self) -> Check:
+        expectation = compile_expectation(self.expectation())
 
         def find(subject: Subject, surroundings: Surroundings) -> Finding:
             if (refused := not_observed(subject, self.basis)) is not None:
@@ -139,11 +142,15 @@ class CallsMade(Grader):
     basis: BasisWanted = "any"
     """As in `tool_trajectory`."""
 
-    def prepare(self) -> Check:
+    def trajectory(self) -> ToolTrajectory:
+        """The same check, spelled out."""
         item: dict[str, Any] = {"tool": self.tool}
         if self.args:
             item |= {"args": self.args, "args_match": "superset"}
-        return ToolTrajectory(mode="superset", expected=[item], basis=self.basis).prepare()
+        return ToolTrajectory(mode="superset", expected=[item], basis=self.basis)
+
+    def prepare(self) -> Check:
+        return self.trajectory().prepare()
 
 
 class NeverCalls(Grader):
@@ -156,9 +163,29 @@ class NeverCalls(Grader):
     basis: BasisWanted = "any"
     """As in `tool_trajectory`."""
 
-    def prepare(self) -> Check:
+    def trajectory(self) -> ToolTrajectory:
+        """The same check, spelled out."""
         # Forbidden besides, so that one such call is a score of 0: no share of the tools makes up for it.
         maximums = dict.fromkeys(self.tools, 0)
-        return ToolTrajectory(
-            mode="any_order", maximums=maximums, forbidden=list(self.tools), basis=self.basis
-        ).prepare()
+        return ToolTrajectory(mode="any_order", maximums=maximums, forbidden=list(self.tools), basis=self.basis)
+
+    def prepare(self) -> Check:
+        return self.trajectory().prepare()
+
+
+def expected_calls(config: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What a grader of a suite expects of the calls, as `compile_expectation` takes it; None when it is not of these
+    kinds, or cannot be read."""
+    kind = _KINDS.get(config.get("kind", ""))
+    if kind is None:
+        return None
+    try:
+        grader = msgspec.convert({key: value for key, value in config.items() if key != "kind"}, kind)
+    except msgspec.ValidationError:
+        return None
+    return (grader if isinstance(grader, ToolTrajectory) else grader.trajectory()).expectation()
+
+
+_KINDS: dict[str, type[ToolTrajectory | CallsMade | NeverCalls]] = {
+    kind.kind: kind for kind in (ToolTrajectory, CallsMade, NeverCalls)
+}

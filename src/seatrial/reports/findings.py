@@ -18,7 +18,7 @@ from msgspec import UNSET
 
 from seatrial._support import wire
 from seatrial.errors import SeatrialError
-from seatrial.reports.votes import judge_details
+from seatrial.reports.votes import inner_verdicts, judge_details
 from seatrial.runs import Fault, Grade, Outcome, Run, RunStatus, Verdict
 from seatrial.store import StoredOutcome
 from seatrial.store.rows import outcome as stored_outcome
@@ -262,18 +262,11 @@ def _failed(verdicts: Sequence[Verdict], inside: str = "") -> Iterator[tuple[str
         if verdict.outcome != "failed":
             continue
         name = f"{inside} / {verdict.grader}" if inside else verdict.grader
-        inner = _inner(verdict) if verdict.kind == "composite" else []
+        inner = inner_verdicts(verdict) if verdict.kind == "composite" else []
         if inner:
             yield from _failed(inner, name)
         else:
             yield name, verdict
-
-
-def _inner(verdict: Verdict) -> list[Verdict]:
-    try:
-        return msgspec.convert(msgspec.to_builtins(verdict.details), list[Verdict])
-    except (msgspec.ValidationError, TypeError, ValueError, RecursionError):
-        return []
 
 
 def match_result(verdict: Verdict) -> MatchResult | None:

@@ -72,7 +72,7 @@ def judge_lines(verdict: Verdict, name: str = "") -> list[JudgeLine]:
     """The judges of a verdict: one of a judge, all that were asked of several graders together, none of others."""
     name = f"{name} / {verdict.grader}" if name else verdict.grader
     if verdict.kind == "composite":
-        return [line for inner in _inner(verdict) for line in judge_lines(inner, name)]
+        return [line for inner in inner_verdicts(verdict) for line in judge_lines(inner, name)]
     details = judge_details(verdict)
     if details is None:
         return []
@@ -124,8 +124,9 @@ def _vote_line(vote: JudgeVote) -> VoteLine:
     )
 
 
-def _inner(verdict: Verdict) -> list[Verdict]:
+def inner_verdicts(verdict: Verdict) -> list[Verdict]:
+    """The verdicts that one of several graders together was made of."""
     try:
         return msgspec.convert(msgspec.to_builtins(verdict.details), list[Verdict])
-    except (msgspec.ValidationError, RecursionError):
+    except (msgspec.ValidationError, TypeError, ValueError, RecursionError):
         return []

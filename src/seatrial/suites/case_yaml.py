@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from textwrap import wrap
 from typing import Any
 
@@ -152,11 +152,16 @@ def _graders(case: RecordedCase) -> Iterator[str]:
         yield "  graders: []"
         return
     yield "  graders:"
-    for number, (key, value) in enumerate(case.grader.items()):
-        start = "      " if number else "    - "
-        if key == "expected":
+    yield from (f"    {line}" for line in grader_lines(case.grader))
+
+
+def grader_lines(grader: Mapping[str, Any]) -> Iterator[str]:
+    """A grader as an item of `graders`, line by line: each expected call has one of its own."""
+    for number, (key, value) in enumerate(grader.items()):
+        start = "  " if number else "- "
+        if key in ("expected", "forbidden") and isinstance(value, list) and value:
             yield f"{start}{key}:"
-            yield from (f"        - {_flow(item)}" for item in value)
+            yield from (f"    - {_flow(item)}" for item in value)
         else:
             yield f"{start}{key}: {_flow(value)}"
 

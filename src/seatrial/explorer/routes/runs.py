@@ -15,6 +15,7 @@ from seatrial.explorer.render import address
 from seatrial.explorer.run import run_page
 from seatrial.explorer.timeline import Axis, Timeline, run_timeline
 from seatrial.explorer.transcript import FIRST_ITEMS, VIEWS, anchor_of, transcript_range
+from seatrial.explorer.verdict import verdict_page
 from seatrial.reports.stored_findings import stored_findings
 
 WIDTH = 1180
@@ -93,6 +94,23 @@ def show_timeline(request: PageRequest, store: TheStore, run_id: FromPath[str]) 
     )
 
 
+@get("/runs/{run_id:str}/verdicts/{grader:path}", sync_to_thread=True)
+def show_verdict(request: PageRequest, store: TheStore, run_id: FromPath[str], grader: FromPath[str]) -> Response[str]:
+    """What one grader says of a run, and what it rests on."""
+    arguments = Arguments(request, "at", "from", "grading")
+    grading = arguments.number("grading") if arguments.get("grading") is not None else None
+    first = arguments.number("from") if arguments.get("from") is not None else None
+    page = verdict_page(store, run_id, grader, at=arguments.get("at"), first=first, grading=grading)
+    if grading is not None and page.grading is None and grading not in [each.number for each in page.gradings[-1:]]:
+        arguments.complaints.append(f"This run has no grading {grading}; this is the latest.")
+
+    def view(**changed: object) -> str:
+        """The address of this page with something changed."""
+        return arguments.address("runs", run_id, "verdicts", page.verdict.grader, **changed)
+
+    return html("verdict.html", page=page, view=view, anchor_of=anchor_of, complaints=arguments.complaints)
+
+
 def _timeline_arguments(arguments: Arguments) -> tuple[Axis, tuple[float | None, float | None], list[str]]:
     start = float(arguments.number("from")) if arguments.get("from") is not None else None
     end = float(arguments.number("to")) if arguments.get("to") is not None else None
@@ -125,7 +143,7 @@ def _drawn(arguments: Arguments, timeline: Timeline, px: int, base: str, limit: 
         TimelineMove("]", "▸", "later", to(start + right, end + right), end < timeline.whole),
         TimelineMove("+", "+", "zoom in", to(middle - unit, middle + unit), closer),
         TimelineMove("-", "−", "zoom out", to(middle - length, middle + length), timeline.zoomed),
-        TimelineMove("0", "all", "the whole run", to(0, timeline.whole), timeline.zoomed),
+        TimelineMove("0", "all", "all of the run", to(0, timeline.whole), timeline.zoomed),
     ]
     mapped = timeline.zoomed or timeline.items > MINIMAP_FROM
     return {
@@ -143,4 +161,4 @@ def _drawn(arguments: Arguments, timeline: Timeline, px: int, base: str, limit: 
     }
 
 
-HANDLERS = [show_run, show_timeline]
+HANDLERS = [show_run, show_timeline, show_verdict]
