@@ -19,7 +19,7 @@ from seatrial.transcript import pointer
 FieldPath: TypeAlias = tuple[str | int, ...]
 
 
-class Refusal(NamedTuple):
+class ClientRefusal(NamedTuple):
     """Why a client ends the stream at an event."""
 
     pointer: str
@@ -260,13 +260,13 @@ _NULL_IS_ABSENT: dict[str, tuple[str, ...]] = {
 }
 
 
-def refusal(value: Any) -> Refusal | None:
+def refusal(value: Any) -> ClientRefusal | None:
     """Why a client ends the stream at this event, or None."""
     if type(value) is not dict:
-        return Refusal("", "expected an object with a `type`")
+        return ClientRefusal("", "expected an object with a `type`")
     name = value.get("type")
     if type(name) is not str or not name:
-        return Refusal("/type", f"expected text that names a type of event, got {_shown(name)}")
+        return ClientRefusal("/type", f"expected text that names a type of event, got {_shown(name)}")
     shape = _EVENTS.get(name)
     if shape is None:
         return None  # a client drops the event
@@ -278,7 +278,7 @@ def refusal(value: Any) -> Refusal | None:
     return _wrong(value, shape, ())
 
 
-def _wrong(value: Any, shape: _Shape, at: FieldPath) -> Refusal | None:
+def _wrong(value: Any, shape: _Shape, at: FieldPath) -> ClientRefusal | None:
     """The first part of a value that a client refuses, or None."""
     match shape:
         case _Value():
@@ -292,7 +292,7 @@ def _wrong(value: Any, shape: _Shape, at: FieldPath) -> Refusal | None:
                 return _expected("a list", value, at)
             kept = [(index, item) for index, item in enumerate(value) if not _is_dropped(item, shape.item)]
             if len(kept) < shape.at_least:
-                return Refusal(pointer(*at), f"expected at least {shape.at_least} in the list")
+                return ClientRefusal(pointer(*at), f"expected at least {shape.at_least} in the list")
             return next((wrong for index, item in kept if (wrong := _wrong(item, shape.item, (*at, index)))), None)
         case _Tagged():
             if type(value) is not dict:
@@ -302,7 +302,7 @@ def _wrong(value: Any, shape: _Shape, at: FieldPath) -> Refusal | None:
         return _expected("an object", value, at)
     for name, field in shape.required.items():
         if name not in value:
-            return Refusal(pointer(*at, name), "a required field is missing")
+            return ClientRefusal(pointer(*at, name), "a required field is missing")
         if wrong := _wrong(value[name], field, (*at, name)):
             return wrong
     for name, field in shape.optional.items():
@@ -367,8 +367,8 @@ def _without_null(value: Any, key: str) -> Any:
     return {name: item for name, item in value.items() if name != key}
 
 
-def _expected(what: str, value: Any, at: FieldPath) -> Refusal:
-    return Refusal(pointer(*at), f"expected {what}, got {_shown(value)}")
+def _expected(what: str, value: Any, at: FieldPath) -> ClientRefusal:
+    return ClientRefusal(pointer(*at), f"expected {what}, got {_shown(value)}")
 
 
 def _shown(value: Any) -> str:
