@@ -102,7 +102,7 @@ def test_each_run_is_read_once_for_its_details_however_many_pages_its_case_has(
             yield run
 
     monkeypatch.setattr(store, "whole_runs", counted)
-    rows = list(stored(store, store.resolve_experiment("exp-1"), just_run=True).rows(agent="crew", detailed=True))
+    rows = list(stored(store, store.resolve_experiment("exp-1"), checked=False).rows(agent="crew", detailed=True))
     assert sorted(read) == sorted(row.run_id for row in rows if row.detail is not None)
     assert len(read) > 2 * DETAILS_AT_ONCE
 

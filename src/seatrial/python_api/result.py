@@ -96,7 +96,7 @@ class Result:
 
     def __init__(self, store: Store, experiment: Experiment) -> None:
         self._store = store
-        self._report: Report = stored_report(store, experiment.experiment_id, just_run=True)
+        self._report: Report = stored_report(store, experiment.experiment_id, checked=False)
 
     @property
     def experiment_id(self) -> str:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from seatrial.reports.rows import RunDetail as RunDetail
     from seatrial.reports.rows import RunRow as RunRow
     from seatrial.reports.rows import matrix as matrix
+    from seatrial.reports.stored import named_agents as named_agents
     from seatrial.reports.stored import stored as stored
     from seatrial.reports.stored import stored_report as stored_report
     from seatrial.reports.summary import AgentSummary as AgentSummary
@@ -54,7 +55,7 @@ __getattr__, __all__ = attach(
         "notes": "closing_line",
         "report": "Report report_on",
         "rows": "ReportSource RunDetail RunRow matrix",
-        "stored": "stored stored_report",
+        "stored": "named_agents stored stored_report",
         "summary": "AgentSummary Summary summarise",
         "tags": "ByTag TagSummary",
         "terminal": "MAX_TAG_ROWS terminal_summary",

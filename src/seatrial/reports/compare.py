@@ -154,8 +154,17 @@ class Comparison(PairedDifference, frozen=True, kw_only=True):
     """The calls of the worst regression, where its runs are at hand."""
 
 
-def compare(a: ReportSource, b: ReportSource, agent_a: str, agent_b: str, run_of: RunOf | None = None) -> Comparison:
-    """Compare an agent of one experiment with an agent of another, or of the same."""
+def compare(
+    a: ReportSource,
+    b: ReportSource,
+    agent_a: str,
+    agent_b: str,
+    run_of: RunOf | None = None,
+    *,
+    explained: bool = True,
+) -> Comparison:
+    """Compare an agent of one experiment with an agent of another, or of the same. Why cases moved is in their runs,
+    which are only read where that is to be `explained`."""
     side_a, cells_a = _side(a, agent_a)
     side_b, cells_b = _side(b, agent_b)
     changed: list[str] = []
@@ -189,7 +198,7 @@ def compare(a: ReportSource, b: ReportSource, agent_a: str, agent_b: str, run_of
     # A suite whose tags have changed is meant as it is now.
     tags = {case_id: (tags_b if case_id in cells_b else tags_a).get(case_id, ()) for case_id in (*cells_a, *cells_b)}
     by_tag, incomparable, omitted = _by_tag(tags, pairs, reasons, lost)
-    regressions, improvements, worst = _changes(a, b, changed, cells_a, cells_b, edited, run_of)
+    regressions, improvements, worst = _changes(a, b, changed, cells_a, cells_b, edited, run_of, explained=explained)
     return Comparison(
         a=side_a,
         b=side_b,
@@ -335,6 +344,8 @@ def _changes(
     cells_b: Mapping[str, Cell],
     edited: Collection[str],
     run_of: RunOf | None,
+    *,
+    explained: bool,
 ) -> tuple[list[CaseChange], list[CaseChange], TrajectoryDiff | None]:
     """Regressions and improvements, each with its reason, and the calls of the worst regression."""
     changes = [_change(case_id, cells_a[case_id], cells_b[case_id]) for case_id in changed]
@@ -348,7 +359,9 @@ def _changes(
         [_change(change.case_id, cells_a[change.case_id], cells_b[change.case_id]) for change in some[:MAX_LISTED]]
         for some in (worse, better)
     ]
-    why = _reasons(b, [change.run_b for change in regressions]) | _reasons(a, [change.run_a for change in improvements])
+    failed_b = [change.run_b for change in regressions if explained]
+    failed_a = [change.run_a for change in improvements if explained]
+    why = _reasons(b, failed_b) | _reasons(a, failed_a)
     of_edited = frozenset(edited)
 
     def told(change: CaseChange, run: str | None) -> CaseChange:

@@ -107,7 +107,7 @@ def tag_remarks(comparison: Comparison) -> list[str]:
     for found in lacking[:MAX_NAMED]:
         verb = "is" if found.unpaired == 1 else "are"
         head = f"{one_line(found.tag, 80)}: {figures.plural(found.unpaired, 'case')} {verb} left out"
-        remarks.append(f"{head}: {_why_left_out(found.left_out)}.")
+        remarks.append(f"{head}: {why_left_out(found.left_out)}.")
     if len(lacking) > MAX_NAMED:
         remarks.append(f"… and {figures.plural(len(lacking) - MAX_NAMED, 'more tag')} with cases that are left out.")
     if comparison.untagged:
@@ -120,7 +120,8 @@ def tag_remarks(comparison: Comparison) -> list[str]:
     return remarks
 
 
-def _why_left_out(counts: Mapping[str, int]) -> str:
+def why_left_out(counts: Mapping[str, int]) -> str:
+    """Why cases are left out, each reason with how many."""
     return ", ".join(f"{printable(why)} ({count:,})" for why, count in counts.items())
 
 
@@ -320,7 +321,7 @@ def comparison_remarks(comparison: Comparison) -> Iterator[str]:
         yield (
             f"{figures.plural(comparison.unpaired, 'case')} left out: only one side has a graded run "
             f"({_named(comparison.unpaired_cases, comparison.unpaired)}). Errored runs are not counted. "
-            f"Why: {_why_left_out(comparison.left_out)}."
+            f"Why: {why_left_out(comparison.left_out)}."
         )
     if comparison.unselected:
         yield f"{unselected_sentence(comparison)}."
@@ -332,6 +333,20 @@ def comparison_remarks(comparison: Comparison) -> Iterator[str]:
     for letter, side in (("a", comparison.a), ("b", comparison.b)):
         if (sentence := left_out_sentence(side.summary)) is not None:
             yield f"{letter}: {sentence}"
+    yield from suite_remarks(comparison)
+    for letter, side in (("a", comparison.a), ("b", comparison.b)):
+        if remark := remarks(side.summary):
+            yield f"{letter}: {remark}"
+        last = side.summary.trials[-1] if side.summary.trials else None
+        if last is not None and last.k > 1:
+            yield (
+                f"{letter}: pass@{last.k} {figures.percent(last.pass_at_k)}, pass^{last.k} "
+                f"{figures.percent(last.pass_hat_k)}, {figures.plural(side.summary.flaky, 'flaky case')}."
+            )
+
+
+def suite_remarks(comparison: Comparison) -> Iterator[str]:
+    """What differs between the suites of the two sides, so that a difference may not be the agent's doing."""
     if comparison.a.suite_hash != comparison.b.suite_hash:
         yield "The suites are not the same; cases are paired by their ids alone."
         if comparison.suite_changes:
@@ -341,15 +356,6 @@ def comparison_remarks(comparison: Comparison) -> Iterator[str]:
                 f"{figures.plural(comparison.edited, 'case')} {'is' if comparison.edited == 1 else 'are'} not the same "
                 f"on both sides, so that a difference may not be the agent's doing: "
                 f"{_named(comparison.edited_cases, comparison.edited)}."
-            )
-    for letter, side in (("a", comparison.a), ("b", comparison.b)):
-        if remark := remarks(side.summary):
-            yield f"{letter}: {remark}"
-        last = side.summary.trials[-1] if side.summary.trials else None
-        if last is not None and last.k > 1:
-            yield (
-                f"{letter}: pass@{last.k} {figures.percent(last.pass_at_k)}, pass^{last.k} "
-                f"{figures.percent(last.pass_hat_k)}, {figures.plural(side.summary.flaky, 'flaky case')}."
             )
 
 

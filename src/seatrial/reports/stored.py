@@ -38,20 +38,21 @@ NOTES_OF_A_RUN = 100
 """Notes of one run that a report can have, the most serious first; all are counted."""
 
 
-def stored_report(store: Store, reference: str, *, just_run: bool = False) -> Report:
+def stored_report(store: Store, reference: str, *, checked: bool = True) -> Report:
     """The report on an experiment of a store, however it is named; see `Store.resolve_experiment`."""
-    return report_on(stored(store, store.resolve_experiment(reference), just_run=just_run))
+    return report_on(stored(store, store.resolve_experiment(reference), checked=checked))
 
 
-def stored(store: Store, experiment: Experiment, *, just_run: bool = False) -> ReportSource:
+def stored(store: Store, experiment: Experiment, *, checked: bool = True) -> ReportSource:
     """An experiment of a store, to be reported. Its rows are read anew each time they are asked for.
 
-    A run of which any part cannot be read any more is errored, whatever was said of it before. What this process has
-    just written (`just_run`), and experiments of more than `CHECKED_RUNS` runs, are not looked through for that.
+    A run of which any part cannot be read any more is errored, whatever was said of it before. Experiments of more than
+    `CHECKED_RUNS` runs are not looked through for that, nor any with `checked=False`: what this process has just
+    written, and what a page shows at once.
     """
     experiment_id = experiment.experiment_id
-    checked = _Checked() if just_run else _checked(store, experiment_id)
-    damaged = checked.damaged
+    seen = _checked(store, experiment_id) if checked else _Checked()
+    damaged = seen.damaged
 
     @cache
     def tags() -> CaseTags:
@@ -82,7 +83,7 @@ def stored(store: Store, experiment: Experiment, *, just_run: bool = False) -> R
                 return
 
     # The store has counted what was written, and cannot know what was damaged or removed later.
-    counts = CountedRows(rows) if damaged or checked.miscounted else _StoredCounts(store, experiment_id)
+    counts = CountedRows(rows) if damaged or seen.miscounted else _StoredCounts(store, experiment_id)
     return ReportSource(
         experiment,
         rows,
@@ -95,6 +96,40 @@ def stored(store: Store, experiment: Experiment, *, just_run: bool = False) -> R
         tags=tags,
         cases=lambda: store.cases(experiment_id, damaged=[]),
     )
+
+
+class NamedAgents(msgspec.Struct, frozen=True):
+    """An experiment, and those of its agents that a reference means."""
+
+    experiment: Experiment
+    agents: list[str]
+    of_experiment: list[str]
+    """All agents that it has runs of."""
+
+    @property
+    def all_agents(self) -> bool:
+        """Whether the reference names no agent in particular."""
+        return self.agents is self.of_experiment
+
+
+def named_agents(store: Store, reference: str) -> NamedAgents:
+    """What `EXPERIMENT` or `EXPERIMENT:AGENT` means; the experiment however it is named, see
+    `Store.resolve_experiment`."""
+    try:
+        experiment, agent = store.resolve_experiment(reference), ""
+    except SeatrialError as error:
+        name, _, agent = reference.rpartition(":")
+        if error.code != "not_found" or not name:
+            raise
+        experiment = store.resolve_experiment(name)
+    agents = [totals.agent for totals in store.totals(experiment.experiment_id, flaky=0).agents]
+    if agent and agent not in agents:
+        raise SeatrialError(
+            "not_found",
+            f"the experiment {experiment.name!r} has no runs of an agent {agent!r}",
+            hint=f"one of {', '.join(agents)}" if agents else None,
+        )
+    return NamedAgents(experiment, [agent] if agent else agents, agents)
 
 
 class _StoredCounts:

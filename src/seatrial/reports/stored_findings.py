@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
 from seatrial.reports.findings import RunEvidence, RunFindings, expected_tools, findings_of, match_result, not_repaired
 from seatrial.runs import Case, Experiment, Verdict
 from seatrial.store import RunRecord, StepLine, Store
@@ -48,6 +50,23 @@ def stored_findings(
             expected=expected_tools(grader_configs(experiment, case)),
         )
     )
+
+
+class StoredFailure(msgspec.Struct, frozen=True):
+    """Why a stored run did not pass, and where it first went wrong."""
+
+    words: str
+    place: str | None = None
+    """JSON pointer into the run; None where nothing names a place."""
+
+
+def stored_failure(store: Store, experiment: Experiment, case: Case | None, run_id: str) -> StoredFailure:
+    """Why a run of a case did not pass; None for a case that cannot be read."""
+    record = store.run_record(run_id)
+    found = stored_findings(store, record, experiment, case)
+    if found.first_wrong is not None:
+        return StoredFailure(found.first_wrong.sentence, found.first_wrong.place)
+    return StoredFailure(found.sentence.text)
 
 
 def grader_configs(experiment: Experiment | None, case: Case | None) -> list[Any]:

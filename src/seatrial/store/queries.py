@@ -153,6 +153,12 @@ def run_count(connection: sa.Connection, experiment: int, where: RunFilter, limi
     return connection.execute(sa.select(sa.func.count()).select_from(found)).scalar_one()
 
 
+def cases_with_runs(connection: sa.Connection, experiment: int, where: RunFilter) -> frozenset[str]:
+    """The cases of which there is such a run."""
+    query = _filtered(sa.select(runs.c.case_id).distinct().where(runs.c.experiment == experiment), where)
+    return frozenset(connection.scalars(query))
+
+
 def _summary(row: sa.Row[Any]) -> RunSummary:
     summary = RunSummary(**{field: getattr(row, field) for field in RunSummary.__struct_fields__})
     summary.steps = known_steps(summary)

@@ -431,6 +431,12 @@ class Store:
         with self._reading() as connection:
             return queries.run_count(connection, number, where, limit)
 
+    def cases_with_runs(self, experiment_id: str, where: RunFilter) -> frozenset[str]:
+        """The cases of which there is such a run."""
+        number = self._number(experiment_id)
+        with self._reading() as connection:
+            return queries.cases_with_runs(connection, number, where)
+
     def filter_suggestions(self, experiment_id: str | None, text: str, caret: int) -> list[Suggestion]:
         """What may be meant at this place of a filter; without an experiment, only what every store has."""
         number = None if experiment_id is None else self._number(experiment_id)

@@ -25,13 +25,16 @@ ADDRESSES: dict[str, str] = {
     "compare-runs-same": "/compare/runs?a={a}&b={a}",
     "filter": "/filter/suggest?q=outcome:failed+tool:&experiment={new}",
     "filter-mistake": "/filter/suggest?q=outcome:failed+tol:refund+steps>10&experiment={new}",
+    "compare": "/compare?a={old}&b={new}",
+    "compare-filtered": "/compare?a={new}:clerk&b={new}:clerk-mini&q=tool:refund&sort=better",
+    "compare-itself": "/compare?a={old}&b={old}",
     "not-found": "/nothing-is-here",
 }
 
 MISSING = frozenset({"not-found"})
 """Pages that are answered with 404."""
 
-COMING = ("/experiments/", "/compare?", "/review", "/search", "/live")
+COMING = ("/experiments/", "/review", "/search", "/live")
 """Beginnings of addresses that pages link to already, and that are being built: these links are not followed yet."""
 
 

@@ -146,20 +146,7 @@ def _run(store: Store, run_id: str) -> Run | None:
 
 def _side(store: Store, ref: str) -> tuple[ReportSource, list[str], bool]:
     """An experiment, those of its agents that are meant, and whether that is all of them."""
-    from seatrial.reports import stored
+    from seatrial.reports import named_agents, stored
 
-    try:
-        experiment, agent = store.resolve_experiment(ref), ""
-    except SeatrialError as error:
-        name, _, agent = ref.rpartition(":")
-        if error.code != "not_found" or not name:
-            raise
-        experiment = store.resolve_experiment(name)
-    agents = [totals.agent for totals in store.totals(experiment.experiment_id, flaky=0).agents]
-    if agent and agent not in agents:
-        raise SeatrialError(
-            "not_found",
-            f"the experiment {experiment.name!r} has no runs of an agent {agent!r}",
-            hint=f"one of {', '.join(agents)}" if agents else None,
-        )
-    return stored(store, experiment), [agent] if agent else agents, not agent
+    found = named_agents(store, ref)
+    return stored(store, found.experiment), found.agents, found.all_agents

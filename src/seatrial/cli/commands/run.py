@@ -178,7 +178,7 @@ def _run(args: argparse.Namespace, suite: Suite, whole: Suite, store: Store, exe
                     raise  # another process runs it
                 print(advice, file=sys.stderr)
                 raise
-    report = stored_report(store, experiment.experiment_id, just_run=args.resume is None)
+    report = stored_report(store, experiment.experiment_id, checked=args.resume is not None)
     show_report(args, report)
     stream = sys.stderr if args.json else sys.stdout
     if tally.stop_reason is not None:
