@@ -15,7 +15,7 @@ MARK = 3.5
 """Radius of the point."""
 
 
-class Axis(msgspec.Struct, frozen=True):
+class PlotAxis(msgspec.Struct, frozen=True):
     """What the left and the right end of the plots of a table are."""
 
     low: float
@@ -27,18 +27,18 @@ class Axis(msgspec.Struct, frozen=True):
         return round(PAD + min(max(share, 0.0), 1.0) * (WIDTH - 2 * PAD), 1)
 
 
-def rate_axis(intervals: list[Interval]) -> Axis:
+def rate_axis(intervals: list[Interval]) -> PlotAxis:
     """An axis for pass rates, in steps of ten points: as narrow as these allow, so that a difference can be seen."""
     low = min([interval.low for interval in intervals], default=0.0)
     high = max([interval.high for interval in intervals], default=1.0)
     first, last = int(low * 10 + 1e-9), -int(-high * 10 // 1)
-    return Axis(first / 10, max(last, first + 1) / 10)
+    return PlotAxis(first / 10, max(last, first + 1) / 10)
 
 
 def interval_plot(
     value: float | None,
     interval: Interval | None,
-    axis: Axis,
+    axis: PlotAxis,
     *,
     words: str,
     tone: str = "",

@@ -36,9 +36,7 @@ def compare_two_experiments(request: PageRequest, store: TheStore) -> Response[s
     box = replace(box, experiment=page.b.experiment.experiment_id)
     if page.complaint is not None:
         arguments.complaints.append(page.complaint)
-    return html(
-        "compare_experiments.html", page=page, filter_box=box, complaints=arguments.complaints
-    )
+    return html("compare_experiments.html", page=page, filter_box=box, complaints=arguments.complaints)
 
 
 def _needed(arguments: Arguments, name: str, what: str) -> str:
