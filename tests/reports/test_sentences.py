@@ -114,7 +114,12 @@ def test_errored_runs_are_counted_apart_and_never_forgotten(letters: str) -> Non
             {"crew": "ppfe", "mate": "f"},
             True,
             "So far, crew passes 66.7% of 3 graded runs (95% interval 20.8–93.9%), mate 0% of 1 (95% interval "
-            "0.0–79.3%). 1 run errored, and is not counted.",
+            "0.0–79.3%). Not counted: 1 errored.",
+        ),
+        (
+            {"crew": "ppsse"},
+            False,
+            "crew passes 100% of 2 graded runs (95% interval 34.2–100.0%). Not counted: 1 errored and 2 not judged.",
         ),
         (
             {"a": "p", "b": "f", "c": "pf", "d": "pf"},

@@ -90,8 +90,11 @@ def experiment_sentence(agents: Sequence[AgentSummary], *, running: bool = False
         lead = f"{so_far}{len(rated):,} agents pass {low} to {high} of their graded runs"
         rest = "" if low == high else f", {_name(worst.agent)} the fewest and {_name(best.agent)} the most"
     rest += "."
-    if errored:
-        rest += f" {errored:,} {_runs(errored)} errored, and {'is' if errored == 1 else 'are'} not counted."
+    left_out = [f"{errored:,} errored"] if errored else []
+    if other and not running:
+        left_out.append(f"{other:,} not judged")
+    if left_out:
+        rest += f" Not counted: {' and '.join(left_out)}."
     return HeadSentence(lead, rest)
 
 
