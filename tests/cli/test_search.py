@@ -31,6 +31,8 @@ def found(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
         (["order", "--case", "late"], ["run-v1-late"]),
         (["order", "--tool", "refund", "--limit", "1"], ["run-v2-broken"]),
         (["order", "--experiment", "refunds", "--tag", "status"], ["run-v1-late"]),
+        (["order", "--tag", "status", "--tag", "money", "--outcome", "passed"], ["run-v1-late", "run-v1-broken"]),
+        (["order", "--tag", "nothing"], []),
         (["order", "--filter", "tag:status outcome:passed"], ["run-v1-late"]),
         (["nowhere"], []),
     ],
@@ -53,4 +55,4 @@ def test_nothing_found_is_said_and_no_failure(capsys: pytest.CaptureFixture[str]
 
 def test_a_text_without_a_word_is_usage() -> None:
     assert main(["search", "---"]) == 2
-    assert main(["search", "order", "--tag", "status"]) == 2
+    assert main(["search", "order", "--experiment", "refunds", "--tag", "nothing"]) == 2

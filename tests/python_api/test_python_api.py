@@ -319,3 +319,63 @@ def test_a_grader_of_ones_own_cannot_take_unknown_calls_for_none() -> None:
     agents = {"silent": lambda instruction: "Done.", "told": answer}
     with run(never_refunds, agents=agents) as result:
         assert {each.agent: each.outcome for each in result.runs} == {"silent": "errored", "told": "passed"}
+
+
+def test_runs_are_read_by_pages_and_counted_without_reading_them() -> None:
+    with run(st.contains("on its way"), trials=5) as result:
+        assert [[each.trial for each in page] for page in result.runs.pages(2)] == [[1, 2], [3, 4], [5]]
+        assert [row.trial for row in result.runs.rows()] == [1, 2, 3, 4, 5]
+        assert (len(result.runs), bool(result.passed), bool(result.failed)) == (5, True, False)
+        with pytest.raises(st.SeatrialError, match="`size` is a number from 1"):
+            next(result.runs.pages(0))
+
+
+def test_what_print_shows_is_saved_as_text(tmp_path: Path) -> None:
+    with run(st.contains("nowhere")) as result:
+        assert result.save(tmp_path / "report.txt").read_text() == str(result)
+
+
+def costly(instruction: str) -> dict[str, Any]:
+    """Says what it costs in the last case alone, so that all rows decide on the type of a column."""
+    return {"final_response": "way", **({"metadata": {"cost_usd": 0.25}} if instruction.endswith("149?") else {})}
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_result_is_a_data_frame_of_the_library_that_is_there(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = pytest.importorskip(library, reason=f"{library} is not installed: it is large, and no test needs it else")
+    if library == "polars":
+        monkeypatch.setitem(sys.modules, "pandas", None)
+    cases = [st.Case(f"case-{number:03}", f"Is it {number}?", tags=["a", "b"]) for number in range(150)]
+    suite = st.Suite(agents={"mine": costly}, cases=cases, graders=[st.contains("way")])
+    with st.run(suite, store="memory:", progress=False) as result:
+        frame, rows = result.to_dataframe(), result.to_dicts()
+    assert type(frame) is module.DataFrame
+    assert list(frame.columns) == list(rows[0])
+    assert len(frame) == 150
+    assert frame["cost_usd"].sum() == 0.25
+    assert list(frame["tags"][0]) == ["a", "b"]
+
+
+def test_without_a_library_for_data_frames_the_error_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for library in ("pandas", "polars"):
+        monkeypatch.setitem(sys.modules, library, None)
+    with run(st.contains("way")) as result, pytest.raises(st.SeatrialError, match="pip install pandas"):
+        result.to_dataframe()
+
+
+def test_a_broken_library_for_data_frames_is_not_taken_for_an_absent_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pandas.py").write_text("import numpy_that_is_not_there")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "pandas", raising=False)
+    with run(st.contains("way")) as result, pytest.raises(ModuleNotFoundError, match="numpy_that_is_not_there"):
+        result.to_dataframe()
+
+
+def test_a_closed_result_in_memory_says_so() -> None:
+    with run(st.contains("way")) as result:
+        pass
+    assert "1 passed" in repr(result)
+    with pytest.raises(st.SeatrialError, match="the store is closed"):
+        result.to_dicts()

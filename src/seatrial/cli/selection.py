@@ -95,26 +95,17 @@ def run_filter(store: Store, experiment: Experiment | None, args: argparse.Names
     """The filter that was asked for; `not_found` for a name that the experiment does not have."""
     from seatrial.store import RunFilter
 
-    cases = set(args.case)
     if experiment is not None:
         _known("agent", args.agent, _agents(store, experiment))
         for case_id in args.case:
             store.case(experiment.experiment_id, case_id)
-        if args.tag:
-            tagged = {
-                case.id
-                for case in store.cases(experiment.experiment_id, damaged=[])
-                if not set(args.tag).isdisjoint(case.tags)
-            }
-            cases = cases & tagged if cases else tagged
-            if not cases:
-                raise SeatrialError("not_found", f"no case has the tag {', '.join(map(repr, args.tag))}")
-    elif args.tag:
-        raise SeatrialError("usage", "--tag needs an experiment: tags are in its suite", hint="name one: --experiment")
+        if args.tag and not store.has_tag(experiment.experiment_id, args.tag):
+            raise SeatrialError("not_found", f"no case has the tag {', '.join(map(repr, args.tag))}")
     return RunFilter(
         outcomes=frozenset(_outcomes(args.outcome)),
         agents=frozenset(args.agent),
-        cases=frozenset(cases),
+        cases=frozenset(args.case),
+        tags=frozenset(args.tag),
         error_classes=frozenset(args.error),
         tools=frozenset(args.tool),
         terms=filter_terms(args.filter),

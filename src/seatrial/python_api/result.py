@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
-from seatrial._support.printable import printable
 from seatrial.errors import SeatrialError
 from seatrial.reports import (
     Comparison,
@@ -20,6 +19,7 @@ from seatrial.reports import (
     stored,
     stored_report,
     terminal_summary,
+    write_pieces,
     write_reports,
 )
 from seatrial.reports import compare as compare_agents
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 PAGE = 500
 """Rows that are read at once."""
+COUNTED = 1 << 40
 ENDINGS: dict[str, ReportForm] = {
     ".html": "html",
     ".xml": "junit",
@@ -54,7 +55,7 @@ class Runs(Sequence[Run]):
         self._where = where
 
     def rows(self) -> Iterator[RunSummary]:
-        """Each as a line of a table: figures, and no messages."""
+        """Each as a line of a table: figures, and no messages. Read by pages."""
         after: RunKey | None = None
         while page := self._store.runs(self._experiment_id, self._where, after=after, limit=PAGE):
             yield from page
@@ -64,10 +65,10 @@ class Runs(Sequence[Run]):
         return self._store.whole_runs(self._experiment_id, self._where)
 
     def __len__(self) -> int:
-        return sum(1 for _ in self.rows())
+        return self._store.count_runs(self._experiment_id, self._where, limit=COUNTED)
 
     def __bool__(self) -> bool:
-        return any(True for _ in self.rows())
+        return self._store.count_runs(self._experiment_id, self._where, limit=1) > 0
 
     @overload
     def __getitem__(self, index: int) -> Run: ...
@@ -82,6 +83,14 @@ class Runs(Sequence[Run]):
             if position == index:
                 return self._store.run(row.run_id)
         raise IndexError(f"there are {len(self)} such runs")
+
+    def pages(self, size: int = 100) -> Iterator[list[Run]]:
+        """All of them, so many at a time."""
+        if size < 1:
+            raise SeatrialError("invalid_config", f"`size` is a number from 1, got {size!r}")
+        runs = iter(self)
+        while page := list(islice(runs, size)):
+            yield page
 
     def __repr__(self) -> str:
         return f"<{len(self)} runs>"
@@ -153,11 +162,14 @@ class Result:
 
     def save(self, path: str | Path) -> Path:
         """Write the report to a file, in the form that its name ends with: `.html`, `.md`, `.csv`, `.json`, `.xml`
-        (JUnit) or `.ctrf.json`."""
+        (JUnit), `.ctrf.json`, or `.txt` for what `print` shows."""
         path = Path(path)
+        if path.suffix == ".txt":
+            write_pieces(path, [str(self)])
+            return path
         form = next((form for ending, form in ENDINGS.items() if path.name.endswith(ending)), None)
         if form is None:
-            hint = f"a name that ends with one of {', '.join(ENDINGS)}"
+            hint = f"a name that ends with one of {', '.join(ENDINGS)}, .txt"
             raise SeatrialError("invalid_config", f"no report is written to {path.name!r}", hint=hint)
         write_reports(self._report, {form: path})
         return path
@@ -177,10 +189,18 @@ class Result:
         for library in ("pandas", "polars"):
             try:
                 module = __import__(library)
-            except ModuleNotFoundError:
+            except ModuleNotFoundError as error:
+                if error.name != library:
+                    raise
                 continue
-            return module.DataFrame(self.to_dicts())
-        raise SeatrialError("invalid_config", "a data frame needs pandas or polars", hint="`pip install pandas`")
+            if library == "pandas":
+                return module.DataFrame(self.to_dicts())
+            # All rows decide on the type of a column: the first hundred may have no cost.
+            return module.DataFrame(self.to_dicts(), infer_schema_length=None)
+        hint = "`pip install pandas`, or `pip install polars`; `to_dicts()` needs neither"
+        raise SeatrialError(
+            "invalid_config", "a data frame needs pandas or polars, and neither is installed", hint=hint
+        )
 
     def close(self) -> None:
         """Let go of the store. A store in memory is gone then."""
@@ -203,7 +223,9 @@ class Result:
         return f"<Result {self.experiment_id}: {counts}>"
 
     def _repr_html_(self) -> str:
-        return _fixed_width(str(self))
+        from seatrial.python_api.notebook import result_html  # here: most programs are no notebooks
+
+        return result_html(self._report)
 
     def _runs(self, *outcomes: StoredOutcome) -> Runs:
         return Runs(self._store, self.experiment_id, RunFilter(outcomes=frozenset(outcomes)))
@@ -232,7 +254,9 @@ class Comparisons(Sequence[Comparison]):
         return f"<Comparisons of {', '.join(pair.b.agent for pair in self._pairs)}>"
 
     def _repr_html_(self) -> str:
-        return _fixed_width(str(self))
+        from seatrial.python_api.notebook import comparison_html
+
+        return "".join(comparison_html(pair) for pair in self._pairs)
 
 
 def compare(before: Result, after: Result) -> Comparisons:
@@ -255,7 +279,3 @@ def compare(before: Result, after: Result) -> Comparisons:
         return None
 
     return Comparisons(compare_agents(sides[0], sides[1], a, b, run_of) for a, b in pairs)
-
-
-def _fixed_width(text: str) -> str:
-    return f"<pre style='line-height: 1.3; overflow-x: auto'>{escape(printable(text))}</pre>"

@@ -1,4 +1,5 @@
-"""How far an experiment has come, on standard error: a line that is drawn over in a terminal, else one now and then."""
+"""How far an experiment has come, on standard error: a line that is drawn over in a terminal and in a notebook, else
+one now and then."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from seatrial.runs import Experiment
 from seatrial.transcript import Note
 
 TERMINAL_INTERVAL_S = 0.1
+NOTEBOOK_INTERVAL_S = 0.5
 PLAIN_INTERVAL_S = 10.0
 TERMINAL_IDLE_S = 1.0
 PLAIN_IDLE_S = 60.0
@@ -32,8 +34,11 @@ class RunProgress:
         self._experiment = experiment
         self._total = total
         self._quiet = quiet
-        self._live = sys.stderr.isatty()
-        self._interval = TERMINAL_INTERVAL_S if self._live else PLAIN_INTERVAL_S
+        self._notebook = notebook = _is_notebook()
+        self._live = notebook or sys.stderr.isatty()
+        self._drawn = 0
+        """How long the line is that stands there."""
+        self._interval = NOTEBOOK_INTERVAL_S if notebook else TERMINAL_INTERVAL_S if self._live else PLAIN_INTERVAL_S
         self._idle = TERMINAL_IDLE_S if self._live else PLAIN_IDLE_S
         self._counts: Counter[str] = Counter()
         self._begun = time.monotonic()
@@ -49,7 +54,7 @@ class RunProgress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if not self._quiet and self._live:
-            sys.stderr.write("\r\x1b[K")
+            sys.stderr.write(self._erase())
             sys.stderr.flush()
 
     def resumed(self, done: int) -> None:
@@ -84,7 +89,7 @@ class RunProgress:
         self.warned(f"{agent}: {where}{first.message} [{first.code}]{more}")
 
     def warned(self, message: str) -> None:
-        lead = "\r\x1b[K" if self._live and not self._quiet else ""
+        lead = self._erase() if self._live and not self._quiet else ""
         print(f"{lead}{printable(f'warning: {message}')}", file=sys.stderr)
 
     def _draw(self, now: float) -> None:
@@ -112,4 +117,17 @@ class RunProgress:
             elif room < 0:
                 tail = ""
         line = head + ", ".join(paint(text, colour, sys.stderr) for text, colour in parts) + tail
-        print(f"\r\x1b[K{line}" if self._live else line, end="" if self._live else "\n", file=sys.stderr, flush=True)
+        if self._live:
+            print(f"{self._erase()}{line}", end="", file=sys.stderr, flush=True)
+            self._drawn = len(line)
+        else:
+            print(line, file=sys.stderr, flush=True)
+
+    def _erase(self) -> str:
+        """What removes the line that stands there. A notebook knows no command for that."""
+        return f"\r{' ' * self._drawn}\r" if self._notebook else "\r\x1b[K"
+
+
+def _is_notebook() -> bool:
+    """Whether standard error is the output of a cell: Jupyter and its like draw over a line, and are no terminal."""
+    return type(sys.stderr).__module__ == "ipykernel.iostream"

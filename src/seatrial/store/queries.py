@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
 from types import NoneType
@@ -44,6 +44,8 @@ class RunFilter(msgspec.Struct, frozen=True):
     agents: frozenset[str] = frozenset()
     run_ids: frozenset[str] = frozenset()
     cases: frozenset[str] = frozenset()
+    tags: frozenset[str] = frozenset()
+    """Runs of cases with one of these."""
     error_classes: frozenset[str] = frozenset()
     tools: frozenset[str] = frozenset()
     """Runs with a call of one of these."""
@@ -60,6 +62,10 @@ class RunFilter(msgspec.Struct, frozen=True):
         ):
             if wanted:
                 yield column.in_(sorted(wanted))
+        if self.tags:
+            tags = schema.case_tags
+            same = (tags.c.experiment == runs.c.experiment) & (tags.c.case_id == runs.c.case_id)
+            yield sa.exists().where(same, tags.c.tag.in_(sorted(self.tags)))
         if self.tools:
             steps = schema.steps
             yield sa.exists().where(steps.c.run == runs.c.id, steps.c.name.in_(sorted(self.tools)))
@@ -157,6 +163,13 @@ def cases_with_runs(connection: sa.Connection, experiment: int, where: RunFilter
     """The cases of which there is such a run."""
     query = _filtered(sa.select(runs.c.case_id).distinct().where(runs.c.experiment == experiment), where)
     return frozenset(connection.scalars(query))
+
+
+def has_tag(connection: sa.Connection, experiment: int, tags: Iterable[str]) -> bool:
+    """Whether a case of an experiment has one of these tags."""
+    of = schema.case_tags.c
+    found = sa.select(of.tag).where(of.experiment == experiment, of.tag.in_(sorted(tags))).limit(1)
+    return connection.execute(found).first() is not None
 
 
 def _summary(row: sa.Row[Any]) -> RunSummary:

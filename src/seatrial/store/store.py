@@ -69,6 +69,7 @@ class Store:
         self.keyring = Keyring(self._writer, self._reading)
         self._numbers: dict[str, int] = {}
         self._conversion: Conversion | None = None
+        self._closed = False
 
     def __repr__(self) -> str:
         return f"Store({self._dialect.name!r})"
@@ -97,6 +98,7 @@ class Store:
             self._conversion.close()
         self._writer.close()
         self._dialect.close()
+        self._closed = True
 
     # Conversion of what earlier versions wrote
 
@@ -437,6 +439,12 @@ class Store:
         with self._reading() as connection:
             return queries.cases_with_runs(connection, number, where)
 
+    def has_tag(self, experiment_id: str, tags: Iterable[str]) -> bool:
+        """Whether a case of an experiment has one of these tags."""
+        number = self._number(experiment_id)
+        with self._reading() as connection:
+            return queries.has_tag(connection, number, tags)
+
     def filter_suggestions(self, experiment_id: str | None, text: str, caret: int) -> list[Suggestion]:
         """What may be meant at this place of a filter; without an experiment, only what every store has."""
         number = None if experiment_id is None else self._number(experiment_id)
@@ -669,4 +677,6 @@ class Store:
             with self._dialect.reading.connect() as connection:
                 yield connection
         except self._dialect.errors as error:
+            if self._closed:  # one in memory is empty then
+                raise SeatrialError("store_unavailable", "the store is closed, and what was in it is gone") from error
             raise self._dialect.failure(error).error from error
