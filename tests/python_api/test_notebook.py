@@ -60,7 +60,7 @@ def test_a_result_in_a_notebook_says_what_came_of_it_and_why_runs_did_not_pass()
     with ran({"good": "yes", "bad": "no", "worse": "no", "lost": "raise"}) as result:
         shown = Checked(result._repr_html_())
     assert "mine passes 33.3% of 3 graded runs" in shown.text
-    assert "1 run errored, and is not counted." in shown.text
+    assert "Not counted: 1 errored." in shown.text
     assert "not counted: infrastructure_error" in shown.text
     assert {"table", "svg"} <= shown.found
     assert "Failed and errored (3)" in shown.text
