@@ -286,6 +286,14 @@ def _edited(a: ReportSource, b: ReportSource, pairs: Collection[str]) -> list[st
     return [case.id for case in b.cases() if case.id in before and _content(case) != before[case.id]]
 
 
+def asks_the_same(a: Experiment, b: Experiment, case_a: Case, case_b: Case) -> bool:
+    """Whether what a case comes to means the same in both experiments; agents, tags and metadata may differ."""
+    if a.suite_hash == b.suite_hash:
+        return True
+    same_suite = a.suite.get("name") == b.suite.get("name") and not _suite_changes(a, b)
+    return same_suite and _content(case_a) == _content(case_b)
+
+
 def _content(case: Case) -> bytes:
     return blake2b(_ENCODER.encode(replace(case, tags=[], metadata={})), digest_size=16).digest()
 

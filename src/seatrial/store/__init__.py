@@ -4,6 +4,7 @@ from seatrial.store.database import Listener, shown
 from seatrial.store.documents import LongText, address, identifier
 from seatrial.store.experiments import CaseTags, ExperimentSummary
 from seatrial.store.find import TextHit, TextHits
+from seatrial.store.history import CaseNeighbours, CaseTrials
 from seatrial.store.items import StoredStep, TranscriptItem
 from seatrial.store.of_run import GradingSummary, StepLine
 from seatrial.store.open import open_store
@@ -38,7 +39,9 @@ __all__ = [
     "Admitted",
     "AgentTotals",
     "CallsKnown",
+    "CaseNeighbours",
     "CaseTags",
+    "CaseTrials",
     "Cell",
     "Changes",
     "Chosen",

@@ -20,6 +20,7 @@ from seatrial.store import (
     event_log,
     experiments,
     find,
+    history,
     ingest,
     items,
     of_run,
@@ -35,6 +36,7 @@ from seatrial.store.experiments import CaseTags, ExperimentSummary
 from seatrial.store.filter.language import FilterTerm
 from seatrial.store.filter.suggest import Suggestion, suggestions
 from seatrial.store.find import TextHits
+from seatrial.store.history import CaseNeighbours, CaseTrials
 from seatrial.store.items import StoredStep, TranscriptItem
 from seatrial.store.keyring import Keyring
 from seatrial.store.of_run import GradingSummary, StepLine
@@ -525,6 +527,18 @@ class Store:
         number = self._number(experiment_id)
         with self._reading() as connection:
             return of_run.case_runs(connection, number, case_id)
+
+    def case_history(self, experiment_id: str, case_id: str, agent: str, *, limit: int = 24) -> list[CaseTrials]:
+        """This experiment and those before it in which an agent ran a case, the newest first."""
+        number = self._number(experiment_id)
+        with self._reading() as connection:
+            return history.case_history(connection, number, case_id, agent, limit)
+
+    def case_neighbours(self, experiment_id: str, case_id: str) -> CaseNeighbours:
+        """The cases before and after one in its suite."""
+        number = self._number(experiment_id)
+        with self._reading() as connection:
+            return history.case_neighbours(connection, number, case_id)
 
     def outline(self, run_id: str, first: int = 0, count: int = 1000) -> list[OutlineEntry]:
         """What a timeline is drawn from: entries for so many messages of a run, from the one with this index on."""

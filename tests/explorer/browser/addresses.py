@@ -25,6 +25,8 @@ ADDRESSES: dict[str, str] = {
     "compare-runs-same": "/compare/runs?a={a}&b={a}",
     "filter": "/filter/suggest?q=outcome:failed+tool:&experiment={new}",
     "filter-mistake": "/filter/suggest?q=outcome:failed+tol:refund+steps>10&experiment={new}",
+    "case": "/experiments/{new}/cases/{flaky_case}",
+    "case-errored": "/experiments/{new}/cases/{errored_case}?agents=clerk-mini&back=1",
     "compare": "/compare?a={old}&b={new}",
     "compare-filtered": "/compare?a={new}:clerk&b={new}:clerk-mini&q=tool:refund&sort=better",
     "compare-itself": "/compare?a={old}&b={old}",

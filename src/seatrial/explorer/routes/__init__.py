@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from litestar import Router
 
-from seatrial.explorer.routes import compare, experiments, run_parts, runs, search, static
+from seatrial.explorer.routes import cases, compare, experiments, run_parts, runs, search, static
 
 PAGE = "seatrial_page"
 """Key of the options of handlers that are pages: these check their parameters themselves."""
 
 HANDLERS = [
     *static.HANDLERS,
+    *cases.HANDLERS,
     *compare.HANDLERS,
     *experiments.HANDLERS,
     *run_parts.HANDLERS,

@@ -1,0 +1,20 @@
+"""One case of an experiment."""
+
+from __future__ import annotations
+
+from litestar import Response, get
+from litestar.params import FromPath
+
+from seatrial.explorer.case import BACK, case_page
+from seatrial.explorer.page import Arguments, PageRequest, TheStore, html
+
+
+@get("/experiments/{ref:str}/cases/{case_id:str}", sync_to_thread=True)
+def show_case(request: PageRequest, store: TheStore, ref: FromPath[str], case_id: FromPath[str]) -> Response[str]:
+    """A case with its trials and its history."""
+    arguments = Arguments(request, "agents", "back")
+    page = case_page(store, ref, case_id, arguments.get("agents"), arguments.number("back", BACK), arguments.complaints)
+    return html("case.html", page=page, complaints=arguments.complaints)
+
+
+HANDLERS = [show_case]
