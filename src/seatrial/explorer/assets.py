@@ -17,7 +17,7 @@ _TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-
 _IMPORT = re.compile(rb'(from "\./)([a-z_]+\.js)(")')
 
 _COMMENT = re.compile(rb"/\*.*?\*/", re.DOTALL)
-_AROUND = re.compile(rb"\s*([{};,])\s*")
+_AROUND = re.compile(rb"\s*([{};,>])\s*")
 _BEHIND = re.compile(rb":\s+")
 _PROPERTY = re.compile(rb"--[a-z][a-z0-9-]*")
 # A script has comments that begin a line, and types; its lines stay lines, since some end a statement.
