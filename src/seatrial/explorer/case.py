@@ -219,14 +219,12 @@ def _columns(
 
 
 def _ways(columns: Sequence[HistoryColumn]) -> tuple[list[FailureWay], int]:
-    counted = [Counter(run.signature for run in each.trials.runs if run.signature) for each in columns]
-    total: Counter[str | None] = Counter()
-    for each in counted:
-        total.update(each)
+    counted = [Counter([run.signature for run in each.trials.runs if run.signature]) for each in columns]
+    total = sum(counted, Counter[str]())
+    now = counted[-1] if counted else total
     # What happens now before what happened, and the most frequent first.
-    now = counted[-1] if counted else Counter()
-    every = sorted(total, key=lambda signature: (-now[signature], -total[signature], signature or ""))
-    ways = [FailureWay(signature or "", [each[signature] for each in counted]) for signature in every[:MAX_WAYS]]
+    every = sorted(total, key=lambda signature: (-now[signature], -total[signature], signature))
+    ways = [FailureWay(signature, [each[signature] for each in counted]) for signature in every[:MAX_WAYS]]
     return ways, max(0, len(every) - MAX_WAYS)
 
 
