@@ -16,15 +16,22 @@ FAILED = [
     *({"error": word} for word in (1, True, "no", {"message": "no"}, ["no"])),
     *({"exit_code": word} for word in (1, "1", 1.0, -9, "-9")),
     *({key: "no"} for key in ("errorText", "error_message", "exception", "errorMessage")),
-    *({"is_error": word} for word in (True, 1, "true", " TRUE")),
+    *({"is_error": word} for word in (True, 1, "true", " TRUE", [True], {"code": 7}, "no such account")),
+    *({"status": {key: "failed"}} for key in ("state", "status", "type", "code")),
     *({key: {"is_error": True}} for key in ("metadata", "artifact", "additional_kwargs")),
+    *({key: True} for key in ("failed", "errored", "has_error", "timed_out", "denied", "aborted")),
+    *({key: "no"} for key in ("error_code", "error_type", "failure", "traceback")),
+    *({"errors": ["no"]}, {"ok": False}, {"status_code": 500}, {"exit_status": 1}, {"_meta": {"isError": True}}),
     {"status": "ok", "is_error": True},
     {"status": "weird", "is_error": True},
 ]
 UNKNOWN = [{"status": word} for word in ("pending", "in_progress", "unknown", "weird")] + [{"outcome": "weird"}]
+UNRAISED: list[Any] = [False, None, "", "no", "False", "0", 0, [], {}]
 FINE: list[dict[str, Any]] = [
     {},
     {"status": "success"},
+    *({"ok": True}, {"failed": 0}, {"failed": False}, {"errors": []}, {"status_code": 204}),
+    {"metadata": {"failed": 3, "ok": False, "errors": ["of the page"]}},
     {"status": " OK "},
     {"status": 200},
     {"status": ""},
@@ -38,7 +45,8 @@ FINE: list[dict[str, Any]] = [
     {"error": {}},
     {"exit_code": 0},
     {"exit_code": "0"},
-    {"is_error": False},
+    *({"is_error": flag} for flag in UNRAISED),
+    *({"status": word} for word in ({"state": "completed"}, {"state": "weird"}, {"mood": "failed"}, ["failed"])),
     {"metadata": {"is_error": False}},
     {"artifact": {"error": "a value of the tool's own"}},
 ]

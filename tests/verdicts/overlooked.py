@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from verdicts.corpus import DELETE, FAILING_FIND, FIND, FORBIDDEN, GRADERS, NO_ERRORS, Entry, twins
-from verdicts.shapes import INSTRUCTION, Call, Json, agui_events, encoded, lines
+from verdicts.shapes import INSTRUCTION, Call, Json, agui_events, codex_exec, encoded, lines, openai
 
 _TRAJECTORY: Json = {"kind": "tool_trajectory"}
 SAID: Json = {"role": "assistant", "content": "Done."}
@@ -295,6 +295,24 @@ UNDER_OTHER_KEYS: dict[str, Callable[[Call], Any]] = {
         {"role": "model", "parts": [{"text": "Done."}]},
     ],
 }
+UNDER_KNOWN_KEYS: dict[str, Callable[[Call], Any]] = {
+    "invocations among annotations": lambda call: [
+        {"id": "a", "role": "assistant", "content": "Done.", "annotations": [_invocation(call)]}
+    ],
+    "an invocation in the metadata of a source": lambda call: [
+        _ui(
+            {"type": "source-url", "url": "u", "providerMetadata": {"x": {"toolCallId": "c", "toolName": call.name}}},
+            {"type": "text", "text": "Done."},
+        )
+    ],
+    "a part of a UIMessage that is text": lambda call: [
+        _ui(json.dumps(_ui_call(call)), {"type": "text", "text": "Done."})  # type: ignore[arg-type]
+    ],
+    "a result under a key of the user's": lambda call: [
+        {"role": "user", "parts": [{"text": "go"}], "more": {"functionResponse": {"name": call.name, "response": {}}}},
+        {"role": "model", "parts": [{"text": "Done."}]},
+    ],
+}
 STREAMED_NAMES: dict[str, Any] = {"a list": ["delete_account"], "an object": {"name": "delete_account"}, "a number": 7}
 WITHOUT_NAME: dict[str, Any] = {
     "a dynamic tool": [
@@ -456,6 +474,10 @@ def entries() -> Iterator[Entry]:
     for value, wanted in ((None, "failed"), ("", "failed"), (["x"], "failed")):
         stream = _ui_stream_renamed(value)
         yield Entry(f"a streamed name and then {value}", stream, FORBIDDEN, wanted, "replay", guilty=True)
+    for name, record in UNDER_KNOWN_KEYS.items():
+        yield from twins(f"not read, {name}", record, FORBIDDEN, "errored", "errored")
+    yield from _distorted_names()
+    yield from _renamed()
     yield from _given()
     yield from _shared()
     yield from _in_answers()
@@ -463,6 +485,39 @@ def entries() -> Iterator[Entry]:
     yield from _again()
     for name, value in WRITTEN_TWICE.items():
         yield Entry(f"written twice, {name}", value, GRADERS["max_calls"], "passed")
+
+
+def _distorted_names() -> Iterator[Entry]:
+    """Names that a model or a parser wrote wrongly: which tool was called is not known, unless a glob says so."""
+    for name in (
+        '"delete_account"',
+        '["delete_account"]',
+        '{"function": "delete_account"}',
+        " delete_account",
+        "\u200bdelete_account",
+        "functions.delete_account",
+        "\uff44elete_account",
+        "d\u0435lete_account",
+    ):
+        yield Entry(f"the name {name!r}", openai([Call(name, {})]), FORBIDDEN, "errored", guilty=True)
+    for name in ("delete_account<|channel|>json", "delete_account()"):
+        yield Entry(f"the name {name!r}", openai([Call(name, {})]), GRADERS["maximums"], "errored", guilty=True)
+        yield Entry(f"the name {name!r}, by a glob", openai([Call(name, {})]), FORBIDDEN, "failed", guilty=True)
+    for name in ("Search Web", "Search (web)", "mcp__bank__find", "bank.find:v2/a", "suche_größe", "поиск"):
+        yield Entry(f"the name {name!r}", openai([Call(name, {})]), FORBIDDEN, "passed")
+
+
+def _renamed() -> Iterator[Entry]:
+    """A call with two names."""
+    for first, second in (("delete_account", "look"), ("look", "delete_account")):
+        part = {**_ui_call(Call(first, {})), "toolName": second}
+        wanted = "failed" if second == "delete_account" else "errored"
+        said: Json = {"type": "text", "text": "Done."}
+        yield Entry(f"a part of a UIMessage, {first} and {second}", [_ui(part, said)], FORBIDDEN, wanted, guilty=True)
+        item = codex_exec([Call(second, {})])
+        begun = {**item[2]["item"], "tool": first, "status": "in_progress"}
+        stream = lines([*item[:2], {"type": "item.started", "item": begun}, *item[3:]])
+        yield Entry(f"an item of Codex, {first} and {second}", stream, FORBIDDEN, wanted, "replay", guilty=True)
 
 
 def _shared() -> Iterator[Entry]:

@@ -119,6 +119,13 @@ def _failed_results() -> Iterator[Entry]:
             if "content" not in said:
                 record = _with_result_marked(write(INNOCENT), said)
                 yield Entry(f"success, {shape}: {said}", record, NO_ERRORS, "passed")
+    for number, content in enumerate(FAILED_CONTENTS):
+        yield Entry(f"failed content {number}", _result({"content": content}), NO_ERRORS, "failed", guilty=True)
+        block: Json = {"type": "tool_result", "tool_use_id": "c", "content": content}
+        use: Json = {"type": "tool_use", "id": "c", "name": FIND.name, "input": {}}
+        turns: list[Json] = [{"role": "assistant", "content": [use]}, {"role": "user", "content": [block]}]
+        record = [*turns, {"role": "assistant", "content": "Done."}]
+        yield Entry(f"failed content {number}, Anthropic", record, NO_ERRORS, "failed", guilty=True)
     for number, response in enumerate(FAILED_RESPONSES):
         yield Entry(f"failed response {number}", _answered_by_gemini(response), NO_ERRORS, "failed", guilty=True)
     for number, response in enumerate(RESPONSES):
@@ -223,6 +230,15 @@ FAILURES: list[Json] = [
     {"exit_code": 1},
     {"status": "success", "is_error": True},
 ]
+FAILED_CONTENTS: list[Any] = [
+    [{"type": "text", "text": "down", "is_error": True}],
+    [{"type": "tool_result", "content": "down", "isError": True}],
+    [{"type": "tool_result_error", "error_code": "unavailable"}],
+    [{"type": "error", "text": "down"}],
+    {"content": [{"type": "text", "text": "down"}], "isError": True},
+    [{"content": [{"type": "text", "text": "down"}], "isError": True}],
+]
+"""Contents of results of which a part says that the call failed."""
 SUCCESSES: list[Json] = [
     {"is_error": False},
     {"isError": False},

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from seatrial.formats.chat.calls import Call, nameless_note, set_arguments
+from seatrial.formats.chat.calls import CALL_NAMED_TWICE, Call, nameless_note, set_arguments
 from seatrial.formats.chat.notes import At, NoteTally
 from seatrial.formats.chat.reader import Chat
 from seatrial.formats.chat.turn import STREAM_TRUNCATED, SUBAGENT_MISSING, read_usage, split_cached
@@ -129,7 +129,10 @@ class _ExecReader:
             elif kind not in ("agent_message", "reasoning", "error"):
                 drop_unknown(kind, self.chat, at)
         elif kind in _CALLS:
-            self._open.pop(item_id, None)
+            begun, _ = self._open.pop(item_id, (item, at))
+            if (begun["type"], begun.get("tool")) != (kind, item.get("tool")):
+                text = f"it began as another call than the one that ended under the id {item_id[:40]!r}"
+                self.chat.tally.add(CALL_NAMED_TWICE, at, text)
             self._add_call(item, at, done=True)
         elif kind == "agent_message":
             text = text_in(item, "text") or ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import posixpath
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 
@@ -51,6 +53,20 @@ TRACE_DISAGREES_WITH_FILE = note_code(
     "The trace in the record and the file that trace_ref names do not show the same tool calls; the record's counts.",
     "serious",
 )
+TOOL_NAME_DISTORTED = note_code(
+    "tool_name_distorted",
+    "The name of a called tool looks distorted (quotes, marks of a model, characters that are not shown or look like "
+    "others, the prefix `functions.`): it may be another tool that was called.",
+    "serious",
+)
+
+_PLAIN_NAME = re.compile(r"(?!functions\.)[A-Za-z0-9_](?:[\w .:/-]*[A-Za-z0-9_])?", re.ASCII)
+"""As tools of nearly all agents are called."""
+_DISTORTED_NAME = re.compile(r"\A(?:functions\.|[\s'\[])|[\"`{}<>]|(?:[\s']|\(\))\Z")
+_LATIN = re.compile(r"[A-Za-z]")
+_LOOKALIKES = re.compile(r"[\u0370-\u052f]")
+"""Greek and Cyrillic letters."""
+_LONGEST_NAME = 1_000
 
 MAX_DIFFERENCES = 1000
 """Notes of one kind on calls that were only observed, or only reported."""
@@ -128,6 +144,7 @@ def find_steps(
     found = _reported(reading, prefer, trace_file, given)
     if observed is not None and (observed or tool_access == "world"):
         _add_observed(found, observed, tool_access, reading)
+    found.notes += _distorted_names(found.steps)
     found.notes += calls_in_arguments([(step.name, step.arguments) for step in found.steps], "steps")
     return found
 
@@ -168,6 +185,26 @@ def _add_observed(found: FoundSteps, observed: list[Step], tool_access: ToolAcce
         msgspec.structs.replace((observed if seen else reported)[index], index=position)
         for position, (seen, index) in enumerate(places)
     ]
+
+
+def _distorted_names(steps: list[Step]) -> list[Note]:
+    """A note for the first name by which no check can know its tool. Models and parsers make such names: of JSON in
+    place of a name, or of marks that were not taken off (`delete<|channel|>json`). What was observed was called so."""
+    for step in steps:
+        if not _PLAIN_NAME.fullmatch(step.name) and step.source != "observed" and _is_distorted(step.name):
+            text = f"{step.name[:60]!r} may be another tool, whose name was not written as it is"
+            return [Note(TOOL_NAME_DISTORTED, pointer("steps", step.index), text)]
+    return []
+
+
+def _is_distorted(name: str) -> bool:
+    return (
+        len(name) > _LONGEST_NAME
+        or not name.isprintable()
+        or _DISTORTED_NAME.search(name) is not None
+        or (_LATIN.search(name) is not None and _LOOKALIKES.search(name) is not None)
+        or unicodedata.normalize("NFKC", name) != unicodedata.normalize("NFC", name)
+    )
 
 
 def _not_observed(name: str) -> str:

@@ -15,9 +15,20 @@ from seatrial._support import wire
 CallStatus: TypeAlias = Literal["ok", "error", "timeout", "cancelled", "unknown"]
 
 _FLAGS: Final = ("is_error", "isError")
+_FLAGS_BESIDE: Final = (
+    *_FLAGS, "failed", "errored", "has_error", "hasError", "timed_out", "timedOut", "denied", "aborted",
+)  # fmt: skip
+"""What stands beside a result is about the call; an object that is one may count how many of its tests have failed."""
+_SUCCESSES: Final = ("success", "ok", "succeeded")
 _WORDS: Final = ("status", "outcome", "state")
-_EXIT_CODES: Final = ("exit_code", "exitCode", "returncode", "return_code")
+_INSIDE_WORDS: Final = ("state", "status", "outcome", "type", "code")
+"""Where the word stands, when a status is an object."""
+_HTTP_STATUSES: Final = ("status_code", "statusCode")
+_EXIT_CODES: Final = ("exit_code", "exitCode", "exitcode", "exit_status", "exitStatus", "returncode", "return_code")
 _ERRORS: Final = ("error", "errorText", "error_text", "errorMessage", "error_message", "exception")
+_ERRORS_BESIDE: Final = (
+    *_ERRORS, "errors", "error_code", "errorCode", "error_type", "errorType", "failure", "traceback", "stack_trace",
+)  # fmt: skip
 _STATUS_OF_WORD: Final[Mapping[str, CallStatus]] = {
     **dict.fromkeys(
         ("error", "errored", "failed", "failure", "fail", "denied", "rejected", "refused", "exception", "aborted",
@@ -40,7 +51,7 @@ _UNDER_WAY: Final = frozenset(
      "generating", "interpreting", "calling", "call", "partial-call", "input-available", "input-streaming"}
 )  # fmt: skip
 """What is said of a call that has not ended."""
-_BESIDE: Final = ("metadata", "additional_kwargs")
+_BESIDE: Final = ("metadata", "additional_kwargs", "_meta", "meta", "extra")
 """Where libraries keep what their messages have no field for."""
 _OF_TOOL: Final = "artifact"
 """What a tool gave for other programs: anything at all, of which only a flag is taken for a failure."""
@@ -50,7 +61,7 @@ _DEFINITE: Final = frozenset(
 )  # fmt: skip
 """Words that say of any object that it is a failure. Others may be about what a tool was asked for: an order that was
 cancelled, a door that is blocked."""
-FAILURE_KEYS: Final = frozenset({*_FLAGS, *_WORDS, *_EXIT_CODES, *_ERRORS, "success"})
+FAILURE_KEYS: Final = frozenset({*_FLAGS_BESIDE, *_WORDS, *_HTTP_STATUSES, *_EXIT_CODES, *_ERRORS_BESIDE, *_SUCCESSES})
 """Keys of a result that this module looks at."""
 _LOOKED_AT: Final = FAILURE_KEYS | {*_BESIDE, _OF_TOOL}
 
@@ -68,13 +79,13 @@ def find_failure(result: Mapping[str, Any]) -> Failure | None:
     """How this result failed, by the keys that it has; None when nothing says that it did."""
     if _LOOKED_AT.isdisjoint(result):
         return None
-    said = {status for key in _WORDS if (status := _status(result.get(key))) is not None}
+    said = {status for key in (*_WORDS, *_HTTP_STATUSES) if (status := _status(result.get(key))) is not None}
     failed = next((status for status in _BY_WEIGHT if status in said), None)
-    errors = [error for key in _ERRORS if _says_error(error := result.get(key))]
+    errors = [error for key in _ERRORS_BESIDE if _says_error(error := result.get(key))]
     if failed is None or failed == "unknown":
         artifact = result.get(_OF_TOOL)
         flagged = type(artifact) is dict and any(_says_true(artifact.get(key)) for key in _FLAGS)
-        if errors or flagged or _is_marked(result):
+        if errors or flagged or _is_marked(result, _FLAGS_BESIDE, _SUCCESSES):
             failed = "error"
         for key in _BESIDE:
             if (beside := find_failure_inside(result.get(key))) is not None:
@@ -89,7 +100,7 @@ def find_failure_inside(value: Any) -> Failure | None:
         return None
     errors = [error for key in _ERRORS if _says_error(error := value.get(key))]
     words = [plain for key in _WORDS if type(word := value.get(key)) is str and (plain := _plain(word)) in _DEFINITE]
-    if not (words or errors or _is_marked(value)):
+    if not (words or errors or _is_marked(value, _FLAGS, ("success",))):
         return None
     return Failure(_STATUS_OF_WORD[words[0]] if words else "error", _first_text(errors))
 
@@ -103,12 +114,20 @@ def is_failed_mcp_result(value: Any) -> bool:
     )
 
 
-def _is_marked(result: Mapping[str, Any]) -> bool:
+def is_failed_part(part: Any) -> bool:
+    """Whether a part of a result's content says that the call failed."""
+    if type(part) is not dict:
+        return False
+    kind = part.get("type")
+    return (type(kind) is str and kind.endswith("error")) or any(_says_true(part.get(key)) for key in _FLAGS)
+
+
+def _is_marked(result: Mapping[str, Any], flags: tuple[str, ...], successes: tuple[str, ...]) -> bool:
     """Whether a flag, an exit code or `success` says that something failed."""
     return (
-        any(_says_true(result.get(key)) for key in _FLAGS)
+        any(_says_true(result.get(key)) for key in flags)
         or any(_says_not_zero(result.get(key)) for key in _EXIT_CODES)
-        or _says_false(result.get("success"))
+        or any(_says_false(result.get(key)) for key in successes)
     )
 
 
@@ -147,6 +166,9 @@ def _status(word: Any) -> CallStatus | None:
     if type(word) is int or type(word) is float:
         # As HTTP has them; 0 is how programs say that all is well.
         return "ok" if word == 0 or 200 <= word < 400 else "error"
+    if type(word) is dict:
+        said = [_status(inside) for key in _INSIDE_WORDS if type(inside := word.get(key)) is str]
+        return next((status for status in said if status not in ("ok", "unknown")), None)
     return None
 
 
@@ -155,7 +177,8 @@ def _plain(word: str) -> str:
 
 
 def _says_true(flag: Any) -> bool:
-    return flag is True or flag == 1 or (type(flag) is str and _plain(flag) in ("true", "1", "yes"))
+    """Whether a flag is raised: some write the error itself in its place."""
+    return _plain(flag) not in ("no", "0") and _says_error(flag) if type(flag) is str else _says_error(flag)
 
 
 def _says_false(flag: Any) -> bool:

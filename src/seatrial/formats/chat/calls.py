@@ -34,6 +34,9 @@ from seatrial.transcript.salvage import TOOL_CALL_ID_GENERATED as TOOL_CALL_ID_G
 TOOL_CALL_DROPPED_NO_NAME = note_code(
     "tool_call_dropped_no_name", "A tool call has no usable name; it was dropped, the rest stays.", "serious"
 )
+CALL_NAMED_TWICE = note_code(
+    "call_named_twice", "A call has two names that differ; which tool was called is unknown.", "serious"
+)
 
 TOOL_RESULT_UNPAIRED = note_code(
     "tool_result_unpaired", "A tool result belongs to no call that came before it.", "serious"

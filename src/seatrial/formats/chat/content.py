@@ -45,7 +45,7 @@ from seatrial.transcript import (
     pointer,
 )
 from seatrial.transcript.arguments import arguments_note, encoded_twice_note
-from seatrial.transcript.failure import find_failure, find_failure_inside, is_failed_mcp_result
+from seatrial.transcript.failure import find_failure, find_failure_inside, is_failed_mcp_result, is_failed_part
 from seatrial.transcript.salvage import CONTENT_RESHAPED
 
 Piece: TypeAlias = AssistantBlock | ImageBlock | ToolResultMessage
@@ -231,7 +231,7 @@ class ContentReader:
         if type(output) is str:
             message.content = [TextBlock(output)]
         elif type(output) is list and output and all(_is_part(part) for part in output):
-            message.content = self.result_blocks(output, at)
+            self.fill_blocks(message, output, at)
         elif output is not None:
             message.content = [TextBlock(wire.encode(output).decode())]
             message.details = output
@@ -239,8 +239,13 @@ class ContentReader:
             if is_failed_mcp_result(output):
                 self.mark_failure(message, {"isError": True})
 
-    def result_blocks(self, content: Any, at: At) -> list[ToolResultBlock]:
-        """The text and the images of a tool's content."""
+    def fill_blocks(self, message: ToolResultMessage, content: Any, at: At) -> None:
+        """Give a result the text and the images of a tool's content, which may itself say that the call failed."""
+        message.content = self._result_blocks(content, at)
+        if is_failed_mcp_result(content) or (type(content) is list and any(map(is_failed_part, content))):
+            self.mark_failure(message, {"isError": True})
+
+    def _result_blocks(self, content: Any, at: At) -> list[ToolResultBlock]:
         if content is None:
             return []
         self.note_calls_in_result(content, at)

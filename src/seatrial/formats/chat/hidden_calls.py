@@ -128,6 +128,8 @@ KEYS_OF_CALLS: Final = frozenset(
     }
 )
 """Keys that dialects give their calls: they mean nothing else, in a record, in a result or in a text."""
+_KEYS_OF_RESULTS: Final = frozenset({"functionResponse", "function_response", "toolResult", "tool_result"})
+"""Keys that dialects give the results of calls: one that names its tool says that this was called."""
 _NAMES_OF_CALLS: Final = KEYS_OF_CALLS | {
     "action",
     "actions",
@@ -327,6 +329,8 @@ def _is_written_call(value: dict[str, Any], known: KnownCalls) -> bool:
             return True
     if type(code := value.get("executableCode", value.get("executable_code"))) is dict and "code" in code:
         return True
+    if _has_text(value, "toolCallId") and _has_text(value, "toolName") and not _is_known(value, known):
+        return True  # Vercel's invocations, which have no type
     kind = value.get("type", value.get("part_kind"))  # Pydantic AI's
     if type(kind) is not str or _is_known(value, known):
         return False
@@ -335,6 +339,10 @@ def _is_written_call(value: dict[str, Any], known: KnownCalls) -> bool:
     if kind == "function":  # with parameters in place of arguments, it is a tool that can be called
         return _has_name(value) and "arguments" in _named(value)
     return _is_call_type(kind) and _has_name(value) and not _ARGUMENTS.isdisjoint(_named(value))
+
+
+def _has_text(value: dict[str, Any], key: str) -> bool:
+    return type(text := value.get(key)) is str and bool(text)
 
 
 def _has_name(value: dict[str, Any]) -> bool:
@@ -361,6 +369,9 @@ def _looks_like_call(value: dict[str, Any], known: KnownCalls) -> bool:
         found = value[key]
         if found not in _SAYS_NOTHING and not _are_known(found, known) and not _are_defined(found):
             return True
+    for key in _KEYS_OF_RESULTS.intersection(value):
+        if type(result := value[key]) is dict and _has_name(result) and not _is_known_result(result, known):
+            return True
     if type(kind := value.get("type")) is str and _is_call_type(kind):
         # What is said of the call may stand one level further inside.
         return not any(type(inside) is dict and _is_known(inside, known) for inside in value.values())
@@ -374,6 +385,10 @@ def _looks_like_call(value: dict[str, Any], known: KnownCalls) -> bool:
     return type(parameters) is dict and not (
         _is_schema(parameters) or "description" in value or not _SETTINGS.isdisjoint(parameters)
     )
+
+
+def _is_known_result(result: dict[str, Any], known: KnownCalls) -> bool:
+    return _is_known(result, known) or any(known.has_made(str(result.get(key)), {}) for key in NAMES_OF_TOOLS)
 
 
 def _are_known(value: Any, known: KnownCalls) -> bool:

@@ -388,6 +388,8 @@ def _as_call(value: dict[str, Any]) -> WrittenCall | None:
         and type(name := value.get("name", value.get("toolName"))) is str
     ):
         return name, value
+    if type(kind) is str and kind.startswith("tool-") and type(value.get("toolCallId")) is str:
+        return kind.removeprefix("tool-"), value  # a part of a UIMessage
     for key, keys in _WRITTEN:
         found = next((name for name in keys if name in value), None)
         if found == "input" and key == "name" and type(value[found]) is not dict:

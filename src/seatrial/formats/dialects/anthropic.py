@@ -170,7 +170,7 @@ def _tool_use_of_inspect(part: dict[str, Any], call: Call, chat: ContentReader, 
 def _tool_result(part: dict[str, Any], chat: ContentReader, at: At, _: ListedCalls) -> list[Piece]:
     message = chat.result(part.get("tool_use_id", part.get("tool_call_id")), None, at)
     content = part.get("content")
-    message.content = chat.result_blocks(content, (*at, "content"))
+    chat.fill_blocks(message, content, (*at, "content"))
     chat.note_keys_of_message(part, _RESULT_KEYS, at, agent=False)
     chat.mark_failure(message, part)
     return [message]

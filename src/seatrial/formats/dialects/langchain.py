@@ -273,7 +273,7 @@ def _is_another(call_id: Any, call: Call | None, names: dict[Any, Any]) -> bool:
 
 def _read_result(said: dict[str, Any], chat: Chat, at: At, *, by_name: bool) -> None:
     message = chat.result(said.get("tool_call_id"), said.get("name"), at, by_name=by_name)
-    message.content = chat.result_blocks(said.get("content"), (*at, "content"))
+    chat.fill_blocks(message, said.get("content"), (*at, "content"))
     if (artifact := said.get("artifact")) is not None:
         message.details = artifact
         chat.note_calls_in_result(artifact, (*at, "artifact"))

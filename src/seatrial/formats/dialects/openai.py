@@ -23,7 +23,14 @@ from typing import Any, Final
 
 from msgspec import UNSET, Raw
 
-from seatrial.formats.chat.calls import Call, ListedCalls, nameless_note, read_call, read_call_facts
+from seatrial.formats.chat.calls import (
+    CALL_NAMED_TWICE,
+    Call,
+    ListedCalls,
+    nameless_note,
+    read_call,
+    read_call_facts,
+)
 from seatrial.formats.chat.content import NOT_LISTED, ContentReader, Piece
 from seatrial.formats.chat.decoding import value
 from seatrial.formats.chat.notes import At, NoteTally, json_kind, note_failure
@@ -41,7 +48,7 @@ from seatrial.transcript import (
     pointer,
 )
 from seatrial.transcript.arguments import parse_arguments
-from seatrial.transcript.failure import FAILURE_KEYS, is_failed_mcp_result
+from seatrial.transcript.failure import FAILURE_KEYS
 from seatrial.transcript.salvage import ROLE_UNKNOWN
 
 REFUSAL_READ_AS_TEXT = note_code(
@@ -54,9 +61,6 @@ CUSTOM_TOOL_CALL = note_code(
     "custom_tool_call",
     "A call of a tool that takes free text was read as one with that text as its arguments.",
     "harmless",
-)
-CALL_NAMED_TWICE = note_code(
-    "call_named_twice", "A call has two names that differ; which tool was called is unknown.", "serious"
 )
 THINKING_INVALID = note_code(
     "thinking_invalid", "A thinking entry is not an object; text was kept as reasoning.", "look"
@@ -352,11 +356,11 @@ def _read_result(item: dict[str, Any], chat: Chat, at: At, timestamp: int | None
     # OpenAI's legacy `function` messages have a name and no id.
     message = chat.result(call_id, _name(item), at, by_name=item["role"] == "function")
     content = item.get("content")
-    message.content = chat.result_blocks(content, (*at, "content"))
+    chat.fill_blocks(message, content, (*at, "content"))
     message.timestamp = timestamp
     if type(content) is dict:
         message.details = content
-    chat.mark_failure(message, {**item, "isError": True} if is_failed_mcp_result(content) else item)
+    chat.mark_failure(message, item)
     chat.add_result(message, at)
 
 

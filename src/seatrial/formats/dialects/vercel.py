@@ -23,7 +23,7 @@ from typing import Any, Final
 from msgspec import UNSET, Raw
 
 from seatrial._support import wire
-from seatrial.formats.chat.calls import Call, ListedCalls, nameless_note, set_arguments
+from seatrial.formats.chat.calls import CALL_NAMED_TWICE, Call, ListedCalls, nameless_note, set_arguments
 from seatrial.formats.chat.content import NOT_LISTED, ContentReader, Piece
 from seatrial.formats.chat.hidden_calls import may_hold_call
 from seatrial.formats.chat.notes import At
@@ -240,8 +240,13 @@ def _invocation(given: Any, chat: ContentReader, at: At, listed: ListedCalls = N
 
 def _call(given: Any, chat: ContentReader, at: At) -> Call | None:
     name = given.get("toolName") if type(given) is dict else None
-    if name is None and type(given) is dict and type(kind := given.get("type")) is str and kind.startswith("tool-"):
-        name = kind.removeprefix("tool-")
+    kind = given.get("type") if type(given) is dict else None
+    if type(kind) is str and kind.startswith("tool-"):
+        other = kind.removeprefix("tool-")
+        if name is None:
+            name = other
+        elif name != other and kind not in OWN_PARTS and kind != "tool-invocation":
+            chat.tally.add(CALL_NAMED_TWICE, at, f"its type says {other[:40]!r}, and its `toolName` {str(name)[:40]!r}")
     if type(name) is not str or not name or type(given) is not dict:
         chat.tally.notes.append(nameless_note(pointer(*at)))
         return None
@@ -281,8 +286,8 @@ def _tool_result(part: dict[str, Any], chat: ContentReader, at: At, _: ListedCal
             output = output.get("reason")
         elif kind in ("text", "json", "error-text", "error-json", "content") and "value" in output:
             chat.note_keys_of_message(output, _OUTPUT_KEYS, (*at, "output"), agent=False)
-            failed["isError"] = failed.get("isError") or kind in ("error-text", "error-json")
             output = output["value"]
+        failed["isError"] = failed.get("isError") or kind in ("error-text", "error-json")
     chat.fill(message, output, (*at, "output"))
     chat.note_calls_in_result(part.get("experimental_content"), (*at, "experimental_content"))
     chat.note_keys_of_message(part, _CALL_KEYS, at, agent=False)
