@@ -329,8 +329,10 @@ def _is_written_call(value: dict[str, Any], known: KnownCalls) -> bool:
             return True
     if type(code := value.get("executableCode", value.get("executable_code"))) is dict and "code" in code:
         return True
-    if _has_text(value, "toolCallId") and _has_text(value, "toolName") and not _is_known(value, known):
-        return True  # Vercel's invocations, which have no type
+    # Vercel's invocations, and calls of `output_messages`: neither has a type.
+    invoked = _has_text(value, "toolCallId") and _has_text(value, "toolName")
+    if (invoked or (_has_text(value, "tool") and not _ARGUMENTS.isdisjoint(value))) and not _is_known(value, known):
+        return True
     kind = value.get("type", value.get("part_kind"))  # Pydantic AI's
     if type(kind) is not str or _is_known(value, known):
         return False

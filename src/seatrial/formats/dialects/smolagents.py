@@ -57,7 +57,7 @@ def fits(item: dict[str, Any]) -> int:
     if "role" in item or "type" in item:
         return 0
     keys = item.keys()
-    others = (keys <= _TASK and "task_images" in keys, keys == _PROMPT, "plan" in keys and keys <= _PLAN)
+    others = (keys == _TASK, keys == _PROMPT, "plan" in keys and keys <= _PLAN)
     return 2 if any(others) else 0
 
 
