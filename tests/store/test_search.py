@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import records
 
+from seatrial.errors import SeatrialError
 from seatrial.runs import RunKey
 from seatrial.store import Store, open_store, search
 from seatrial.trajectory.step import Step
@@ -223,3 +224,20 @@ def test_a_search_in_sqlite_walks_its_index_and_sorts_nothing(tmp_path: Path) ->
     assert plan[0].startswith("SCAN words"), "the newest runs first, as the index has them"
     # Where every run has the word, sorting them would take as long as there are runs.
     assert not [line for line in plan if "TEMP B-TREE" in line]
+
+
+def test_names_are_found_by_a_part_and_runs_by_the_beginning_of_their_id(library: Store) -> None:
+    found = library.named("E-1")
+    assert [each.case_id for each in found.cases] == ["case-1"]
+    assert [each.run_id for each in library.named("run-crew-case-1").runs] == ["run-crew-case-1-1"]
+    assert [each.experiment_id for each in library.named("exp-").experiments] == ["exp-1"]
+    assert library.named("Z").runs == library.named("ru").runs == []
+    for hostile in ("%", "_a_", "\0", "\\\\\\", "'''", '"', "\ud800\udfff", "\U0010ffff" * 3):
+        assert library.named(hostile).runs == []
+
+
+def test_hits_that_are_older_than_a_run_follow(library: Store) -> None:
+    newest, *older = library.search("send_receipt")
+    assert library.search("send_receipt", before=newest.run_id) == older
+    with pytest.raises(SeatrialError, match="no run"):
+        library.search("send_receipt", before="nothing")

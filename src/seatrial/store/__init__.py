@@ -6,6 +6,7 @@ from seatrial.store.experiments import CaseTags, ExperimentSummary
 from seatrial.store.find import TextHit, TextHits
 from seatrial.store.history import CaseNeighbours, CaseTrials
 from seatrial.store.items import StoredStep, TranscriptItem
+from seatrial.store.names import Named, NamedCase, NamedExperiment, NamedRun
 from seatrial.store.of_run import GradingSummary, StepLine
 from seatrial.store.open import open_store
 from seatrial.store.outline import OutlineEntry
@@ -53,6 +54,10 @@ __all__ = [
     "Hit",
     "Listener",
     "LongText",
+    "Named",
+    "NamedCase",
+    "NamedExperiment",
+    "NamedRun",
     "NoteCounts",
     "NoteTotals",
     "OutlineEntry",

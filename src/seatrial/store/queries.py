@@ -266,9 +266,15 @@ def known_verdicts(connection: sa.Connection, run_id: str) -> dict[str, Verdict]
 
 
 def search(
-    connection: sa.Connection, dialect: Database, text: str, experiment: int | None, where: RunFilter, limit: int
+    connection: sa.Connection,
+    dialect: Database,
+    text: str,
+    experiment: int | None,
+    where: RunFilter,
+    before: str | None,
+    limit: int,
 ) -> list[Hit]:
-    """Runs that contain what was typed, the newest first."""
+    """Runs that contain what was typed, the newest first; those that are older than the run `before`."""
     wanted = phrases(text)
     if not wanted:
         return []
@@ -279,6 +285,11 @@ def search(
     query = query.order_by(matching.c.run.desc()).limit(limit)
     if experiment is not None:
         query = query.where(runs.c.experiment == experiment)
+    if before is not None:
+        number = connection.execute(sa.select(runs.c.id).where(runs.c.run_id == before)).scalar()
+        if number is None:
+            raise rows.no_run(before)
+        query = query.where(matching.c.run < number)
     return [
         Hit(run.run_id, run.experiment_id, run.key, *snippet(wanted, pieces(run.reading, run.steps)))
         for run in _whole(connection, connection.execute(query).all())

@@ -23,6 +23,7 @@ from seatrial.store import (
     history,
     ingest,
     items,
+    names,
     of_run,
     outline,
     queries,
@@ -39,6 +40,7 @@ from seatrial.store.find import TextHits
 from seatrial.store.history import CaseNeighbours, CaseTrials
 from seatrial.store.items import StoredStep, TranscriptItem
 from seatrial.store.keyring import Keyring
+from seatrial.store.names import Named
 from seatrial.store.of_run import GradingSummary, StepLine
 from seatrial.store.outline import OutlineEntry
 from seatrial.store.presence import Hold, Presence
@@ -671,12 +673,25 @@ class Store:
             return queries.run_notes(connection, list(run_ids), limit)
 
     def search(
-        self, text: str, *, experiment_id: str | None = None, where: RunFilter = _ALL, limit: int = 20
+        self,
+        text: str,
+        *,
+        experiment_id: str | None = None,
+        where: RunFilter = _ALL,
+        before: str | None = None,
+        limit: int = 20,
     ) -> list[Hit]:
-        """Runs whose messages or steps contain all of these words, the newest first; see `search` for the syntax."""
+        """Runs whose messages or steps contain all of these words, the newest first; see `search` for the syntax. With
+        `before`, those that are older than this run."""
         number = self._number(experiment_id) if experiment_id is not None else None
         with self._reading() as connection:
-            return queries.search(connection, self._dialect, text, number, where, limit)
+            return queries.search(connection, self._dialect, text, number, where, before, limit)
+
+    def named(self, text: str, *, experiment_id: str | None = None, limit: int = 6) -> Named:
+        """Experiments and cases with this text in their names, and runs whose id begins with it; so many of each."""
+        number = self._number(experiment_id) if experiment_id is not None else None
+        with self._reading() as connection:
+            return names.named(connection, text, number, limit)
 
     def _number(self, experiment_id: str) -> int:
         number = self._numbers.get(experiment_id)

@@ -23,6 +23,12 @@ ADDRESSES: dict[str, str] = {
     "compare-runs": "/compare/runs?a={a}&b={b}",
     "compare-runs-all": "/compare/runs?a={a}&b={b}&show=all&at=a/steps/0",
     "compare-runs-same": "/compare/runs?a={a}&b={a}",
+    "search": "/search?q=refund",
+    "search-name": "/search?q={flaky_case}",
+    "search-empty": "/search",
+    "search-nothing": "/search?q=refund+xylophone&experiment={new}",
+    "search-invalid": "/search?q=%3F%3F",
+    "keys": "/help/keys",
     "filter": "/filter/suggest?q=outcome:failed+tool:&experiment={new}",
     "filter-mistake": "/filter/suggest?q=outcome:failed+tol:refund+steps>10&experiment={new}",
     "case": "/experiments/{new}/cases/{flaky_case}",
@@ -36,7 +42,7 @@ ADDRESSES: dict[str, str] = {
 MISSING = frozenset({"not-found"})
 """Pages that are answered with 404."""
 
-COMING = ("/experiments/", "/review", "/search", "/live")
+COMING = ("/experiments/", "/review", "/live")
 """Beginnings of addresses that pages link to already, and that are being built: these links are not followed yet."""
 
 

@@ -1,6 +1,8 @@
 // @ts-check
 // Keys of pages that compare: n and p go to the next and the previous difference, j and k to the next row, o and O open
-// equal steps; links that have a key of their own (`data-key`) are followed by it.
+// equal steps.
+
+import {onKeys} from "./keys.js";
 
 const rows = /** @type {HTMLElement[]} */ ([...document.querySelectorAll(".row[id], .eq")]);
 const differing = rows.filter((row) => row.matches(".diff"));
@@ -25,19 +27,16 @@ function go(some, step, beyond) {
   }
 }
 
-document.addEventListener("keydown", (event) => {
-  const target = /** @type {HTMLElement} */ (event.target);
-  if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, textarea, select, [contenteditable]")) return;
-  if (event.key === "n") go(differing, 1, "next");
-  else if (event.key === "p") go(differing, -1, "prev");
-  else if (event.key === "j") go(rows, 1, "next");
-  else if (event.key === "k") go(rows, -1, "prev");
-  else if (event.key === "o") folds.find((fold) => fold.contains(document.activeElement))?.toggleAttribute("open");
-  else if (event.key === "O") {
+onKeys({
+  n: () => go(differing, 1, "next"),
+  p: () => go(differing, -1, "prev"),
+  j: () => go(rows, 1, "next"),
+  k: () => go(rows, -1, "prev"),
+  o: () => folds.find((fold) => fold.contains(document.activeElement))?.toggleAttribute("open"),
+  O: () => {
     const open = !folds.every((fold) => fold.open);
     for (const fold of folds) fold.open = open;
-  }
-  else if (event.key === "x") /** @type {HTMLElement | null} */ (document.querySelector('[data-key="x"]'))?.click();
+  },
 });
 
 // A place in the address is shown, unless a part of the page was asked for.

@@ -1,9 +1,20 @@
 // @ts-check
-// Keys. An element with `data-key` is clicked by that key; rows are `[data-row]`, findings `[data-finding]`.
-// They are off while an input has the focus, and can be switched off for good; nothing needs them.
+// Keys. An element with `data-key` is clicked by that key; rows are `[data-row]`, findings `[data-finding]`; a module of
+// a page gives keys of its own to `onKeys`. They are off while an input has the focus, and can be switched off for good;
+// nothing needs them.
 
 import {fetchFragment} from "./fragment.js";
+import {palette} from "./palette.js";
 import {note, place} from "./place.js";
+
+/** @type {Record<string, () => unknown>} */
+const own = {};
+
+/**
+ * Keys that do something else on this page.
+ * @param {Record<string, () => unknown>} keys
+ */
+export const onKeys = (keys) => void Object.assign(own, keys);
 
 const SETTING = "seatrial.keys";
 const isOff = () => {
@@ -33,7 +44,7 @@ function move(some, step) {
   if (index < 0) {
     // Where the reader is: behind the place, or at the first that can be seen.
     index = some.findIndex((each) => (from ? from.compareDocumentPosition(each) & Node.DOCUMENT_POSITION_FOLLOWING : each.getBoundingClientRect().top > 50));
-    if (index < 0) index = step > 0 ? some.length : some.length;
+    if (index < 0) index = some.length;
     index -= step > 0 ? 1 : 0;
   }
   go(some[Math.min(some.length - 1, Math.max(0, index + step))]);
@@ -61,7 +72,7 @@ const press = (selector) => /** @type {HTMLElement | null} */ (document.querySel
 const rows = () => (document.querySelector(".it") ? all(".it") : all("[data-row]"));
 const findings = () => {
   const marked = all(".cl.bad, .cl.flt, .it.obj");
-  return marked.length ? marked : all("[data-finding], [data-row].failed");
+  return marked.length ? marked : all("[data-finding], [data-row]").filter((each) => !each.matches("[data-row]") || each.querySelector('[href="#m-failed"]'));
 };
 
 /** @param {boolean} everything */
@@ -106,17 +117,51 @@ function offSwitch() {
   return label;
 }
 
+const status = document.createElement("span");
+status.setAttribute("role", "status");
+status.className = "f";
+
+/** @param {string} words */
+function say(words) {
+  // A status that comes with its words is not read out.
+  if (!status.isConnected) document.querySelector(".bar .crumbs")?.after(status);
+  status.textContent = words;
+}
+
 async function copy() {
-  const at = place();
   await navigator.clipboard?.writeText(location.href);
-  const said = document.getElementById("found");
-  if (said && !said.childElementCount) said.textContent = `The link to ${at ?? "this page"} is copied.`;
+  say(`The link to ${place() ?? "this page"} is copied.`);
+}
+
+/** What is compared with the next one that is marked. @type {{kind: string, id: string} | null} */
+let first = null;
+
+/** Mark the row's run or experiment as A, and compare the next one with it. */
+function mark() {
+  const focused = document.activeElement?.closest("[data-row] a");
+  const row = current?.closest("[data-row]") ?? focused?.closest("[data-row]");
+  const links = /** @type {HTMLAnchorElement[]} */ ([focused, ...(row?.querySelectorAll("a") ?? [])].filter(Boolean));
+  const found = links.map((each) => /^\/(runs|experiments)\/([^/]+)$/.exec(each.pathname ?? "")).find(Boolean);
+  if (!row) return say("Choose a row first: j goes to the next.");
+  if (!found) return say("This row has no run and no experiment.");
+  const [, kind, id] = found;
+  if (!first || first.kind !== kind) {
+    for (const each of document.querySelectorAll(".first")) each.classList.remove("first");
+    row.classList.add("first");
+    first = {kind, id};
+    return say(`A is marked. c on another ${kind === "runs" ? "run" : "experiment"} compares it.`);
+  }
+  location.assign(`/compare${kind === "runs" ? "/runs" : ""}?a=${first.id}&b=${id}`);
 }
 
 /** @type {Record<string, () => unknown>} */
 const KEYS = {
   "?": help,
-  "/": () => /** @type {HTMLElement | null} */ (document.querySelector("form[data-find] input, input[type=search]"))?.focus(),
+  "/": () => {
+    const field = /** @type {HTMLElement | null} */ (document.querySelector("form[data-find] input, main input[type=search]"));
+    if (field) field.focus();
+    else palette();
+  },
   j: () => move(rows(), 1),
   k: () => move(rows(), -1),
   J: () => move(all(".cl[data-at], [data-case]"), 1),
@@ -124,7 +169,8 @@ const KEYS = {
   n: () => move(findings(), 1),
   p: () => move(findings(), -1),
   u: () => /** @type {HTMLElement | undefined} */ ([...document.querySelectorAll(".crumbs a")].pop())?.click(),
-  f: () => /** @type {HTMLElement | null} */ (document.querySelector("input[name=q]"))?.focus(),
+  f: () => /** @type {HTMLElement | null} */ (document.querySelector("[data-filter]"))?.focus(),
+  c: mark,
   o: () => toggle(false),
   O: () => toggle(true),
   g: () => (document.querySelector("[data-before]") ? press("[data-first-link]") : go(rows()[0])),
@@ -135,18 +181,15 @@ const KEYS = {
 addEventListener("keydown", (event) => {
   const target = /** @type {HTMLElement} */ (event.target);
   if (event.key === "k" && (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey) {
-    const search = /** @type {HTMLElement | null} */ (document.querySelector("[data-key='Ctrl-K']"));
-    if (search) {
-      event.preventDefault();
-      search.click();
-      search.focus();
-    }
+    event.preventDefault();
+    palette();
     return;
   }
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.defaultPrevented || isOff()) return;
   if (target.closest?.("input, textarea, select, [contenteditable], dialog[open]")) return;
   const given = /** @type {HTMLElement | null} */ (document.querySelector(`[data-key="${CSS.escape(event.key)}"]`));
-  const act = given ? () => given.click() : Object.hasOwn(KEYS, event.key) ? KEYS[event.key] : undefined;
+  const known = [own, KEYS].find((each) => Object.hasOwn(each, event.key));
+  const act = given ? () => given.click() : known?.[event.key];
   if (!act) return;
   event.preventDefault();
   act();
