@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 from strategies import records
 
@@ -18,7 +20,7 @@ def filled(store: Store) -> Store:
     cases = [Case(id=f"refund-{index}", instruction="") for index in range(HITS_A_PAGE + 5)]
     store.create_experiment(records.experiment(), cases)
     for index, case in enumerate(cases):
-        outcome = "failed" if index == 3 else "passed"
+        outcome: Literal["failed", "passed"] = "failed" if index == 3 else "passed"
         said = ("Where is my order?", f"It <b>left</b> the harbour, number {index}.")
         store.record_run(records.run(case.id, said=said, outcome=outcome)).wait()
     return store
