@@ -66,8 +66,29 @@ def test_help_has_every_option_and_no_colours_at_any_width(
         assert "\x1b" not in text
         for option in command_parser(name)._option_string_actions:
             assert option in text
-        laid_out = text.partition("options:")[0] + text.partition("options:")[2].partition("\n\n")[0]
-        assert all(len(line) <= 100 for line in laid_out.splitlines())
+        upper, _, lower = text.partition("options:")
+        options, _, below = lower.partition("\n\n")
+        assert all(len(line) <= 100 for line in f"{upper}{options}".splitlines())
+        widest = max(40, min(100, int(columns) - 2))
+        assert all(len(line) <= widest for line in below.splitlines())
+
+
+def test_what_stands_below_the_options_is_folded_by_paragraphs() -> None:
+    parser = Parser(prog="seatrial sample")
+    parser.width = 60
+    parser.epilog = (
+        "  seatrial sample FILE [--json]\n\n"
+        "The first line of this paragraph is about as long as lines in the code may be,\n"
+        "and goes on here.\n"
+        "exit codes: 0 well, 1 not."
+    )
+    assert parser.format_help().partition("exit\n\n")[2] == (
+        "  seatrial sample FILE [--json]\n"
+        "\n"
+        "The first line of this paragraph is about as long as lines\n"
+        "in the code may be, and goes on here.\n"
+        "exit codes: 0 well, 1 not.\n"
+    )
 
 
 def test_help_of_a_command_of_a_command_names_both(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ import pytest
 from strategies import records
 from strategies.looked_at import fill
 
+import seatrial as st
 from seatrial.cli.main import main
 from seatrial.formats.reading import Reading
 from seatrial.runs import Attempt
@@ -142,9 +143,27 @@ def test_calls_that_are_not_all_known_are_never_shown_as_none(capsys: pytest.Cap
 def test_a_run_without_an_answer_shows_the_instruction_and_the_fault(capsys: pytest.CaptureFixture[str]) -> None:
     text = shown(capsys, "run-v2-late")
     assert text.startswith("errored  late  v2\n  Not counted, the fault was not the agent's: agent_unreachable: no")
-    assert "    Where is order A-1009?\n  There are no messages: there was no answer to read.\n" in text
+    asked = "    instruction (of the case; not in the messages)\n    Where is order A-1009?\n"
+    assert f"{asked}  There are no messages: there was no answer to read.\n" in text
     assert "calls: unknown, there was no answer to read\n" in text
     assert "fault: agent_unreachable, the fault of the infrastructure\n  connect to 10.0.0.1:80\n  refused\n" in text
+
+
+def test_a_run_whose_messages_leave_out_the_instruction_shows_it_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SEATRIAL_STORE", str(tmp_path / "runs.db"))
+    said: list[dict[str, str]] = [{"role": "assistant", "content": "On its way."}]
+    agents: dict[str, Any] = {
+        "without": lambda instruction: said,
+        "with_it": lambda instruction: [{"role": "user", "content": instruction}, *said],
+    }
+    case = st.Case("late", "Where is order A-1009?", graders=[st.contains("way")])
+    with st.run(st.Suite(agents=agents, cases=[case]), name="asked", progress=False):
+        pass
+    text = shown(capsys, "asked:late:without")
+    assert "instruction (of the case; not in the messages)\n    Where is order A-1009?\n  0 assistant" in text
+    assert shown(capsys, "asked:late:with_it").count("Where is order A-1009?") == 1
 
 
 @pytest.mark.usefixtures("store")

@@ -437,7 +437,10 @@ cases:
     load_suite(file)
     with pytest.raises(InvalidSuiteError) as caught:
         load_suite(file, run_python=True)
-    missing = "`no_such_module` cannot be imported: ModuleNotFoundError: No module named 'no_such_module'"
+    missing = (
+        "`no_such_module` cannot be imported: ModuleNotFoundError: No module named 'no_such_module' "
+        "(it is looked for beside the suite file, then on the Python path)"
+    )
     assert [str(problem).replace(f"{tmp_path}/", "") for problem in caught.value.problems] == [
         "shop.suite.yaml:4:33: `stern_module` has no `grad` (did you mean `grade`?)",
         f"shop.suite.yaml:6:40: {missing}",

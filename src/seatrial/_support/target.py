@@ -96,9 +96,11 @@ def load_target(target: str, directory: Path | None) -> Any:
         raise
     except BaseException as error:
         # A module of the suite's author may raise anything, sys.exit() included.
-        raise SeatrialError(
-            "invalid_config", f"`{module_name}` cannot be imported: {type(error).__name__}: {error}"
-        ) from error
+        hint = None
+        if isinstance(error, ModuleNotFoundError) and error.name == module_name.partition(".")[0]:
+            hint = "it is looked for beside the suite file, then on the Python path" if folder is not None else None
+        told = f"`{module_name}` cannot be imported: {type(error).__name__}: {error}"
+        raise SeatrialError("invalid_config", told, hint=hint) from error
     if folder is not None:
         _check_origin(module_name.partition(".")[0], folder)
     return _member(module, module_name, attribute)

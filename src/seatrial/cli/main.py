@@ -195,6 +195,9 @@ MAX_WIDTH: Final = 100
 _MIN_WIDTH: Final = 40
 _HELP_COLUMN: Final = 24
 """Where the meaning of an option begins, at most; a longer option has a line of its own."""
+_FULL_LINE: Final = 70
+_BEGINS: Final = ("exit codes:", "`seatrial")
+"""How a paragraph of an epilog may begin behind a full line."""
 _ARGUMENTS: Final[dict[str | int | None, str]] = {
     None: "{0}",
     argparse.OPTIONAL: "[{0}]",
@@ -227,7 +230,7 @@ class Parser(argparse.ArgumentParser):
             rows = [row for action in given if bool(action.option_strings) is are_options for row in self._rows(action)]
             if rows:
                 parts.append("\n".join([f"{title}:", *(line for row in rows for line in _lines(*row, column, width))]))
-        return "\n\n".join([part for part in (*parts, self.epilog) if part]) + "\n"
+        return "\n\n".join([part for part in (*parts, _folded(self.epilog or "", width)) if part]) + "\n"
 
     def _help_width(self) -> int:
         if self.width is not None:
@@ -306,6 +309,28 @@ def _filled(words: list[str], width: int) -> list[str]:
         else:
             lines.append(word)
     return lines
+
+
+def _folded(text: str, width: int) -> str:
+    """Text whose lines are broken by hand, with other breaks where it is too wide. A line that is nearly full continues
+    in the next one; indented lines stand alone."""
+    lines = text.split("\n")
+    if max(map(len, lines)) <= width:
+        return text
+    import itertools
+    import textwrap
+
+    paragraphs = [lines[0]]
+    for before, line in itertools.pairwise(lines):
+        if len(before) > _FULL_LINE and line and not line.startswith((" ", *_BEGINS)) and not before.startswith(" "):
+            paragraphs[-1] += f" {line}"
+        else:
+            paragraphs.append(line)
+    found = []
+    for each in paragraphs:
+        indent = " " * (len(each) - len(each.lstrip()))
+        found += textwrap.wrap(each, width, subsequent_indent=f"{indent}  " if indent else "") or [""]
+    return "\n".join(found)
 
 
 def _lines(indent: int, name: str, meaning: str, column: int, width: int) -> list[str]:

@@ -56,6 +56,7 @@ class TranscriptPage(msgspec.Struct, kw_only=True):
     experiment: Experiment | None = None
     """None for a run of the run service."""
     case: Case | None = None
+    """Where its instruction is in none of the messages."""
     sent: int | None = None
     """How many messages the agent sent, where that is known."""
     steps: list[Step] = []
@@ -173,8 +174,7 @@ def _transcript(page: TranscriptPage, write: _Writer) -> Iterator[str]:
     record, items = page.record, page.items
     if not record.messages:
         yield write.paint("transcript", "bold")
-        if page.case is not None:
-            yield from write.said(cut(page.case.instruction, MAX_SAID), "    ")
+        yield from _instruction(page, write)
         yield "  There are no messages: there was no answer to read." if record.format is None else "  no messages"
         if record.answer is not None:
             yield "  answer"
@@ -184,6 +184,7 @@ def _transcript(page: TranscriptPage, write: _Writer) -> Iterator[str]:
     part = len(items) < record.messages
     shown = f": messages {page.first:,} to {last:,} of {record.messages:,}" if part and items else ""
     yield write.paint(f"transcript{shown}", "bold")
+    yield from _instruction(page, write)
     given = set(record.given)
     placed = notes_by_message(page.notes.notes, page.sent, record.messages)
     for item in items:
@@ -197,6 +198,12 @@ def _transcript(page: TranscriptPage, write: _Writer) -> Iterator[str]:
     elif record.answer is not None and not _says(items, record.answer):
         yield "  answer, named outside the messages"
         yield from write.said(cut(record.answer, MAX_SAID), "    ")
+
+
+def _instruction(page: TranscriptPage, write: _Writer) -> Iterator[str]:
+    if page.case is not None:
+        yield f"    {write.paint('instruction', 'bold')} {write.paint('(of the case; not in the messages)', 'dim')}"
+        yield from write.said(cut(page.case.instruction, MAX_SAID), "    ")
 
 
 def _says(items: Sequence[TranscriptItem], answer: str) -> bool:

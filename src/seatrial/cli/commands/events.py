@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="print {ok, repaired, error?, index?, repairs, notes, messages, state, pending}",
     )
     parser.epilog = (
-        "ok is what a client of AG-UI 1.0 accepts. What it refuses is repaired and read, and is not ok. "
+        "ok is what a client of AG-UI 1.0 accepts. What it refuses is repaired and read, and is not ok.\n"
         "exit codes: 0 ok, 1 not ok, 2 usage or no such file, 3 the file could not be read."
     )
 

@@ -271,6 +271,7 @@ def _page(store: Store, run_id: str, first: int, count: int) -> TranscriptPage:
     from seatrial.reports.stored_findings import stored_findings
     from seatrial.runs import RunKey
     from seatrial.store import RunNotes
+    from seatrial.transcript import UserMessage
 
     record = store.run_record(run_id)
     try:
@@ -297,7 +298,7 @@ def _page(store: Store, run_id: str, first: int, count: int) -> TranscriptPage:
     if record.experiment_id is not None and isinstance(record.key, RunKey):
         page.experiment = store.resolve_experiment(record.experiment_id)
         case = store.case(record.experiment_id, record.key.case_id)
-        if not record.messages:
+        if first == 0 and not any(isinstance(item.message, UserMessage) for item in items):
             page.case = case
     codes = {code for code, _ in notes.counts}
     page.findings = stored_findings(store, record, page.experiment, case, codes=codes)
