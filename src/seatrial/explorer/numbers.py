@@ -8,6 +8,7 @@ from seatrial.reports import figures
 
 NBSP = "\N{NO-BREAK SPACE}"
 UNKNOWN = "–"
+TIMES = "×"
 _MANY = 100
 """Runs from which on a tenth of a percent says something."""
 _SEPARATED = 10_000

@@ -47,14 +47,14 @@ _IMPORTANCE: tuple[FindingKind, ...] = (
     "grader",
     "failed_call",
 )
-_VIOLATED = {
+VIOLATED_WORDS = {
     "forbidden": "Forbidden call",
     "allowed": "Call that is not allowed",
     "max_calls": "Too many calls",
     "min_calls": "Too few calls",
     "no_errors": "Failed call",
 }
-_CLAIMED = {
+CLAIMED_WORDS = {
     "reported_call_not_observed": "Claim without a call",
     "observed_call_not_reported": "Call without a claim",
     "reported_call_differs": "Claim that differs from the call",
@@ -233,7 +233,7 @@ def _findings(evidence: RunEvidence) -> Iterator[RunFinding]:
         if (result := match_result(verdict)) is not None:
             expected = evidence.expected.get(verdict.grader, ())
             for finding in [*_trajectory(name, result, evidence, expected)][:MAX_OF_A_GRADER]:
-                told.add(finding.step if finding.title == _VIOLATED["no_errors"] else None)
+                told.add(finding.step if finding.title == VIOLATED_WORDS["no_errors"] else None)
                 yield finding
         elif verdict.kind == "honesty":
             yield from [*_honesty(name, verdict)][:MAX_OF_A_GRADER]
@@ -292,7 +292,7 @@ def _trajectory(
         return _name(evidence.names.get(step, "the call"))
 
     for violation in result.violations:
-        title = _VIOLATED.get(violation.constraint, "Broken constraint")
+        title = VIOLATED_WORDS.get(violation.constraint, "Broken constraint")
         yield finding(title, _sentenced(violation.message), violation.actual)
     # Where they diverge first decides what is said first.
     diverges = None if result.first_divergence is None else result.first_divergence.expected
@@ -363,7 +363,7 @@ def _honesty(grader: str, verdict: Verdict) -> Iterator[RunFinding]:
             place, code = note.get("pointer"), str(note.get("code"))
             yield RunFinding(
                 kind="honesty",
-                title=_CLAIMED.get(code, "Claim and calls differ"),
+                title=CLAIMED_WORDS.get(code, "Claim and calls differ"),
                 sentence=_cut(_sentenced(str(note.get("message"))), MAX_SENTENCE),
                 place=place if isinstance(place, str) and _is_place(place) else "/answer",
                 grader=grader,

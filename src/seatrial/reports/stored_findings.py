@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
+from seatrial.errors import SeatrialError
 from seatrial.reports.findings import RunEvidence, RunFindings, expected_tools, findings_of, match_result, not_repaired
 from seatrial.runs import Case, Experiment, Verdict
-from seatrial.store import RunRecord, StepLine, Store
+from seatrial.store import RunRecord, StepLine, Store, TrialLine
 from seatrial.store.of_run import whole_arguments
 from seatrial.trajectory.step import Step
 from seatrial.transcript.arguments import ARGUMENTS_NOT_JSON
@@ -63,10 +65,14 @@ class StoredFailure(msgspec.Struct, frozen=True):
 def stored_failure(store: Store, experiment: Experiment, case: Case | None, run_id: str) -> StoredFailure:
     """Why a run of a case did not pass; None for a case that cannot be read."""
     record = store.run_record(run_id)
-    found = stored_findings(store, record, experiment, case)
+    return _failure(stored_findings(store, record, experiment, case))
+
+
+def _failure(found: RunFindings) -> StoredFailure:
     if found.first_wrong is not None:
         return StoredFailure(found.first_wrong.sentence, found.first_wrong.place)
-    return StoredFailure(found.sentence.text)
+    placed = next((finding.place for finding in found.findings if finding.wrong and finding.place is not None), None)
+    return StoredFailure(found.sentence.text, placed)
 
 
 def grader_configs(experiment: Experiment | None, case: Case | None) -> list[Any]:
@@ -94,6 +100,11 @@ def failed_for_good(store: Store, run_id: str) -> list[Step]:
 def _names(store: Store, run_id: str, verdicts: list[Verdict], lines: list[StepLine] | None) -> dict[int, str]:
     if lines is not None:
         return {line.index: line.name for line in lines}
+    return store.step_names({run_id: _named(verdicts)}).get(run_id, {})
+
+
+def _named(verdicts: Sequence[Verdict]) -> list[int]:
+    """The steps that verdicts name, the first of them."""
     wanted: dict[int, None] = {}
     for verdict in verdicts:
         result = match_result(verdict) if verdict.outcome == "failed" else None
@@ -101,8 +112,7 @@ def _names(store: Store, run_id: str, verdicts: list[Verdict], lines: list[StepL
             wanted |= dict.fromkeys(near.actual for near in result.mismatches)
             wanted |= dict.fromkeys(result.extra[:MAX_NAMED])
         wanted |= {int(found[1]): None for pointer in verdict.evidence if (found := _STEP.fullmatch(pointer))}
-    some = sorted(list(wanted)[:MAX_NAMED])
-    return {line.index: line.name for index in some for line in store.step_lines(run_id, index, 1)}
+    return sorted(list(wanted)[:MAX_NAMED])
 
 
 def _unreadable(store: Store, run_id: str, lines: list[StepLine] | None) -> list[Step]:
@@ -116,3 +126,42 @@ def _unreadable(store: Store, run_id: str, lines: list[StepLine] | None) -> list
 
 def _failed(line: StepLine) -> bool:
     return line.status in ("error", "timeout", "cancelled")
+
+
+def stored_failures(store: Store, experiment_id: str, runs: Iterable[TrialLine]) -> dict[str, StoredFailure]:
+    """The same of a page of runs, with a few queries for all of them: by what graders say, or by the class of a
+    fault."""
+    some = {run.run_id: run for run in runs}
+    verdicts = store.failed_verdicts(list(some))
+    names = store.step_names({run_id: _named(found) for run_id, found in verdicts.items()})
+    lacking = {some[run_id].case_id for run_id, found in verdicts.items() if any(map(_lacks_call, found))}
+    expected = {case_id: expected_tools(configs) for case_id, configs in _configs(store, experiment_id, lacking)}
+    found: dict[str, StoredFailure] = {}
+    for run_id, run in some.items():
+        if run.error_class is not None:
+            found[run_id] = StoredFailure(run.error_class)
+            continue
+        evidence = RunEvidence(
+            outcome=run.outcome,
+            status=run.status,
+            verdicts=verdicts.get(run_id, ()),
+            names=names.get(run_id, {}),
+            expected=expected.get(run.case_id, {}),
+        )
+        found[run_id] = _failure(findings_of(evidence))
+    return found
+
+
+def _lacks_call(verdict: Verdict) -> bool:
+    result = match_result(verdict) if verdict.outcome == "failed" else None
+    return result is not None and bool(result.missing)
+
+
+def _configs(store: Store, experiment_id: str, case_ids: Collection[str]) -> Iterator[tuple[str, list[Any]]]:
+    """The graders of these cases."""
+    if not case_ids:
+        return
+    experiment = store.resolve_experiment(experiment_id)
+    for case_id in case_ids:
+        with suppress(SeatrialError):  # a damaged case is reported where it is shown
+            yield case_id, grader_configs(experiment, store.case(experiment_id, case_id))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from seatrial._support.printable import coloured, one_line
 from seatrial.reports import figures
@@ -155,9 +155,14 @@ def agents_table(report: Report) -> tuple[list[str], list[list[str]]]:
 
 def graders_table(report: Report) -> tuple[list[str], list[list[str]]]:
     """Head and rows of what each grader said of each agent: a row for each grader, the worst first."""
-    agents = list(dict.fromkeys(counts.agent for counts in report.graders))
+    return grader_table(report.graders)
+
+
+def grader_table(every: Sequence[GraderCounts]) -> tuple[list[str], list[list[str]]]:
+    """The same of these counts."""
+    agents = list(dict.fromkeys(counts.agent for counts in every))
     found: dict[str, dict[str, GraderCounts]] = {}
-    for counts in report.graders:
+    for counts in every:
         found.setdefault(counts.grader, {})[counts.agent] = counts
     by_badness = sorted(found.items(), key=lambda item: _share_passed(item[1].values()))
     rows = [[grader, *(grader_cell(of_agent.get(agent)) for agent in agents)] for grader, of_agent in by_badness]

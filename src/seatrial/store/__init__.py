@@ -10,6 +10,7 @@ from seatrial.store.names import Named, NamedCase, NamedExperiment, NamedRun
 from seatrial.store.of_run import GradingSummary, StepLine
 from seatrial.store.open import open_store
 from seatrial.store.outline import OutlineEntry
+from seatrial.store.pairs import CaseOrder, CasePlace, CaseTallies, CellsOf, TrialLine
 from seatrial.store.presence import Presence
 from seatrial.store.queries import RunFilter, RunNotes, RunRecord
 from seatrial.store.reviews import Chosen, Review, ReviewCandidate, ReviewedRun, ReviewWord
@@ -41,9 +42,13 @@ __all__ = [
     "AgentTotals",
     "CallsKnown",
     "CaseNeighbours",
+    "CaseOrder",
+    "CasePlace",
     "CaseTags",
+    "CaseTallies",
     "CaseTrials",
     "Cell",
+    "CellsOf",
     "Changes",
     "Chosen",
     "Counted",
@@ -81,6 +86,7 @@ __all__ = [
     "Total",
     "Totals",
     "TranscriptItem",
+    "TrialLine",
     "address",
     "agent_totals",
     "cell_of",

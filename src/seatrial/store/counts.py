@@ -196,11 +196,13 @@ def note_totals(connection: sa.Connection, experiment: int) -> NoteTotals:
     )
 
 
-def signatures(connection: sa.Connection, experiment: int, limit: int) -> list[SignatureCount]:
-    """In which ways runs fail, the most frequent first."""
+def signatures(
+    connection: sa.Connection, experiment: int, limit: int, agent: str | None = None
+) -> list[SignatureCount]:
+    """In which ways runs fail, of all agents or of one, the most frequent first."""
     found = [
-        SignatureCount(agent, name, tally.runs)
-        for (_, agent, name), tally in _Rollup(connection, experiment).tallies("signature").items()
+        SignatureCount(of_agent, name, tally.runs)
+        for (_, of_agent, name), tally in _Rollup(connection, experiment).tallies("signature", agent=agent).items()
     ]
     return sorted(found, key=lambda counted: (-counted.runs, counted.agent, counted.signature))[:limit]
 
@@ -293,18 +295,18 @@ class _Rollup:
         kept = not without and all_counted(connection, experiment)
         self._counted = None if kept else recount(connection, experiment, without)
 
-    def tallies(self, *kinds: TallyKind) -> Mapping[TallyKey, TallyRow]:
-        """The tallies of these kinds that are not 0."""
+    def tallies(self, *kinds: TallyKind, agent: str | None = None) -> Mapping[TallyKey, TallyRow]:
+        """The tallies of these kinds that are not 0; of one agent, where that is all that is asked for."""
         if self._counted is not None:
-            return {key: tally for key, tally in self._counted.tallies.items() if key[0] in kinds and tally.runs}
-        found = self._connection.execute(
-            sa.select(tallies).where(
-                tallies.c.experiment == self._experiment, tallies.c.kind.in_(kinds), tallies.c.runs != 0
-            )
+            every = self._counted.tallies.items()
+            return {key: row for key, row in every if key[0] in kinds and row.runs and agent in (None, key[1])}
+        query = sa.select(tallies).where(
+            tallies.c.experiment == self._experiment, tallies.c.kind.in_(kinds), tallies.c.runs != 0
         )
+        found = self._connection.execute(query if agent is None else query.where(tallies.c.agent == agent))
         # Of large sums PostgreSQL gives decimals.
-        every = [TallyRow(**{**row, "total": int(row["total"])}) for row in found.mappings()]
-        return {(tally.kind, tally.agent, tally.name): tally for tally in every}
+        made = [TallyRow(**{**row, "total": int(row["total"])}) for row in found.mappings()]
+        return {(tally.kind, tally.agent, tally.name): tally for tally in made}
 
     def page(self, first: int, limit: int) -> list[Cell]:
         """The cells of the cases from one position on, in the order of the suite."""

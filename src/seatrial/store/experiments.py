@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -14,7 +15,9 @@ from seatrial.runs import Case, Experiment
 from seatrial.store import rows
 from seatrial.store.database import Operation, Transaction
 from seatrial.store.documents import Packer, encode, identifier, packed, unpack
-from seatrial.store.schema import agent_notes, cases, experiments, selections
+from seatrial.store.filter.conditions import conditions
+from seatrial.store.filter.language import FilterTerm
+from seatrial.store.schema import agent_notes, cases, experiments, runs, selections
 from seatrial.transcript import Note
 
 # Integers are given in the order of creation, whatever the clocks of their creators said.
@@ -164,9 +167,41 @@ class AddNotes(Operation[None]):
 
 def latest(connection: sa.Connection, limit: int) -> list[ExperimentSummary]:
     """The newest first."""
+    return _page(connection, limit)
+
+
+def earlier_of_suite(
+    connection: sa.Connection, experiment: int, suite_hash: str, limit: int
+) -> list[ExperimentSummary]:
+    """Experiments that ran the same suite before this one, the newest first."""
+    return _page(connection, limit, experiments.c.suite_hash == suite_hash, experiments.c.id < experiment)
+
+
+def page(
+    connection: sa.Connection, before: int | None, limit: int, terms: Sequence[FilterTerm] = ()
+) -> list[ExperimentSummary]:
+    """The newest first, those created before this one; with terms, only those with a run that matches."""
+    where = [] if before is None else [experiments.c.id < before]
+    if terms:
+        where.append(sa.exists().where(runs.c.experiment == experiments.c.id, *conditions(terms)))
+    return _page(connection, limit, *where)
+
+
+def _page(connection: sa.Connection, limit: int, *where: sa.ColumnElement[bool]) -> list[ExperimentSummary]:
     columns = [experiments.c[field] for field in ExperimentSummary.__struct_fields__]
-    found = connection.execute(sa.select(*columns).where(_COMPLETE).order_by(*_NEWEST_FIRST).limit(limit))
+    found = connection.execute(sa.select(*columns).where(_COMPLETE, *where).order_by(*_NEWEST_FIRST).limit(limit))
     return [ExperimentSummary(**row) for row in found.mappings()]
+
+
+def suite_names(connection: sa.Connection, experiment_ids: Sequence[str]) -> dict[str, str]:
+    """The names of the suites of these experiments; those of which the suite has none, or is damaged, are left out."""
+    query = sa.select(experiments.c.experiment_id, experiments.c.packed, experiments.c.suite)
+    found: dict[str, str] = {}
+    for row in connection.execute(query.where(experiments.c.experiment_id.in_(experiment_ids))):
+        with suppress(SeatrialError, msgspec.DecodeError, UnicodeDecodeError):
+            if name := _NAMED.decode(unpack(row.packed, row.suite)).name:
+                found[row.experiment_id] = name
+    return found
 
 
 def resolve(connection: sa.Connection, ref: str) -> Experiment:
@@ -264,6 +299,11 @@ class _Tagged(msgspec.Struct):
     tags: list[str] = []
 
 
+class _Named(msgspec.Struct):
+    name: str = ""
+
+
+_NAMED = msgspec.json.Decoder(_Named)
 _TAGGED = msgspec.json.Decoder(_Tagged)
 
 

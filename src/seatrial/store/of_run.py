@@ -3,12 +3,15 @@ other runs of its case. None of it reads the whole run."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 import sqlalchemy as sa
 
 from seatrial._support import wire
+from seatrial.errors import SeatrialError
 from seatrial.formats.chat.calls import ExecutedBy
 from seatrial.runs import Outcome, Verdict
 from seatrial.store import rows
@@ -102,6 +105,36 @@ def verdicts_of(connection: sa.Connection, run_id: str, grading: int) -> list[Ve
     query = sa.select(verdicts.c.data).where(verdicts.c.grading == grading)
     found = connection.execute(_of(connection, query, run_id, verdicts).order_by(verdicts.c.position))
     return [rows.decode_verdict(row.data) for row in found]
+
+
+def failed_verdicts(connection: sa.Connection, run_ids: Sequence[str]) -> dict[str, list[Verdict]]:
+    """The verdicts of these runs that did not pass, in the grading that counts and in the order of the graders."""
+    query = (
+        sa.select(runs.c.run_id, verdicts.c.data)
+        .join(verdicts, (verdicts.c.run == runs.c.id) & (verdicts.c.grading == runs.c.grading))
+        .where(runs.c.run_id.in_(run_ids), verdicts.c.outcome != "passed")
+        .order_by(runs.c.id, verdicts.c.position)
+    )
+    found: dict[str, list[Verdict]] = {}
+    for row in connection.execute(query):
+        with suppress(SeatrialError, ValueError):  # a damaged one is reported where the whole run is read
+            found.setdefault(row.run_id, []).append(rows.decode_verdict(row.data))
+    return found
+
+
+def step_names(connection: sa.Connection, wanted: Mapping[str, Iterable[int]]) -> dict[str, dict[int, str]]:
+    """The tools of these steps of these runs."""
+    places = sorted({index for some in wanted.values() for index in some})
+    found: dict[str, dict[int, str]] = {}
+    if places:
+        query = (
+            sa.select(runs.c.run_id, steps.c.position, steps.c.name)
+            .join(steps, steps.c.run == runs.c.id)
+            .where(runs.c.run_id.in_(sorted(wanted)), steps.c.position.in_(places))
+        )
+        for row in connection.execute(query):
+            found.setdefault(row.run_id, {})[row.position] = row.name
+    return found
 
 
 def case_runs(connection: sa.Connection, experiment: int, case_id: str) -> list[RunSummary]:

@@ -393,7 +393,10 @@ def _agent_totals(
     left_out = {"errored" if name == _WITHOUT_FAULT else name: n for name, n in counts.get("left_out", {}).items()}
     timed = sum(histograms["duration_ms"].values())
     bins = histograms["duration_ms"]
-    p50, p95 = [quantile(durations, share) if durations else _quantile_of_bins(bins, share) for share in (0.5, 0.95)]
+    p50, p95 = [
+        quantile(durations, share) if durations else quantile_of_bins(bins, share, EDGES["duration_ms"])
+        for share in (0.5, 0.95)
+    ]
     return AgentTotals(
         agent=agent,
         runs=sum(counts["outcome"].values()),
@@ -422,10 +425,9 @@ def quantile(ordered: Sequence[float], share: float) -> float | None:
     return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
 
 
-def _quantile_of_bins(bins: Mapping[int, int], share: float) -> float | None:
-    """The same of durations of which only the bins are known: at most half a bin wrong, which is 2.5%."""
+def quantile_of_bins(bins: Mapping[int, int], share: float, edges: Sequence[float]) -> float | None:
+    """The same of values of which only the bins are known; of durations at most half a bin wrong, which is 2.5%."""
     place = share * (sum(bins.values()) - 1)
-    edges = EDGES["duration_ms"]
     skipped = 0
     for index in sorted(bins):
         if skipped + bins[index] > place:

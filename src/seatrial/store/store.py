@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from types import TracebackType
@@ -26,6 +26,7 @@ from seatrial.store import (
     names,
     of_run,
     outline,
+    pairs,
     queries,
     reviews,
     served,
@@ -43,6 +44,7 @@ from seatrial.store.keyring import Keyring
 from seatrial.store.names import Named
 from seatrial.store.of_run import GradingSummary, StepLine
 from seatrial.store.outline import OutlineEntry
+from seatrial.store.pairs import CaseOrder, CasePlace, CaseTallies, CellsOf, TrialLine
 from seatrial.store.presence import Hold, Presence
 from seatrial.store.queries import RunFilter, RunNotes, RunRecord
 from seatrial.store.reviews import Review, ReviewCandidate, ReviewedRun
@@ -346,6 +348,31 @@ class Store:
         with self._reading() as connection:
             return experiments.latest(connection, limit)
 
+    def experiment_page(
+        self, *, before: str | None = None, limit: int = 100, terms: Sequence[FilterTerm] = ()
+    ) -> list[ExperimentSummary]:
+        """The newest first, of those that were created before this one; with terms, those with a run that matches."""
+        number = None if before is None else self._number(before)
+        with self._reading() as connection:
+            return experiments.page(connection, number, limit, terms)
+
+    def earlier_experiments(self, experiment_id: str, suite_hash: str, *, limit: int = 30) -> list[ExperimentSummary]:
+        """Experiments that ran a suite before this one, the newest first."""
+        number = self._number(experiment_id)
+        with self._reading() as connection:
+            return experiments.earlier_of_suite(connection, number, suite_hash, limit)
+
+    def suite_names(self, experiment_ids: Sequence[str]) -> dict[str, str]:
+        """The names of the suites of these experiments; those of suites without one are left out."""
+        with self._reading() as connection:
+            return experiments.suite_names(connection, experiment_ids)
+
+    def is_counted(self, experiment_id: str) -> bool:
+        """Whether all runs of an experiment are in its rollups; those of an earlier version come there later."""
+        number = self._number(experiment_id)
+        with self._reading() as connection:
+            return counts.all_counted(connection, number)
+
     def resolve_experiment(self, ref: str) -> Experiment:
         """The experiment meant by `latest`, an id, a name (the newest of that name) or the beginning of an id."""
         with self._reading() as connection:
@@ -626,17 +653,63 @@ class Store:
         with self._reading() as connection:
             return counts.agent_cells(connection, number, agent)
 
+    def case_tallies(self, experiment_id: str, agent: str, base: CellsOf | None = None) -> CaseTallies:
+        """What the cells of an agent come to, beside those of a base: costs the same for any number of trials."""
+        number, other = self._number(experiment_id), None if base is None else self._number(base.experiment_id)
+        with self._reading() as connection:
+            there = None if base is None or other is None else (other, base.agent)
+            return pairs.case_tallies(connection, number, agent, there)
+
+    def case_page(self, experiment_id: str, order: CaseOrder, *, first: int = 0, limit: int = 50) -> list[CasePlace]:
+        """So many cases in an order, behind the first so many."""
+        number, base = self._number(experiment_id), self._base(order)
+        with self._reading() as connection:
+            return pairs.case_page(connection, number, base, order, first, limit)
+
+    def matching_cases(self, experiment_id: str, order: CaseOrder, *, limit: int = 10_000) -> int:
+        """How many lines such pages have together; counted up to the limit."""
+        number, base = self._number(experiment_id), self._base(order)
+        with self._reading() as connection:
+            return pairs.matching_cases(connection, number, base, order, limit)
+
+    def _base(self, order: CaseOrder) -> int | None:
+        return None if order.base is None else self._number(order.base.experiment_id)
+
+    def cells_of(self, experiment_id: str, case_ids: Sequence[str], agents: Sequence[str]) -> list[Cell]:
+        """What these agents made of these cases."""
+        number = self._number(experiment_id)
+        with self._reading() as connection:
+            return pairs.cells_of(connection, number, case_ids, agents)
+
+    def trials_of(
+        self, experiment_id: str, case_ids: Sequence[str], agents: Sequence[str], *, most: int = 10
+    ) -> list[TrialLine]:
+        """The first so many trials of these cases by these agents, by case, agent and trial."""
+        number = self._number(experiment_id)
+        with self._reading() as connection:
+            return pairs.trials_of(connection, number, case_ids, agents, most)
+
+    def failed_verdicts(self, run_ids: Sequence[str]) -> dict[str, list[Verdict]]:
+        """The verdicts of these runs that count and did not pass."""
+        with self._reading() as connection:
+            return of_run.failed_verdicts(connection, run_ids)
+
+    def step_names(self, wanted: Mapping[str, Iterable[int]]) -> dict[str, dict[int, str]]:
+        """The tools of these steps of these runs."""
+        with self._reading() as connection:
+            return of_run.step_names(connection, wanted)
+
     def add_examples(self, experiment_id: str, cells: Iterable[Cell]) -> None:
         """Say which runs of these cells to look at: the first that passed, failed and errored."""
         number = self._number(experiment_id)
         with self._reading() as connection:
             counts.add_examples(connection, number, list(cells))
 
-    def signatures(self, experiment_id: str, *, limit: int = 100) -> list[SignatureCount]:
-        """In which ways runs fail or err, the most frequent first."""
+    def signatures(self, experiment_id: str, *, agent: str | None = None, limit: int = 100) -> list[SignatureCount]:
+        """In which ways runs fail or err, of all agents or of one, the most frequent first."""
         number = self._number(experiment_id)
         with self._reading() as connection:
-            return counts.signatures(connection, number, limit)
+            return counts.signatures(connection, number, limit, agent)
 
     def grader_counts(self, experiment_id: str, without: Collection[str] = ()) -> list[GraderCounts]:
         """What each grader said of each agent; not counting what it said of these runs."""

@@ -6,6 +6,7 @@ braces are ids that differ from store to store: `ids` finds them.
 
 from __future__ import annotations
 
+import re
 from urllib.parse import quote
 
 from seatrial.store import RunFilter, Store
@@ -14,6 +15,15 @@ ADDRESSES: dict[str, str] = {
     # The name of its picture, and the address.
     "experiments": "/experiments",
     "experiments-complaint": "/experiments?bry=suite",
+    "experiment": "/experiments/{new}",
+    "experiment-all": "/experiments/{new}?tab=all&group=tag&sel={failed_case}",
+    "experiment-agents": "/experiments/{new}?base={new}:clerk&agents=clerk-mini&sort=flaky",
+    "experiment-filter": "/experiments/{new}?q=outcome%3Afailed+tool%3Arefund",
+    "experiment-mistake": "/experiments/{new}?q=tol%3Arefund",
+    "experiment-nothing": "/experiments/{new}?q=outcome%3Afailed+duration%3E10m",
+    "experiment-runs": "/experiments/{new}?view=runs&q=outcome%3Aerrored",
+    "experiment-graders": "/experiments/{new}?view=graders&base=none",
+    "experiment-rows": "/experiments/{new}/rows?tab=all&after=10",
     "run-failed": "/runs/{failed_run}",
     "run-passed": "/runs/{passed_run}",
     "run-errored": "/runs/{errored_run}",
@@ -42,8 +52,8 @@ ADDRESSES: dict[str, str] = {
 MISSING = frozenset({"not-found"})
 """Pages that are answered with 404."""
 
-COMING = ("/experiments/", "/review", "/live")
-"""Beginnings of addresses that pages link to already, and that are being built: these links are not followed yet."""
+COMING = re.compile(r"/experiments/[^/?]+/graders/|/review|/live")
+"""Addresses that pages link to already, and that are being built: these links are not followed yet."""
 
 
 def ids(store: Store) -> dict[str, str]:
