@@ -178,7 +178,7 @@ def _row(
     own = runs.get((experiment_id, order.agent, case_id), ())
     return MatrixRow(
         case_id=case_id,
-        href=address("experiments", experiment_id, "cases", case_id),
+        href=address("experiments", experiment_id, "cases", case_id, agents=order.agent),
         tag=place.tag,
         begins=begins,
         cells=[_cell(column, cells, runs, case_id, drawn, planned) for column in columns],
