@@ -143,12 +143,16 @@ class PartMaker:
         opened: Collection[str],
         objections: Mapping[str, list[Objection]],
         selected: str | None,
+        *,
+        running: bool = False,
     ) -> None:
+        """`running`: the run has not ended, so what is not there may still come."""
         self._store = store
         self._run_id = run_id
         self._opened = opened
         self._objections = objections
         self._selected = selected
+        self._running = running
 
     def where(self, pointer: str) -> str:
         """Where the text of a pointer is."""
@@ -271,7 +275,10 @@ class PartMaker:
         if not answers and step is not None and step.result is not msgspec.UNSET:
             results = [self._step_result(step, long_texts)]
         statuses = ["error" if message.is_error else "ok" for _, message, _ in answers]
-        status = step.status if step is not None else (statuses[-1] if statuses else "unknown")
+        status: str = step.status if step is not None else (statuses[-1] if statuses else "unknown")
+        missing = "No result was recorded."
+        if self._running and status == "unknown" and not results:
+            status, missing = "running", "No result yet."
         return CallCard(
             pointer=here,
             number=None if step is None else step.index,
@@ -287,7 +294,7 @@ class PartMaker:
             mode=(step.mode or "") if step is not None else "",
             actor=(step.actor or "") if step is not None else "",
             narration=next((message.narration for _, message, _ in answers if message.narration), "") or "",
-            remark=remark or ("" if results or (step is not None and step.error) else "No result was recorded."),
+            remark=remark or ("" if results or (step is not None and step.error) else missing),
             objections=objections,
             answers=[place for place, _, _ in answers],
         )

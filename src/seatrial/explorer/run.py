@@ -13,10 +13,20 @@ import msgspec
 
 from seatrial.errors import SeatrialError
 from seatrial.explorer import numbers
+from seatrial.explorer.live import LiveState, expectations, live_state
 from seatrial.explorer.render import address
+from seatrial.explorer.so_far import RunningStore, is_running
 from seatrial.explorer.timeline import MAX_MESSAGES, MAX_STEPS, Axis, Timeline, run_timeline
 from seatrial.reports.detail import file_lines, summary_text, value_text
-from seatrial.reports.findings import RunFinding, RunFindings, findings_letters, match_result, place_text, step_of
+from seatrial.reports.findings import (
+    RunFinding,
+    RunFindings,
+    RunSentence,
+    findings_letters,
+    match_result,
+    place_text,
+    step_of,
+)
 from seatrial.reports.stored_findings import stored_findings
 from seatrial.reports.votes import JudgeLine, judge_lines
 from seatrial.runs import Attempt, Case, Experiment, Outcome, RunKey, Verdict, model_costs
@@ -77,6 +87,7 @@ class SaidText(msgspec.Struct, frozen=True):
     cut: bool
     """Whether the transcript has more of it."""
     place: str
+    """Where the transcript has it; empty when it does not."""
 
 
 class OutlineLine(msgspec.Struct, frozen=True):
@@ -158,11 +169,13 @@ class SingleRunPage(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[str, list[str], str, bool] | None
     """What the agent changed in its workspace: in words, by file, the patch, and whether that is only its beginning."""
     at: str | None
+    so_far: LiveState | None = None
+    """How far it has come, of a run that is running."""
 
     @property
     def live(self) -> bool:
         """Whether it has not ended."""
-        return self.record.summary.status in ("pending", "running")
+        return is_running(self.record)
 
     @property
     def letters(self) -> list[tuple[str, RunFinding]]:
@@ -179,8 +192,9 @@ def run_page(
     window: tuple[float | None, float | None] = (None, None),
     lanes: Sequence[str] = (),
     grading: int | None = None,
+    now: float = 0.0,
 ) -> SingleRunPage:
-    """One run, without what it may have any amount of."""
+    """One run, without what it may have any amount of; of a running one, what a `RunningStore` has of it."""
     record = store.run_record(run_id)
     key, summary = record.key, record.summary
     experiment, case = belongs_to(store, record)
@@ -190,6 +204,9 @@ def run_page(
     found = stored_findings(store, record, experiment, case, lines=lines, codes={code for code, _ in notes.counts})
     of_case = [] if experiment is None or case is None else store.case_runs(experiment.experiment_id, case.id)
     own = [run for run in of_case if run.agent == summary.agent]
+    if is_running(record):
+        words = expectations(store, summary, experiment, case, own)
+        found = msgspec.structs.replace(found, sentence=RunSentence(words))
     gradings = store.gradings(run_id) if record.grade is not None else []
     older = older_grading(gradings, grading)
     verdicts = record.verdicts if older is None else store.verdicts_of(run_id, older)
@@ -209,8 +226,8 @@ def run_page(
         passing=_passing(of_case, summary),
         facts=[*_facts(record, experiment, own)],
         banners=[*_banners(store, record, experiment, notes)][:MAX_BANNERS],
-        asked=_asked(store, record, case),
-        answered=_answered(store, record),
+        asked=_asked(store, record, case, head),
+        answered=None if is_running(record) else _answered(store, record),
         timeline=run_timeline(
             store, record, found.findings, axis=axis, start=window[0], end=window[1], lanes=lanes, lines=lines
         ),
@@ -230,6 +247,7 @@ def run_page(
         has_body=any(attempt.body_hash is not None for _, attempt in attempts),
         changes=_changes(record),
         at=at,
+        so_far=live_state(store, run_id, now) if isinstance(store, RunningStore) else None,
     )
 
 
@@ -259,12 +277,16 @@ def _facts(record: RunRecord, experiment: Experiment | None, own: Sequence[RunSu
     yield RunFact("agent", summary.agent, str(config.get("kind") or ""))
     model = record.source_metadata.get("model") or config.get("model")
     yield RunFact("model", str(model)[:80] if isinstance(model, str | int) else numbers.UNKNOWN)
-    if summary.status != "completed":
+    if summary.status != "completed" and not is_running(record):
         yield RunFact("status", summary.status.replace("_", " "), summary.error_class or "")
     times = sorted([run.duration_ms for run in own if run.duration_ms is not None])
     median = f"median here {numbers.duration(times[len(times) // 2])}" if len(times) >= _FEW else ""
-    yield RunFact("duration", numbers.duration(summary.duration_ms), median)
-    yield RunFact("steps", *_steps(record))
+    if is_running(record):
+        yield RunFact("elapsed", numbers.duration(summary.duration_ms), median)
+        yield RunFact("steps", numbers.UNKNOWN if summary.steps is None else numbers.count(summary.steps), "so far")
+    else:
+        yield RunFact("duration", numbers.duration(summary.duration_ms), median)
+        yield RunFact("steps", *_steps(record))
     tokens = [
         numbers.UNKNOWN if some is None else numbers.count(some)
         for some in (summary.input_tokens, summary.output_tokens)
@@ -347,9 +369,9 @@ def _has_world(experiment: Experiment | None, agent: str) -> bool:
     return isinstance(config, dict) and config.get("tool_access") == "world"
 
 
-def _asked(store: Store, record: RunRecord, case: Case | None) -> SaidText | None:
+def _asked(store: Store, record: RunRecord, case: Case | None, head: bool) -> SaidText | None:
     if case is not None:
-        return _said(case.instruction, "/messages/0")
+        return _said(case.instruction, "/messages/0" if head else "")
     for item in store.items(record.summary.run_id, 0, 4) if record.messages else ():
         if isinstance(item.message, UserMessage):
             return _said(item.message.plain_text(), f"/messages/{item.index}")
@@ -421,7 +443,7 @@ def _outline(
             )
         )
     last = first + len(some)
-    if last >= total and record.messages:
+    if last >= total and record.messages and not is_running(record):
         shown.append(OutlineLine("/answer", "answer" if not record.fault else "end", here=at == "/answer"))
     before = f"/steps/{max(0, first - 2 * MAX_OUTLINE // 3)}" if first else None
     after = f"/steps/{min(last + MAX_OUTLINE // 3, total - 1)}" if last < total else None

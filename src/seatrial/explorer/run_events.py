@@ -65,7 +65,7 @@ def events_page(store: Store, run_id: str, after: int, types: list[str]) -> Even
             looked_at += 1
             kind = _type_of(event)
             if not wanted or kind in wanted:
-                lines.append(_line(sequence, kind, event))
+                lines.append(event_line(sequence, event, kind))
                 if len(lines) == AT_ONCE:
                     break
     chosen = ",".join(types) or None
@@ -102,6 +102,8 @@ def _type_of(event: bytes) -> str:
         return ""
 
 
-def _line(sequence: int, kind: str, event: bytes) -> EventLine:
+def event_line(sequence: int, event: bytes, kind: str | None = None) -> EventLine:
+    """An event as a page shows it."""
+    kind = _type_of(event) if kind is None else kind
     text = event[: 4 * MAX_EVENT].decode("utf-8", "ignore")[:MAX_EVENT]
     return EventLine(sequence, visible(kind[:60]), visible(text), len(event) - len(text.encode()))

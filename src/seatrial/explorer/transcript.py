@@ -30,6 +30,7 @@ from seatrial.explorer.passages import Passage, text_page
 from seatrial.explorer.render import address
 from seatrial.store import OutlineEntry, RunRecord, Store, StoredStep, TranscriptItem
 from seatrial.store.documents import LongText
+from seatrial.store.rows import UNFINISHED
 from seatrial.transcript import (
     AssistantMessage,
     CustomMessage,
@@ -118,6 +119,8 @@ class TranscriptRange(msgspec.Struct, frozen=True, kw_only=True):
     long: bool = False
     """Whether it is too long for all of it to be in a page."""
     live: bool = False
+    running: bool = False
+    """Whether its record is still to come: nothing can be looked for in all of it."""
     tag: str = ""
     """That of the record; in the address of a range, it lets browsers keep the range for ever."""
 
@@ -200,7 +203,9 @@ class _RangeMaker:
         self._show = show if show in VIEWS else "read"
         self._at = at
         self._objections = objections_by_place(record.verdicts)
-        self._make = PartMaker(store, run_id, [*opened][:MAX_OPENED], self._objections, at)
+        self._make = PartMaker(
+            store, run_id, [*opened][:MAX_OPENED], self._objections, at, running=record.summary.status in UNFINISHED
+        )
         self._given = frozenset(record.given)
         self._overview = store.overview(run_id) if record.messages else []
         self._messages = record.messages
@@ -254,6 +259,7 @@ class _RangeMaker:
             hidden=hidden,
             long=self._total > MAX_TURNS,
             live=is_live(self._record),
+            running=self._record.summary.status in UNFINISHED,
             tag=record_tag(self._record),
         )
 
@@ -390,7 +396,7 @@ class _RangeMaker:
             if message.stop_reason in _STOPS:
                 remarks.append(_STOPS[message.stop_reason])
             if not self._answer and place == self._total - 1:
-                remarks.append("final answer")
+                remarks.append("now" if self._record.summary.status in UNFINISHED else "final answer")
                 objections += self._objections.get("/answer", ())
         cards = [part for part in parts if isinstance(part, CallCard)]
         places = {at, *[card.pointer for card in cards], *[place for card in cards for place in card.answers]}

@@ -120,3 +120,33 @@ def _rate(agent: AgentSummary) -> float:
 
 def _name(text: str) -> str:
     return one_line(text, MAX_NAME)
+
+
+FEW = 5
+MANY = 20
+
+
+def running_sentence(elapsed_ms: float | None, took_ms: Sequence[float], alike: str, deadline_s: float | None) -> str:
+    """`19.4 s so far. Runs of this case took 22 s (median of 8), 51 s at most; the limit is 60 s.`
+
+    `took_ms` is how long other runs took, which `alike` names. Nothing is said of what nobody knows.
+    """
+    said = [] if elapsed_ms is None else [f"{figures.duration(elapsed_ms)} so far."]
+    times = sorted(took_ms)
+    limit = "" if deadline_s is None else figures.duration(deadline_s * 1000)
+    if times:
+        longest = figures.duration(times[-1])
+        if len(times) == 1:
+            told = f"{alike} took {longest} (one has ended)"
+        elif len(times) < FEW:
+            told = f"{alike} took {figures.duration(times[0])} to {longest} ({len(times)} have ended)"
+        else:
+            median = figures.duration(times[len(times) // 2])
+            told = f"{alike} took {median} (median of {len(times):,}), {longest} at most"
+            if len(times) >= MANY:
+                high = figures.duration(times[-(-95 * len(times) // 100) - 1])
+                told = f"{alike} took {median} (median of {len(times):,}), {high} (95th percentile)"
+        said.append(f"{told}; the limit is {limit}." if limit else f"{told}.")
+    elif limit:
+        said.append(f"The limit is {limit}.")
+    return " ".join(said) or "It is running."

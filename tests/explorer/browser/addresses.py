@@ -46,13 +46,14 @@ ADDRESSES: dict[str, str] = {
     "compare": "/compare?a={old}&b={new}",
     "compare-filtered": "/compare?a={new}:clerk&b={new}:clerk-mini&q=tool:refund&sort=better",
     "compare-itself": "/compare?a={old}&b={old}",
+    "live": "/live",
     "not-found": "/nothing-is-here",
 }
 
 MISSING = frozenset({"not-found"})
 """Pages that are answered with 404."""
 
-COMING = re.compile(r"/experiments/[^/?]+/graders/|/review|/live")
+COMING = re.compile(r"/experiments/[^/?]+/graders/|/review")
 """Addresses that pages link to already, and that are being built: these links are not followed yet."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from urllib.parse import quote
 
 from litestar import Response, get
@@ -17,6 +18,7 @@ from seatrial.explorer.page import Arguments, PageRequest, TheStore, html, is_fr
 from seatrial.explorer.passages import OPEN_BYTES, passage, text_page
 from seatrial.explorer.render import address
 from seatrial.explorer.run_events import events_page
+from seatrial.explorer.so_far import run_view
 from seatrial.explorer.texts import image_at, text_at, text_range
 from seatrial.explorer.transcript import (
     FIRST_ITEMS,
@@ -39,6 +41,7 @@ _SANDBOX = "sandbox; default-src 'none'; frame-ancestors 'none'"
 def show_items(request: PageRequest, store: TheStore, run_id: FromPath[str]) -> Response[str]:
     """A range of the transcript."""
     arguments = Arguments(request, "from", "count", "show", "at", "open", "v")
+    store = run_view(store, run_id, time.time() * 1000)
     record = store.run_record(run_id)
     unchanged, headers = _part_caching(request, record)
     if unchanged:
@@ -62,6 +65,7 @@ def show_items(request: PageRequest, store: TheStore, run_id: FromPath[str]) -> 
 def show_text(request: PageRequest, store: TheStore, run_id: FromPath[str], place: FromPath[str]) -> Response[str]:
     """One text: a range of it as a page; as a part, all of it, the way that the transcript shows it."""
     arguments = Arguments(request, "from", "count", "v")
+    store = run_view(store, run_id, time.time() * 1000)
     record = store.run_record(run_id)
     unchanged, headers = _part_caching(request, record)
     if unchanged:

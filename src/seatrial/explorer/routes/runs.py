@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
 from litestar import Response, get
 from litestar.params import FromPath
+from litestar.response import Redirect
 
+from seatrial.explorer.live import running_page
 from seatrial.explorer.page import Arguments, PageRequest, TheStore, html, is_fragment
 from seatrial.explorer.plots.timeline import MAX_SHAPES, minimap_svg, timeline_svg
 from seatrial.explorer.render import address
-from seatrial.explorer.run import run_page
+from seatrial.explorer.run import SingleRunPage, run_page
+from seatrial.explorer.so_far import run_view
 from seatrial.explorer.timeline import Axis, Timeline, run_timeline
-from seatrial.explorer.transcript import FIRST_ITEMS, VIEWS, anchor_of, transcript_range
+from seatrial.explorer.transcript import (
+    FIRST_ITEMS,
+    MAX_ITEMS,
+    MAX_RANGE_SIZE,
+    VIEWS,
+    TranscriptRange,
+    anchor_of,
+    transcript_range,
+)
 from seatrial.explorer.verdict import verdict_page
 from seatrial.reports.stored_findings import stored_findings
 
@@ -22,6 +34,8 @@ WIDTH = 1180
 """Pixels that a timeline is drawn for, until its page says how wide it is."""
 FIRST_SHAPES = 160
 """Shapes of the timeline that a page comes with: its first answer is small."""
+LIVE_ITEMS = 20
+"""Items that the page of a running run comes with: the last ones."""
 MINIMAP_FROM = 2000
 """Items of a run that is shown as a whole below its timeline, too."""
 _STATE = ("from", "to", "axis", "lanes", "show", "grading")
@@ -39,16 +53,18 @@ class TimelineMove(msgspec.Struct, frozen=True):
 
 @get("/runs/{run_id:str}", sync_to_thread=True)
 def show_run(request: PageRequest, store: TheStore, run_id: FromPath[str]) -> Response[str]:
-    """A run, with the first of its messages, or those around a place in it."""
+    """A run, with the first of its messages, or those around a place in it; of a running one, the last."""
     arguments = Arguments(request, "at", *_STATE, "find", "open")
+    now = time.time() * 1000
     axis, window, lanes = _timeline_arguments(arguments)
     grading = arguments.number("grading") if arguments.get("grading") is not None else None
     at = arguments.get("at")
-    page = run_page(store, run_id, at=at, axis=axis, window=window, lanes=lanes, grading=grading)
+    seen = run_view(store, run_id, now)
+    page = run_page(seen, run_id, at=at, axis=axis, window=window, lanes=lanes, grading=grading, now=now)
     transcript = transcript_range(
-        store,
+        seen,
         run_id,
-        0,
+        0 if page.so_far is None else max(0, page.record.messages - LIVE_ITEMS),
         FIRST_ITEMS,
         at,
         show=arguments.choice("show", VIEWS, "read"),
@@ -57,18 +73,61 @@ def show_run(request: PageRequest, store: TheStore, run_id: FromPath[str]) -> Re
     )
     if grading is not None and page.grading is None and grading not in [each.number for each in page.gradings[-1:]]:
         arguments.complaints.append(f"This run has no grading {grading}; the verdicts below are of the latest.")
+    return _run_html("run.html", arguments, page, transcript, WIDTH)
 
+
+@get("/runs/{run_id:str}/live", sync_to_thread=True)
+def show_changes(request: PageRequest, store: TheStore, run_id: FromPath[str]) -> Response[str] | Redirect:
+    """What of a running run's page is to be shown anew: all but the items before one of them."""
+    if not is_fragment(request):
+        return Redirect(address("runs", run_id), status_code=303)
+    arguments = Arguments(request, "at", *_STATE, "find", "open", "items", "px")
+    now = time.time() * 1000
+    axis, window, lanes = _timeline_arguments(arguments)
+    seen = run_view(store, run_id, now)
+    page = run_page(seen, run_id, at=arguments.get("at"), axis=axis, window=window, lanes=lanes, now=now)
+    transcript = transcript_range(
+        seen,
+        run_id,
+        max(arguments.number("items"), page.record.messages - FIRST_ITEMS, 0),
+        MAX_ITEMS,
+        show=arguments.choice("show", VIEWS, "read"),
+        opened=(arguments.get("open") or "").split(","),
+        record=page.record,
+        size=MAX_RANGE_SIZE,
+    )
+    px = arguments.number("px", WIDTH)
+    return _run_html("parts/live.html", arguments, page, transcript, px, headers={"cache-control": "no-store"})
+
+
+@get("/live", sync_to_thread=True)
+def show_running(request: PageRequest, store: TheStore) -> Response[str]:
+    """Runs that are running."""
+    arguments = Arguments(request, "agent", "before")
+    page = running_page(store, time.time() * 1000, agent=arguments.get("agent"), before=arguments.get("before"))
+    return html("live.html", headers={"cache-control": "no-store"}, page=page, complaints=arguments.complaints)
+
+
+def _run_html(
+    template: str,
+    arguments: Arguments,
+    page: SingleRunPage,
+    transcript: TranscriptRange,
+    px: int,
+    headers: dict[str, str] | None = None,
+) -> Response[str]:
     def view(**changed: object) -> str:
-        """The address of this page with something changed."""
-        return arguments.address("runs", run_id, **changed)
+        """The address of the page of the run with something changed."""
+        return arguments.address("runs", page.run_id, **{"items": None, "px": None, **changed})
 
     return html(
-        "run.html",
+        template,
+        headers=headers,
         page=page,
         transcript=transcript,
         view=view,
         anchor_of=anchor_of,
-        **_drawn(arguments, page.timeline, WIDTH, _base(arguments), FIRST_SHAPES),
+        **_drawn(arguments, page.timeline, px, _base(arguments), FIRST_SHAPES),
         complaints=arguments.complaints,
     )
 
@@ -78,9 +137,10 @@ def show_timeline(request: PageRequest, store: TheStore, run_id: FromPath[str]) 
     """A part of the timeline of a run."""
     arguments = Arguments(request, "from", "to", "axis", "lanes", "px", "show", "grading", "at")
     axis, window, lanes = _timeline_arguments(arguments)
-    record = store.run_record(run_id)
-    found = stored_findings(store, record)
-    timeline = run_timeline(store, record, found.findings, axis=axis, start=window[0], end=window[1], lanes=lanes)
+    seen = run_view(store, run_id, time.time() * 1000)
+    record = seen.run_record(run_id)
+    found = stored_findings(seen, record)
+    timeline = run_timeline(seen, record, found.findings, axis=axis, start=window[0], end=window[1], lanes=lanes)
     fragment = is_fragment(request)
     # On a page of its own, places are links to the page of the run.
     base = _base(arguments) if fragment else address("runs", run_id) + _base(arguments)
@@ -131,7 +191,7 @@ def _drawn(arguments: Arguments, timeline: Timeline, px: int, base: str, limit: 
         start, end = max(0.0, start), min(timeline.whole, end)
         whole = start <= 0 and end >= timeline.whole
         window = {"from": None, "to": None} if whole else {"from": int(start), "to": int(-(-end // 1))}
-        return arguments.address("runs", timeline.run_id, **window, px=None) + "#timeline"
+        return arguments.address("runs", timeline.run_id, **window, px=None, items=None) + "#timeline"
 
     start, end = timeline.start, timeline.end
     length = end - start
@@ -153,7 +213,10 @@ def _drawn(arguments: Arguments, timeline: Timeline, px: int, base: str, limit: 
         "moves": moves,
         "axes": {
             axis: arguments.address(
-                "runs", timeline.run_id, axis=None if axis == "time" else axis, **{"from": None, "to": None, "px": None}
+                "runs",
+                timeline.run_id,
+                axis=None if axis == "time" else axis,
+                **{"from": None, "to": None, "px": None, "items": None},
             )
             + "#timeline"
             for axis in ("time", "steps")
@@ -161,4 +224,4 @@ def _drawn(arguments: Arguments, timeline: Timeline, px: int, base: str, limit: 
     }
 
 
-HANDLERS = [show_run, show_timeline, show_verdict]
+HANDLERS = [show_run, show_changes, show_timeline, show_verdict, show_running]

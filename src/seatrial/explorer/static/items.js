@@ -52,7 +52,8 @@ function watch(list) {
     try {
       const part = await fetchFragment(link.href);
       const isBefore = "before" in edge.dataset;
-      part.querySelector(`:scope > [data-${isBefore ? "after" : "before"}]`)?.remove();
+      // Without `:scope`, which is nothing in a fragment.
+      part.querySelector(`[data-${isBefore ? "after" : "before"}]`)?.remove();
       bytes += part.textContent?.length ?? 0;
       const some = /** @type {HTMLElement[]} */ ([...part.querySelectorAll("ol.ts")]);
       still(() => edge.replaceWith(part));

@@ -164,7 +164,7 @@ if (box) {
     const now = drawn();
     if (now?.svg.contains(/** @type {Node} */ (event.target))) show(0, now.whole);
   });
-  document.addEventListener("seatrial:place", (event) => point(/** @type {CustomEvent} */ (event).detail));
+  document.addEventListener("seatrial:place", (event) => (walkable(), point(/** @type {CustomEvent} */ (event).detail)));
   addEventListener("popstate", () => {
     const part = /** @type {HTMLElement | null} */ (box.querySelector("[data-timeline]"));
     if (part) fetchWindow(part.dataset.timeline ?? "", drawn()?.width ?? 1000).catch(() => undefined);
