@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -120,22 +121,29 @@ def test_a_command_that_prints_without_end_is_ended(tmp_path: Path, monkeypatch:
 def test_pipes_are_let_go_of_whoever_still_holds_them(tmp_path: Path) -> None:
     text = (
         "import subprocess, sys\n"
-        "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(2)'], start_new_session=True)\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True)\n"
+        "print(child.pid, file=open('pids', 'a'), flush=True)\n"
         "print('true', flush=True)\n"
     )
     command = program(tmp_path, text)["command"]
+    written = tmp_path / "pids"
 
     async def open_files() -> list[int]:
         counts = []
         for _ in range(2):
-            ended = await code._run(command, b"{}", tmp_path, 0.5)
-            assert ended.problem == "took longer than 0.5 s"
+            async with asyncio.timeout(120):  # it does not wait for the end of whoever holds them
+                ended = await code._run(command, b"{}", tmp_path, 5)
+            assert ended.problem == "took longer than 5 s"
             await asyncio.sleep(0.05)
             counts.append(len(os.listdir("/proc/self/fd")))
         return counts
 
-    before, after = asyncio.run(open_files())
-    assert after == before
+    try:
+        before, after = asyncio.run(open_files())
+        assert after == before
+    finally:
+        for pid in written.read_text().split():
+            os.kill(int(pid), signal.SIGKILL)
 
 
 def test_a_command_need_not_read_its_input(tmp_path: Path) -> None:

@@ -135,10 +135,10 @@ async def _run(argv: list[str], stdin: bytes, directory: Path, timeout_s: float)
         ended.problem = f"took longer than {timeout_s:g} s"
     finally:
         _end_group(process.pid)
-        await process.wait()
-        # What was not read to its end, or is held by somebody who left the group, stays open otherwise: asyncio has no
-        # public way to let go of it.
+        # First: asyncio waits for the end of the pipes as well, which somebody who left the group may hold for ever.
+        # It has no public way to let go of them.
         process._transport.close()  # type: ignore[attr-defined]
+        await process.wait()
     return ended
 
 
