@@ -51,7 +51,7 @@ def test_an_agent_that_edits_the_tests_instead_fails_with_its_changes_in_the_rep
     ran = subprocess.run(run, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
     assert ran.returncode == 1, ran.stdout + ran.stderr
     html = (tmp_path / "report.html").read_text()
-    assert "Changes in the workspace: 1 file" in html
+    assert "1 file" in html.split('-changes">')[1].partition("</section>")[0]
     assert "modified  test_calc.py" in html
     assert "&lt;b&gt;1 test passed" in html
     assert "<b>1 test" not in html

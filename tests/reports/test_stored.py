@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from strategies import records
+from strategies.exported import exported
 from strategies.reported import HOSTILE, hostile_report
 
 from seatrial.errors import SeatrialError
@@ -47,7 +48,7 @@ def test_every_run_is_a_row_in_the_order_of_the_suite(store: Store) -> None:
     assert {row.agent for row in source.rows(agent="shop")} == {"shop"}
 
 
-@pytest.mark.parametrize("form", ["terminal", *FORMS])
+@pytest.mark.parametrize("form", ["terminal", "html", *FORMS])
 @pytest.mark.parametrize(
     ("cost", "least", "shown"), [(1.25, None, ("$1.25", "1.25")), (None, 0.75, ("≥ $0.75", "0.75"))]
 )
@@ -58,7 +59,11 @@ def test_every_report_has_what_judges_cost_and_a_part_of_it_never_looks_like_all
     store.record_run(records.run(1, agent="paid", verdicts=[records.verdict(), judged])).wait()
     report = stored_report(store, "exp-1")
     written: dict[str, Callable[[Report], Iterable[str]]] = {str(name): write for name, write in FORMS.items()}
-    text = "".join(written[form](report)) if form in written else terminal_summary(report, width=160)
+    written |= {
+        "html": lambda found: [exported(found, store)],
+        "terminal": lambda found: [terminal_summary(found, width=160)],
+    }
+    text = "".join(written[form](report))
     if form in ("terminal", "markdown", "html"):
         assert shown[0] in text
         assert ("$1.25" in text) == (cost is not None)
@@ -129,6 +134,7 @@ def test_every_form_is_written_and_appears_whole(store: Store, tmp_path: Path) -
 def test_every_form_can_be_written_whatever_was_said(text: str, tmp_path: Path) -> None:
     for form, render in FORMS.items():
         write_pieces(tmp_path / form, render(hostile_report(text)))
+    write_pieces(tmp_path / "html", [exported(hostile_report(text.encode("utf-8", "replace").decode()))])
 
 
 def test_a_report_that_breaks_off_leaves_the_old_one(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies.exported import exported
 from strategies.reported import joined, report, rows_of
 
 from seatrial.reports.ci_files import ctrf_json, junit_xml
 from seatrial.reports.data_files import csv_lines, json_report
-from seatrial.reports.html import html_page
 from seatrial.reports.markdown import markdown_report
 from seatrial.reports.report import Report
 from seatrial.reports.statistics.intervals import wilson
@@ -102,12 +102,12 @@ def test_without_tags_nothing_is_said_of_them() -> None:
     made = report(rows_of(crew="p f"))
     assert made.by_tag.rows == []
     assert "tag" not in terminal_summary(made)
-    assert "By tag" not in joined(html_page(made)) + joined(markdown_report(made))
+    assert "By tag" not in exported(made) + joined(markdown_report(made))
 
 
 def test_every_form_of_a_report_has_the_tags() -> None:
     made = tagged(crew="p f p p")
-    assert '<h2 id="tags">By tag</h2>' in joined(html_page(made))
+    assert '<h2 id="tags">By tag</h2>' in exported(made)
     assert re.search(r"\| <code>account</code> \| 2 \| 2 \| 1 \| 1 \| 0 \| 50\.0% \|", joined(markdown_report(made)))
     whole = json.loads(joined(json_report(made)))
     assert [row["tag"] for row in whole["by_tag"]["rows"]] == ["account", "refund"]

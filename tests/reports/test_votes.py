@@ -12,7 +12,6 @@ from strategies.reported import detail, joined, report, row
 from seatrial.models import ScriptedModel
 from seatrial.reports.ci_files import ctrf_json, junit_xml
 from seatrial.reports.data_files import json_report
-from seatrial.reports.html import html_page
 from seatrial.reports.votes import judge_lines, vote_text
 from seatrial.runs import Verdict
 
@@ -101,7 +100,7 @@ def test_details_of_another_shape_are_no_votes(details: Any) -> None:
         assert judge_lines(Verdict(grader="g", kind=kind, outcome="passed", details=details)) == []
 
 
-@pytest.mark.parametrize("write", [html_page, json_report, junit_xml, ctrf_json])
+@pytest.mark.parametrize("write", [json_report, junit_xml, ctrf_json])
 def test_votes_are_in_every_report_that_shows_verdicts(write: Any) -> None:
     found = judged()
     told = detail("said")

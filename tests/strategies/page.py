@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-VOID = {"meta", "input", "rect", "path"}
+VOID = {"meta", "input", "rect", "path", "link", "img", "br", "hr"}
 OUTSIDE = {"script", "link", "iframe", "object", "embed", "img", "base", "form", "image", "use", "foreignobject"}
 
 

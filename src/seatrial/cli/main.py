@@ -39,6 +39,7 @@ COMMANDS: dict[str, str] = {
     "diff": "compare two runs call by call",
     "case": "make a regression case of a recorded run",
     "report": "show the results of an experiment, and write them to files",
+    "export": "write an experiment as pages that open without a server",
     "compare": "compare two experiments or agents, case by case",
     "serve": "serve agents over HTTP, with streams that can be resumed",
     "tail": "follow a run of a server to its end, across broken connections",

@@ -56,7 +56,7 @@ def assets() -> dict[str, Asset]:
             )
             stem, _, kind = name.rpartition(".")
             if kind == "css":
-                body = _PROPERTY.sub(lambda match: short[match[0]], _without_spaces(body))
+                body = _PROPERTY.sub(lambda match: short[match[0]], without_spaces(body))
             elif kind == "js":
                 body = _LINE.sub(b"", _TYPE.sub(b"", body))
             tag = sha256(body).hexdigest()[:16]
@@ -68,7 +68,7 @@ def assets() -> dict[str, Asset]:
     return found
 
 
-def _without_spaces(style: bytes) -> bytes:
+def without_spaces(style: bytes) -> bytes:
     """A style sheet as browsers need it: for people, the folder has it with spaces and comments."""
     style = _AROUND.sub(rb"\1", b" ".join(_COMMENT.sub(b"", style).split()))
     return _BEHIND.sub(b":", style).replace(b";}", b"}")

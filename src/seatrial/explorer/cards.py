@@ -145,14 +145,17 @@ class PartMaker:
         selected: str | None,
         *,
         running: bool = False,
+        whole: bool = False,
     ) -> None:
-        """`running`: the run has not ended, so what is not there may still come."""
+        """`running`: the run has not ended, so what is not there may still come. `whole`: every text is opened that can
+        be in its place."""
         self._store = store
         self._run_id = run_id
         self._opened = opened
         self._objections = objections
         self._selected = selected
         self._running = running
+        self._whole = whole
 
     def where(self, pointer: str) -> str:
         """Where the text of a pointer is."""
@@ -161,7 +164,7 @@ class PartMaker:
     def passage(self, at: str, text: str, long_texts: Mapping[str, LongText], *, prose: bool = True) -> Passage:
         """A text, whole if it was opened."""
         cut = long_texts.get(at)
-        opened = at in self._opened
+        opened = self._whole or at in self._opened
         shown = passage(self._run_id, at, text, cut, prose=prose)
         if not (opened and shown.folded and shown.opens_here):
             return shown
@@ -177,7 +180,7 @@ class PartMaker:
         text = msgspec.json.format(encode(value), indent=2).decode()
         elsewhere = sum([each.size for each in long_texts])
         cut = LongText(at, "", len(text) + elsewhere, text.count("\n") + 1) if long_texts else None
-        opened = at in self._opened and cut is None
+        opened = (self._whole or at in self._opened) and cut is None
         return Prose(passage(self._run_id, at, text, cut, prose=False, opened=opened))
 
     def thought(self, at: str, text: str, channel: HiddenChannel, long_texts: Mapping[str, LongText]) -> ThoughtView:
@@ -235,7 +238,7 @@ class PartMaker:
     def result(self, at: str, text: str, long_texts: Mapping[str, LongText]) -> Prose | ValueView:
         """What a tool answered: JSON where it is that, else its text as it is."""
         cut = long_texts.get(at)
-        if cut is not None and at in self._opened and cut.size <= MAX_JSON_TEXT:
+        if cut is not None and (self._whole or at in self._opened) and cut.size <= MAX_JSON_TEXT:
             text, cut = self._store.text(cut.address), None
         value = None if cut is not None else json_in(text)
         return Prose(self.passage(at, text, long_texts, prose=False)) if value is None else self.value(at, value, {})

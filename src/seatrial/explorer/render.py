@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def templates() -> jinja2.Environment:
     """The templates of all pages."""
     found = escaping_templates("seatrial.explorer")
-    found.globals.update(asset=asset, address=address, visitor=None)
+    found.globals.update(asset=asset, address=address, visitor=None, exported=None)
     found.filters.update(
         bytes=numbers.size,
         change=numbers.change,
@@ -35,6 +35,7 @@ def templates() -> jinja2.Environment:
         place_text=place_text,
         day=numbers.day,
         iso=numbers.iso,
+        anchor=run_anchor,
     )
     # In every template and part, without an import.
     found.globals["marks"] = found.get_template("marks.html").module
@@ -46,6 +47,11 @@ def address(*parts: str, **parameters: object) -> str:
     path = "/" + "/".join(quote(part, safe="") for part in parts)
     given = {name: str(value) for name, value in parameters.items() if value is not None}
     return f"{path}?{urlencode(given)}" if given else path
+
+
+def run_anchor(run_id: str) -> str:
+    """The id of what stands for a run in a page with many."""
+    return "run-" + "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in run_id)
 
 
 def rendered(template: str, **context: Any) -> str:

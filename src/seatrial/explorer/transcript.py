@@ -98,6 +98,13 @@ class ShownItem(msgspec.Struct, frozen=True):
         """Its id in the page; a step has that of its card."""
         return anchor_of(self.pointer) if self.kind != "step" else f"item-{self.place}"
 
+    @property
+    def anchors(self) -> list[str]:
+        """The ids of everything in it that links lead to."""
+        cards = [part for part in self.parts if isinstance(part, CallCard)]
+        places = [*[card.pointer for card in cards], *[place for card in cards for place in card.answers]]
+        return [self.anchor, *[anchor_of(place) for place in places]]
+
 
 class TranscriptRange(msgspec.Struct, frozen=True, kw_only=True):
     """What a page shows of a transcript."""
@@ -187,15 +194,27 @@ def transcript_range(
     opened: Collection[str] = (),
     record: RunRecord | None = None,
     size: int = MAX_SIZE,
+    whole: bool = False,
 ) -> TranscriptRange:
-    """So many items from one on, or, with `at`, around that place; fewer when they come to more than the `size`."""
-    maker = _RangeMaker(store, run_id, record or store.run_record(run_id), show, opened, at)
+    """So many items from one on, or, with `at`, around that place; fewer when they come to more than the `size`.
+
+    `whole`: no text is folded that could be opened in its place, for there is nobody to ask for the rest of it.
+    """
+    maker = _RangeMaker(store, run_id, record or store.run_record(run_id), show, opened, at, whole=whole)
     return maker.range(first, min(count, MAX_ITEMS), size)
 
 
 class _RangeMaker:
     def __init__(
-        self, store: Store, run_id: str, record: RunRecord, show: str, opened: Collection[str], at: str | None
+        self,
+        store: Store,
+        run_id: str,
+        record: RunRecord,
+        show: str,
+        opened: Collection[str],
+        at: str | None,
+        *,
+        whole: bool = False,
     ) -> None:
         self._store = store
         self._run_id = run_id
@@ -204,7 +223,13 @@ class _RangeMaker:
         self._at = at
         self._objections = objections_by_place(record.verdicts)
         self._make = PartMaker(
-            store, run_id, [*opened][:MAX_OPENED], self._objections, at, running=record.summary.status in UNFINISHED
+            store,
+            run_id,
+            [*opened][:MAX_OPENED],
+            self._objections,
+            at,
+            running=record.summary.status in UNFINISHED,
+            whole=whole,
         )
         self._given = frozenset(record.given)
         self._overview = store.overview(run_id) if record.messages else []

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from seatrial.errors import SeatrialError
 from seatrial.reports import (
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 PAGE = 500
 """Rows that are read at once."""
 COUNTED = 1 << 40
-ENDINGS: dict[str, ReportForm] = {
+ENDINGS: dict[str, ReportForm | Literal["html"]] = {
     ".html": "html",
     ".xml": "junit",
     ".ctrf.json": "ctrf",
@@ -171,7 +171,12 @@ class Result:
         if form is None:
             hint = f"a name that ends with one of {', '.join(ENDINGS)}, .txt"
             raise SeatrialError("invalid_config", f"no report is written to {path.name!r}", hint=hint)
-        write_reports(self._report, {form: path})
+        if form == "html":
+            from seatrial.explorer.export import write_file
+
+            write_file(self._store, self._report, path)
+        else:
+            write_reports(self._report, {form: path})
         return path
 
     def to_dicts(self) -> list[dict[str, Any]]:

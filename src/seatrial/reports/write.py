@@ -10,21 +10,19 @@ from seatrial._support.whole_file import whole_file
 from seatrial.errors import SeatrialError
 from seatrial.reports.ci_files import ctrf_json, junit_xml
 from seatrial.reports.data_files import csv_lines, json_report
-from seatrial.reports.html import html_page
 from seatrial.reports.markdown import markdown_report
 from seatrial.reports.report import Report
 
-ReportForm: TypeAlias = Literal["html", "junit", "ctrf", "markdown", "csv", "json"]
+ReportForm: TypeAlias = Literal["junit", "ctrf", "markdown", "csv", "json"]
 
 FORMS: dict[ReportForm, Callable[[Report], Iterable[str]]] = {
-    "html": html_page,
     "junit": junit_xml,
     "ctrf": ctrf_json,
     "markdown": markdown_report,
     "csv": csv_lines,
     "json": json_report,
 }
-"""Every form a report can have."""
+"""Every form of a report that is made of its figures alone. Its pages are those of `seatrial.explorer.export`."""
 
 
 def write_reports(report: Report, targets: Mapping[ReportForm, Path]) -> None:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from seatrial.cli.exits import COULD_NOT_RUN, PASSED
 from seatrial.cli.location import add_store_option, opened_store
-from seatrial.cli.terminal import wants_colour
+from seatrial.cli.terminal import Progress, wants_colour
 
 if TYPE_CHECKING:
     from seatrial.reports import Report, ReportForm
+    from seatrial.store import Store
 
-FORMS: dict[ReportForm, str] = {
-    "html": "one self-contained page",
+FORMS: dict[ReportForm | Literal["html"], str] = {
+    "html": "one self-contained page, with every run and its transcript",
     "junit": "JUnit XML",
     "ctrf": "CTRF JSON",
     "markdown": "Markdown, for a CI step summary",
@@ -55,12 +57,13 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from seatrial.reports import stored_report, write_reports
+    from seatrial.reports import stored_report
 
     with opened_store(args, read_only=True) as store:
         report = stored_report(store, args.experiment)
         show_report(args, report)
-        write_reports(report, report_targets(args))
+        for _ in written_files(args, store, report):
+            pass
     # What cannot be read any more is in the report, but what became of it is not.
     return COULD_NOT_RUN if report.lost is not None or report.damaged else PASSED
 
@@ -91,6 +94,19 @@ def show_report(args: argparse.Namespace, report: Report) -> None:
     )
 
 
-def report_targets(args: argparse.Namespace) -> dict[ReportForm, Path]:
-    """The files that were asked for, by form."""
-    return {form: path for form in FORMS if (path := getattr(args, form)) is not None}
+def written_files(args: argparse.Namespace, store: Store, report: Report) -> Iterator[tuple[str, Path]]:
+    """Write the files that were asked for; each is named once it is there."""
+    from seatrial.reports import write_reports
+
+    for form in FORMS:
+        path: Path | None = getattr(args, form)
+        if path is None:
+            continue
+        if form == "html":
+            from seatrial.explorer.export import write_file
+
+            with Progress("runs written") as progress:
+                write_file(store, report, path, progress.advance)
+        else:
+            write_reports(report, {form: path})
+        yield form, path

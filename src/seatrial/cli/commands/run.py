@@ -14,7 +14,7 @@ from contextlib import redirect_stdout
 
 import msgspec
 
-from seatrial.cli.commands.report import add_report_options, notes_line, report_targets, show_report
+from seatrial.cli.commands.report import add_report_options, notes_line, show_report, written_files
 from seatrial.cli.exits import REASONS, exit_of, signal_exit
 from seatrial.cli.location import add_store_option, opened_store, store_location
 from seatrial.cli.signals import StopSignals, add_grace_option, grace_of
@@ -30,7 +30,7 @@ from seatrial.engine import (
     total_runs,
 )
 from seatrial.errors import SeatrialError
-from seatrial.reports import stored_report, write_reports
+from seatrial.reports import stored_report
 from seatrial.reports.progress import RunProgress
 from seatrial.runs import Case, Experiment
 from seatrial.store import Store, shown
@@ -185,8 +185,7 @@ def _run(args: argparse.Namespace, suite: Suite, whole: Suite, store: Store, exe
         made = "" if report.progress is None else f" after {report.progress}"
         print(f"stopped{made}: {tally.stop_reason}; continue with\n  {_resume_command(args, experiment)}", file=stream)
     # Last, because a file that cannot be written must not hide the results.
-    for form, path in report_targets(args).items():
-        write_reports(report, {form: path})
+    for form, path in written_files(args, store, report):
         print(f"{form}: {path}", file=stream)
     if (line := notes_line(args, report, _shown(store_location(args)))) is not None:
         print(line, file=stream)

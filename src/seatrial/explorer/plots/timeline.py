@@ -9,6 +9,7 @@ from math import floor, log10
 from markupsafe import Markup, escape
 
 from seatrial.explorer import numbers
+from seatrial.explorer.markup import visible
 from seatrial.explorer.timeline import USER, Timeline, TimelineSpan, worst
 
 MAX_SHAPES = 400
@@ -50,7 +51,8 @@ def timeline_svg(timeline: Timeline, px: int = 1180, base: str = "?", limit: int
     drawing = _Drawing(timeline, min(max(px, MIN_PX), MAX_PX), base)
     height = TOP + sum(map(lane_height, timeline.lanes))
     parts = [
-        f'<svg class="tl" width="100%" height="{height}" role="group" aria-label="{escape(summary(timeline))}" '
+        f'<svg class="tl" width="100%" height="{height}" role="group" '
+        f'aria-label="{escape(visible(summary(timeline)))}" '
         f'data-start="{timeline.start:g}" data-end="{timeline.end:g}" data-whole="{timeline.whole:g}">',
         '<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
         '<path class="hl" d="M0 0v6"/></pattern></defs>',
@@ -229,12 +231,12 @@ def _bars(drawing: _Drawing, spans: Sequence[TimelineSpan], y: int) -> Iterator[
                 break
         yield (
             f'<a href="{escape(drawing.link(span.place))}" tabindex="-1" data-at="{span.place}" '
-            f'aria-label="{escape(_words(drawing.timeline, span))}">'
+            f'aria-label="{escape(visible(_words(drawing.timeline, span)))}">'
             f'<rect class="{kind}" x="{x:.2f}%" y="{y}" width="{width:.2f}%" height="14" rx="2"/>'
         )
         if label:
             place = f'x="{x:.2f}%" dx="4"' if inside else f'x="{x + width:.2f}%" dx="5"'
-            yield f'<text {place} y="{y + 11}"{" class=w" if inside else ""}>{escape(label)}</text>'
+            yield f'<text {place} y="{y + 11}"{" class=w" if inside else ""}>{escape(visible(label))}</text>'
         yield "</a>"
 
 
@@ -252,7 +254,7 @@ def _gap(drawing: _Drawing, low: float, high: float, height: int) -> str:
     words = f"{numbers.duration(high - low)} in which nothing was recorded"
     shape = (
         f'<rect class="ga" x="{x:.2f}%" y="{TOP}" width="{max(width, 0):.2f}%" height="{height - TOP}">'
-        f"<title>{escape(words)}</title></rect>"
+        f"<title>{escape(visible(words))}</title></rect>"
     )
     if drawing.pixels(high - low) > 150:
         text = f"{numbers.duration(high - low)} nothing recorded"
