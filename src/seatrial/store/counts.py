@@ -21,6 +21,7 @@ from seatrial.runs.signature import signature_of
 from seatrial.store import rows
 from seatrial.store.rollups import (
     OF_AGENTS,
+    AgentTotals,
     Changes,
     Counted,
     GraderCounts,
@@ -81,6 +82,37 @@ def totals(connection: sa.Connection, experiment: int, flaky: int) -> Totals:
         most_trials=max([agent.most_trials for agent in agents], default=0),
         flaky=found.flaky(flaky),
     )
+
+
+RATES: tuple[TallyKind, ...] = ("outcome", "trials")
+"""Kinds of tallies that pass rates and their intervals need."""
+
+
+def many_totals(
+    connection: sa.Connection, experiment_ids: Sequence[str], *, rates_only: bool
+) -> dict[str, list[AgentTotals]]:
+    """What the runs of each agent add up to, of several experiments at once, from what is kept; percentiles are about
+    right. Those that are not kept completely are counted one by one."""
+    numbers = {
+        row.id: row.experiment_id
+        for row in connection.execute(
+            sa.select(experiments.c.id, experiments.c.experiment_id).where(
+                experiments.c.experiment_id.in_(experiment_ids)
+            )
+        )
+    }
+    kinds = RATES if rates_only else OF_AGENTS
+    found: defaultdict[int, dict[TallyKey, TallyRow]] = defaultdict(dict)
+    query = sa.select(tallies).where(
+        tallies.c.experiment.in_(list(numbers)), tallies.c.kind.in_(kinds), tallies.c.runs != 0
+    )
+    for row in connection.execute(query).mappings():
+        tally = TallyRow(**{**row, "total": int(row["total"])})
+        found[tally.experiment][tally.kind, tally.agent, tally.name] = tally
+    uncounted = sa.select(runs.c.experiment).where(runs.c.experiment.in_(list(numbers)), sa.text(UNCOUNTED)).distinct()
+    for number in connection.scalars(uncounted):
+        found[number] = dict(_Rollup(connection, number).tallies(*kinds))
+    return {experiment_id: agent_totals(found[number], {}) for number, experiment_id in numbers.items()}
 
 
 def matrix(connection: sa.Connection, experiment: int, first: int, limit: int) -> list[Cell]:

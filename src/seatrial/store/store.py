@@ -48,7 +48,7 @@ from seatrial.store.pairs import CaseOrder, CasePlace, CaseTallies, CellsOf, Tri
 from seatrial.store.presence import Hold, Presence
 from seatrial.store.queries import RunFilter, RunNotes, RunRecord
 from seatrial.store.reviews import Review, ReviewCandidate, ReviewedRun
-from seatrial.store.rollups import GraderCounts, NoteTotals, SignatureCount, Totals
+from seatrial.store.rollups import AgentTotals, GraderCounts, NoteTotals, SignatureCount, Totals
 from seatrial.store.rows import Cell, RunSummary, StoredOutcome
 from seatrial.store.search import Hit
 from seatrial.store.served import Admission, Admitted, Ending
@@ -640,6 +640,12 @@ class Store:
         number = self._number(experiment_id)
         with self._reading() as connection:
             return counts.totals(connection, number, flaky)
+
+    def many_totals(self, experiment_ids: Sequence[str], *, rates_only: bool = False) -> dict[str, list[AgentTotals]]:
+        """What the runs of each agent add up to, of several experiments at once. Percentiles are about right; with
+        `rates_only`, there are only outcomes and trials."""
+        with self._reading() as connection:
+            return counts.many_totals(connection, experiment_ids, rates_only=rates_only)
 
     def matrix(self, experiment_id: str, *, first: int = 0, limit: int = CASES_A_PAGE) -> list[Cell]:
         """What each agent made of each case: of so many cases in the order of the suite, behind the first so many."""

@@ -15,6 +15,8 @@ ADDRESSES: dict[str, str] = {
     # The name of its picture, and the address.
     "experiments": "/experiments",
     "experiments-complaint": "/experiments?bry=suite",
+    "experiments-by-time": "/experiments?by=time&q=agent:clerk-mini",
+    "experiments-nothing": "/experiments?q=agent:nobody",
     "experiment": "/experiments/{new}",
     "experiment-all": "/experiments/{new}?tab=all&group=tag&sel={failed_case}",
     "experiment-agents": "/experiments/{new}?base={new}:clerk&agents=clerk-mini&sort=flaky",

@@ -31,9 +31,21 @@ def home() -> Redirect:
 @get("/experiments", sync_to_thread=True)
 def show_experiments(request: PageRequest, store: TheStore) -> Response[str]:
     """All experiments, the newest first."""
-    arguments = Arguments(request)
-    page = experiments_page(store)
-    return html("experiments.html", page=page, complaints=arguments.complaints)
+    arguments = Arguments(request, "q", "by", "before")
+    by = arguments.choice("by", ("suite", "time"), "suite")
+    box = filter_box(arguments.get("q"), None, {"by": by} if by != "suite" else {})
+    page = experiments_page(store, box.terms, by_time=by == "time", before=arguments.get("before"))
+    return html(
+        "experiments.html",
+        page=page,
+        filter_box=box,
+        by=by,
+        views={word: arguments.address("experiments", by=word, before=None) for word in ("suite", "time")},
+        next_page=None if page.next is None else arguments.address("experiments", before=page.next),
+        first_page=None if arguments.get("before") is None else arguments.address("experiments", before=None),
+        without=[],
+        complaints=arguments.complaints,
+    )
 
 
 @get("/experiments/{ref:str}", sync_to_thread=True)
