@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from litestar import Router
 
-from seatrial.explorer.routes import cases, compare, experiments, run_parts, runs, search, static
+from seatrial.explorer.routes import cases, compare, experiments, reviews, run_parts, runs, search, static
 
 PAGE = "seatrial_page"
 """Key of the options of handlers that are pages: these check their parameters themselves."""
@@ -14,6 +14,7 @@ HANDLERS = [
     *cases.HANDLERS,
     *compare.HANDLERS,
     *experiments.HANDLERS,
+    *reviews.HANDLERS,
     *run_parts.HANDLERS,
     *runs.HANDLERS,
     *search.HANDLERS,
