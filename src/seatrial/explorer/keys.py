@@ -34,6 +34,8 @@ KEYS = (
     KeyRow(("o", "O"), run="open or close the item, all items", compare="show or hide equal steps"),
     KeyRow(("g", "G"), lists="first, last", run="first or follow, end"),
     KeyRow(("m",), run="mark reviewed"),
+    KeyRow(("1", "2", "3"), everywhere="on the page of reviews: right, wrong, unsure"),
+    KeyRow(("r",), everywhere="on the page of reviews: the next run"),
     KeyRow(("y",), everywhere="copy the link to this place"),
     KeyRow(("Esc",), everywhere="close, leave the input"),
 )

@@ -24,8 +24,9 @@ from seatrial.store import Chosen, ReviewCandidate, ReviewedRun, ReviewWord, Run
 from seatrial.store.filter import FilterTerm
 
 MAX_GRADERS = 30
-QUEUE = 10
-"""Runs of the queue that are listed, and reviewed ones."""
+QUEUE = 6
+REVIEWED = 4
+"""Runs that are listed: those to look at next, and those that the person looked at last."""
 BLIND_ITEMS = 2 * FIRST_ITEMS
 """Items of a transcript that are shown; the page of the run has all, with the verdicts."""
 
@@ -178,7 +179,7 @@ def review_page(
         random_kappa=kappa_text(chosen.random.kappa),
         queue=waiting[:QUEUE],
         left=len(waiting),
-        reviewed=done[:QUEUE],
+        reviewed=done[:REVIEWED],
         current=None if current is None else _current(store, current, grader),
         next=link(following[0].run_id if following else None),
         here=link(None if current is None else current.run_id),

@@ -30,7 +30,7 @@ from seatrial.reports.findings import (
 from seatrial.reports.stored_findings import stored_findings
 from seatrial.reports.votes import JudgeLine, judge_lines
 from seatrial.runs import Attempt, Case, Experiment, Outcome, RunKey, Verdict, model_costs
-from seatrial.store import GradingSummary, RunNotes, RunRecord, RunSummary, StepLine, Store
+from seatrial.store import GradingSummary, ReviewedRun, RunNotes, RunRecord, RunSummary, StepLine, Store
 from seatrial.trajectory.completeness import known_calls, what_is_missing, what_to_do
 from seatrial.trajectory.step import FAILED, Status, elapsed
 from seatrial.transcript import AssistantMessage, UserMessage
@@ -52,6 +52,7 @@ MAX_VALUE = 300
 MAX_PATCH = 6000
 MAX_TRIALS = 40
 MAX_ATTEMPTS = 20
+MAX_REVIEWS = 20
 ANSWER_AMONG = 20
 """Messages at the end of a run among which its answer is looked for."""
 _FEW = 3
@@ -166,6 +167,8 @@ class SingleRunPage(msgspec.Struct, frozen=True, kw_only=True):
     more_attempts: int
     has_body: bool
     """Whether an attempt brought bytes that are kept."""
+    reviews: list[ReviewedRun]
+    """The latest of what people say of it."""
     changes: tuple[str, list[str], str, bool] | None
     """What the agent changed in its workspace: in words, by file, the patch, and whether that is only its beginning."""
     at: str | None
@@ -245,6 +248,7 @@ def run_page(
         attempts=attempts[-MAX_ATTEMPTS:],
         more_attempts=max(0, len(attempts) - MAX_ATTEMPTS),
         has_body=any(attempt.body_hash is not None for _, attempt in attempts),
+        reviews=store.run_reviews(run_id)[-MAX_REVIEWS:],
         changes=_changes(record),
         at=at,
         so_far=live_state(store, run_id, now) if isinstance(store, RunningStore) else None,

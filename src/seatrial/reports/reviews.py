@@ -140,9 +140,11 @@ def reviews_sentence(graders: Sequence[ReviewedGrader]) -> HeadSentence:
     if not asked:
         return HeadSentence("No run was reviewed yet", ": whether graders agree with people is not known.")
     told = [found for found in asked if not found.few and found.agreement.kappa is not None]
+    if not told and any(not found.few for found in asked):
+        return HeadSentence("Agreement says nothing here", ": people and graders said one and the same of every run.")
     if not told:
         most = max(found.agreement.pairs for found in asked)
-        rest = f": of no grader {FEW} runs were judged by people, too; the most are {most:,}."
+        rest = f": {FEW} runs that people and a grader judged are needed, and the most of any grader are {most:,}."
         return HeadSentence("Too few reviews to say", rest)
     distrusted = [found for found in told if found.trusted is False]
     others = [found for found in told if found.trusted is not False]

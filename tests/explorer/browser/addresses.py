@@ -45,6 +45,8 @@ ADDRESSES: dict[str, str] = {
     "filter-mistake": "/filter/suggest?q=outcome:failed+tol:refund+steps>10&experiment={new}",
     "case": "/experiments/{new}/cases/{flaky_case}",
     "case-errored": "/experiments/{new}/cases/{errored_case}?agents=clerk-mini&back=1",
+    "review": "/review?experiment={new}",
+    "review-named": "/review?experiment={new}&grader=honest&by=Ada&q=tool:refund",
     "compare": "/compare?a={old}&b={new}",
     "compare-filtered": "/compare?a={new}:clerk&b={new}:clerk-mini&q=tool:refund&sort=better",
     "compare-itself": "/compare?a={old}&b={old}",
@@ -55,7 +57,7 @@ ADDRESSES: dict[str, str] = {
 MISSING = frozenset({"not-found"})
 """Pages that are answered with 404."""
 
-COMING = re.compile(r"/experiments/[^/?]+/graders/|/review")
+COMING = re.compile(r"/experiments/[^/?]+/graders/")
 """Addresses that pages link to already, and that are being built: these links are not followed yet."""
 
 

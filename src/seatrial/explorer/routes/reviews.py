@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from typing import Any, get_args
+from urllib.parse import parse_qsl
 
 from litestar import Response, get, post
 from litestar.params import FromPath
@@ -64,11 +65,20 @@ async def add_review(request: PageRequest, store: TheStore, run_id: FromPath[str
             blind=_text(form, "blind") == "1",
         ),
     )
-    back = _text(form, "next")
-    # To pages of ours alone: that of the run, and those of reviews.
-    if not back.startswith("/review?") or "\\" in back or any(ord(character) <= 32 for character in back):
-        back = f"{there}#reviews"
-    return Response("", status_code=303, media_type=HTML, headers={**HEADERS, "location": back})
+    return Response(
+        "", status_code=303, media_type=HTML, headers={**HEADERS, "location": _next(form, reviewer) or there}
+    )
+
+
+def _next(form: Any, reviewer: str) -> str | None:
+    """The page of reviews that the form is from, as the one who has answered now sees it."""
+    path, _, query = _text(form, "next").partition("?")
+    if path != "/review":
+        return None
+    given = {name: value for name, value in parse_qsl(query[:4000]) if name != "by"}
+    visitor = VISITOR.get()
+    by = reviewer if visitor is None or visitor.name is None else None
+    return address("review", **{**given, "by": by}) + "#word"
 
 
 def _keep(store: Store, run_id: str, review: Review) -> str:
@@ -77,7 +87,7 @@ def _keep(store: Store, run_id: str, review: Review) -> str:
         chosen, draw = how_chosen(store, record.experiment_id, review.grader, run_id)
         review = replace(review, chosen=chosen, draw=draw)
     store.add_review(run_id, review).wait()
-    return address("runs", run_id)
+    return address("runs", run_id) + "#reviews"
 
 
 def _reviewer(given: str | None) -> str:
