@@ -124,3 +124,23 @@ def test_what_a_node_of_a_workflow_gives_is_said_once() -> None:
 
 def test_one_event_is_no_list_of_calls() -> None:
     assert extract(read(SAID)).completeness.level == "none"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "level"),
+    [
+        ({"request": "Where is A-1?"}, "partial"),
+        ({"request": "Where is A-1?", "language": "en"}, "complete"),
+        ({"request": {"order": "A-1"}}, "complete"),
+        ({"query": "Where is A-1?"}, "complete"),
+    ],
+)
+def test_an_agent_that_is_called_as_a_tool_leaves_the_calls_partial(arguments: dict[str, Any], level: str) -> None:
+    for call, result in (("function_call", "function_response"), ("functionCall", "functionResponse")):
+        asked = event({call: {"id": "c1", "name": "research", "args": arguments}})
+        answered = event(
+            {result: {"id": "c1", "name": "research", "response": {"result": "It was sent."}}}, role="user"
+        )
+        known = extract(read([ASKED, asked, answered, SAID])).completeness
+        assert known.level == level
+        assert [note.code for note in known.reasons] == (["subagent_missing"] if level == "partial" else [])

@@ -11,7 +11,8 @@
 | `partial: true` | nothing: the event with the whole follows; it is missing, so the calls are partial, when none does |
 
 A call in `longRunningToolIds` without a result means that the agent waits for input. What agents that are called as
-tools did is not among the events: only the call of such a tool is.
+tools did is not among the events: only the call of such a tool is, with `request` for its only argument, unless the
+agent has an input schema of its own.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from seatrial.formats.chat.reader import Chat
 from seatrial.formats.chat.turn import (
     ARGUMENTS_CUT,
     STREAM_TRUNCATED,
+    SUBAGENT_MISSING,
     note_cut_arguments,
     note_discarded_call,
 )
@@ -84,12 +86,22 @@ def _read_content(content: dict[str, Any], chat: Chat, at: At, by_user: bool) ->
         response = gemini.either(part, "functionResponse")
         if type(response) is dict:
             chat.tally.settle(response.get("id"))
+        call = gemini.either(part, "functionCall")
+        if not by_user and type(call) is dict and _is_of_agent(call.get("args")):
+            name = str(call.get("name"))[:40]
+            text = f"{name!r} takes a `request`, as an agent does that is called as a tool; its own calls are not here"
+            chat.tally.add(SUBAGENT_MISSING, within, text, each=name)
     pieces = chat.pieces(parts, within, agent=not by_user)
     # The results of the agent's tools are its own events, in the role of the user.
     if by_user or (parts and all(gemini.either(part, "functionResponse") is not None for part in parts)):
         chat.add_user_pieces(pieces, within)
     else:
         chat.add_assistant(pieces, within)
+
+
+def _is_of_agent(arguments: Any) -> bool:
+    """Whether a call may be one of `AgentTool`."""
+    return type(arguments) is dict and len(arguments) == 1 and type(arguments.get("request")) is str
 
 
 def _add_text(item: dict[str, Any], chat: Chat, at: At) -> None:
