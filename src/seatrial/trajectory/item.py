@@ -22,6 +22,8 @@ from seatrial.trajectory.values import (
     differences_at,
 )
 
+_MOST_UNWRAPPED = 20
+
 
 class ExpectedCall(msgspec.Struct, frozen=True):
     """One call as a configuration describes it, compiled."""
@@ -98,10 +100,30 @@ def leaves_out(item: ExpectedCall, step: Step) -> bool:
 def fits_or_unknown(item: ExpectedCall, step: Step) -> bool | None:
     """The same, for whoever must not take a call for another one: None when the record does not say.
 
-    Models write numbers, objects and flags as text: `"500"` is 500 here, since a tool takes it for that.
+    Models write numbers, objects and flags as text: `"500"` is 500 here, since a tool takes it for that. And some
+    records wrap the arguments (`{"kwargs": {...}}`, `[{...}]`): a call that fits without the wrapping may be meant.
     """
     if not item.tool.fits(step.name):
         return False
+    fit = _fits_as_written(item, step)
+    if fit is False and item.args is not UNSET:
+        for inner in _unwrapped(step.arguments):
+            if _fits_as_written(item, msgspec.structs.replace(step, arguments=inner)) is not False:
+                return None
+    return fit
+
+
+def _unwrapped(arguments: Any) -> Iterator[dict[str, Any]]:
+    """The arguments inside the arguments, where there is nothing beside them."""
+    items = arguments if type(arguments) is list else []
+    if type(arguments) is dict and len(arguments) == 1:
+        items = [*arguments.values()]
+        if type(items[0]) is str:
+            items = [*_otherwise_written(items[0])]
+    return (inner for inner in items[:_MOST_UNWRAPPED] if type(inner) is dict)
+
+
+def _fits_as_written(item: ExpectedCall, step: Step) -> bool | None:
     unknown = False
     try:
         for found in _differences(item, step):
