@@ -12,9 +12,10 @@ from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.explorer.render import address
 from seatrial.reports.case_history import CaseTally, case_sentence
+from seatrial.reports.causes import signature_words
 from seatrial.reports.compare import asks_the_same
 from seatrial.reports.sentences import HeadSentence
-from seatrial.reports.stored_findings import StoredFailure, grader_configs, stored_failure
+from seatrial.reports.stored_findings import StoredFailure, grader_configs, stored_failures
 from seatrial.runs import Case, Experiment
 from seatrial.store import CaseNeighbours, CaseTrials, RunSummary, Store
 
@@ -55,6 +56,8 @@ class FailureWay(msgspec.Struct, frozen=True):
     """A way in which the case fails, with how many runs of each column did."""
 
     words: str
+    errored: bool
+    """Whether it says nothing of the agent."""
     counts: list[int]
 
 
@@ -144,7 +147,7 @@ def case_page(
         more_ways=more_ways,
         other=other,
         older=view(back=min(2 * back, MAX_BACK)) if len(found) > back and back < MAX_BACK else None,
-        rows=_rows(store, experiment, case, own[:MAX_ROWS], alike),
+        rows=_rows(store, experiment, own[:MAX_ROWS], alike),
         more_rows=max(0, len(own) - MAX_ROWS),
         expectations=_json(grader_configs(experiment, case)) if case is not None else "",
         line=_json(case) if case is not None else "",
@@ -224,25 +227,27 @@ def _ways(columns: Sequence[HistoryColumn]) -> tuple[list[FailureWay], int]:
     now = counted[-1] if counted else total
     # What happens now before what happened, and the most frequent first.
     every = sorted(total, key=lambda signature: (-now[signature], -total[signature], signature))
-    ways = [FailureWay(signature, [each[signature] for each in counted]) for signature in every[:MAX_WAYS]]
+    ways = [
+        FailureWay(words.text, words.errored, [each[signature] for each in counted])
+        for signature in every[:MAX_WAYS]
+        for words in [signature_words(signature)]
+    ]
     return ways, max(0, len(every) - MAX_WAYS)
 
 
 def _rows(
-    store: Store, experiment: Experiment, case: Case | None, own: Sequence[RunSummary], alike: Sequence[CaseTrials]
+    store: Store, experiment: Experiment, own: Sequence[RunSummary], alike: Sequence[CaseTrials]
 ) -> list[TrialRow]:
     passed = [run for run in own if run.outcome == "passed"]
     earlier = next(((each, run) for each in alike[1:] for run in each.runs if run.outcome == "passed"), None)
+    failures = stored_failures(
+        store, experiment.experiment_id, [run for run in own if run.outcome != "passed"][:MAX_EXPLAINED]
+    )
     rows: list[TrialRow] = []
-    explained = 0
     for run in own:
         if run.outcome == "passed":
             rows.append(TrialRow(run, None, None, ""))
             continue
-        failure = None
-        if explained < MAX_EXPLAINED:
-            explained += 1
-            failure = stored_failure(store, experiment, case, run.run_id)
         compare, words = None, ""
         if passed:
             nearest = min(passed, key=lambda other: abs(other.trial - run.trial))
@@ -251,7 +256,7 @@ def _rows(
         elif earlier is not None:
             compare = address("compare", "runs", a=earlier[1].run_id, b=run.run_id)
             words = f"compare with trial {earlier[1].trial} of {earlier[0].experiment.name}"
-        rows.append(TrialRow(run, failure, compare, words))
+        rows.append(TrialRow(run, failures.get(run.run_id), compare, words))
     return rows
 
 

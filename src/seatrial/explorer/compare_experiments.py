@@ -37,8 +37,8 @@ from seatrial.reports.compare_text import (
 )
 from seatrial.reports.sentences import HeadSentence, Tone, comparison_sentence, tone_of
 from seatrial.reports.stored import NamedAgents, named_agents, stored
-from seatrial.reports.stored_findings import StoredFailure, stored_failure
-from seatrial.runs import Case, Experiment
+from seatrial.reports.stored_findings import StoredFailure, stored_failures
+from seatrial.runs import Experiment
 from seatrial.store import RunFilter, Store
 from seatrial.store.filter import FilterTerm
 
@@ -325,13 +325,17 @@ def _matching(
 def _moved(
     store: Store, comparison: Comparison, a: NamedAgents, b: NamedAgents, shown: Sequence[CaseChange]
 ) -> list[MovedCase]:
+    failed = [(change.run_b, b) if change.difference < 0 else (change.run_a, a) for change in shown]
+    failures: dict[str, StoredFailure] = {}
+    for side in (a, b):
+        some = frozenset(run_id for run_id, of in failed if of is side and run_id is not None)
+        if some:
+            experiment_id = side.experiment.experiment_id
+            runs = store.runs(experiment_id, RunFilter(run_ids=some), limit=len(some))
+            failures |= stored_failures(store, experiment_id, runs)
     found = []
-    for change in shown:
+    for change, (run_id, _) in zip(shown, failed, strict=True):
         worse = change.difference < 0
-        run_id, experiment = (change.run_b, b.experiment) if worse else (change.run_a, a.experiment)
-        failure = None
-        if run_id is not None:
-            failure = stored_failure(store, experiment, _case(store, experiment, change.case_id), run_id)
         score = _score_change(change)
         found.append(
             MovedCase(
@@ -339,7 +343,7 @@ def _moved(
                 worse=worse,
                 difference=numbers.change(change.difference),
                 score="" if score is None else numbers.change(score),
-                failure=failure,
+                failure=failures.get(run_id or ""),
                 failed_run=run_id,
                 href=_case_address(comparison.b, change.case_id),
                 compare=None
@@ -348,13 +352,6 @@ def _moved(
             )
         )
     return found
-
-
-def _case(store: Store, experiment: Experiment, case_id: str) -> Case | None:
-    try:
-        return store.case(experiment.experiment_id, case_id)
-    except SeatrialError:
-        return None  # the case is damaged; its runs are not
 
 
 def _unpaired(store: Store, comparison: Comparison) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ import msgspec
 from seatrial.errors import SeatrialError
 from seatrial.reports.findings import RunEvidence, RunFindings, expected_tools, findings_of, match_result, not_repaired
 from seatrial.runs import Case, Experiment, Verdict
-from seatrial.store import RunRecord, StepLine, Store, TrialLine
+from seatrial.store import RunRecord, RunSummary, StepLine, Store, TrialLine
 from seatrial.store.of_run import whole_arguments
 from seatrial.trajectory.step import Step
 from seatrial.transcript.arguments import ARGUMENTS_NOT_JSON
@@ -60,12 +60,6 @@ class StoredFailure(msgspec.Struct, frozen=True):
     words: str
     place: str | None = None
     """JSON pointer into the run; None where nothing names a place."""
-
-
-def stored_failure(store: Store, experiment: Experiment, case: Case | None, run_id: str) -> StoredFailure:
-    """Why a run of a case did not pass; None for a case that cannot be read."""
-    record = store.run_record(run_id)
-    return _failure(stored_findings(store, record, experiment, case))
 
 
 def _failure(found: RunFindings) -> StoredFailure:
@@ -128,9 +122,11 @@ def _failed(line: StepLine) -> bool:
     return line.status in ("error", "timeout", "cancelled")
 
 
-def stored_failures(store: Store, experiment_id: str, runs: Iterable[TrialLine]) -> dict[str, StoredFailure]:
-    """The same of a page of runs, with a few queries for all of them: by what graders say, or by the class of a
-    fault."""
+def stored_failures(
+    store: Store, experiment_id: str, runs: Iterable[TrialLine | RunSummary]
+) -> dict[str, StoredFailure]:
+    """Why each of these runs of an experiment did not pass, with a few queries for all of them: by what graders say, or
+    by the class of a fault."""
     some = {run.run_id: run for run in runs}
     verdicts = store.failed_verdicts(list(some))
     names = store.step_names({run_id: _named(found) for run_id, found in verdicts.items()})
