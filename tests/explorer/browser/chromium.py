@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, get_args
 
 import msgspec
 import pytest
@@ -28,21 +28,20 @@ WAIT_MS = 60_000
 expect.set_options(timeout=WAIT_MS)
 
 
+Theme = Literal["light", "dark"]
+
+
 class View(msgspec.Struct, frozen=True):
     """How wide a window is, and in which colours."""
 
     width: int = 1440
-    theme: Literal["light", "dark"] = "light"
+    theme: Theme = "light"
 
     def __str__(self) -> str:
         return f"{self.width}-{self.theme}"
 
 
-VIEWS = [
-    View(width, theme)
-    for width in (1440, 400)
-    for theme in cast("tuple[Literal['light', 'dark'], ...]", ("light", "dark"))
-]
+VIEWS = [View(width, theme) for width in (1440, 400) for theme in get_args(Theme)]
 
 
 @contextmanager

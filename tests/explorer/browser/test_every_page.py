@@ -4,25 +4,59 @@ from __future__ import annotations
 
 import urllib.error
 import urllib.request
-from urllib.parse import urldefrag, urljoin, urlsplit
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+from urllib.parse import parse_qsl, urldefrag, urljoin, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page
 
 from explorer.browser.addresses import ADDRESSES, COMING, MISSING, resolved
-from explorer.browser.chromium import VIEWS, View, barriers, faults_of, opened_context, sideways
+from explorer.browser.chromium import Theme, View, barriers, faults_of, opened_context, sideways
 
 every_page = pytest.mark.parametrize("name", ADDRESSES)
-every_view = pytest.mark.parametrize("view", VIEWS, ids=str)
-# Both widths and both themes, but not each with each: contrast is the same in all widths.
-narrow_and_dark = pytest.mark.parametrize("view", [View(1440, "light"), View(400, "dark")], ids=str)
 
+_OTHER_THEME: dict[Theme, Theme] = {"light": "dark", "dark": "light"}
 _TARGETS = "(links) => links.map((link) => new URL(link.getAttribute('href'), location.href).href)"
 """Not `link.href`, which is no text in an SVG."""
 _ALIKE = 8
 """How many links are followed that differ in ids and values alone."""
-_STATE_LINKS = 12
-"""How many links that change the state of a page are followed at most."""
+_STATE_LINKS = 6
+"""How many links that change the state of a page are followed at most: one of each kind."""
+
+
+class Opened(NamedTuple):
+    """A page of the list that is open, and what went wrong in it since."""
+
+    name: str
+    view: View
+    page: Page
+    faults: list[str]
+
+
+# Loading a page costs most of a test: those that only look at it share it.
+@pytest.fixture(scope="module")
+def opened(request: pytest.FixtureRequest, chromium: Browser, site: str, clerk_ids: dict[str, str]) -> Iterator[Opened]:
+    name, view = request.param
+    with opened_context(chromium, site, view) as context:
+        page = context.new_page()
+        faults = faults_of(page)
+        visit(page, name, clerk_ids)
+        yield Opened(name, view, page, faults)
+
+
+# Both widths, and a theme each: in the other one a page is looked at without loading it again.
+in_both_widths = pytest.mark.parametrize(
+    "opened",
+    [
+        pytest.param((name, view), id=f"{name}-{view}")
+        for name in ADDRESSES
+        for view in (View(1440, "light"), View(400, "dark"))
+    ],
+    indirect=True,
+)
 
 
 def visit(page: Page, name: str, known: dict[str, str]) -> None:
@@ -37,29 +71,28 @@ def expected(faults: list[str], name: str) -> list[str]:
     return [each for each in faults if not (name in MISSING and "status of 404" in each)]
 
 
-@every_view
-@every_page
-def test_a_page_fits_its_window_and_nothing_of_it_fails_or_is_blocked(
-    page: Page, faults: list[str], name: str, clerk_ids: dict[str, str]
-) -> None:
-    visit(page, name, clerk_ids)
-    assert sideways(page) == 0
+@in_both_widths
+def test_a_page_fits_its_window_in_both_themes_and_nothing_of_it_fails_or_is_blocked(opened: Opened) -> None:
+    page, theme = opened.page, opened.view.theme
     assert page.locator("h1").count() == 1
     assert page.locator("main").count() == 1
-    assert expected(faults, name) == []
+    assert sideways(page) == 0
+    page.emulate_media(color_scheme=_OTHER_THEME[theme])
+    assert sideways(page) == 0
+    page.emulate_media(color_scheme=theme)
+    assert expected(opened.faults, opened.name) == []
 
 
-@narrow_and_dark
-@every_page
-def test_axe_finds_no_serious_barrier(page: Page, name: str, clerk_ids: dict[str, str]) -> None:
-    visit(page, name, clerk_ids)
-    assert barriers(page) == []
+# Both widths and both themes, but not each with each: contrast is the same in all widths.
+@in_both_widths
+def test_axe_finds_no_serious_barrier(opened: Opened) -> None:
+    assert barriers(opened.page) == []
 
 
-@every_page
-def test_every_link_of_a_page_leads_somewhere(page: Page, site: str, name: str, clerk_ids: dict[str, str]) -> None:
-    visit(page, name, clerk_ids)
-    missing = {page.url} if name in MISSING else set()
+@in_both_widths
+def test_every_link_of_a_page_leads_somewhere(opened: Opened, site: str) -> None:
+    page = opened.page
+    missing = {page.url} if opened.name in MISSING else set()
     hrefs = page.eval_on_selector_all("a[href]", "(links) => links.map((link) => link.getAttribute('href'))")
     assert hrefs
     targets = {urldefrag(urljoin(page.url, href))[0] for href in hrefs}
@@ -87,19 +120,30 @@ def test_the_address_of_a_page_holds_all_of_its_state(
     page: Page, chromium: Browser, site: str, name: str, clerk_ids: dict[str, str]
 ) -> None:
     visit(page, name, clerk_ids)
-    here = page.url.partition("?")[0]
-    addresses = [page.url] + [
-        target
-        for href in page.eval_on_selector_all("main a[href]", _TARGETS)
-        if (target := urldefrag(href)[0]).partition("?")[0] == here and target != page.url
-    ]
-    for address in list(dict.fromkeys(addresses))[:_STATE_LINKS]:
+    shown = []
+    for address in states(page)[:_STATE_LINKS]:
         page.goto(address)
-        shown = page.inner_text("main")
-        with opened_context(chromium, site) as another:
-            same = another.new_page()
-            same.goto(page.url)
-            assert same.inner_text("main") == shown
+        shown.append((page.url, page.inner_text("main")))
+    # The other browser comes the other way: what one of them remembers of the pages before, the other has not seen.
+    with opened_context(chromium, site) as another:
+        same = another.new_page()
+        for url, text in reversed(shown):
+            same.goto(url)
+            assert same.inner_text("main") == text
+
+
+def states(page: Page) -> list[str]:
+    """The address of the page, and of its links that lead to it in another state one for each kind of change."""
+    here, _, query = page.url.partition("?")
+    now = Counter(parse_qsl(query, keep_blank_values=True))
+    found = {frozenset[str](): page.url}
+    for href in page.eval_on_selector_all("main a[href]", _TARGETS):
+        target, _, query = urldefrag(href)[0].partition("?")
+        if target == here:
+            then = Counter(parse_qsl(query, keep_blank_values=True))
+            changed = frozenset(name for name, _ in (now - then) | (then - now))
+            found.setdefault(changed, urldefrag(href)[0])
+    return list(found.values())
 
 
 def test_what_is_wrong_with_a_page_would_be_found(page: Page, faults: list[str]) -> None:
@@ -125,6 +169,7 @@ def test_a_dialog_would_be_found(chromium: Browser, site: str) -> None:
         assert faults == ["dialog: here"]
 
 
+@cache
 def status(address: str) -> int:
     """What an address is answered with, redirects followed."""
     request = urllib.request.Request(address, headers={"Accept": "text/html"})
