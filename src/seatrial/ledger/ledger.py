@@ -109,8 +109,8 @@ def open_flags(flags: Iterable[str]) -> list[str]:
     return sorted(flag for flag in flags if not flag.startswith(HIDDEN_FLAG))
 
 
-def read_state(given: Any, at: tuple[str | int, ...] = ()) -> State:
-    """The state that a world or a case gives; an error says where it is not one."""
+def read_state(given: Any, at: tuple[str | int, ...] = (), *, removes: bool = False) -> State:
+    """The state that a world or a case gives; an error says where it is not one. With `removes`, a row may be null."""
     if not isinstance(given, dict):
         refuse(f"a state maps entity types to rows by id, got {short(given)}", at)
     for entity_type, rows in given.items():
@@ -118,6 +118,6 @@ def read_state(given: Any, at: tuple[str | int, ...] = ()) -> State:
             found = "a list" if isinstance(rows, list) else short(rows)
             refuse(f"the rows of {entity_type!r} must be a mapping of id to fields, not {found}", (*at, entity_type))
         for row_id, fields in rows.items():
-            if not isinstance(fields, dict):
+            if not isinstance(fields, dict) and not (removes and fields is None):
                 refuse(f"{entity_type} {row_id}: a row has fields, got {short(fields)}", (*at, entity_type, row_id))
     return given

@@ -14,6 +14,8 @@ class ToolAnswer(msgspec.Struct):
     status: int
     """HTTP status."""
     body: dict[str, Any]
+    recorded: bool = False
+    """Whether the run's events have it already."""
 
 
 class ToolWorld(Protocol):
