@@ -20,7 +20,7 @@ HEAD = """# Seatrial
 GROUPS = {
     "Start": ("concepts", "python", "suites", "agents", "graders", "verdicts", "coming-from", "troubleshooting"),
     "Agents": ("frameworks", "coding", "formats"),
-    "Graders": ("judges", "matching", "faults"),
+    "Graders": ("worlds", "judges", "matching", "faults"),
     "Results": ("looking", "comparing", "tags", "ci", "pytest", "store", "explorer"),
     "Running": ("cli", "serving", "client", "scaling"),
     "Optional": ("extending", "events", "notes", "errors", "architecture"),

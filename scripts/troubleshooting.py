@@ -87,6 +87,7 @@ FAULTS = {
     "format_failed": "A format of an installed package raised: report it there. Another `format` may be able to read it.",
     "out_of_resources": "Raise the limits of this machine (`ulimit -n`), free disk, or run fewer at once (`--concurrency`).",
     "workspace_failed": "The message has the end of what `setup` wrote. Try the command in a copy of the folder.",
+    "handler_fault": "Correct the tool of the world that the message names; the traceback is in `seatrial show RUN`.",
     "proxy_misconfigured": "The message names the variable of the tool proxy that is missing or malformed.",
     "recording_failed": "Free space on the disk, or check the store's database; then `seatrial run --resume latest`.",
     "record_damaged": "The rest of the store can be read. Restore the file from a backup, or run the case again.",

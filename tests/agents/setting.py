@@ -90,7 +90,7 @@ async def ask_and_keep(agent: Agent, proxy: ToolProxy) -> tuple[Run, list[Event]
     log = Log()
     recorder = Recorder("run-1", "thread", SystemClock(), Redaction(None), log)
     request = a_request()
-    asked = await Driver(SystemClock(), Redaction(None), world=proxy).ask(agent, "agent", request, recorder)
+    asked = await Driver(SystemClock(), Redaction(None), proxy=proxy).ask(agent, "agent", request, recorder)
     reply = asked.reply or Reply()
     await recorder.close()
     exchanges = [Exchange(number=1, attempts=[attempt_of(1, 0, 0.0, reply, request.observed)])]

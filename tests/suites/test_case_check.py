@@ -161,6 +161,13 @@ def test_which_kinds_read_what_a_case_expects() -> None:
         **{key: {"paths": ["x"]} for key in ("allowed_paths", "forbidden_paths")},
         "diff": {"max_files": 1},
         **{key: {"command": "x"} for key in ("command", "code")},
+        "entity_field": {"entity": "t/i", "fields": {"f": 1}},
+        "entity_absent": {"entity": "t/i"},
+        "entity_count": {"type": "t", "count": 1},
+        "flag_set": {"flag": "f"},
+        "effects": {"max": 0},
+        "side_effects": {"allow": []},
+        "invariants": {"never": [{"flag": "f"}]},
         "python": {"target": "m:f"},
         "composite": {"graders": [{"kind": "is_json"}]},
     }
@@ -177,8 +184,8 @@ def test_of_a_file_of_cases_a_key_is_told_once(tmp_path: Path) -> None:
     write(tmp_path, "user,state,turn_mode,input.order\n" + 'x,"{""o"": {}}",single_shot,1\n' * 50, "seeds.csv")
     told = problems(tmp_path, f"agents: {{{CLI}}}\n{GRADED}cases: [{{from: seeds.csv}}]\n")
     assert [line.removeprefix("seeds.csv:") for line in told] == [
-        "2: `world.initial_state` is not supported yet: there is no simulated world, and nothing would act on it",
-        "2: `world.turn_mode` is not supported yet: there is no simulated world, and nothing would act on it",
+        "2: `world.turn_mode` is not supported yet: nothing would act on it",
+        "2: the suite has no world that a case could seed (name its tools under `world` of the suite)",
         "2: `input` of the case `seeds-1` reaches no agent: it is not taken by `cli` (kind cli) "
         "(only `batch: true` sends it to a program)",
     ]

@@ -26,7 +26,7 @@ async def test_a_refund_moves_the_money_once() -> None:
     assert await call("list_refunds", order_id="o-1") == {"refunds": [{"id": "r-1", "order_id": "o-1", "amount": 30}]}
     record = call.session.close()
     assert record.last.state["refund"] == {"r-1": {"order_id": "o-1", "amount": 30}}
-    assert (record.last.root, record.made) == (record.root, {"r-1"})
+    assert (record.last.root, record.made) == (record.root, frozenset({"r-1"}))
     assert [(each.tool, each.status, len(each.changes)) for each in record.calls] == [
         ("get_order", "ok", 0),
         ("issue_refund", "ok", 2),
@@ -387,4 +387,4 @@ async def test_a_session_on_a_large_seed_costs_nothing_after_the_first() -> None
     async def ignore(event: Any) -> None: ...
 
     sessions = [WorldSession(world, start, case_id="c", trial=trial, emit=ignore) for trial in range(100)]
-    assert all(session.close().root == start.root for session in sessions)
+    assert all(session.close().root == start.ledger.root for session in sessions)

@@ -10,6 +10,7 @@ import msgspec
 
 from seatrial.events.run_input import RunAgentInput
 from seatrial.formats.reading import Reading
+from seatrial.ledger.record import WorldRecord
 from seatrial.runs import Case, Fault
 from seatrial.runs.workspace import WorkspaceDiff
 from seatrial.trajectory.observed import ObservedCalls
@@ -78,6 +79,8 @@ class Reply(msgspec.Struct, kw_only=True):
     """What the metadata of the run gets, however it ends: where the agent's own records of it are found."""
     diff: WorkspaceDiff | None = None
     """What it changed in its workspace; not for agents to say."""
+    world: WorldRecord | None = None
+    """What its calls did to the world; not for agents to say."""
     doubts: list[Note] = []
     """Why the calls of the run are not all known, whatever this reply says, and whichever attempt is its last."""
 

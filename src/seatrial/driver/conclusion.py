@@ -243,6 +243,7 @@ def _run(
         fault=reply.fault,
         metadata=reply.metadata,
         diff=reply.diff,
+        world=reply.world,
     )
     trace_file = reply.trace_file
     # A run that was stored has the trace of its file.

@@ -12,12 +12,15 @@ from seatrial.agents.agent import Agent, Reply, RunRequest
 from seatrial.driver.clock import Clock
 from seatrial.driver.recorder import Recorder
 from seatrial.driver.redaction import Redaction
+from seatrial.ledger.record import WorldRecord
 from seatrial.runs import Fault
 from seatrial.transcript import note_code
 
 if TYPE_CHECKING:
     # Brings an HTTP server with it, which most agents have no use for.
+    from seatrial.world.compiled import CompiledWorld
     from seatrial.world.proxy import ToolProxy
+    from seatrial.world.session import WorldSession
 
 GRACE_S = 10.0
 """How long an agent that does not end at its deadline is waited for, and how long it may take to clean up."""
@@ -25,6 +28,13 @@ GRACE_S = 10.0
 AGENT_LEFT_RUNNING = note_code(
     "agent_left_running",
     "The agent ignored that its run was over. It was left running, and what it does from then on is not recorded.",
+    "look",
+)
+
+
+CALL_LIMIT = note_code(
+    "call_limit",
+    "The agent called the tools of its world more often than one run may; calls beyond were refused.",
     "look",
 )
 
@@ -38,18 +48,29 @@ class ExchangeEnd(msgspec.Struct):
     """Whether it was stopped: by the caller, or because it was still running long after its deadline."""
     left_running: bool = False
     """Whether it ignored that, and is running still."""
+    world: WorldRecord | None = None
+    """What its calls did to the world, if there is one."""
+    world_fault: Fault | None = None
+    """Set when the world broke: whatever the agent did, it says nothing of the agent."""
 
 
 class Driver:
     """Asks agents, with what all runs of an experiment or a server have in common."""
 
     def __init__(
-        self, clock: Clock, redaction: Redaction, *, world: ToolProxy | None = None, grace_s: float | None = None
+        self,
+        clock: Clock,
+        redaction: Redaction,
+        *,
+        proxy: ToolProxy | None = None,
+        world: CompiledWorld | None = None,
+        grace_s: float | None = None,
     ) -> None:
         """Agents end by themselves at their deadline, and bring what there is. One that does not is stopped `grace_s`
-        later, and has as long again to clean up."""
+        later, and has as long again to clean up. Each try at a run has a world of its own."""
         self.clock = clock
         self.redaction = redaction
+        self.proxy = proxy
         self.world = world
         self.grace_s = GRACE_S if grace_s is None else grace_s
         self._left: dict[asyncio.Task[Reply], str] = {}
@@ -73,10 +94,40 @@ class Driver:
 
         Never raises for anything that the agent, its kind or the network does.
         """
-        world = self.world if agent.uses_world else None
-        if world is not None:
-            request.grant = world.open_run(request.run_id, recorder.emit, request.observed)
+        proxy = self.proxy if agent.uses_world else None
+        session = None
+        if proxy is not None:
+            session = self._session(request, recorder)
+            request.grant = proxy.open_run(request.run_id, recorder.emit, request.observed, session)
             recorder.hide_token(request.grant.token)
+        end = await self._asked(agent, name, request, recorder, proxy, halted)
+        if session is not None:
+            end.world = session.close()
+            if session.fault is not None:
+                broken = session.fault
+                fault = Fault("handler_fault", broken.message, detail=broken.detail)
+                end.world_fault = recorder.redaction.fault(fault)
+            if session.limit_reached:
+                recorder.note(CALL_LIMIT, "the agent called more often than the `limits` of its world allow")
+        return end
+
+    def _session(self, request: RunRequest, recorder: Recorder) -> WorldSession | None:
+        if self.world is None:
+            return None
+        from seatrial.world.session import WorldSession  # which few suites have a use for
+
+        start = self.world.start_of(request.case)
+        return WorldSession(self.world, start, case_id=request.case.id, trial=request.trial, emit=recorder.emit)
+
+    async def _asked(
+        self,
+        agent: Agent,
+        name: str,
+        request: RunRequest,
+        recorder: Recorder,
+        proxy: ToolProxy | None,
+        halted: asyncio.Future[Any] | None,
+    ) -> ExchangeEnd:
         running = asyncio.create_task(agent.run(request, recorder.emit))
         running.add_done_callback(_look_at)
         limit_s = None if request.timeout_s is None else request.timeout_s + self.grace_s
@@ -93,8 +144,8 @@ class Driver:
                     stopped = True
                     await self._stop(running, name, recorder)
             finally:
-                if world is not None:
-                    await world.close_run(request.run_id)
+                if proxy is not None:
+                    await proxy.close_run(request.run_id)
         if not running.done() or (stopped and running.cancelled()):
             return ExchangeEnd(None, stopped, not running.done())
         if running.cancelled():

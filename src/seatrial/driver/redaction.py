@@ -21,6 +21,7 @@ from seatrial._support.excerpt import CUT_BEGINNING, MAX_DETAIL
 from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading
 from seatrial.graders.chat_model import ChatMessage, ChatModel, Completion
+from seatrial.ledger.record import WorldCall
 from seatrial.runs import Attempt, Fault, Grade, Run, Verdict
 from seatrial.runs.removed import ANSWER, DIFF, RUN_TOKEN_REMOVED, SECRET_REMOVED
 from seatrial.runs.workspace import WorkspaceDiff
@@ -187,6 +188,9 @@ class Redaction:
         )
         if run.diff is not None:
             kept.diff = self._diff(run.diff)
+        if run.world is not None:
+            calls = self._value(run.world.calls, list[WorldCall])
+            kept.world = run.world if calls is run.world.calls else replace(run.world, calls=calls)
         kept.exchanges = [
             replace(exchange, attempts=list(map(self._attempt, exchange.attempts))) for exchange in run.exchanges
         ]
@@ -205,6 +209,7 @@ class Redaction:
                 "/body": kept.body is not run.body,
                 "/metadata": kept.metadata is not run.metadata,
                 "/exchanges": attempts_changed,
+                "/world": kept.world is not run.world,
             }
             text = "the run has a secret of the suite here, which is not stored"
             notes += [Note(code, place, text) for place, removed in changed.items() if removed]

@@ -39,12 +39,12 @@ async def opened_worker(
         suite = work.suite
         agents = built_agents(suite, work.store, work.variables) if agents is None else agents
         around = await surroundings(suite, work.variables, stack)
-        world = await opened_world(agents.values(), stack)
+        proxy = await opened_proxy(agents.values(), stack)
         workspaces = await stack.enter_async_context(Workspaces(suite.directory))
         for name in work.agents:
             await stack.enter_async_context(agents[name])
         worker = Worker(
-            work, agents, grading_plan(suite), around, world=world, workspaces=workspaces, confirms=confirms, seed=seed
+            work, agents, grading_plan(suite), around, proxy=proxy, workspaces=workspaces, confirms=confirms, seed=seed
         )
         stack.push_async_callback(worker.close)
         yield worker
@@ -68,7 +68,7 @@ def built_agents(suite: Suite, store: Store, variables: Mapping[str, str]) -> di
     }
 
 
-async def opened_world(agents: Iterable[Agent | BatchAgent], stack: AsyncExitStack) -> ToolProxy | None:
+async def opened_proxy(agents: Iterable[Agent | BatchAgent], stack: AsyncExitStack) -> ToolProxy | None:
     """The tool proxy, open for as long as the stack is; None when no agent uses it."""
     if not any(not isinstance(agent, BatchAgent) and agent.uses_world for agent in agents):
         return None

@@ -289,6 +289,9 @@ class TrialRunner:
                     desk.abandon("the agent was left running, and may change the workspace still")
         elif request.attempt > 1 and reply.fault is not None and reply.fault.error_class == "deadline_exceeded":
             reply.fault = self._out_of_time(trial, request.attempt)
+        reply.world = asked.world
+        if asked.world_fault is not None:
+            reply.fault = asked.world_fault
         return reply
 
     def _out_of_time(self, trial: Trial, attempt: int) -> Fault:

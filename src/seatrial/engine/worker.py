@@ -41,7 +41,7 @@ class Worker:
         plan: GradingPlan,
         surroundings: Surroundings,
         *,
-        world: ToolProxy | None = None,
+        proxy: ToolProxy | None = None,
         workspaces: Workspaces | None = None,
         confirms: bool = False,
         seed: int = 0,
@@ -54,7 +54,7 @@ class Worker:
         self._plan = plan
         self._surroundings = surroundings
         self._redaction = Redaction(work.secrets)
-        self._driver = Driver(work.clock, self._redaction, world=world)
+        self._driver = Driver(work.clock, self._redaction, proxy=proxy, world=work.suite.compiled_world())
         self._outbox = Outbox(work.store)
         self._workspaces = workspaces
         self._confirms = confirms

@@ -107,7 +107,7 @@ class MatchRow(msgspec.Struct, frozen=True, kw_only=True):
         return self.mark == "failed" or bool(self.told)
 
 
-class Figure(msgspec.Struct, frozen=True):
+class MatchFigure(msgspec.Struct, frozen=True):
     """A figure with what it was made of."""
 
     name: str
@@ -148,7 +148,7 @@ class ExpectedPage(msgspec.Struct, frozen=True, kw_only=True):
     checked: list[Assertion]
     """But for the counts."""
     more_checked: int
-    figures: list[Figure]
+    figures: list[MatchFigure]
     suite: str
     """The grader as the suite has it."""
     copied: str
@@ -375,7 +375,7 @@ def _counts(result: MatchResult) -> Iterator[CountLine]:
         yield CountLine(visible(expected or check.text), visible(actual if expected else ""), relation)
 
 
-def _figures(result: MatchResult) -> Iterator[Figure]:
+def _figures(result: MatchResult) -> Iterator[MatchFigure]:
     """Figures of the calls that are known; of a match that gave up there are none."""
     if result.errored is not None and not result.assertions:
         return
@@ -385,14 +385,14 @@ def _figures(result: MatchResult) -> Iterator[Figure]:
     if result.mode == "any_order":
         bounds = [check for check in result.assertions if _COUNT in check.text]
         held = sum([check.passed for check in bounds])
-        yield Figure("score", score, "" if result.violations else f"{held} of {len(bounds)} bounds")
+        yield MatchFigure("score", score, "" if result.violations else f"{held} of {len(bounds)} bounds")
         return
     goal = result.assertions[0].text.rpartition(": ")[2].replace(" of ", "/") if result.assertions else ""
     broken = "a constraint is violated" if result.violations else goal.replace("/", " of ")
-    yield Figure("score", score, broken if score is not None else "")
-    yield Figure("precision", result.precision if made else None, f"{found} of {made} calls")
-    yield Figure("recall", result.recall if expected else None, f"{found} of {expected} expected")
-    yield Figure("F1", result.f1 if made and expected else None)
+    yield MatchFigure("score", score, broken if score is not None else "")
+    yield MatchFigure("precision", result.precision if made else None, f"{found} of {made} calls")
+    yield MatchFigure("recall", result.recall if expected else None, f"{found} of {expected} expected")
+    yield MatchFigure("F1", result.f1 if made and expected else None)
 
 
 def _copied(store: Store, record: RunRecord) -> tuple[str, str]:

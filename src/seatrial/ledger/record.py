@@ -7,10 +7,11 @@ from typing import Literal
 
 import msgspec
 
+from seatrial._support import wire
 from seatrial.ledger.changes import LedgerChange
 from seatrial.ledger.ledger import Ledger, State
 
-CallStatus = Literal["ok", "refused", "invalid", "injected", "faulted", "replayed"]
+WorldCallStatus = Literal["ok", "refused", "invalid", "injected", "faulted", "replayed"]
 """`ok`: the tool did it; `refused`: the world said no; `invalid`: wrong arguments; `injected`: a rule decided;
 `faulted`: the world is broken; `replayed`: it was answered before."""
 By = Literal["agent", "user"]
@@ -22,7 +23,7 @@ class WorldCall(msgspec.Struct, frozen=True, omit_defaults=True):
     call: int
     """Its number in the run, from 1, over all tools."""
     tool: str
-    status: CallStatus
+    status: WorldCallStatus
     by: By = "agent"
     actor: str | None = None
     changes: list[LedgerChange] = []
@@ -33,7 +34,8 @@ class WorldCall(msgspec.Struct, frozen=True, omit_defaults=True):
 class WorldRecord(msgspec.Struct, omit_defaults=True):
     """The state that a run began with, and what its calls did to it."""
 
-    start: State
+    start: str
+    """As JSON: most runs of a case begin with the same, and a store keeps long texts once."""
     flags: list[str] = []
     root: str = ""
     """The hash of the state at the end."""
@@ -42,7 +44,7 @@ class WorldRecord(msgspec.Struct, omit_defaults=True):
     @property
     def first(self) -> Ledger:
         """The state before any call."""
-        return Ledger.of(self.start, self.flags)
+        return Ledger.of(wire.decode(self.start.encode(), _STATE), self.flags)
 
     def versions(self) -> Iterator[tuple[WorldCall | None, Ledger]]:
         """The state before any call, and after each that changed it."""
@@ -65,3 +67,6 @@ class WorldRecord(msgspec.Struct, omit_defaults=True):
     def made(self) -> frozenset[str]:
         """The ids that the world made up."""
         return frozenset(made for call in self.calls for made in call.made)
+
+
+_STATE = msgspec.json.Decoder(State)

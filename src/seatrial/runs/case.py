@@ -54,7 +54,7 @@ class Case(CaseTask, omit_defaults=True, kw_only=True, forbid_unknown_fields=Tru
     metadata: dict[str, Any] = {}
     """Whatever else should stay with the case; only your own graders read it."""
     world: dict[str, Any] = {}
-    """World seed by axis name (`initial_state`, ...). Not supported yet: a suite that has it is refused."""
+    """What the world of its suite begins with, by axis name: `initial_state`, `flags`. Others are not supported yet."""
     workspace: Annotated[str, Meta(min_length=1)] | WorkspaceSource | None = None
     """The folder that the agent works in, copied for each attempt: what it is made of, or only `from`."""
     timeout_s: Annotated[float, Meta(gt=0)] | None = None

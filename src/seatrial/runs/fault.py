@@ -125,6 +125,10 @@ FAULT_CLASSES: dict[str, FaultClass] = {
     "workspace_failed": _ours(
         "The workspace of the case could not be made: it could not be copied, or its `setup` failed."
     ),
+    "handler_fault": _ours(
+        "A tool of the world is broken: what answers it raised, took too long, or broke the schema of its answers or "
+        "of the state."
+    ),
     "proxy_misconfigured": _ours("The tool proxy's address is missing or malformed."),
     "recording_failed": _ours("The run could not be recorded (disk full, store gone)."),
     "record_damaged": _ours("The stored data of the run cannot be read; the rest of the store can."),

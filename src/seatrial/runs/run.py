@@ -8,6 +8,7 @@ import msgspec
 
 from seatrial.events.types import RunStatus
 from seatrial.formats.reading import Reading
+from seatrial.ledger.record import WorldRecord
 from seatrial.runs.fault import Fault
 from seatrial.runs.verdict import Grade, Outcome, Verdict
 from seatrial.runs.workspace import WorkspaceDiff
@@ -96,6 +97,8 @@ class Run(msgspec.Struct, omit_defaults=True, kw_only=True):
     metadata: dict[str, Any] = {}
     diff: WorkspaceDiff | None = None
     """What the agent changed in its workspace; None when it had none."""
+    world: WorldRecord | None = None
+    """What its calls did to the world; None when it had none."""
 
     @property
     def answer(self) -> str | None:

@@ -20,7 +20,7 @@ from seatrial._support import wire
 from seatrial.agents.agent import Agent, BatchAgent
 from seatrial.api import CreateRun, EventPage, PushEvents, PushResult, RunPage, Thread
 from seatrial.driver import Clock, Driver, Redaction, SystemClock
-from seatrial.engine.local import opened_world
+from seatrial.engine.local import opened_proxy
 from seatrial.errors import SeatrialError
 from seatrial.events import agui_messages as agui
 from seatrial.events import encode_event, envelope_bytes, envelope_head
@@ -105,7 +105,7 @@ class RunService:
         async with AsyncExitStack() as stack:
             presence = await asyncio.to_thread(context.store.begin_serving, context.server_id, context.clock.now_ms())
             stack.push_async_callback(asyncio.to_thread, presence.close)
-            context.driver.world = await opened_world(self._agents.values(), stack)
+            context.driver.proxy = await opened_proxy(self._agents.values(), stack)
             for agent in self._agents.values():
                 await stack.enter_async_context(agent)
             loop = asyncio.get_running_loop()

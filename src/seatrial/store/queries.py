@@ -473,6 +473,7 @@ def _run(
         duration_ms=row.duration_ms,
         metadata=data.metadata,
         diff=data.diff,
+        world=data.world,
     )
     _check_columns(row, run, graded=not to_grade)
     return run

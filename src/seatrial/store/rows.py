@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.formats.reading import Reading, TraceEvent
+from seatrial.ledger.record import WorldRecord
 from seatrial.runs import Attempt, Case, Exchange, Fault, Grade, Outcome, Run, RunKey, RunStatus, Verdict, WorkspaceDiff
 from seatrial.runs.signature import signature_of
 from seatrial.store import schema
@@ -365,6 +366,7 @@ class RunData(msgspec.Struct, omit_defaults=True):
     completeness: Completeness | None = None
     reported: list[Step] | None = None
     diff: WorkspaceDiff | None = None
+    world: WorldRecord | None = None
 
 
 class StoredReading(msgspec.Struct, omit_defaults=True):
@@ -510,7 +512,7 @@ def run_row(run: Run, texts: dict[str, bytes], body: bytes | None = None, *, cou
         signature = signature_of(
             result, fault, run.verdicts, lambda index: steps[index].name if 0 <= index < len(steps) else None
         )
-    data = encode(RunData(run.steps_source, fault, run.metadata, run.completeness, run.reported, run.diff))
+    data = encode(RunData(run.steps_source, fault, run.metadata, run.completeness, run.reported, run.diff, run.world))
     data, cut = without_long_texts(data, 0, texts)
     return RunColumns(
         run_id=run.run_id,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from seatrial._support.path_pattern import PathPatterns
 from seatrial.agents.config import CASE_KEYS, AgentConfig
@@ -27,8 +28,14 @@ from seatrial.suites.shape import fit
 from seatrial.suites.suite import Grading
 from seatrial.suites.world_seed import WorldSeed
 from seatrial.workspaces import workspace_problem
+from seatrial.world.definition import World
 
-_NOT_BUILT = "is not supported yet: there is no simulated world, and nothing would act on it"
+if TYPE_CHECKING:
+    from seatrial.world.compiled import CompiledWorld
+
+_NOT_BUILT = "is not supported yet: nothing would act on it"
+BUILT = frozenset({"initial_state", "flags"})
+"""What of a case's seed acts on its world."""
 _READABLE = frozenset({TOOL_RESULT_UNPAIRED, KEY_DROPPED, CALLS_IN_TEXT})
 """What is serious in an agent's record, and fine in a message that its author gives to agents: a conversation may begin
 between a call and its result, and have keys and texts of the author's own."""
@@ -47,6 +54,7 @@ class CaseCheck:
         has_model: bool = True,
         grading: Grading | None = None,
         import_agents: bool = False,
+        world: CompiledWorld | None = None,
     ) -> None:
         """`graders` are those of the suite, None when they are wrong: what would need them is not checked then.
 
@@ -61,6 +69,7 @@ class CaseCheck:
         self._has_model = has_model
         self._grading = grading
         self._import_agents = import_agents
+        self._world = world
         self._taken: dict[str, frozenset[str]] = {}
         self._workspaces: dict[str, SeatrialError | None] = {}
         self._told: set[tuple[int, str]] = set()
@@ -72,8 +81,7 @@ class CaseCheck:
         """Whether a case is right. Of one source of cases, what is wrong with a key is told once."""
         before = problems.count
         if case.world and fit(case.world, WorldSeed, ("world",), problems) is not None:
-            for key in case.world:
-                self._tell_once(source, ("world", key), f"`world.{key}` {_NOT_BUILT}", None, problems)
+            self._check_seed(case, source, problems)
         for index, file in enumerate(case.files):
             if not os.path.exists(self._directory / file):
                 problems.add(("files", index), f"there is no file `{file}`")
@@ -95,6 +103,21 @@ class CaseCheck:
         if own is not None and self._graders is not None:
             self._check_graders([*self._graders, *own], case, source, problems)
         return problems.count == before
+
+    def _check_seed(self, case: Case, source: int, problems: Problems) -> None:
+        for key in case.world:
+            if key not in BUILT:
+                self._tell_once(source, ("world", key), f"`world.{key}` {_NOT_BUILT}", None, problems)
+        if not BUILT & case.world.keys():
+            return
+        if self._world is None:
+            hint = "name its tools under `world` of the suite"
+            self._tell_once(source, ("world",), "the suite has no world that a case could seed", hint, problems)
+            return
+        try:
+            self._world.start(case.world.get("initial_state"), case.world.get("flags", ()))
+        except SeatrialError as error:
+            problems.add(("world", *path_of(error.pointer)), error.message, error.hint)
 
     def _check_workspace(self, case: Case, workspace: WorkspaceSource, source: int, problems: Problems) -> None:
         key = "workspace"
@@ -160,7 +183,11 @@ class CaseCheck:
             return
         for each in graders:
             for key in sorted(each.check.needs):
-                if getattr(case, key) is None:
+                if key == "world":
+                    if self._world is None:
+                        message = f"the grader `{each.name}` judges the state of a world, and the suite has none"
+                        problems.add((), message, "name its tools under `world` of the suite", not_judged=True)
+                elif getattr(case, key) is None:
                     message = f"the grader `{each.name}` has nothing to compare with in the case `{case.id}`"
                     hint = f"give the case `{key}`, or the grader a value of its own"
                     if key == "workspace":
@@ -195,6 +222,14 @@ def check_models(graders: Sequence[SoundGrader], path: KeyPath, problems: Proble
             problems.add((*path, each.index), f"the grader `{each.name}` asks a model, and the suite names none", hint)
 
 
-def unsupported_world(problems: Problems) -> None:
-    """Tell that a suite has a `world`."""
-    problems.add(("world",), f"`world` {_NOT_BUILT}")
+def check_world(
+    world: World, agents: Mapping[str, AgentConfig], problems: Problems, imports: Imports
+) -> CompiledWorld | None:
+    """A world that can be opened; None, with problems told, when it cannot. Functions are imported where others are."""
+    from seatrial.world.compiled import compile_world  # which few suites need
+
+    for name, agent in agents.items():
+        if (sort := agent.without_proxy()) is not None:
+            message = f"the agent `{name}` cannot call the tools of the world: it is {sort}"
+            problems.add((), message, "put it into a suite of its own, without a `world`")
+    return compile_world(world, problems, imports.directory, imports=imports.functions)

@@ -117,6 +117,7 @@ def case_check(suite: Suite, grading: Grading | None) -> CaseCheck:
         has_model=suite.judge is not None,
         grading="none" if suite.grading == "none" else grading,
         import_agents=True,
+        world=suite.compiled_world(imports=False),
     )
 
 

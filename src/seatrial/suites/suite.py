@@ -18,8 +18,13 @@ from seatrial.graders.python import GraderFunction, Python
 from seatrial.graders.registry import GraderConfig, grader_config
 from seatrial.models.config import ModelConfig
 from seatrial.models.registry import JudgeModel
+from seatrial.problems import Problems
 from seatrial.runs import Blame, Case, FaultRules
 from seatrial.suites.secrets import Secrets, secrets_of
+from seatrial.world.definition import World
+
+if TYPE_CHECKING:
+    from seatrial.world.compiled import CompiledWorld
 
 Grading: TypeAlias = Literal["all", "without_judges", "none"]
 """Which graders are asked."""
@@ -88,6 +93,8 @@ class SuiteKeys(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_d
     """What the experiment may use up."""
     judge: ModelConfig | None = None
     """The model that `judge` graders ask."""
+    world: World | None = None
+    """What agents act on while they are tested: tools, and the state behind them."""
 
 
 class SuiteFile(SuiteKeys):
@@ -138,6 +145,7 @@ class Suite(SuiteKeys):
             faults: dict[str, Blame] = ...,
             budget: Budget = ...,
             judge: JudgeModel | None = ...,
+            world: World | dict[str, Any] | None = ...,
             file: Path | None = ...,
             grading: Grading = ...,
             functions: list[NamedFunction] = ...,
@@ -151,6 +159,9 @@ class Suite(SuiteKeys):
                 found = _named(agent, f"agents[{name!r}]")
                 named.append(found)
                 self.agents = {**self.agents, name: PythonConfig(target=found.target)}
+        world: Any = self.world
+        if isinstance(world, dict):
+            self.world = _world(world)
         self.graders = [_grader(each, f"graders[{index}]", named) for index, each in enumerate(self.graders)]
         self.cases = [_plain_case(case, f"cases[{index}]", named) for index, case in enumerate(self.cases)]
         if named:
@@ -161,6 +172,19 @@ class Suite(SuiteKeys):
         """What relative paths in it are relative to."""
         return Path() if self.file is None else self.file.parent
 
+    def compiled_world(self, *, imports: bool = True) -> CompiledWorld | None:
+        """The world, ready for runs, with the functions of its tools imported, or only checked; None when there is
+        none."""
+        if self.world is None:
+            return None
+        from seatrial.world.compiled import compile_world
+
+        problems = Problems()
+        compiled = compile_world(self.world, problems.within(("world",)), self.directory, imports=imports)
+        if compiled is None:
+            raise problems.error()
+        return compiled
+
     def fault_rules(self, agent: str) -> FaultRules:
         """Whose fault a fault of this agent is: its own `faults` count before the suite's."""
         return FaultRules({**self.faults, **self.agents[agent].faults})
@@ -168,6 +192,13 @@ class Suite(SuiteKeys):
     def secrets(self, variables: Mapping[str, str]) -> Secrets:
         """The values that its agents and its judge take from the environment."""
         return secrets_of([self.agents, self.judge], variables)
+
+
+def _world(given: dict[str, Any]) -> World:
+    try:
+        return msgspec.convert(given, World)
+    except msgspec.ValidationError as error:
+        raise SeatrialError("invalid_config", f"`world`: {error}") from None
 
 
 def _named(function: Any, argument: str) -> NamedFunction:

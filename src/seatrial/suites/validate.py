@@ -30,7 +30,7 @@ from seatrial.suites.agent_check import (
     check_variables,
     read_agent,
 )
-from seatrial.suites.case_check import CaseCheck, check_models, unsupported_world
+from seatrial.suites.case_check import CaseCheck, check_models, check_world
 from seatrial.suites.cases import case_format, checked_cases
 from seatrial.suites.graders import Imports, SoundGrader, check_graders
 from seatrial.suites.identity import stored_form
@@ -101,9 +101,6 @@ def build_suite(
     """
     before = problems.count
     import_graders = import_graders or (startable and grading != "none")
-    if "world" in plain:
-        unsupported_world(problems)
-        plain = {key: value for key, value in plain.items() if key != "world"}
     variables = os.environ if variables is None else variables
     directory = Path() if file is None else file.parent
     other_judge = other_model(plain.get("judge"))
@@ -163,6 +160,9 @@ def build_suite(
         sound = check_graders(configs if graders is None else graders, ("graders",), problems, imports)
     if grading == "all" and judge is None and sound is not None:
         check_models(sound, ("graders",), problems)
+    world = None
+    if keys is not None and keys.world is not None:
+        world = check_world(keys.world, sound_agents, problems.within(("world",)), imports)
     if keys is not None and keys.threshold == 0:
         problems.add(("threshold",), "every score reaches a `threshold` of 0", "leave it out, or set a higher one")
     if cases_needed and not plain.get("cases"):
@@ -178,6 +178,7 @@ def build_suite(
         has_model=plain.get("judge") is not None or other_judge is not None,
         grading=grading,
         import_agents=import_agents or run_python or startable,
+        world=world,
     )
     for _ in checked_cases(
         entries.items(),

@@ -22,6 +22,8 @@ class WorldSeed(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_d
     """Rules that the simulated backend follows."""
     initial_state: dict[str, dict[str, Any]] = {}
     """Entities by type and id: `{orders: {o-1: {status: open}}}`."""
+    flags: list[str] = []
+    """Those that are set at the beginning, besides the world's."""
     failure_rules: list[FailureRule] = []
     """Failures to inject; each has a `trigger`."""
     turn_mode: Literal["single_shot", "model_as_user"] = "single_shot"

@@ -94,8 +94,8 @@ class Rig:
     async def _runner(self, name: str, config: AgentConfig) -> TrialRunner:
         agent = self._agent(name, config)
         single: Agent = _BatchOfOne(agent) if isinstance(agent, BatchAgent) else agent
-        if single.uses_world and self._driver.world is None:
-            self._driver.world = await self._stack.enter_async_context(ToolProxy())
+        if single.uses_world and self._driver.proxy is None:
+            self._driver.proxy = await self._stack.enter_async_context(ToolProxy())
         await self._stack.enter_async_context(single)
         return TrialRunner(
             single,

@@ -58,6 +58,14 @@ class ObservedCalls(msgspec.Struct):
         self.steps.append(step)
         return True
 
+    def drop(self, step: Step) -> None:
+        """Take a call out again, which was one already."""
+        steps = self.steps or []
+        if step.index < len(steps) and steps[step.index] is step:
+            del steps[step.index]
+            for index, later in enumerate(steps[step.index :], step.index):
+                later.index = index
+
     def fits(self, data: bytes) -> bool:
         """Whether there is room for arguments or a result of this text; what is refused is counted by the caller."""
         values = data.count(b",") + data.count(b"{") + data.count(b"[")

@@ -2,38 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from seatrial._support import wire
 from seatrial.errors import SeatrialError
 from seatrial.ledger.ledger import Ledger, State, read_state
 from seatrial.ledger.schema import LedgerSchema
 from seatrial.problems import Problems, path_of
+from seatrial.runs import Case
 from seatrial.world.declared import effects, ledger_read, stub
 from seatrial.world.definition import ToolSpec, World
-from seatrial.world.tool import Handler, Surroundings, Tool, compile_check, compile_schema, handled_by
+from seatrial.world.tool import KnownNames, ToolHandler, WorldTool, compile_check, compile_schema, handled_by
 from seatrial.world.user_handler import Contexts, user_handler
 
-UserHandler = Callable[[Contexts], Handler]
+MAX_STARTS = 32
+"""States of cases that are kept at hand."""
+UserHandler = Callable[[Contexts], ToolHandler]
+
+
+class StartState(msgspec.Struct, frozen=True, eq=False):
+    """What the runs of a case begin with. They share it."""
+
+    ledger: Ledger
+    text: str
+    """The entities as JSON, for their records."""
 
 
 class CompiledWorld(msgspec.Struct, frozen=True, eq=False):
     """A world, ready for sessions."""
 
     definition: World
-    tools: Mapping[str, Tool]
+    tools: Mapping[str, WorldTool]
     user_handlers: Mapping[str, UserHandler]
     """Of the tools that a function answers: each session needs its own."""
     schema: LedgerSchema
+    starts: dict[str, StartState] = {}
+    """By case id; those that were used last."""
 
     def id_field(self, entity_type: str) -> str:
         """Under which name answers have the id of such entities."""
         return self.schema.id_field(entity_type)
 
-    def start(self, case_state: Any = None, case_flags: Any = ()) -> Ledger:
+    def start(self, case_state: Any = None, case_flags: Iterable[str] = ()) -> StartState:
         """The state that a case begins with: what it gives is laid over the world's. Raises `SeatrialError`."""
         state = merged(
             read_state(self.definition.initial_state, ("initial_state",)),
@@ -47,7 +61,17 @@ class CompiledWorld(msgspec.Struct, frozen=True, eq=False):
         for flag in sorted(ledger.flags):
             if not self.schema.takes_flag(flag):
                 raise SeatrialError("invalid_config", f"there is no flag {flag!r}", pointer="/flags")
-        return ledger
+        return StartState(ledger, wire.encode(state).decode())
+
+    def start_of(self, case: Case) -> StartState:
+        """The state that the runs of a case begin with; made once for those that follow each other."""
+        known = self.starts.get(case.id)
+        if known is None:
+            known = self.start(case.world.get("initial_state"), case.world.get("flags", ()))
+            while len(self.starts) >= MAX_STARTS:
+                del self.starts[next(iter(self.starts))]
+            self.starts[case.id] = known
+        return known
 
 
 def merged(world: State, case: Mapping[str, Any]) -> State:
@@ -63,13 +87,16 @@ def merged(world: State, case: Mapping[str, Any]) -> State:
     return state
 
 
-def compile_world(world: World, problems: Problems, directory: Path | None = None) -> CompiledWorld | None:
-    """A world that can be opened; None, with every problem told, when it cannot."""
+def compile_world(
+    world: World, problems: Problems, directory: Path | None = None, *, imports: bool = True
+) -> CompiledWorld | None:
+    """A world that can be opened; None, with every problem told, when it cannot. Without `imports`, no function is
+    imported, and no session can be opened."""
     before = problems.count
     schema = world.ledger_schema or LedgerSchema()
     types = [entity.type for entity in schema.entities]
-    around = Surroundings(types or None, schema.takes_flag)
-    tools: dict[str, Tool] = {}
+    around = KnownNames(types or None, schema.takes_flag)
+    tools: dict[str, WorldTool] = {}
     user_handlers: dict[str, UserHandler] = {}
     for index, spec in enumerate(world.tools):
         at = ("tools", index)
@@ -77,7 +104,7 @@ def compile_world(world: World, problems: Problems, directory: Path | None = Non
             problems.add((*at, "name"), f"there are two tools {spec.name!r}", "tools of a world have different names")
             continue
         try:
-            tool, of_user = _compiled(spec, around, directory)
+            tool, of_user = _compiled(spec, around, directory, imports=imports)
         except SeatrialError as error:
             problems.add((*at, *path_of(error.pointer)), error.message, error.hint)
             continue
@@ -94,7 +121,9 @@ def compile_world(world: World, problems: Problems, directory: Path | None = Non
     return compiled if problems.count == before else None
 
 
-def _compiled(spec: ToolSpec, around: Surroundings, directory: Path | None) -> tuple[Tool, UserHandler | None]:
+def _compiled(
+    spec: ToolSpec, around: KnownNames, directory: Path | None, *, imports: bool
+) -> tuple[WorldTool, UserHandler | None]:
     handled = handled_by(spec)
     arguments = compile_schema(spec.input_schema, ("input_schema",))
     result = None if spec.output_schema is None else compile_schema(spec.output_schema, ("output_schema",))
@@ -107,8 +136,8 @@ def _compiled(spec: ToolSpec, around: Surroundings, directory: Path | None) -> t
     elif handled == "stub":
         handler = stub(spec.stub, ())
     else:
-        of_user, handler = user_handler(spec, directory, ()), _of_session
-    return Tool(spec, handled, arguments, result, checks, handler), of_user
+        of_user, handler = user_handler(spec, directory, ()) if imports else None, _of_session
+    return WorldTool(spec, handled, arguments, result, checks, handler), of_user
 
 
 async def _of_session(call: Any) -> Any:

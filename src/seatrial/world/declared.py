@@ -14,13 +14,13 @@ from seatrial.ledger.transaction import LedgerTransaction, Refusal
 from seatrial.trajectory.config import Path, as_written, is_number, refuse
 from seatrial.trajectory.values import same
 from seatrial.world.definition import Effect, LedgerRead, StubAnswer, ToolSpec
-from seatrial.world.tool import Handler, Surroundings, ToolCall, compile_when, text_id
+from seatrial.world.tool import KnownNames, OngoingCall, ToolHandler, compile_when, text_id
 
 MAX_LISTED = 10_000
 """Entities in one answer."""
 
 
-def ledger_read(given: LedgerRead, around: Surroundings, at: Path) -> Handler:
+def ledger_read(given: LedgerRead, around: KnownNames, at: Path) -> ToolHandler:
     """A tool that reads entities."""
     around.check_type(given.entity_type, (*at, "entity_type"))
     if given.op == "get":
@@ -28,14 +28,14 @@ def ledger_read(given: LedgerRead, around: Surroundings, at: Path) -> Handler:
     return _list(given, at)
 
 
-def _get(given: LedgerRead, at: Path) -> Handler:
+def _get(given: LedgerRead, at: Path) -> ToolHandler:
     if given.id is UNSET:
         refuse("`op: get` needs the 'id' of the entity", at)
     row_id = compile_tree(given.id, (*at, "id"))
     where = compile_where(given.where, (*at, "where"))
     missing = None if given.not_found is UNSET else compile_tree(given.not_found, (*at, "not_found"))
 
-    async def handle(call: ToolCall) -> Any:
+    async def handle(call: OngoingCall) -> Any:
         scope = call.scope()
         found = text_id(row_id(scope), f"the id of the {given.entity_type}")
         row = call.transaction.row(given.entity_type, found)
@@ -48,13 +48,13 @@ def _get(given: LedgerRead, at: Path) -> Handler:
     return handle
 
 
-def _list(given: LedgerRead, at: Path) -> Handler:
+def _list(given: LedgerRead, at: Path) -> ToolHandler:
     if given.id is not UNSET:
         refuse("`op: list` has no 'id'; choose entities with 'where'", (*at, "id"))
     where = compile_where(given.where, (*at, "where"))
     limit = compile_tree(given.limit, (*at, "limit"))
 
-    async def handle(call: ToolCall) -> Any:
+    async def handle(call: OngoingCall) -> Any:
         scope = call.scope()
         inside = (scope.at(given.entity_type, row) for row in call.transaction.rows(given.entity_type))
         chosen = [each for each in inside if where(each)]
@@ -89,12 +89,12 @@ def _sort_key(field: str) -> Callable[[RowScope], Any]:
     return place
 
 
-def effects(spec: ToolSpec, around: Surroundings, at: Path) -> Handler:
+def effects(spec: ToolSpec, around: KnownNames, at: Path) -> ToolHandler:
     """A tool that changes the state, and answers what it is told to."""
     steps = [_effect(effect, around, (*at, "effects", index)) for index, effect in enumerate(spec.effects or ())]
     answer = None if spec.answer is UNSET else compile_tree(spec.answer, (*at, "answer"))
 
-    async def handle(call: ToolCall) -> Any:
+    async def handle(call: OngoingCall) -> Any:
         scope = call.scope()
         for step in steps:
             step(call.transaction, scope)
@@ -109,7 +109,7 @@ def effects(spec: ToolSpec, around: Surroundings, at: Path) -> Handler:
 _Step = Callable[[LedgerTransaction, RowScope], None]
 
 
-def _effect(given: Effect, around: Surroundings, at: Path) -> _Step:
+def _effect(given: Effect, around: KnownNames, at: Path) -> _Step:
     when = compile_when(given.when, around, (*at, "when"))
     step = (
         _flag_effect(given, around, at) if given.op in ("set_flag", "clear_flag") else _entity_effect(given, around, at)
@@ -124,7 +124,7 @@ def _effect(given: Effect, around: Surroundings, at: Path) -> _Step:
     return conditional
 
 
-def _flag_effect(given: Effect, around: Surroundings, at: Path) -> _Step:
+def _flag_effect(given: Effect, around: KnownNames, at: Path) -> _Step:
     flag = given.flag
     if not flag:
         refuse(f"'{given.op}' needs a 'flag'", at)
@@ -135,7 +135,7 @@ def _flag_effect(given: Effect, around: Surroundings, at: Path) -> _Step:
     return lambda transaction, scope: transaction.clear_flag(flag)
 
 
-def _entity_effect(given: Effect, around: Surroundings, at: Path) -> _Step:
+def _entity_effect(given: Effect, around: KnownNames, at: Path) -> _Step:
     entity_type = given.entity_type
     if entity_type is None or given.id is UNSET:
         refuse(f"'{given.op}' needs 'entity_type' and 'id'", at)
@@ -227,7 +227,7 @@ def _without(items: list[Any], wanted: Any) -> list[Any]:
     return items
 
 
-def stub(given: Any, at: Path) -> Handler:
+def stub(given: Any, at: Path) -> ToolHandler:
     """A tool that always answers the same, or by its arguments."""
     if not (isinstance(given, list) and given and all(isinstance(item, dict) and "response" in item for item in given)):
         return _constant(given)
@@ -246,7 +246,7 @@ def stub(given: Any, at: Path) -> Handler:
         )
         answers.append((fits, answer.response))
 
-    async def handle(call: ToolCall) -> Any:
+    async def handle(call: OngoingCall) -> Any:
         scope = call.scope()
         for fits, response in answers:
             if fits is None or all(fit(call.arguments.get(name, UNSET), scope) for name, fit in fits.items()):
@@ -256,8 +256,8 @@ def stub(given: Any, at: Path) -> Handler:
     return handle
 
 
-def _constant(answer: Any) -> Handler:
-    async def handle(call: ToolCall) -> Any:
+def _constant(answer: Any) -> ToolHandler:
+    async def handle(call: OngoingCall) -> Any:
         return answer
 
     return handle

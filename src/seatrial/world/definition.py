@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta
 from seatrial._support.target import TARGET
 from seatrial.ledger.schema import LedgerSchema
 
-ToolName: TypeAlias = Annotated[str, Meta(pattern="^[A-Za-z_][A-Za-z0-9_-]{0,127}$(?!\n)")]
+WorldToolName: TypeAlias = Annotated[str, Meta(pattern="^[A-Za-z_][A-Za-z0-9_-]{0,127}$(?!\n)")]
 Handled: TypeAlias = Literal["ledger_read", "effects", "stub", "python"]
 """What answers a tool, by the key that says so."""
 HANDLERS: tuple[Handled, ...] = ("ledger_read", "effects", "stub", "python")
@@ -92,7 +92,7 @@ class StubAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ToolSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One tool, with exactly one of `ledger_read`, `effects`, `stub` and `python`."""
 
-    name: ToolName
+    name: WorldToolName
     description: str | None = None
     input_schema: dict[str, Any]
     """JSON Schema of the arguments. Calls that break it are answered with an error and do nothing."""
@@ -114,14 +114,14 @@ class ToolSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Exceptions of that function which mean no: `ValueError`. Any other makes the run errored."""
 
 
-class Clock(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class WorldClock(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The time of the world. It passes by calls, never by itself."""
 
     start: str = "2026-01-01T00:00:00Z"
     per_call_ms: Annotated[int, Meta(ge=0, le=86_400_000)] = 1000
 
 
-class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class WorldLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What one run may use up."""
 
     max_calls: Annotated[int, Meta(ge=1, le=100_000)] = 1000
@@ -144,9 +144,9 @@ class World(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Entities by type and id: `{order: {o-1: {status: open}}}`."""
     flags: list[str] = []
     """Those that are set at the beginning."""
-    clock: Clock = Clock()
+    clock: WorldClock = WorldClock()
     seed: int = 0
     """What everything random begins with."""
     policy: str | None = None
     """The rules that the agent is given."""
-    limits: Limits = Limits()
+    limits: WorldLimits = WorldLimits()

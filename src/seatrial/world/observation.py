@@ -58,6 +58,11 @@ class OpenCall:
         if self._has_room(body):
             self.step.arguments_text = body.decode("utf-8", "replace")
 
+    def drop(self) -> None:
+        """Take it out of the record: a client asked once more for the answer to a call that is in it."""
+        if self.recorded:
+            self._calls.drop(self.step)
+
     def close(self, answer: ToolAnswer | None) -> Event | None:
         """Record the answer, or that there was none before the run ended; gives the event that says so."""
         step = self.step
@@ -79,7 +84,7 @@ class OpenCall:
                 step.error = _text(error.get("message") if isinstance(error, dict) else error)
             if self._has_room(wire.encode(result)):
                 step.result = result
-        return self._event(answer) if self.recorded else None
+        return self._event(answer) if self.recorded and not (answer is not None and answer.recorded) else None
 
     def _event(self, answer: ToolAnswer | None) -> Event:
         step = self.step

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 from aiohttp import web
 
@@ -19,6 +19,9 @@ from seatrial.world.grant import MAX_RUN_BYTES, Emit, Grants, LiveRun, RunGrant
 from seatrial.world.observation import OpenCall
 from seatrial.world.tools import NoTools, ToolAnswer, ToolWorld, refusal
 from seatrial.world.trace import actor_label, is_self_handoff, trace_event, trace_problem
+
+if TYPE_CHECKING:
+    from seatrial.world.session import WorldSession
 
 BASE_PATH = "/api/odyssey-proxy"
 MAX_BODY_BYTES = 4 * 1024 * 1024
@@ -78,13 +81,15 @@ class ToolProxy:
         """Where agents find it; without a slash at the end."""
         return f"http://{self._host}:{self._port}{BASE_PATH}"
 
-    def open_run(self, run_id: str, emit: Emit, calls: ObservedCalls | None = None) -> RunGrant:
+    def open_run(
+        self, run_id: str, emit: Emit, calls: ObservedCalls | None = None, session: WorldSession | None = None
+    ) -> RunGrant:
         """Let a run use the proxy; what it posts goes to `emit`, and every call of a tool into `calls`."""
-        return self._grants.open(run_id, self.url, emit, calls)
+        return self._grants.open(run_id, self.url, emit, calls, session)
 
-    async def close_run(self, run_id: str) -> None:
-        """End a run: its token is dead."""
-        await self._grants.close(run_id)
+    async def close_run(self, run_id: str) -> WorldSession | None:
+        """End a run: its token is dead. Gives its session, if it had one, which is still to be closed."""
+        return await self._grants.close(run_id)
 
     def _guarded(
         self, handler: Handler, not_json: str = "payload_invalid", *, bearer_only: bool = False
@@ -148,7 +153,12 @@ class ToolProxy:
             return refusal(400, "actor_label_invalid", f"{ACTOR_HEADER} is not a label of an actor")
         if type(arguments) is not dict:
             return refusal(400, "arguments_invalid", "the body of a tool call is the object of its arguments")
-        return await self._tools.call(run.run_id, call.step.name, arguments, request.headers)
+        if run.session is None:
+            return await self._tools.call(run.run_id, call.step.name, arguments, request.headers)
+        key = request.headers.get(IDEMPOTENCY_HEADER)
+        return await run.session.call(
+            call.step.name, arguments, gateway="http", actor=call.step.actor, idempotency_key=key
+        )
 
     async def _take_trace(self, trace_type: str, request: web.Request, run: LiveRun, payload: Any) -> ToolAnswer:
         problem = trace_problem(trace_type, payload)
@@ -164,7 +174,7 @@ class ToolProxy:
         return ToolAnswer(200, {"accepted": True, "sequence": sequence})
 
     async def _tell_schema(self, name: str, request: web.Request, run: LiveRun, payload: Any) -> ToolAnswer:
-        return ToolAnswer(200, {"tools": self._tools.schema()})
+        return ToolAnswer(200, {"tools": self._tools.schema() if run.session is None else run.session.described()})
 
 
 def _presented(request: web.Request, *, bearer_only: bool) -> str | ToolAnswer:

@@ -19,12 +19,12 @@ from seatrial._support.threads import ends_us
 from seatrial.events.types import CustomEvent
 from seatrial.ledger.changes import LedgerDiff, Violation
 from seatrial.ledger.ledger import Ledger
-from seatrial.ledger.record import CallStatus, WorldCall, WorldRecord
+from seatrial.ledger.record import WorldCall, WorldCallStatus, WorldRecord
 from seatrial.ledger.transaction import LedgerTransaction, Refusal
 from seatrial.trajectory.values import key
-from seatrial.world.compiled import CompiledWorld
+from seatrial.world.compiled import CompiledWorld, StartState
 from seatrial.world.grant import Emit
-from seatrial.world.tool import Handler, Tool, ToolCall
+from seatrial.world.tool import OngoingCall, ToolHandler, WorldTool
 from seatrial.world.tools import ToolAnswer, refusal
 from seatrial.world.user_handler import WorldContext
 
@@ -45,7 +45,7 @@ class HandlerFault(msgspec.Struct, frozen=True):
 class _Outcome(msgspec.Struct):
     """How a call ended."""
 
-    status: CallStatus
+    status: WorldCallStatus
     response: Any
     source: str
     ledger: Ledger
@@ -56,7 +56,7 @@ class _Outcome(msgspec.Struct):
 class WorldSession:
     """Opened for one attempt at a run, and closed with it."""
 
-    def __init__(self, world: CompiledWorld, start: Ledger, *, case_id: str, trial: int, emit: Emit) -> None:
+    def __init__(self, world: CompiledWorld, start: StartState, *, case_id: str, trial: int, emit: Emit) -> None:
         self.world = world
         self.fault: HandlerFault | None = None
         """The first, if the world broke."""
@@ -64,8 +64,8 @@ class WorldSession:
         """Whether the agent called more often than it may."""
         self._emit = emit
         self._case_id = case_id
-        self._ledger = start
-        self._record = WorldRecord(start.state, sorted(start.flags), start.root)
+        self._ledger = start.ledger
+        self._record = WorldRecord(start.text, sorted(start.ledger.flags))
         self._seed = _hashed(world.definition.seed, case_id, trial)
         self._clock = datetime.fromisoformat(world.definition.clock.start).astimezone(UTC)
         self._numbers: Counter[str] = Counter()
@@ -73,9 +73,9 @@ class WorldSession:
         self._valid: Counter[str] = Counter()
         self._queue = asyncio.Lock()
         self._waiting = 0
-        self._open = True
+        self._ended = False
         self._answered: dict[str, tuple[bytes, asyncio.Future[ToolAnswer]]] = {}
-        self._handlers: dict[str, Handler] = {
+        self._handlers: dict[str, ToolHandler] = {
             name: of_user(self._context) for name, of_user in world.user_handlers.items()
         }
 
@@ -97,7 +97,8 @@ class WorldSession:
             if known[0] != body:
                 text = "this key was used for another call"
                 return await self._refused(name, actor, refusal(409, "idempotency_conflict", text))
-            return await asyncio.shield(known[1])
+            first = await asyncio.shield(known[1])
+            return ToolAnswer(first.status, first.body, recorded=True, replayed=True)
         future: asyncio.Future[ToolAnswer] = asyncio.get_running_loop().create_future()
         self._answered[idempotency_key] = (body, future)
         try:
@@ -112,9 +113,13 @@ class WorldSession:
         future.set_result(answer)
         return answer
 
+    def described(self) -> list[dict[str, Any]]:
+        """The tools as the agent is told of them."""
+        return [tool.described() for tool in self.world.tools.values() if tool.visible_to(None)]
+
     def close(self) -> WorldRecord:
         """End it; what still runs has no effect. Gives what it recorded."""
-        self._open = False
+        self._ended = True
         self._record.root = self._ledger.root
         return self._record
 
@@ -140,7 +145,7 @@ class WorldSession:
     async def _answer(
         self, name: str, arguments: dict[str, Any], gateway: str, actor: str | None, waited_ms: float
     ) -> ToolAnswer:
-        if not self._open:
+        if self._is_over():
             return refusal(401, "run_token_expired", "the run of this token has ended")
         if self._calls >= self.world.definition.limits.max_calls:
             self.limit_reached = True
@@ -160,12 +165,12 @@ class WorldSession:
         called = {**head, "at": self._now, "waited_ms": round(waited_ms, 1)}
         await self._emit(CustomEvent(name="tool.called", value=called))
         outcome = await self._outcome(tool, arguments, number, actor)
-        if not self._open:
+        if self._is_over():
             return refusal(401, "run_token_expired", "the run of this token has ended")
         latency_ms = round((time.monotonic() - began) * 1000, 3)
         return await self._commit(tool, outcome, number, actor, latency_ms)
 
-    async def _outcome(self, tool: Tool, arguments: dict[str, Any], number: int, actor: str | None) -> _Outcome:
+    async def _outcome(self, tool: WorldTool, arguments: dict[str, Any], number: int, actor: str | None) -> _Outcome:
         wrong = tool.wrong_arguments(arguments)
         if wrong is not None:
             error = {"error": {"code": 422, "message": wrong}}
@@ -173,13 +178,13 @@ class WorldSession:
         self._valid[tool.name] += 1
         transaction = LedgerTransaction(self._ledger)
         numbers = self._numbers.copy()
-        call = ToolCall(
+        call = OngoingCall(
             transaction, arguments, number, self._now, actor, self._new_id(transaction), self.world.id_field
         )
         source = _SOURCES.get(tool.handled, "odyssey")
         try:
-            if (error := tool.refused_by(call)) is not None:
-                return _Outcome("refused", {"error": error}, source, self._ledger)
+            if (told := tool.refused_by(call)) is not None:
+                return _Outcome("refused", {"error": told}, source, self._ledger)
             handler = self._handlers.get(tool.name, tool.handler)
             async with asyncio.timeout(self.world.definition.limits.handler_timeout_s):
                 response = await handler(call)
@@ -193,10 +198,10 @@ class WorldSession:
         except BaseException as error:  # a handler of the author may raise anything
             if ends_us(error, ran_here=True):
                 raise
-            head, detail = exception_excerpt(error, error.__traceback__)
-            return self._faulted(tool, number, head, detail)
+            message, detail = exception_excerpt(error, error.__traceback__)
+            return self._faulted(tool, number, message, detail)
 
-    def _checked(self, tool: Tool, call: ToolCall, response: Any, source: str) -> _Outcome:
+    def _checked(self, tool: WorldTool, call: OngoingCall, response: Any, source: str) -> _Outcome:
         """The outcome of a handler that answered, if what it answered and did is right."""
         try:
             written = wire.encode(response)
@@ -229,13 +234,13 @@ class WorldSession:
             if not self.world.schema.takes_flag(flag)
         ]
 
-    def _faulted(self, tool: Tool, number: int, message: str, detail: str | None = None) -> _Outcome:
+    def _faulted(self, tool: WorldTool, number: int, message: str, detail: str | None = None) -> _Outcome:
         if self.fault is None:
             self.fault = HandlerFault(tool.name, number, f"the tool {tool.name!r} of the world: {message}", detail)
         return _Outcome("faulted", _INTERNAL, "error", self._ledger)
 
     async def _commit(
-        self, tool: Tool, outcome: _Outcome, number: int, actor: str | None, latency_ms: float
+        self, tool: WorldTool, outcome: _Outcome, number: int, actor: str | None, latency_ms: float
     ) -> ToolAnswer:
         self._ledger = outcome.ledger
         changes = [] if outcome.diff is None else outcome.diff.changes
@@ -276,6 +281,9 @@ class WorldSession:
         answer.recorded = True
         return answer
 
+    def _is_over(self) -> bool:
+        return self._ended
+
     @property
     def _now(self) -> str:
         return self._clock.isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -290,7 +298,7 @@ class WorldSession:
 
         return next_id
 
-    def _context(self, call: ToolCall) -> WorldContext:
+    def _context(self, call: OngoingCall) -> WorldContext:
         return WorldContext(call, Random(_hashed(self._seed, call.number)), self._case_id)  # noqa: S311
 
 

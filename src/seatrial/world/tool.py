@@ -23,7 +23,7 @@ AGENT = "agent"
 """Whom a tool is visible to that is visible to every agent."""
 
 
-class ToolCall(CallScope):
+class OngoingCall(CallScope):
     """One call while it is answered. What it reads and writes is its own transaction."""
 
     def __init__(
@@ -88,11 +88,11 @@ class ToolCall(CallScope):
         return RowScope(self)
 
 
-Handler: TypeAlias = Callable[[ToolCall], Awaitable[Any]]
+ToolHandler: TypeAlias = Callable[[OngoingCall], Awaitable[Any]]
 """Answers a call. Raises `Refusal` for a no of the world; whatever else it raises is a fault of the world's author."""
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class KnownNames(msgspec.Struct, frozen=True):
     """What is known of the world when its tools are compiled."""
 
     types: Collection[str] | None
@@ -105,22 +105,22 @@ class Surroundings(msgspec.Struct, frozen=True):
             refuse(f"there is no entity type {name!r}", at, nearest(name, self.types))
 
 
-class Check(msgspec.Struct, frozen=True):
+class ToolCheck(msgspec.Struct, frozen=True):
     """A precondition."""
 
-    holds: Callable[[ToolCall], bool]
+    holds: Callable[[OngoingCall], bool]
     error: dict[str, Any]
 
 
-class Tool(msgspec.Struct, frozen=True, eq=False):
+class WorldTool(msgspec.Struct, frozen=True, eq=False):
     """A tool that can be called."""
 
     spec: ToolSpec
     handled: Handled
     arguments: Schema
     result: Schema | None
-    checks: list[Check]
-    handler: Handler
+    checks: list[ToolCheck]
+    handler: ToolHandler
 
     @property
     def name(self) -> str:
@@ -144,7 +144,7 @@ class Tool(msgspec.Struct, frozen=True, eq=False):
             return error.message
         return "; ".join(found) or None
 
-    def refused_by(self, call: ToolCall) -> dict[str, Any] | None:
+    def refused_by(self, call: OngoingCall) -> dict[str, Any] | None:
         """The error of the first precondition that does not hold."""
         return next((check.error for check in self.checks if not check.holds(call)), None)
 
@@ -182,21 +182,21 @@ def compile_schema(schema: Any, at: Path) -> Schema:
         refuse(error.message, at)
 
 
-def compile_check(given: Precondition, around: Surroundings, at: Path) -> Check:
+def compile_check(given: Precondition, around: KnownNames, at: Path) -> ToolCheck:
     """A precondition, with the error that says that it does not hold."""
     error = {"code": 409, "message": "not possible now", **given.error}
     if given.predicate is not UNSET:
         if given.entity_type is not None:
             refuse("a precondition looks at an entity or has a predicate, not both", at)
         predicate = compile_predicate(given.predicate, (*at, "predicate"), around.types)
-        return Check(lambda call: predicate(call.scope()), error)
+        return ToolCheck(lambda call: predicate(call.scope()), error)
     if given.entity_type is None or given.id_from is UNSET:
         refuse("a precondition needs 'entity_type' and 'id_from', or a 'predicate'", at)
     around.check_type(given.entity_type, (*at, "entity_type"))
-    return Check(_entity_check(given, given.entity_type, at), error)
+    return ToolCheck(_entity_check(given, given.entity_type, at), error)
 
 
-def _entity_check(given: Precondition, entity_type: str, at: Path) -> Callable[[ToolCall], bool]:
+def _entity_check(given: Precondition, entity_type: str, at: Path) -> Callable[[OngoingCall], bool]:
     row_id = compile_tree(given.id_from, (*at, "id_from"))
     where = compile_where(given.where, (*at, "where"))
     contained = None
@@ -207,7 +207,7 @@ def _entity_check(given: Precondition, entity_type: str, at: Path) -> Callable[[
         held = compile_tree({"row": given.contains["field"]}, (*at, "contains"))
         contained = (sent, held)
 
-    def holds(call: ToolCall) -> bool:
+    def holds(call: OngoingCall) -> bool:
         scope = call.scope()
         found = row_id(scope)
         row = call.transaction.row(entity_type, found) if isinstance(found, str) else None
@@ -223,7 +223,7 @@ def _entity_check(given: Precondition, entity_type: str, at: Path) -> Callable[[
     return holds
 
 
-def compile_when(given: Any, around: Surroundings, at: Path) -> Predicate | None:
+def compile_when(given: Any, around: KnownNames, at: Path) -> Predicate | None:
     """The predicate of an effect; None when there is none."""
     return None if given is UNSET else compile_predicate(given, at, around.types)
 

@@ -16,6 +16,8 @@ class ToolAnswer(msgspec.Struct):
     body: dict[str, Any]
     recorded: bool = False
     """Whether the run's events have it already."""
+    replayed: bool = False
+    """Whether it is the answer to an earlier request, made again for a client that asked twice: not another call."""
 
 
 class ToolWorld(Protocol):

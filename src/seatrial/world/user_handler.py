@@ -16,7 +16,7 @@ from seatrial.ledger.transaction import LedgerTransaction, Refusal
 from seatrial.trajectory.config import Path as KeyPlace
 from seatrial.trajectory.config import refuse
 from seatrial.world.definition import ToolSpec
-from seatrial.world.tool import Handler, ToolCall
+from seatrial.world.tool import OngoingCall, ToolHandler
 
 WORLD = "world"
 """The parameter that gets the context, if a function has it."""
@@ -69,7 +69,7 @@ class WorldContext:
     All of it is the run's own, and the same each time the run is repeated.
     """
 
-    def __init__(self, call: ToolCall, random: Random, case_id: str) -> None:
+    def __init__(self, call: OngoingCall, random: Random, case_id: str) -> None:
         self._call = call
         self.ledger = LedgerAccess(call.transaction)
         self.random = random
@@ -97,11 +97,11 @@ class WorldContext:
         return self._call.new_id(prefix, made + 1)
 
 
-Contexts = Callable[[ToolCall], WorldContext]
+Contexts = Callable[[OngoingCall], WorldContext]
 """Gives the context of a call."""
 
 
-def user_handler(spec: ToolSpec, directory: Path | None, at: KeyPlace) -> Callable[[Contexts], Handler]:
+def user_handler(spec: ToolSpec, directory: Path | None, at: KeyPlace) -> Callable[[Contexts], ToolHandler]:
     """The handler of a `python` tool, for one session. The module is imported here."""
     target = spec.python or ""
     try:
@@ -113,8 +113,8 @@ def user_handler(spec: ToolSpec, directory: Path | None, at: KeyPlace) -> Callab
     takes_world = WORLD in inspect.signature(function).parameters
     refusals = frozenset(spec.refusals)
 
-    def for_session(contexts: Contexts) -> Handler:
-        async def handle(call: ToolCall) -> Any:
+    def for_session(contexts: Contexts) -> ToolHandler:
+        async def handle(call: OngoingCall) -> Any:
             # It may change what it is given, and the arguments are in the record.
             arguments = deepcopy(call.arguments)
             if takes_world:

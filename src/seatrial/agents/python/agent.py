@@ -64,7 +64,6 @@ class PythonAgent:
                 "`tool_access: world` says that the function has the tools of the world, and it does not take them",
                 hint="give it the parameters `proxy_url` and `run_token`, or write `tool_access: none`",
             )
-        self._is_async = _is_async(self._function)
         self._timeout_s = timeout_s
         self._infrastructure_errors = tuple(exception_class(name, directory) for name in config.infrastructure_errors)
         self._threads: Threads | None = None
@@ -114,7 +113,7 @@ class PythonAgent:
             elif stream is None or not stream.ended:
                 fault = limit.fault()
         except BaseException as error:  # whatever an agent raises is a finding, sys.exit() too
-            if ends_us(error, ran_here=self._is_async):
+            if ends_us(error, ran_here=self._calling.is_async):
                 raise
             fault = self._raised(error)
         if pieces.records and returned is None:
@@ -140,7 +139,7 @@ class PythonAgent:
 
     async def _call(self, request: RunRequest, grant: RunGrant | None) -> Any:
         positional, named = self._calling.arguments(request, grant)
-        if self._is_async:
+        if self._calling.is_async:
             value = self._function(*positional, **named)
         else:
             value = await self._in_thread(partial(self._function, *positional, **named))
@@ -348,13 +347,3 @@ def _written(value: Any) -> bytes:
 
 def _too_much() -> SeatrialError:
     return SeatrialError("too_large", f"more than {MAX_RESPONSE_BYTES:,} bytes")
-
-
-def _is_async(function: Callable[..., Any]) -> bool:
-    """Whether calling it only starts something that the loop carries on."""
-    called = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
-    return any(
-        is_kind(candidate)
-        for is_kind in (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
-        for candidate in (function, called)
-    )

@@ -8,6 +8,7 @@
 | `files` | the paths of the case's files |
 | `case_id`, `run_id`, `trial`, `attempt` | which run this is; trials and attempts are counted from 1 |
 | `task_input`, `proxy_url`, `run_token` | the same as an agent behind HTTP is told (dispatch.md 16) |
+| `tools` | the tools of the suite's `world`: `await tools.get_order(id="o-1")`, in a plain function without `await` |
 | `thread_id` | the conversation that the run belongs to; the run's id when it is a conversation of its own |
 | `resume` | the answers to the interrupts that the run before it ended with, as AG-UI has them; or None |
 | `workspace` | the path of the folder to work in, the copy of the case's `workspace`; None when it has none |
@@ -30,6 +31,7 @@ from seatrial.agents.agent import RunRequest
 from seatrial.agents.dispatch import task_input
 from seatrial.errors import SeatrialError
 from seatrial.events.patch import copy_json
+from seatrial.world.agent_tools import SyncTools, Tools
 from seatrial.world.grant import RunGrant
 
 # An agent may change what it is given, and the case is there for the next trial: so it gets copies.
@@ -51,7 +53,8 @@ _OF_GRANT: dict[str, Callable[[RunGrant], str]] = {
     "proxy_url": lambda grant: grant.url,
     "run_token": lambda grant: grant.token,
 }
-PARAMETERS = (*_OF_REQUEST, "files", *_OF_GRANT)
+TOOLS = "tools"
+PARAMETERS = (*_OF_REQUEST, "files", *_OF_GRANT, TOOLS)
 """Every name that a parameter may have."""
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -76,7 +79,9 @@ class Calling:
                 self._names.append(parameter.name)
             elif parameter.default is inspect.Parameter.empty:
                 raise _unfillable(parameter.name)
-        self.needs_grant = any(name in _OF_GRANT for name in self._names)
+        self.is_async = is_async(function)
+        """Whether it runs in the loop, and not in a thread."""
+        self.needs_grant = any(name in _OF_GRANT or name == TOOLS for name in self._names)
         """Whether the function wants to reach the tool proxy."""
         named = {"input", "messages", "files", "workspace"}.intersection(self._names)
         self.case_keys = frozenset(named | {"input", "messages"} if "task_input" in self._names else named)
@@ -90,6 +95,9 @@ class Calling:
                 named[name] = _OF_REQUEST[name](request)
             elif name == "files":
                 named[name] = [str(self._directory / file) for file in request.case.files]
+            elif name == TOOLS:
+                access = None if grant is None else grant.access
+                named[name] = None if access is None else (Tools if self.is_async else SyncTools)(access)
             else:
                 named[name] = None if grant is None else _OF_GRANT[name](grant)
         return (request.case.instruction,) if self._takes_prompt else (), named
@@ -115,4 +123,14 @@ def _unfillable(name: str) -> SeatrialError:
     hint = f"did you mean `{near[0]}`?" if near else f"one of {', '.join(f'`{known}`' for known in PARAMETERS)}"
     return SeatrialError(
         "invalid_config", f"the target has a parameter `{name}`, which nothing can be given for", hint=hint
+    )
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether calling it only starts something that the loop carries on."""
+    called = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
+    return any(
+        is_kind(candidate)
+        for is_kind in (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+        for candidate in (function, called)
     )
