@@ -6,7 +6,7 @@ import msgspec
 
 from seatrial.errors import SeatrialError
 from seatrial.reports.statistics.paired import CaseCounts, PairedDifference, counted_difference
-from seatrial.reports.stored import named_agents
+from seatrial.reports.stored import check_agent, named_experiment
 from seatrial.runs import Experiment
 from seatrial.store import AgentTotals, CaseTallies, CellsOf, ExperimentSummary, Store, Totals
 
@@ -47,33 +47,48 @@ class ComparedCells(msgspec.Struct, frozen=True):
 
 
 def baseline(
-    store: Store, experiment: Experiment, earlier: list[ExperimentSummary], ref: str | None, complaints: list[str]
+    store: Store,
+    experiment: Experiment,
+    totals: Totals,
+    earlier: list[ExperimentSummary],
+    ref: str | None,
+    complaints: list[str],
 ) -> Baseline | None:
     """The base that an address asks for; without one, the last finished experiment of the same suite before this."""
     if ref == NO_BASE:
         return None
     if ref is not None:
         try:
-            return _named(store, experiment, ref)
+            return _named(store, experiment, totals, ref)
         except SeatrialError as error:
             complaints.append(f"No base: {error.message}.")
             return None
     found = next((each for each in earlier if each.status == "finished"), None)
-    return None if found is None else _of(store, found.experiment_id, found.name, found.suite_hash, None)
+    if found is None:
+        return None
+    return Baseline(
+        experiment_id=found.experiment_id,
+        name=found.name,
+        suite_hash=found.suite_hash,
+        agent=None,
+        totals=store.totals(found.experiment_id, flaky=0),
+    )
 
 
-def _named(store: Store, experiment: Experiment, ref: str) -> Baseline:
-    named = named_agents(store, ref)
-    found = named.experiment
-    if named.all_agents and found.experiment_id == experiment.experiment_id:
+def _named(store: Store, experiment: Experiment, totals: Totals, ref: str) -> Baseline:
+    found, agent = named_experiment(store, ref)
+    same = found.experiment_id == experiment.experiment_id
+    if same and not agent:
         raise SeatrialError("usage", "an experiment is not compared with itself; name one of its agents")
-    agent = None if named.all_agents else named.agents[0]
-    return _of(store, found.experiment_id, found.name, found.suite_hash, agent)
-
-
-def _of(store: Store, experiment_id: str, name: str, suite_hash: str, agent: str | None) -> Baseline:
-    totals = store.totals(experiment_id, flaky=0)
-    return Baseline(experiment_id=experiment_id, name=name, suite_hash=suite_hash, agent=agent, totals=totals)
+    of_base = totals if same else store.totals(found.experiment_id, flaky=0)
+    check_agent(found, agent, [each.agent for each in of_base.agents])
+    return Baseline(
+        experiment_id=found.experiment_id,
+        name=found.name,
+        suite_hash=found.suite_hash,
+        agent=agent or None,
+        totals=of_base,
+    )
 
 
 def compared_cells(

@@ -131,7 +131,7 @@ def experiment_page(store: Store, ref: str, arguments: Arguments) -> ExperimentP
     totals = store.totals(experiment_id, flaky=0)
     summary = summary_of(totals)
     earlier = store.earlier_experiments(experiment_id, experiment.suite_hash, limit=MAX_OFFERED)
-    base = baseline(store, experiment, earlier, arguments.get("base"), arguments.complaints)
+    base = baseline(store, experiment, totals, earlier, arguments.get("base"), arguments.complaints)
     of_agents = {found.agent: found for found in totals.agents}
     wanted = _wanted(arguments, list(of_agents))
     order = wanted or list(of_agents)

@@ -112,24 +112,34 @@ class NamedAgents(msgspec.Struct, frozen=True):
         return self.agents is self.of_experiment
 
 
-def named_agents(store: Store, reference: str) -> NamedAgents:
-    """What `EXPERIMENT` or `EXPERIMENT:AGENT` means; the experiment however it is named, see
-    `Store.resolve_experiment`."""
+def named_experiment(store: Store, reference: str) -> tuple[Experiment, str]:
+    """What `EXPERIMENT` or `EXPERIMENT:AGENT` means; "" for no agent in particular. The experiment however it is named,
+    see `Store.resolve_experiment`; whether it has that agent is not looked at."""
     try:
-        experiment, agent = store.resolve_experiment(reference), ""
+        return store.resolve_experiment(reference), ""
     except SeatrialError as error:
         name, _, agent = reference.rpartition(":")
         if error.code != "not_found" or not name:
             raise
-        experiment = store.resolve_experiment(name)
+        return store.resolve_experiment(name), agent
+
+
+def named_agents(store: Store, reference: str) -> NamedAgents:
+    """The same, with the agents that it means."""
+    experiment, agent = named_experiment(store, reference)
     agents = [totals.agent for totals in store.totals(experiment.experiment_id, flaky=0).agents]
+    check_agent(experiment, agent, agents)
+    return NamedAgents(experiment, [agent] if agent else agents, agents)
+
+
+def check_agent(experiment: Experiment, agent: str, agents: Sequence[str]) -> None:
+    """Raise `SeatrialError` for an agent that an experiment has no runs of."""
     if agent and agent not in agents:
         raise SeatrialError(
             "not_found",
             f"the experiment {experiment.name!r} has no runs of an agent {agent!r}",
             hint=f"one of {', '.join(agents)}" if agents else None,
         )
-    return NamedAgents(experiment, [agent] if agent else agents, agents)
 
 
 class _StoredCounts:

@@ -6,7 +6,7 @@ import pytest
 from strategies import records
 
 from seatrial.runs import Case, Fault, Verdict
-from seatrial.store import RunFilter, Store
+from seatrial.store import Review, RunFilter, Store
 from seatrial.store.filter import parse_filter, written_term
 from seatrial.trajectory.completeness import Completeness
 from seatrial.trajectory.step import Step
@@ -133,3 +133,49 @@ def test_times_are_compared_with_the_beginning_of_the_run(told: Store) -> None:
 
 def test_counting_stops_at_its_limit(told: Store) -> None:
     assert told.count_runs("exp-1", RunFilter(), limit=3) == 3
+
+
+def test_a_case_is_held_against_the_last_finished_experiment_of_its_suite(store: Store) -> None:
+    for name, outcomes in (("one", "pfp"), ("two", "fpp"), ("three", "ppf")):
+        store.create_experiment(records.experiment(name), records.cases(4))
+        for index, letter in enumerate(outcomes):
+            outcome = "passed" if letter == "p" else "failed"
+            store.record_run(records.run(index, run_id=f"{name}-{index}", experiment_id=name, outcome=outcome)).wait()  # type: ignore[arg-type]
+        if name != "two":
+            store.finish_experiment(name, finished_at=NOW).wait()
+
+    def found(experiment: str, text: str) -> str:
+        return "".join(run.run_id[-1] for run in store.runs(experiment, RunFilter(terms=parse_filter(text, NOW))))
+
+    # Against the first: the second is not finished.
+    assert [found("three", f"change:{word}") for word in ("worse", "better", "same")] == ["2", "1", "0"]
+    assert found("three", "-change:worse") == "01"
+    assert found("two", "change:worse") == "0"
+    # The first has nothing before it.
+    assert found("one", "change:same") == found("one", "-change:same") == ""
+    assert found("one", "suite:5u1") == "012"
+    assert found("one", "suite:u17") == ""
+    assert found("one", "suite:*17*") == "012"
+
+
+def test_what_people_say_last_counts(store: Store) -> None:
+    store.create_experiment(records.experiment(), records.cases(5))
+    for index, outcome in enumerate(("passed", "passed", "failed", "failed", "passed")):
+        store.record_run(records.run(index, run_id=f"run-{index}", outcome=outcome)).wait()  # type: ignore[arg-type]
+    said = [("run-0", "wrong"), ("run-0", "right"), ("run-1", "wrong"), ("run-2", "wrong"), ("run-3", "unsure")]
+    for at, (run_id, word) in enumerate(said):
+        store.add_review(run_id, Review(at=at, reviewer="ann", word=word)).wait()  # type: ignore[arg-type]
+    store.add_review("run-2", Review(at=9, reviewer="bob", grader="trajectory", word="right")).wait()
+
+    def found(text: str) -> str:
+        return "".join(run.run_id[-1] for run in store.runs("exp-1", RunFilter(terms=parse_filter(text, NOW))))
+
+    assert [found(f"reviewed:{word}") for word in ("yes", "no", "right", "wrong", "unsure")] == [
+        "0123",
+        "4",
+        "02",
+        "12",
+        "3",
+    ]
+    # Bob says that the failed verdict is wrong; of what nobody decided, nobody knows whether graders agree.
+    assert (found("agrees:yes"), found("agrees:no"), found("-agrees:yes")) == ("0", "12", "12")

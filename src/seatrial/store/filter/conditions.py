@@ -15,7 +15,7 @@ from sqlalchemy.ext.compiler import compiles
 
 from seatrial.store.filter.fields import FieldName
 from seatrial.store.filter.language import AnyOf, FieldCondition, FilterTerm, FilterValue, TextSearch
-from seatrial.store.schema import FLAKY, case_tags, cells, experiments, notes, runs, steps, verdicts
+from seatrial.store.schema import FLAKY, case_tags, cells, experiments, notes, reviews, runs, steps, verdicts
 from seatrial.store.search import Phrase, phrases
 from seatrial.trajectory.step import FAILED
 
@@ -132,6 +132,82 @@ def _flaky(value: FilterValue, sign: str) -> Condition:
     return found if value.text == "yes" else sa.not_(found)
 
 
+def _suite(value: FilterValue, sign: str) -> Condition:
+    column = experiments.c.suite_hash
+    begins = _Like(column, value.text) if value.pattern else sa.func.substr(column, 1, len(value.text)) == value.text
+    return runs.c.experiment.in_(sa.select(experiments.c.id).where(begins))
+
+
+def _change(value: FilterValue, sign: str) -> Condition:
+    own, earlier = experiments.alias("own"), experiments.alias("earlier")
+    before = (
+        sa.select(sa.func.max(earlier.c.id))
+        .select_from(own.join(earlier, (earlier.c.suite_hash == own.c.suite_hash) & (earlier.c.id < own.c.id)))
+        .where(own.c.id == runs.c.experiment, earlier.c.status == "finished", own.c.suite_hash != "")
+        .correlate(runs)
+        .scalar_subquery()
+    )
+    here, there = cells.alias("here"), cells.alias("there")
+    graded, was = here.c.passed + here.c.failed, there.c.passed + there.c.failed
+    same_case = (there.c.case_id == here.c.case_id) & (there.c.agent == here.c.agent)
+    pair = (
+        sa.exists()
+        .select_from(here.join(there, same_case))
+        .where(
+            here.c.experiment == runs.c.experiment,
+            here.c.case_id == runs.c.case_id,
+            here.c.agent == runs.c.agent,
+            there.c.experiment == before,
+            graded > 0,
+            was > 0,
+        )
+        .correlate(runs)
+    )
+    compare = {"worse": operator.lt, "better": operator.gt, "same": operator.eq}[value.text]
+    # Where there is nothing to compare with, nobody knows.
+    return sa.case(
+        (pair.where(compare(here.c.passed * was, there.c.passed * graded)), sa.true()), (pair, sa.false()), else_=None
+    )
+
+
+def _counted_review(latest: sa.FromClause) -> Condition:
+    """That nothing later was said by the same person of the same."""
+    later = reviews.alias("later")
+    same_grader = sa.func.coalesce(later.c.grader, "") == sa.func.coalesce(latest.c.grader, "")
+    said_later = (later.c.run == latest.c.run) & (later.c.reviewer == latest.c.reviewer) & same_grader
+    return ~sa.exists().where(said_later, later.c.id > latest.c.id).correlate(latest)
+
+
+def _reviewed(value: FilterValue, sign: str) -> Condition:
+    found = sa.exists().where(reviews.c.run == runs.c.id)
+    if value.text in ("yes", "no"):
+        return found if value.text == "yes" else sa.not_(found)
+    return found.where(reviews.c.word == value.text, _counted_review(reviews))
+
+
+def _agrees(value: FilterValue, sign: str) -> Condition:
+    said = sa.case(
+        (reviews.c.grader.is_(None), runs.c.outcome),
+        else_=sa.select(verdicts.c.outcome)
+        .where(verdicts.c.run == runs.c.id, verdicts.c.grading == runs.c.grading, verdicts.c.grader == reviews.c.grader)
+        .correlate(runs, reviews)
+        .scalar_subquery(),
+    )
+    decided = sa.exists().where(
+        reviews.c.run == runs.c.id,
+        reviews.c.word.in_(("right", "wrong")),
+        said.in_(("passed", "failed")),
+        _counted_review(reviews),
+    )
+    objects = decided.where((reviews.c.word == "right") != (said == "passed"))
+    against = value.text == "no"
+    return sa.case(
+        (objects, sa.true() if against else sa.false()),
+        (decided, sa.false() if against else sa.true()),
+        else_=None,
+    )
+
+
 def _since(value: FilterValue, sign: str) -> Condition:
     return runs.c.started_at >= value.number
 
@@ -142,9 +218,11 @@ def _until(value: FilterValue, sign: str) -> Condition:
 
 _CONDITIONS: Final[dict[FieldName, _Maker]] = {
     "agent": _text(runs.c.agent),
+    "agrees": _agrees,
     "attempts": _number(runs.c.attempts),
     "calls": _calls,
     "case": _text(runs.c.case_id),
+    "change": _change,
     "cost": _number(runs.c.cost_usd),
     "duration": _number(runs.c.duration_ms),
     "error": _text(runs.c.error_class),
@@ -153,10 +231,12 @@ _CONDITIONS: Final[dict[FieldName, _Maker]] = {
     "grader": _grader,
     "note": _note,
     "outcome": _text(runs.c.outcome),
+    "reviewed": _reviewed,
     "score": _number(runs.c.score),
     "since": _since,
     "status": _text(runs.c.status),
     "steps": _steps,
+    "suite": _suite,
     "tag": _tag,
     "tokens": _number(runs.c.input_tokens + runs.c.output_tokens),
     "tool": _tool,
