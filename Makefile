@@ -14,10 +14,11 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of Python processes: with this set, each would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test check tests quick soak bench frameworks schemas node chromium clean
+.PHONY: help demo screenshots test check tests quick soak bench frameworks schemas node chromium clean
 
 help:
 	@echo "make demo     the commands on bundled samples, a suite on bundled agents, a server that is killed"
+	@echo "make screenshots  pictures of every page in docs/screenshots/ (NAMES=\"experiment case\": of some)"
 	@echo "make test     format, lint, types, layers and all tests (what CI runs)"
 	@echo "make check    only format, lint, types and layers"
 	@echo "make tests    only the tests"
@@ -87,6 +88,9 @@ chromium:
 
 demo: $(BIN)/.dev
 	$(BIN)/python scripts/demo.py
+
+screenshots: $(BIN)/.dev node chromium
+	$(BIN)/python scripts/screenshots.py $(NAMES)
 
 frameworks: .cache/frameworks/bin/.ready .cache/crewai/bin/.ready
 	@set -e; for program in examples/frameworks/*.py; do echo "== $$program"; \
