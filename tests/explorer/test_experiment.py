@@ -189,7 +189,7 @@ def test_an_unknown_experiment_agent_or_parameter_is_said(both: Store) -> None:
     assert "is not a value of “tab”" in words(page(both, "after?tab=wors"))
 
 
-@pytest.mark.parametrize("text", ["<script>alert(1)</script>", "\u202egnp.exe", 'a"b,c|d', "x" * 300])
+@pytest.mark.parametrize("text", ["<script>alert(1)</script>", "\u202egnp.exe", 'a"b,c|d', "a/b/c", "x" * 300])
 def test_hostile_names_stay_text(store: Store, text: str) -> None:
     made = replace(records.experiment("before", name=text), suite={"name": text})
     for name in ("before", "after"):
@@ -205,6 +205,9 @@ def test_hostile_names_stay_text(store: Store, text: str) -> None:
             )
         ).wait()
         store.finish_experiment(name, finished_at=records.CREATED_AT).wait()
+    assert fetched(store, f"/experiments/after/cases/{quote(text, safe='')}")[0] == 200
+    (grader,) = set(re.findall(r'href="(/experiments/after/graders/[^"]*)"', page(store, "after?view=graders")))
+    assert fetched(store, html.unescape(grader))[0] == 200
     for view in ("cases&group=tag", "runs", "graders"):
         found = page(store, f"after?view={view}")
         assert "<script>alert" not in found

@@ -16,6 +16,7 @@ from seatrial._support.printable import one_line
 from seatrial.reports import figures
 from seatrial.reports.statistics.paired import PairedDifference, Test
 from seatrial.reports.summary import AgentSummary
+from seatrial.store import GraderCounts
 
 Tone: TypeAlias = Literal["worse", "better", "plain", "errored"]
 
@@ -96,6 +97,24 @@ def experiment_sentence(agents: Sequence[AgentSummary], *, running: bool = False
     if left_out:
         rest += f" Not counted: {' and '.join(left_out)}."
     return HeadSentence(lead, rest)
+
+
+def grader_sentence(name: str, counts: Sequence[GraderCounts], *, running: bool = False) -> HeadSentence:
+    """What a grader says of the runs of an experiment; what it did not judge is counted apart."""
+    passed, failed, errored, skipped = [
+        sum(counted.outcomes.get(word, 0) for counted in counts) for word in ("passed", "failed", "errored", "skipped")
+    ]
+    left_out = [f"{count:,} {word}" for count, word in ((errored, "errored"), (skipped, "skipped")) if count]
+    beside = f" Not counted: {' and '.join(left_out)}." if left_out else ""
+    so_far = " so far" if running else ""
+    judged = passed + failed
+    if not judged:
+        return HeadSentence(f"{_name(name)} has judged no run{so_far}", f".{beside}", "errored" if errored else "plain")
+    share = figures.percent(passed / judged)
+    return HeadSentence(
+        f"{_name(name)} passes {passed:,} of {figures.plural(judged, 'run')}",
+        f" that it judged{so_far} ({share}).{beside}",
+    )
 
 
 def _others(running: bool) -> str:

@@ -6,7 +6,6 @@ braces are ids that differ from store to store: `ids` finds them.
 
 from __future__ import annotations
 
-import re
 from urllib.parse import quote
 
 from seatrial.store import RunFilter, Store
@@ -26,6 +25,8 @@ ADDRESSES: dict[str, str] = {
     "experiment-runs": "/experiments/{new}?view=runs&q=outcome%3Aerrored",
     "experiment-graders": "/experiments/{new}?view=graders&base=none",
     "experiment-rows": "/experiments/{new}/rows?tab=all&after=10",
+    "grader": "/experiments/{new}/graders/honest",
+    "grader-filter": "/experiments/{old}/graders/says%20where%20it%20is?q=agent:nobody",
     "run-failed": "/runs/{failed_run}",
     "run-passed": "/runs/{passed_run}",
     "run-errored": "/runs/{errored_run}",
@@ -56,9 +57,6 @@ ADDRESSES: dict[str, str] = {
 
 MISSING = frozenset({"not-found"})
 """Pages that are answered with 404."""
-
-COMING = re.compile(r"/experiments/[^/?]+/graders/")
-"""Addresses that pages link to already, and that are being built: these links are not followed yet."""
 
 
 def ids(store: Store) -> dict[str, str]:

@@ -9,10 +9,12 @@ from seatrial.explorer.case import BACK, case_page
 from seatrial.explorer.page import Arguments, PageRequest, TheStore, html
 
 
-@get("/experiments/{ref:str}/cases/{case_id:str}", sync_to_thread=True)
+@get("/experiments/{ref:str}/cases/{case_id:path}", sync_to_thread=True)
 def show_case(request: PageRequest, store: TheStore, ref: FromPath[str], case_id: FromPath[str]) -> Response[str]:
     """A case with its trials and its history."""
     arguments = Arguments(request, "agents", "back")
+    # Its id may have slashes.
+    case_id = case_id.removeprefix("/")
     page = case_page(store, ref, case_id, arguments.get("agents"), arguments.number("back", BACK), arguments.complaints)
     return html("case.html", page=page, complaints=arguments.complaints)
 

@@ -7,10 +7,12 @@ from typing import Any
 from litestar import Response, get
 from litestar.params import FromPath
 from litestar.response import Redirect
+from msgspec.structs import replace
 
 from seatrial.explorer.experiment import PARAMETERS, ExperimentPage, case_rows, experiment_page
 from seatrial.explorer.experiments import experiments_page
 from seatrial.explorer.filter_box import MAX_COUNTED, FilterBox, filter_box, without_terms
+from seatrial.explorer.grader import grader_page
 from seatrial.explorer.matrix import MatrixPage
 from seatrial.explorer.page import Arguments, PageRequest, TheStore, html, is_fragment
 from seatrial.reports.causes import signature_words
@@ -71,6 +73,29 @@ def show_rows(request: PageRequest, store: TheStore, ref: FromPath[str]) -> Resp
     return html(template, page=page, matrix=rows, more=more, complaints=arguments.complaints)
 
 
+@get("/experiments/{ref:str}/graders/{name:path}", sync_to_thread=True)
+def show_grader(request: PageRequest, store: TheStore, ref: FromPath[str], name: FromPath[str]) -> Response[str]:
+    """One grader of an experiment."""
+    arguments = Arguments(request, "q", "after")
+    box = filter_box(arguments.get("q"), None)
+    # What is in it may be a slash.
+    name = name.removeprefix("/")
+    page = grader_page(store, ref, name, box.terms, after=arguments.get("after"), most=MAX_COUNTED)
+    box = replace(box, experiment=page.experiment.experiment_id)
+    last = page.runs[-1].run_id if page.more else None
+    return html(
+        "grader.html",
+        page=page,
+        filter_box=box,
+        runs=page.runs,
+        words=signature_words,
+        matching_runs=page.failed,
+        next_runs=None if last is None else arguments.address("experiments", ref, "graders", name, after=last),
+        without=[],
+        complaints=arguments.complaints,
+    )
+
+
 def _box(arguments: Arguments, page: ExperimentPage) -> FilterBox:
     kept = {name: value for name in PARAMETERS if name not in ("q", "after", "sel") and (value := arguments.get(name))}
     return filter_box(arguments.get("q"), page.experiment_id, kept)
@@ -127,4 +152,4 @@ def _graders(store: Store, ref: str, page: ExperimentPage, box: FilterBox, argum
     return {"grader_agents": head[1:], "graders": [(row[0], row[1:]) for row in rows]}
 
 
-HANDLERS = [home, show_experiments, show_experiment, show_rows]
+HANDLERS = [home, show_experiments, show_experiment, show_rows, show_grader]
