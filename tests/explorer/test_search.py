@@ -8,6 +8,7 @@ import pytest
 from strategies import records
 
 from explorer.test_routes import BROWSER, fetched
+from seatrial.explorer.render import address
 from seatrial.explorer.search import HITS_A_PAGE, destinations, search_page
 from seatrial.runs import Case
 from seatrial.store import Store
@@ -101,3 +102,13 @@ def test_the_palette_is_a_part_and_without_script_the_search(filled: Store) -> N
     assert "<html" not in text
     status, headers, _ = fetched(filled, "/search/go?q=a+b")
     assert (status, headers["Location"]) == (303, "/search?q=a+b")
+
+
+def test_a_case_with_slashes_in_its_id_has_a_page(store: Store) -> None:
+    store.create_experiment(records.experiment(), [Case(id="billing/refund/ ?#1", instruction="")])
+    store.record_run(records.run("billing/refund/ ?#1", run_id="run-1")).wait()
+    href = address("experiments", "exp-1", "cases", "billing/refund/ ?#1")
+    assert href == "/experiments/exp-1/cases/billing%2Frefund%2F%20%3F%231"
+    for path in (href, href.replace("%2F", "/")):
+        status, _, text = fetched(store, path)
+        assert (status, "billing/refund/ ?#1" in text) == (200, True)

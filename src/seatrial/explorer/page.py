@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 from difflib import get_close_matches
 from typing import Any, TypeAlias
+from urllib.parse import unquote
 
 import msgspec
 from litestar import Request, Response
@@ -114,6 +115,13 @@ class Arguments:
     def address(self, *parts: str, **changed: object) -> str:
         """The address of a page with the same parameters but for these; None leaves one out."""
         return address(*parts, **{**self._given, **changed})
+
+
+def rest_of(request: PageRequest, segments: int) -> str:
+    """The rest of a page's path behind so many segments, as it was before it was written into an address: names may
+    have slashes in them, which are `%2F` there."""
+    written = request.scope["raw_path"].decode("ascii", "replace").partition("?")[0]
+    return "/".join([unquote(each) for each in written.split("/")[segments + 1 :]])
 
 
 def error_page(error: SeatrialError, status: int) -> str:

@@ -217,7 +217,8 @@ def _bars(drawing: _Drawing, spans: Sequence[TimelineSpan], y: int) -> Iterator[
     for span, following in zip_longest(spans, spans[1:]):
         x, width = drawing.x(span.start), max(drawing.x(span.end) - drawing.x(span.start), 0.25)
         kind = "ba" if span.failed else "to" if span.status == "ok" else "uk"
-        named = f"{span.step} {span.name}".strip() if span.count == 1 and span.step is not None else span.name
+        one = f"{span.step} {span.name}".strip()
+        named = visible(one if span.count == 1 and span.step is not None else span.name)
         room = drawing.pixels(span.end - span.start)
         until = drawing.timeline.end if following is None else following.start
         label, inside = "", False
