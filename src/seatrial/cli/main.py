@@ -41,6 +41,7 @@ COMMANDS: dict[str, str] = {
     "report": "show the results of an experiment, and write them to files",
     "export": "write an experiment as pages that open without a server",
     "compare": "compare two experiments or agents, case by case",
+    "open": "look at experiments and runs in the browser",
     "serve": "serve agents over HTTP, with streams that can be resumed",
     "tail": "follow a run of a server to its end, across broken connections",
     "keys": "create, list and revoke the keys of a server",

@@ -187,6 +187,7 @@ async def serve(
         await stack.enter_async_context(alongside(*background))
         async with http_server(app, listening):
             async with service:
+                store.note_address(url_of(listening))
                 announce(url_of(listening))
                 await stopping.wait()
                 log("stopping")

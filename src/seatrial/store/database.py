@@ -129,6 +129,12 @@ class Database(Protocol):
     def claim(self, server_id: str) -> Presence:
         """Say that a server is alive; `conflict` when another one is that there can be only one of."""
 
+    def note_address(self, address: str) -> None:
+        """Say where the server is that was claimed, for `served_at`."""
+
+    def served_at(self) -> str | None:
+        """Where the server of the store is, if there is just one, and it said so."""
+
     def hold(self, number: int, experiment_id: str) -> Hold:
         """Take the right to run an experiment; `conflict` when another process has it."""
 

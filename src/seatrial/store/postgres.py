@@ -167,6 +167,12 @@ class Postgres:
     def claim(self, server_id: str) -> Presence:
         return SessionClaim(self._session, lambda error: self.failure(error).error, server_id)
 
+    def note_address(self, address: str) -> None:
+        """It can have many servers."""
+
+    def served_at(self) -> str | None:
+        return None
+
     def hold(self, number: int, experiment_id: str) -> Hold:
         return SessionHold(self._session, lambda error: self.failure(error).error, experiment_id)
 

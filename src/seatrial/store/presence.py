@@ -7,10 +7,13 @@ import os
 import socket
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
 from seatrial.errors import SeatrialError
+
+MAX_ADDRESS = 200
 
 
 class Presence(Protocol):
@@ -36,8 +39,7 @@ class FileClaim:
     lost = False
 
     def __init__(self, store: Path, server_id: str) -> None:
-        store = store.resolve()  # whatever name it was opened by
-        path = store.with_name(f"{store.name}-serve")
+        path = _serving(store)
         self._server_id = server_id
         try:
             # Not inherited by the programs that a server starts, so that none of them holds it longer.
@@ -51,7 +53,9 @@ class FileClaim:
             if not isinstance(error, BlockingIOError):
                 raise SeatrialError("store_unavailable", f"{path}: {error.strerror}") from None
             hint = "a SQLite file has one server at a time; stop that one, or keep the store in PostgreSQL"
-            raise SeatrialError("conflict", f"another server has {store} open", hint=hint) from None
+            raise SeatrialError("conflict", f"another server has {store.resolve()} open", hint=hint) from None
+        with suppress(OSError):
+            os.ftruncate(self._file, 0)  # the address of a server before
 
     def renew(self) -> None:
         """Nothing can take it away."""
@@ -64,6 +68,31 @@ class FileClaim:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+def note_address(store: Path, address: str) -> None:
+    """Say at which address the server of a SQLite file is reached. Nobody needs it: where it cannot be written, it is
+    not there."""
+    with suppress(OSError):
+        _serving(store).write_text(address, encoding="utf-8")
+
+
+def noted_address(store: Path) -> str | None:
+    """The address of the server that a SQLite file has; None where it has none, or it said nothing."""
+    try:
+        with _serving(store).open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return file.read(MAX_ADDRESS).decode("utf-8", "replace").strip() or None
+    except OSError:
+        pass
+    return None  # the server that wrote it is gone
+
+
+def _serving(store: Path) -> Path:
+    store = store.resolve()  # whatever name it was opened by
+    return store.with_name(f"{store.name}-serve")
 
 
 class MemoryLocks:

@@ -29,7 +29,17 @@ from msgspec.structs import astuple
 
 from seatrial.errors import SeatrialError
 from seatrial.store.database import Callback, DatabaseFailure, GatheredRows, IndexedTexts, Listener, opened_for_reading
-from seatrial.store.presence import FileClaim, FileHold, Hold, MemoryClaim, MemoryHold, MemoryLocks, Presence
+from seatrial.store.presence import (
+    FileClaim,
+    FileHold,
+    Hold,
+    MemoryClaim,
+    MemoryHold,
+    MemoryLocks,
+    Presence,
+    note_address,
+    noted_address,
+)
 from seatrial.store.rows import Insert
 from seatrial.store.search import Phrase
 
@@ -151,6 +161,13 @@ class SQLite:
 
     def claim(self, server_id: str) -> Presence:
         return MemoryClaim(self._locks, server_id) if self._path is None else FileClaim(self._path, server_id)
+
+    def note_address(self, address: str) -> None:
+        if self._path is not None:
+            note_address(self._path, address)
+
+    def served_at(self) -> str | None:
+        return None if self._path is None else noted_address(self._path)
 
     def hold(self, number: int, experiment_id: str) -> Hold:
         if self._path is None:

@@ -253,6 +253,14 @@ class Store:
             raise
         return claim
 
+    def note_address(self, address: str) -> None:
+        """Say where the server is that has this store; `served_at` gives it while that server is alive."""
+        self._dialect.note_address(address)
+
+    def served_at(self) -> str | None:
+        """The address of the server that has this store; None without one, and of a database that can have many."""
+        return self._dialect.served_at()
+
     def listen(self, callback: Callback) -> Listener:
         """Listen for runs to which other processes add events, or give another status. Blocks until it listens.
 

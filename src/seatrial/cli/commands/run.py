@@ -184,6 +184,8 @@ def _run(args: argparse.Namespace, suite: Suite, whole: Suite, store: Store, exe
     if tally.stop_reason is not None:
         made = "" if report.progress is None else f" after {report.progress}"
         print(f"stopped{made}: {tally.stop_reason}; continue with\n  {_resume_command(args, experiment)}", file=stream)
+    if not (args.json or args.quiet):
+        print(f"look at it: {_look(store, args, experiment)}", file=stream)
     # Last, because a file that cannot be written must not hide the results.
     for form, path in written_files(args, store, report):
         print(f"{form}: {path}", file=stream)
@@ -295,6 +297,18 @@ def _resume_command(args: argparse.Namespace, experiment: Experiment) -> str:
         words += ["--workers", str(args.workers)]
     words += ["--skip-judges"] if args.skip_judges else ["--no-grade"] if args.no_grade else []
     return shlex.join([*words, "--store", _shown(store_location(args))])
+
+
+def _look(store: Store, args: argparse.Namespace, experiment: Experiment) -> str:
+    """The page of the experiment where a server shows it, else the command that does."""
+    address = store.served_at()
+    if address is not None:
+        return f"{address}/experiments/{experiment.experiment_id}"
+    named = store.resolve_experiment(experiment.name).experiment_id == experiment.experiment_id
+    words = ["seatrial", "open", experiment.name if named and experiment.name else experiment.experiment_id]
+    if args.store is not None:
+        words += ["--store", _shown(args.store)]
+    return shlex.join(words)
 
 
 def _shown(store: str) -> str:

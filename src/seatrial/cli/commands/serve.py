@@ -112,16 +112,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    try:
-        import seatrial.server.app  # noqa: F401
-        from seatrial.server.logs import start_logging
-        from seatrial.server.settings import ServerSettings
-    except ImportError as error:
-        if error.name is None or error.name.startswith("seatrial"):
-            raise
-        raise SeatrialError(
-            "invalid_config", f"the server needs {error.name}", hint="in the folder of Seatrial: pip install '.[serve]'"
-        ) from None
+    check_installed()
+    from seatrial.server.logs import start_logging
+    from seatrial.server.settings import ServerSettings
 
     settings = ServerSettings(
         host=args.host,
@@ -140,14 +133,40 @@ def run(args: argparse.Namespace) -> int:
     settings.check()
     suite = _suite(args.suite)
     start_logging(settings.log_format)
+    with opened_store(args, create=True) as store:
+        agents = {} if suite is None else _agents(suite, store)
+
+        def announce(url: str) -> None:
+            _say(url, agents, as_json=args.json)
+
+        serve_until_stopped(store, settings, announce, suite, agents)
+    return PASSED
+
+
+def check_installed() -> None:
+    """Raise `SeatrialError` when something that a server needs is not installed."""
+    try:
+        import seatrial.server.app  # noqa: F401
+    except ImportError as error:
+        if error.name is None or error.name.startswith("seatrial"):
+            raise
+        raise SeatrialError(
+            "invalid_config", f"the server needs {error.name}", hint="in the folder of Seatrial: pip install '.[serve]'"
+        ) from None
+
+
+def serve_until_stopped(
+    store: Store,
+    settings: ServerSettings,
+    announce: Callable[[str], None],
+    suite: Suite | None = None,
+    agents: Mapping[str, Agent] | None = None,
+) -> None:
+    """Serve until Ctrl-C or SIGTERM; `announce` is given the address once it answers."""
     # The service itself ends what takes longer than `--drain-s`.
     grace_s = dict.fromkeys(REASONS, settings.drain_s + ENDING_S)
-    with (
-        opened_store(args, create=True) as store,
-        StopSignals(grace_s=grace_s, last_words=lambda number: store.close(), advice=_AFTER_A_KILL) as signals,
-    ):
-        signals.run(_served(store, suite, settings, signals, as_json=args.json), _loop_factory())
-    return PASSED
+    with StopSignals(grace_s=grace_s, last_words=lambda number: store.close(), advice=_AFTER_A_KILL) as signals:
+        signals.run(_served(store, suite, settings, signals, agents or {}, announce), _loop_factory())
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -168,7 +187,12 @@ def _suite(path: str | None) -> Suite | None:
 
 
 async def _served(
-    store: Store, suite: Suite | None, settings: ServerSettings, signals: StopSignals, *, as_json: bool
+    store: Store,
+    suite: Suite | None,
+    settings: ServerSettings,
+    signals: StopSignals,
+    agents: Mapping[str, Agent],
+    announce: Callable[[str], None],
 ) -> None:
     from seatrial.server.app import Stopping, serve
 
@@ -176,11 +200,6 @@ async def _served(
     signals.attach(lambda number: stopping.ask())
     limits = None if suite is None else _limits(suite)
     secrets = None if suite is None else suite.secrets(os.environ)
-    agents = {} if suite is None else _agents(suite, store)
-
-    def announce(url: str) -> None:
-        _say(url, agents, as_json=as_json)
-
     await serve(store, agents, settings, limits=limits, secrets=secrets, stopping=stopping, announce=announce)
 
 
