@@ -149,3 +149,20 @@ def test_the_suite_for_codex_reads_what_codex_prints(tmp_path: Path) -> None:
     assert "does not go in circles" in ran.stdout
     assert "could not be read" not in ran.stdout + ran.stderr
     assert ran.returncode == 1, ran.stdout + ran.stderr  # the sample is of another task
+
+
+def test_what_a_starter_lacks_is_found_by_the_command_that_it_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    for starter, said in (
+        ("codex", "there is no program 'codex'"),
+        ("langgraph", "`first_agent` cannot be imported: ModuleNotFoundError"),
+    ):
+        monkeypatch.setitem(sys.modules, "langchain", None)
+        monkeypatch.delitem(sys.modules, "first_agent", raising=False)
+        assert main(["init", str(tmp_path / starter), f"--{starter}"]) == 0
+        doctor = next(line.split("#")[0].split() for line in capsys.readouterr().out.splitlines() if "doctor" in line)
+        assert main(doctor[1:]) in (2, 3)
+        printed = capsys.readouterr()
+        assert said in printed.out + printed.err

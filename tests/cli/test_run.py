@@ -334,9 +334,15 @@ def test_tags_choose_cases(harbour: Path) -> None:
     assert sorted(asked()) == ["case-000", "case-002"]
     assert seatrial("--tag", "slow", "--tag", "money", "--case", "*-000").returncode == 0
     assert sorted(asked()) == ["case-000", "case-000", "case-002"]
-    none = seatrial("--tag", "fast")
-    assert none.returncode == 2
-    assert "there are no cases to run" in none.stderr
+    for option, given, said in (
+        ("--tag", "fast", "`--tag`: no case of the suite has the tag 'fast' (one of `money`, `slow`)"),
+        ("--tag", "mony", "`--tag`: no case of the suite has the tag 'mony' (did you mean `money`?)"),
+        ("--case", "case-00", "`--case`: 'case-00' fits no case of the suite (did you mean `case-00"),
+    ):
+        # Also beside one that fits: what was asked for is not left out in silence.
+        none = seatrial("--tag", "slow", option, given)
+        assert none.returncode == 2
+        assert said in none.stderr
 
 
 def test_a_case_may_have_a_key_for_another_agent_than_the_one_that_is_run(harbour: Path) -> None:

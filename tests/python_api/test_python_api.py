@@ -379,3 +379,21 @@ def test_a_closed_result_in_memory_says_so() -> None:
     assert "1 passed" in repr(result)
     with pytest.raises(st.SeatrialError, match="the store is closed"):
         result.to_dicts()
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: st.Suite(agents={"mine": answer}, cases=st.Case("a", "b")), "`cases` is a Case"),  # type: ignore[arg-type]
+        (lambda: st.Suite(agents=answer, cases=[]), "`agents` is a function"),  # type: ignore[arg-type]
+        (lambda: suite(st.calls("find_order", 3)), "`find_order` are a int"),  # type: ignore[arg-type]
+        (lambda: run(st.contains("way"), trials="3"), "`trials` is a number"),  # type: ignore[arg-type]
+        (lambda: run(st.contains("way"), agents={"mine": lambda a, b: a}), "has a parameter `b`"),
+    ],
+)
+def test_an_argument_of_the_wrong_kind_is_named_before_anything_runs(
+    make: Callable[[], object], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(st.SeatrialError, match=said):
+        make()
+    assert capsys.readouterr().err == ""

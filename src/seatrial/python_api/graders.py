@@ -73,6 +73,10 @@ def calls(tool: str, arguments: Mapping[str, Any] | None = None, /, **more: Any)
 
     Arguments whose names are not keywords of Python go into the mapping.
     """
+    given: Any = arguments
+    if given is not None and not isinstance(given, Mapping):
+        told = f"the arguments of the call of `{tool}` are a {type(given).__name__}, and not a mapping"
+        raise SeatrialError("invalid_config", told, hint='`calls("find_order", order="A-1009")`')
     return CallsMade(tool=tool, args={**(arguments or {}), **more})
 
 

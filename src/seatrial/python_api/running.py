@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Collection, Mapping
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from seatrial.python_api.result import Result
 from seatrial.reports.progress import RunProgress
 from seatrial.runs import Experiment
 from seatrial.store import Store, open_store
-from seatrial.suites import Grading, InvalidSuiteError, Suite, read_cases, validate_suite
+from seatrial.suites import Grading, InvalidSuiteError, Suite, chosen_cases, read_cases, validate_suite
 
 DEFAULT_STORE = "seatrial.db"
 
@@ -91,7 +90,7 @@ async def run_async(
         hint = "`seatrial.Suite(agents=..., cases=...)`, or `seatrial.load_suite(FILE)`"
         raise SeatrialError("invalid_config", f"`suite` is a {type(given).__name__}, and not a `Suite`", hint=hint)
     for option, value in (("trials", trials), ("concurrency", concurrency)):
-        if value is not None and not 1 <= value <= 10_000:
+        if value is not None and not (isinstance(value, int) and 1 <= value <= 10_000):
             raise SeatrialError("usage", f"`{option}` is a number from 1 to 10,000, got {value!r}")
     for option, chosen in (("agents", agents), ("cases", cases), ("tags", tags)):
         if isinstance(chosen, str):
@@ -154,17 +153,5 @@ def _selected(
     """Ids of the cases that each agent runs; None for all."""
     if cases is None and tags is None:
         return None
-    found = list(read_cases(whole, variables=variables))
-    for glob in cases or ():
-        if not any(fnmatchcase(case.id, glob) for case in found):
-            raise SeatrialError("usage", f"`cases`: {glob!r} fits no case of the suite")
-    for tag in tags or ():
-        if not any(tag in case.tags for case in found):
-            raise SeatrialError("usage", f"`tags`: no case of the suite has the tag {tag!r}")
-    ids = {
-        case.id
-        for case in found
-        if (cases is None or any(fnmatchcase(case.id, glob) for glob in cases))
-        and (tags is None or any(tag in case.tags for tag in tags))
-    }
+    ids = chosen_cases(read_cases(whole, variables=variables), cases, tags)
     return dict.fromkeys(suite.agents, ids)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from seatrial.problems import InvalidSuiteError as InvalidSuiteError
     from seatrial.problems import SuiteProblem as SuiteProblem
     from seatrial.suites.cases import read_cases as read_cases
+    from seatrial.suites.choosing import chosen_cases as chosen_cases
     from seatrial.suites.identity import case_hash as case_hash
     from seatrial.suites.identity import stored_form as stored_form
     from seatrial.suites.identity import stored_suite as stored_suite
@@ -56,6 +57,7 @@ __getattr__, __all__ = attach(
         "seatrial.models.config": "AnthropicConfig ModelConfig",
         "seatrial.problems": "InvalidSuiteError SuiteProblem",
         "cases": "read_cases",
+        "choosing": "chosen_cases",
         "identity": "case_hash stored_form stored_suite suite_hash",
         "labels": "HumanLabel read_labels",
         "load": "load_suite",

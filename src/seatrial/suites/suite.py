@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, TypeAlias
 
 import msgspec
 from msgspec import Meta
@@ -154,6 +154,12 @@ class Suite(SuiteKeys):
     def __post_init__(self) -> None:
         named: list[NamedFunction] = []
         agents: Mapping[str, Any] = self.agents
+        if not isinstance(agents, Mapping):
+            _refuse("agents", agents, 'a mapping of names: `agents={"mine": answer}`')
+        for argument, hint in (("cases", "`cases=[seatrial.Case(id, instruction)]`"), ("graders", "`graders=[...]`")):
+            given = getattr(self, argument)
+            if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+                _refuse(argument, given, f"a list: {hint}")
         for name, agent in agents.items():
             if not isinstance(agent, AgentConfig):
                 found = _named(agent, f"agents[{name!r}]")
@@ -199,6 +205,10 @@ def _world(given: dict[str, Any]) -> World:
         return msgspec.convert(given, World)
     except msgspec.ValidationError as error:
         raise SeatrialError("invalid_config", f"`world`: {error}") from None
+
+
+def _refuse(argument: str, given: Any, hint: str) -> NoReturn:
+    raise SeatrialError("invalid_config", f"`{argument}` is a {type(given).__name__}", hint=hint)
 
 
 def _named(function: Any, argument: str) -> NamedFunction:

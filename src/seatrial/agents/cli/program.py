@@ -260,6 +260,8 @@ class Program:
                 problem = None if code == 0 else f"{_ending(code)}\n{process.log_lines()}".rstrip()
         except TimeoutError:
             problem = f"did not end within {HEALTHCHECK_S:g} s"
+        except FileNotFoundError:
+            problem = f"cannot be started: there is no program {command.argv[0]!r}"
         except (OSError, ValueError) as error:
             problem = _not_started(error)
         if problem is not None:

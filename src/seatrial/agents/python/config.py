@@ -54,8 +54,10 @@ class PythonConfig(AgentConfig):
         if not check.needed:
             return
         if check.run_python:
+            from seatrial.agents.python.calling import Calling
+
             try:
-                load_target(self.target, check.directory)
+                Calling(load_target(self.target, check.directory), check.directory)
             except SeatrialError as error:
                 check.problems.add(("target",), error.message, error.hint)
         if not self.infrastructure_errors or not (check.run_python or check.import_errors):

@@ -71,7 +71,10 @@ def run(args: argparse.Namespace) -> int:
     if args.starter == "http":
         print(f"  {shlex.join(['python', str(directory / AGENT)])}    # in another terminal: the agent")
     elif args.starter in ("codex", "pydantic-ai", "langgraph"):
-        print(f"  {shlex.join(['seatrial', 'doctor', str(directory / SUITE)])}    # is everything there that it needs?")
+        # Without `--deep`, no framework is imported.
+        deep = ["--deep"] if args.starter != "codex" else []
+        doctor = shlex.join(["seatrial", "doctor", *deep, str(directory / SUITE)])
+        print(f"  {doctor}    # is everything there that it needs?")
     print(f"  {shlex.join(command)}")
     return PASSED
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import fnmatch
 import os
 import shlex
 import signal
@@ -32,9 +31,9 @@ from seatrial.engine import (
 from seatrial.errors import SeatrialError
 from seatrial.reports import stored_report
 from seatrial.reports.progress import RunProgress
-from seatrial.runs import Case, Experiment
+from seatrial.runs import Experiment
 from seatrial.store import Store, shown
-from seatrial.suites import Grading, Secrets, Suite, load_suite, read_cases, stored_suite
+from seatrial.suites import Grading, Secrets, Suite, chosen_cases, load_suite, read_cases, stored_suite
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -237,18 +236,14 @@ def _experiment(args: argparse.Namespace, suite: Suite, whole: Suite, store: Sto
             # As often as before, or the two could not be compared: one trial may pass where one of five had failed.
             suite = msgspec.structs.replace(suite, trials=stored_suite(earlier.suite).trials)
     if args.case or args.tag:
-        ids = {case.id for case in read_cases(whole, variables=os.environ) if _is_chosen(args, case)}
+        cases = read_cases(whole, variables=os.environ)
+        ids = chosen_cases(cases, args.case or None, args.tag or None, options=("--case", "--tag"))
         before = dict.fromkeys(suite.agents, ids) if selected is None else selected
         selected = {name: ids.intersection(cases) for name, cases in before.items()}
     # The cases are checked against all agents: one that is left out now may be the one that takes a key.
     cases = read_cases(whole, variables=os.environ, grading=suite.grading)
     experiment = create_experiment(store, suite, name=args.name, selected=selected, variables=os.environ, cases=cases)
     return experiment, suite
-
-
-def _is_chosen(args: argparse.Namespace, case: Case) -> bool:
-    fits = not args.case or any(fnmatch.fnmatchcase(case.id, glob) for glob in args.case)
-    return fits and (not args.tag or any(tag in case.tags for tag in args.tag))
 
 
 async def _launched(
