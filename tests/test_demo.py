@@ -34,7 +34,7 @@ def test_the_demo_ends_as_expected_with_passes_and_failures() -> None:
     assert "this is an ATIF trajectory" in ran.stderr
     page = Path(ran.stdout.split("The report: ")[1].splitlines()[0])
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
-    assert "pass less often, 3 more often" in ran.stdout
+    assert "0 of 7 cases pass less often, 3 more often" in text
     for row in ("clerk 360 335 25 0", "clerk-mini 360 276 69 15", "clerk 360 292 68 0"):
         assert any(line.startswith(row) for line in lines), row
     assert "worse in tag refund: 98.9 → 65.0 %" in text
