@@ -26,7 +26,7 @@ COMMANDS: dict[str, str] = {
     "init": "write a first suite and agent, ready to run",
     "run": "run a suite: every agent on every case, graded, stored, reported",
     "grade": "grade stored runs again, without running them",
-    "judge": "compare the judges of a suite with labels of people",
+    "judge": "compare a suite's judges with human labels",
     "doctor": "check a suite, and whether its agents can be reached",
     "lint": "check an agent response against response_mode and strictness",
     "convert": "read a record in one format, write it in another",

@@ -39,7 +39,7 @@ def contains(text: str | None = None, **options: Unpack[GraderOptions]) -> Conta
 
 
 def icontains(text: str | None = None, **options: Unpack[GraderOptions]) -> IContains:
-    """The same, whatever is upper and lower case."""
+    """The same, ignoring case."""
     return IContains(value=text, **options)
 
 
@@ -54,7 +54,7 @@ def contains_any(*texts: str, ignore_case: bool = False, **options: Unpack[Grade
 
 
 def equals(value: Any = None, *, ignore_case: bool = False, **options: Unpack[GraderOptions]) -> Equals:
-    """Whether the answer is just this; the case's `expected` when absent. What is not text is compared as JSON."""
+    """Whether the answer is exactly this; the case's `expected` when absent. What is not text is compared as JSON."""
     return Equals(value=value, ignore_case=ignore_case, **options)
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(prog=parser.prog, dest="command", required=True, metavar="check")
     check = commands.add_parser(
-        "check", help="compare with labels of people", description="Compare a suite's judges with labels of people."
+        "check", help="compare with human labels", description="Compare a suite's judges with human labels."
     )
     check.add_argument("suite", metavar="SUITE", help="the suite whose judges are asked")
     check.add_argument("labels", metavar="LABELS", type=Path, help="a CSV file: label, and run, or case and answer")
