@@ -22,7 +22,13 @@ MAX_WITHOUT = 6
 _EXPERIMENTS = 200
 """The newest, whose names are shown beside hits; of older ones, their ids."""
 
-PAGES = {"/experiments": "Experiments", "/search": "Search", "/help/keys": "Keys"}
+PAGES = {
+    "/experiments": "Experiments",
+    "/live": "Running runs",
+    "/review": "Review",
+    "/search": "Search",
+    "/help/keys": "Keys",
+}
 """Pages that need no id, by their address."""
 
 

@@ -187,6 +187,8 @@ addEventListener("keydown", (event) => {
   }
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.defaultPrevented || isOff()) return;
   if (target.closest?.("input, textarea, select, [contenteditable], dialog[open]")) return;
+  // What has the focus is opened by it.
+  if (event.key === "Enter" && target.closest?.("a, button, summary")) return;
   // A link or a button that has the focus is what Enter means.
   if (event.key === "Enter" && target.closest?.("a, button, summary")) return;
   const given = /** @type {HTMLElement | null} */ (document.querySelector(`[data-key="${CSS.escape(event.key)}"]`));
