@@ -122,7 +122,7 @@ class _Folder:
                 yield page.ways(cases, "")
                 yield "</section>\n"
             else:
-                yield '<p class="say" id="runs">There are no runs.</p>\n'
+                yield '<div id="runs"></div>\n'
             yield page.rest(found)
 
         return self._around(self._name, inner())

@@ -71,7 +71,7 @@ def one_file(store: Store, report: Report, progress: Progress = unheard) -> Iter
         yield from _runs(store, report, page, progress)
         yield page.rest(found)
     else:
-        yield '<p class="say" id="runs">There are no runs.</p>\n'
+        yield '<div id="runs"></div>\n'
         yield page.rest(found)
     yield page.end(found.experiment.version or "unknown", ERRORED_NOTE, inner_script())
 

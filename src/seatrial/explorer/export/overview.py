@@ -16,6 +16,7 @@ from seatrial.reports.html import PassRate, pass_rate_bar
 from seatrial.reports.notes import notes_table, remarks, without_run
 from seatrial.reports.report import UNPASSED, Alike, Report, headline, runs_alike
 from seatrial.reports.rows import NoteLine, RunRow, matrix
+from seatrial.reports.sentences import HeadSentence, experiment_sentence
 from seatrial.reports.summary import AgentSummary
 from seatrial.reports.tags import tag_remarks, tags_table
 from seatrial.reports.terminal import agents_table, graders_table
@@ -56,6 +57,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     """An experiment at a glance. What is listed here in part is counted in full."""
 
     experiment: Experiment
+    sentence: HeadSentence
     took: str
     tiles: list[tuple[str, str, str]]
     """Of each figure: the class, the name, the value."""
@@ -156,6 +158,7 @@ def overview(report: Report) -> Overview:
     took = "" if report.duration_ms is None else figures.duration(report.duration_ms)
     return Overview(
         experiment=experiment,
+        sentence=experiment_sentence(summary.agents, running=experiment.status == "running"),
         took=took,
         tiles=[*_tiles(report)],
         banners=[*_banners(report)],
