@@ -29,7 +29,7 @@ MAX_ROWS = 100
 MAX_EXPLAINED = 50
 """Trials of which it is said why they did not pass."""
 MAX_TEXT = 20_000
-LABELS, LEAST, MOST, ALL = 190, 46, 110, 1150
+LABELS, LEAST, MOST, ALL = 190, 49, 110, 1176
 """Pixels: the column of labels, and a column of the history at least, at most, and all together."""
 
 
