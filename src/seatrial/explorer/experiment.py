@@ -488,7 +488,7 @@ def _causes(
     return [
         ShownCause(
             cause,
-            dumbbell(cause.base, cause.runs, most),
+            dumbbell(cause.base, cause.runs, most, toned=not cause.words.errored),
             None
             if cause.signature is None or not cause.runs
             else here(q=written_term("why", cause.signature), tab="all", after=None, view=None) + "#cases",

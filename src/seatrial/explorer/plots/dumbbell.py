@@ -8,13 +8,14 @@ WIDTH = 100
 _EDGE = 4
 
 
-def dumbbell(before: int | None, now: int, most: int) -> Markup:
-    """A count now as a dot, joined to a line where it was; without a before, to zero."""
+def dumbbell(before: int | None, now: int, most: int, *, toned: bool = True) -> Markup:
+    """A count now as a dot, joined to a line where it was; without a before, to zero. Without a tone, a
+    change is neither good nor bad."""
 
     def at(count: int) -> str:
         return f"{_EDGE + count / max(most, 1) * (WIDTH - 2 * _EDGE):.1f}"
 
-    tone = "" if before is None or before == now else "bad" if now > before else "good"
+    tone = "" if before is None or before == now or not toned else "bad" if now > before else "good"
     was = Markup('<path class="was" d="M{} 3V13"/>').format(at(before)) if before is not None else ""
     return Markup(
         '<svg class="ivp {}" width="{}" height="16" aria-hidden="true"><path class="hl" d="M{} 8H{}"/>'
