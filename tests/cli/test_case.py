@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from strategies.looked_at import fill
 
+import seatrial as st
 from seatrial.cli.main import main
 from seatrial.suites import load_suite, read_cases
 
@@ -97,3 +98,18 @@ def test_a_suite_that_has_no_place_for_it_is_left_alone(text: str, tmp_path: Pat
 
 def test_a_suite_that_does_not_exist_is_usage(tmp_path: Path) -> None:
     assert main(["case", "from", "run-v1-broken", "--into", str(tmp_path / "none.yaml")]) == 2
+
+
+def test_a_case_of_a_run_without_calls_says_that_none_is_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SEATRIAL_STORE", str(tmp_path / "runs.db"))
+    agent = st.scripted_agent({"final_response": "Hi.", "messages": [{"role": "assistant", "content": "Hi."}]})
+    suite = st.Suite(agents={"mine": agent}, cases=[st.Case("greet", "Say hi.", graders=[st.contains("Hi")])])
+    with st.run(suite, name="silent", progress=False) as result:
+        assert result.ok
+    assert main(["case", "from", "silent:greet"]) == 0
+    written = capsys.readouterr().out
+    assert "# It made no calls: none is allowed." in written
+    assert 'maximums: {"*": 0}' in written
+    assert "exact" not in written

@@ -100,6 +100,9 @@ def _ended(run: Run) -> str:
 def _on_calls(run: Run) -> Iterator[str]:
     if run.outcome != "passed":
         yield "These are the calls that it made, not those that it should have made: correct them."
+    if not run.steps:
+        yield "It made no calls: none is allowed."
+        return
     yield "exact: these calls in this order, and no others. in_order allows others between them."
     if any(step.arguments_text is not None for step in run.steps):
         yield "A call without args had arguments that are not JSON: any arguments fit it."
