@@ -45,14 +45,14 @@ class Level(msgspec.Struct, frozen=True, tag=True):
     work: str
     value: float
     at_most: float
-    unit: Literal["ns", "bytes"]
+    unit: Literal["ns", "bytes", "count"]
 
     @property
     def reached(self) -> bool:
         return self.value <= self.at_most
 
     def cells(self) -> tuple[str, ...]:
-        write = _time if self.unit == "ns" else _size
+        write = {"ns": _time, "bytes": _size, "count": "{:g}".format}[self.unit]
         bar = f"at most {write(self.at_most)}"
         return (self.work, write(self.value), "", "", "", bar, _verdict(self.reached))
 

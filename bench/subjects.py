@@ -15,6 +15,7 @@ SUBJECTS = (
         "trials",
         "python_api",
         "looking",
+        "pages",
         "http_agents",
         "batch_cli",
         "many_runs",

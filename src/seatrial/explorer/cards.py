@@ -319,7 +319,7 @@ class PartMaker:
                 yield self.result(f"{place}/text", block.text, texts)
             else:
                 yield self.picture(place, block)
-        if message.details is not None:
+        if message.details is not None and not _says_the_same(message):
             yield self.value(f"{at}/details", message.details, texts, "details")
 
     def _step_result(self, step: Step, texts: Mapping[str, LongText]) -> Prose | ValueView:
@@ -360,6 +360,14 @@ def json_in(text: str) -> dict[str, Any] | list[Any] | None:
             value: dict[str, Any] | list[Any] = wire.decode(text.encode("utf-8", "replace"))
             return value
     return None
+
+
+def _says_the_same(message: ToolResultMessage) -> bool:
+    """Whether the details are what the text of the result is, read as JSON."""
+    content = message.content
+    if len(content) != 1 or not isinstance(content[0], TextBlock):
+        return False
+    return bool(message.details in (content[0].text, json_in(content[0].text)))
 
 
 def _words(text: str, cut: LongText | None) -> Iterator[str]:

@@ -47,11 +47,18 @@ class TimelineSpan(msgspec.Struct, frozen=True, gc=False):
     step: int | None = None
     count: int = 1
     """How many messages or steps it stands for."""
+    wrong: bool = False
+    """Whether a finding says that it is wrong."""
 
     @property
     def failed(self) -> bool:
         """Whether it, or something in it, failed."""
         return self.status in FAILED
+
+    @property
+    def bad(self) -> bool:
+        """Whether it is drawn as wrong or failed."""
+        return self.wrong or self.failed
 
 
 class TimelineFlag(msgspec.Struct, frozen=True):
@@ -167,6 +174,9 @@ class _Maker:
             closer = self._closer(spans, begin, stop, axis)
             shown, merged = (closer, False) if closer is not None else (spans, True)
         shown = [span for span in shown if span.end >= begin and span.start <= stop]
+        wrong = {finding.step for finding in findings if finding.wrong and finding.step is not None}
+        if wrong and not merged:
+            shown = [msgspec.structs.replace(span, wrong=True) if span.step in wrong else span for span in shown]
         found = list(dict.fromkeys(span.lane for span in shown))
         chosen = [lane for lane in found if not wanted or lane in wanted] or found
         if len(chosen) > MAX_LANES:

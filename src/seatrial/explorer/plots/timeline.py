@@ -102,7 +102,7 @@ def minimap_svg(timeline: Timeline, px: int = 1180) -> Markup:
     for index, some in enumerate(buckets):
         if some:
             height = 4 + round(20 * sum([span.count for span in some]) / most)
-            kind = "ba" if any(span.failed for span in some) else "mo"
+            kind = "ba" if any(span.bad for span in some) else "mo"
             parts.append(
                 f'<rect class="{kind}" x="{index * width:.2f}%" y="{28 - height}" width="{width * 0.8:.2f}%" '
                 f'height="{height}"/>'
@@ -181,7 +181,7 @@ def _merged(drawing: _Drawing, spans: Sequence[TimelineSpan], gap: float) -> lis
             found.append(some[0])
         elif some:
             first, names = some[0], {span.name for span in some}
-            bad = next((span for span in some if span.failed), first)
+            bad = next((span for span in some if span.bad), first)
             found.append(
                 TimelineSpan(
                     first.lane,
@@ -216,7 +216,7 @@ def _thin(drawing: _Drawing, span: TimelineSpan, y: int, kind: str) -> str:
 def _bars(drawing: _Drawing, spans: Sequence[TimelineSpan], y: int) -> Iterator[str]:
     for span, following in zip_longest(spans, spans[1:]):
         x, width = drawing.x(span.start), max(drawing.x(span.end) - drawing.x(span.start), 0.25)
-        kind = "ba" if span.failed else "to" if span.status == "ok" else "uk"
+        kind = "ba" if span.bad else "to" if span.status == "ok" else "uk"
         one = f"{span.step} {span.name}".strip()
         named = visible(one if span.count == 1 and span.step is not None else span.name)
         room = drawing.pixels(span.end - span.start)

@@ -5,7 +5,7 @@
 import {fetchFragment} from "./fragment.js";
 import {place} from "./place.js";
 
-const APART_MS = 250, HIDDEN_MS = 60_000, SAY_MS = 10_000, FIRST_WAIT_MS = 500, LONGEST_WAIT_MS = 10_000, QUIET_MS = 5000;
+const APART_MS = 300, PARTS_MS = 1000, HIDDEN_MS = 60_000, SAY_MS = 10_000, FIRST_WAIT_MS = 500, LONGEST_WAIT_MS = 10_000, QUIET_MS = 5000;
 
 const line = /** @type {HTMLElement} */ (document.getElementById("live"));
 const list = /** @type {HTMLElement} */ (document.querySelector("[data-items]"));
@@ -18,7 +18,7 @@ let isCut = "cut" in line.dataset;
 let received = Date.now(), said = 0, fetched = 0, tries = 0, timer = 0, pause = 0, hiding = 0;
 /** When the next try is; 0 while connected. */
 let again = 0;
-let busy = false, ended = false, news = 0;
+let busy = false, ended = false, news = 0, drawn = 0;
 let following = !place();
 /** @type {EventSource | null} */
 let source = null;
@@ -54,7 +54,7 @@ async function refresh() {
       const value = state.get(name);
       if (value !== null) query.set(name, value);
     }
-    apply(await fetchFragment(`${here}/live?${query}`));
+    await apply(await fetchFragment(`${here}/live?${query}`));
     if (again) connected();
   } catch (error) {
     lost(/** @type {Error} */ (error));
@@ -64,7 +64,7 @@ async function refresh() {
 }
 
 /** @param {DocumentFragment} fresh */
-function apply(fresh) {
+async function apply(fresh) {
   const state = /** @type {HTMLElement | null} */ (fresh.querySelector("[data-live-state]"));
   // The record has come: this is the page of a run like any other.
   if (!state) return location.reload();
@@ -74,7 +74,13 @@ function apply(fresh) {
   changing = Number(state.dataset.changing);
   isCut = "cut" in state.dataset;
   /** @type {HTMLElement} */ (document.querySelector("[data-cut-ban]")).hidden = !isCut;
+  items(/** @type {HTMLElement} */ (fresh.querySelector("[data-range]")), Number(state.dataset.total));
+  end();
+  // What is said goes first. The rest, a piece at a time, so that nothing that the reader does has to wait for it.
+  if (Date.now() - drawn < PARTS_MS && shown < last) return;
+  drawn = Date.now();
   for (const each of fresh.querySelectorAll("[data-part]")) {
+    await new Promise((done) => setTimeout(done, 0));
     const name = each.getAttribute("data-part") ?? "", html = each.innerHTML;
     const old = document.querySelector(`main [data-part="${name}"]`);
     if (!old || seen[name] === html) continue;
@@ -85,7 +91,6 @@ function apply(fresh) {
     old.querySelectorAll("details").forEach((one, index) => (one.open = open[index] ?? one.open));
     if (focus) /** @type {HTMLElement | null} */ (old.querySelector(`[href="${CSS.escape(focus)}"]`))?.focus({preventScroll: true});
   }
-  items(/** @type {HTMLElement} */ (fresh.querySelector("[data-range]")), Number(state.dataset.total));
   document.dispatchEvent(new CustomEvent("seatrial:place", {detail: place()}));
   end();
 }
