@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+import string
 
+import pytest
 from playwright.sync_api import Page, expect
 
+from explorer.browser.addresses import resolved
 from explorer.browser.chromium import barriers
+from seatrial.explorer.keys import KEYS
 
 
 def test_the_palette_goes_to_a_case_to_a_hit_and_does_what_the_page_can_do(
@@ -97,3 +101,66 @@ def test_keys_can_be_turned_off_and_letters_in_a_field_are_letters(page: Page) -
     page.locator("h1").click()
     page.keyboard.press("j")
     expect(page.locator("[data-row]:focus-within")).to_have_count(1)
+
+
+WATCHED = """
+() => {
+  let clicks = 0;
+  // What a key presses is counted and not followed.
+  addEventListener("click", (event) => { clicks += 1; event.preventDefault(); event.stopPropagation(); }, true);
+  const here = location.href;
+  window.reset = (at) => {
+    for (const each of document.querySelectorAll("dialog[open]")) each.close();
+    for (const each of document.querySelectorAll("main details[open]")) each.open = false;
+    for (const each of document.querySelectorAll("[role=status]")) each.textContent = "";
+    history.replaceState(null, "", here);
+    document.activeElement.blur();
+    const rows = [...document.querySelectorAll("[data-row] a, .it, .row[id], .eq > summary")];
+    if (at !== null) rows.filter((each) => each.offsetParent).at(at).focus();
+    else scrollTo(0, document.body.scrollHeight);
+  };
+  window.seen = () => JSON.stringify([
+    location.href, clicks, document.querySelectorAll("dialog[open]").length,
+    [...document.querySelectorAll("*")].indexOf(document.activeElement),
+    [...document.querySelectorAll("[role=status]")].map((each) => each.textContent).join(),
+    [...document.querySelectorAll("main details")].map((each) => each.open).join(),
+  ]);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("column", "address"),
+    [
+        ("lists", "/experiments/{new}?tab=all"),
+        ("run", "/runs/{failed_run}"),
+        ("compare", "/compare/runs?a={a}&b={b}"),
+    ],
+)
+def test_the_table_of_keys_lists_exactly_what_works(
+    page: Page, clerk_ids: dict[str, str], column: str, address: str
+) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.set_viewport_size({"width": 1440, "height": 400})
+    page.goto(resolved(address, clerk_ids))
+    page.evaluate(WATCHED)
+    listed = {
+        key
+        for row in KEYS
+        for key in row.keys
+        # Those of reviews are on a page of their own; Enter and Esc are the browser's.
+        if len(key) == 1 and (getattr(row, column) or (row.everywhere and "page of reviews" not in row.everywhere))
+    }
+    working = set()
+    for key in string.ascii_letters + string.digits + "/?[]+-":
+        for at in (0, 1, -1, None):
+            page.evaluate("(at) => reset(at)", at)
+            before = page.evaluate("seen()")
+            page.keyboard.press(key)
+            if key in "y?":  # they wait for the clipboard, and for the table
+                page.wait_for_function("(before) => seen() !== before", arg=before)
+            if page.evaluate("seen()") != before:
+                working.add(key)
+                break
+    assert working - listed == set()
+    assert listed - working == set()

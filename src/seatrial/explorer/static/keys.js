@@ -142,6 +142,7 @@ function mark() {
   const row = current?.closest("[data-row]") ?? focused?.closest("[data-row]");
   const links = /** @type {HTMLAnchorElement[]} */ ([focused, ...(row?.querySelectorAll("a") ?? [])].filter(Boolean));
   const found = links.map((each) => /^\/(runs|experiments)\/([^/]+)$/.exec(each.pathname ?? "")).find(Boolean);
+  if (!rows().some((each) => each.matches("[data-row]"))) return;
   if (!row) return say("Choose a row first: j goes to the next.");
   if (!found) return say("This row has no run and no experiment.");
   const [, kind, id] = found;
