@@ -23,7 +23,7 @@ from seatrial._support.whole_file import whole_file
 from seatrial.errors import SeatrialError
 from seatrial.explorer.export.files import SCRIPT, STYLE, outer_head, script, style
 from seatrial.explorer.export.links import without_server
-from seatrial.explorer.export.one_file import Progress, unheard
+from seatrial.explorer.export.one_file import Advance, unheard
 from seatrial.explorer.export.overview import (
     CaseLine,
     Overview,
@@ -51,7 +51,7 @@ MARK = ".seatrial-export"
 """A file that says of a folder that it is an export, and may be replaced by another one."""
 
 
-def write_folder(store: Store, report: Report, path: Path, progress: Progress = unheard) -> None:
+def write_folder(store: Store, report: Report, path: Path, progress: Advance = unheard) -> None:
     """Write the folder. An export that is there already is replaced, anything else is not."""
     path = path.absolute()
     if path.exists() and not _replaceable(path):
@@ -86,7 +86,7 @@ class _Folder:
         self._page: Any = templates().get_template("export/parts.html").module
         self._name = report.experiment.name
 
-    def write(self, progress: Progress) -> None:
+    def write(self, progress: Advance) -> None:
         found = overview(self._report)
         (self._path / STYLE).write_text(style(), "utf-8")
         (self._path / SCRIPT).write_text(script(), "utf-8")
@@ -152,7 +152,7 @@ class _Folder:
             self._write(where, self._around(f"Cases {name}", inner()))
         return ways
 
-    def _write_runs(self, progress: Progress) -> None:
+    def _write_runs(self, progress: Advance) -> None:
         total = self._report.summary.runs
         unlisted = max(0, total - MAX_LINES)
 

@@ -18,7 +18,7 @@ from markupsafe import escape
 
 from seatrial.errors import SeatrialError
 
-Target: TypeAlias = Callable[[str], str | None]
+LinkTarget: TypeAlias = Callable[[str], str | None]
 """Where an address of the server leads to in an export; None for one that is not in it."""
 
 _FORMS = re.compile(r"<form\b.*?</form>", re.DOTALL)
@@ -45,7 +45,7 @@ def main_part(html: str) -> str:
     return html[begin + len('<main id="main">') : end]
 
 
-def without_server(html: str, target: Target, prefix: str = "") -> str:
+def without_server(html: str, target: LinkTarget, prefix: str = "") -> str:
     """A page whose links lead to files. `prefix` begins the ids of its elements: of several pages in one file, each has
     another."""
 
@@ -77,7 +77,7 @@ def without_server(html: str, target: Target, prefix: str = "") -> str:
     return _TAG.sub(tag, html)
 
 
-def _led(value: str, target: Target, prefix: str) -> str | None:
+def _led(value: str, target: LinkTarget, prefix: str) -> str | None:
     if value.startswith("#"):
         return value if value.startswith(_SYMBOL) else f"#{prefix}{value[1:]}"
     led = target(_plain(value))

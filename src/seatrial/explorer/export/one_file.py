@@ -44,7 +44,7 @@ RANGES = 5
 _TITLE = re.compile(r"<h1\b.*?</h1>", re.DOTALL)
 _SPACE = re.compile(r">\n\s*<")
 
-Progress: TypeAlias = Callable[[], object]
+Advance: TypeAlias = Callable[[], object]
 """Is called whenever a run is written."""
 
 
@@ -52,12 +52,12 @@ def unheard() -> None:
     """The progress that nobody follows."""
 
 
-def write_file(store: Store, report: Report, path: Path, progress: Progress = unheard) -> None:
+def write_file(store: Store, report: Report, path: Path, progress: Advance = unheard) -> None:
     """Write the file; it appears once all of it is there."""
     write_pieces(path, one_file(store, report, progress))
 
 
-def one_file(store: Store, report: Report, progress: Progress = unheard) -> Iterator[str]:
+def one_file(store: Store, report: Report, progress: Advance = unheard) -> Iterator[str]:
     """The file in pieces. No more than one run is in memory."""
     page: Any = templates().get_template("export/parts.html").module
     found = overview(report)
@@ -111,7 +111,7 @@ def _table(lines: Iterable[CaseLine], total: int, agents: list[str], page: Any) 
         yield f'<p class="f">and {total - shown:,} more cases</p>\n'
 
 
-def _runs(store: Store, report: Report, page: Any, progress: Progress) -> Iterator[str]:
+def _runs(store: Store, report: Report, page: Any, progress: Advance) -> Iterator[str]:
     total = report.summary.runs
     yield '<section aria-labelledby="runs"><div class="sec"><h2 id="runs">Runs</h2>'
     yield '<span class="f">failed and errored ones first; each opens on its transcript</span></div>\n'

@@ -37,7 +37,7 @@ class OverviewTable(msgspec.Struct, frozen=True):
     rows: list[tuple[list[str], PassRate | None, list[str]]]
 
 
-class Cause(msgspec.Struct, frozen=True):
+class OverviewCause(msgspec.Struct, frozen=True):
     """Runs that did not pass in the same way."""
 
     outcome: StoredOutcome
@@ -46,7 +46,7 @@ class Cause(msgspec.Struct, frozen=True):
     first: str
 
 
-class GraderRow(msgspec.Struct, frozen=True):
+class OverviewGrader(msgspec.Struct, frozen=True):
     """A grader, and what it said of each agent, with the class of the worst of it."""
 
     name: str
@@ -72,10 +72,10 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     names: int
     """Columns of the table of tags that are names."""
     tag_remarks: list[str]
-    causes: list[Cause]
+    causes: list[OverviewCause]
     more_causes: int
     grader_titles: list[str]
-    graders: list[GraderRow]
+    graders: list[OverviewGrader]
     flaky: list[tuple[str, str, str]]
     flaky_cases: int
     notes: tuple[list[str], list[list[str]]]
@@ -236,20 +236,22 @@ def _badness(agent: AgentSummary) -> tuple[float, float]:
     return (2.0 if agent.pass_rate is None else agent.pass_rate, agent.rate_of_all or 0.0)
 
 
-def _causes(report: Report, groups: Sequence[Alike]) -> Iterator[Cause]:
+def _causes(report: Report, groups: Sequence[Alike]) -> Iterator[OverviewCause]:
     """Why runs did not pass, each way once."""
     wanted = frozenset(group.first for group in groups)
     first = {row.run_id: row for row in report.rows(detailed=True, run_ids=wanted)}
     for group in groups:
         if group.first in first:
-            yield Cause(group.outcome, group.count, one_line(headline(first[group.first]), MAX_WHY), group.first)
+            yield OverviewCause(
+                group.outcome, group.count, one_line(headline(first[group.first]), MAX_WHY), group.first
+            )
 
 
-def _graders(report: Report, agents: Sequence[str], rows: Iterable[list[str]]) -> Iterator[GraderRow]:
+def _graders(report: Report, agents: Sequence[str], rows: Iterable[list[str]]) -> Iterator[OverviewGrader]:
     counted = {(counts.grader, counts.agent): counts.outcomes for counts in report.graders}
     for row in rows:
         found = [counted.get((row[0], agent), {}) for agent in agents]
-        yield GraderRow(row[0], [(_worst(each), cell) for each, cell in zip(found, row[1:], strict=True)])
+        yield OverviewGrader(row[0], [(_worst(each), cell) for each, cell in zip(found, row[1:], strict=True)])
 
 
 def _worst(outcomes: Mapping[Outcome, int]) -> str:
