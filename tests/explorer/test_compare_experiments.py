@@ -159,3 +159,10 @@ def test_several_agents_are_compared_one_at_a_time(store: Store) -> None:
         ("big", "/compare?a=old%3Abig&b=new%3Abig", True),
         ("small", "/compare?a=old%3Asmall&b=new%3Asmall", False),
     ]
+
+
+def test_a_beginning_that_several_ids_have_is_a_mistake_of_the_address(store: Store) -> None:
+    experiment(store, "old-1", ["p"])
+    experiment(store, "old-2", ["p"])
+    assert "The ids of several experiments begin with 'old'." in words(store, "a=old&b=old-2", 400)
+    assert "The address lacks `b`" in words(store, "a=old-1", 400)

@@ -26,6 +26,7 @@ API = "/v1/"
 """What is under it is for programs, whatever they accept."""
 
 STATUSES: dict[str, int] = {
+    "ambiguous": 400,
     "invalid_request": 400,
     "invalid_filter": 400,
     "invalid_cursor": 400,
