@@ -79,6 +79,19 @@ def test_a_call_and_its_result_are_one_card_with_the_number_of_the_step(filled: 
     assert (result.passage.text, result.passage.pointer) == ("found", "/messages/4/content/0/text")
 
 
+def test_details_of_a_result_are_not_shown_again_where_its_text_says_the_same(filled: Store) -> None:
+    def parts(details: Any) -> int:
+        result = ToolResultMessage("c", "look", [TextBlock('{"found": 1}')], details=details)
+        run = recorded(
+            filled, called(ToolCall("c", "look", {})), result, run_id=f"run-{len(details)}", trial=90 + len(details)
+        )
+        [card] = cards(transcript_range(filled, run.run_id, 0, 40).items)
+        return len(card.results)
+
+    assert parts({"found": 1}) == 1
+    assert parts({"found": 1, "more": 2}) == 2
+
+
 def test_ranges_show_every_message_once_however_they_are_cut(filled: Store) -> None:
     messages, steps = turns(120)
     run = recorded(filled, *messages, AssistantMessage([TextBlock("Done.")], StopReason.END_TURN), steps=steps)

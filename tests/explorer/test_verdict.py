@@ -14,8 +14,10 @@ from strategies import records
 from explorer.test_routes import fetched
 from seatrial.errors import SeatrialError
 from seatrial.explorer.expected import ROWS
+from seatrial.explorer.timeline import run_timeline
 from seatrial.explorer.verdict import VerdictPage, verdict_page
 from seatrial.graders import Subject, Surroundings, build_graders
+from seatrial.reports.stored_findings import stored_findings
 from seatrial.runs import Case, Run, Verdict
 from seatrial.store import Store
 from seatrial.trajectory.completeness import Completeness
@@ -101,6 +103,13 @@ def test_expected_calls_stand_beside_those_that_were_made_with_what_they_have_to
     assert {figure.name: figure.fraction for figure in found.figures}["score"] == "a constraint is violated"
     assert found.complaint == ""
     assert "send_email" in found.suite
+
+
+def test_the_step_that_a_grader_points_at_is_red_in_the_timeline_of_its_run(store: Store) -> None:
+    run = graded(store, BY_THE_BOOK)
+    record = store.run_record(run.run_id)
+    spans = run_timeline(store, record, stored_findings(store, record).findings).spans
+    assert {span.step: span.bad for span in spans if span.step is not None} == {0: False, 1: False, 2: True, 3: True}
 
 
 def test_the_page_escapes_what_the_agent_wrote_and_links_to_each_step(store: Store) -> None:

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from seatrial.explorer import numbers
-from seatrial.reports.findings import RunFinding, step_of
+from seatrial.reports.findings import MISSING, RunFinding, step_of
 from seatrial.store import OutlineEntry, RunRecord, StepLine, Store
 from seatrial.trajectory.step import FAILED, Moment, Status, milliseconds
 
@@ -174,7 +174,8 @@ class _Maker:
             closer = self._closer(spans, begin, stop, axis)
             shown, merged = (closer, False) if closer is not None else (spans, True)
         shown = [span for span in shown if span.end >= begin and span.start <= stop]
-        wrong = {finding.step for finding in findings if finding.wrong and finding.step is not None}
+        # Where a call is missing, the one that stands there is not what is wrong.
+        wrong = {each.step for each in findings if each.wrong and each.title != MISSING and each.step is not None}
         if wrong and not merged:
             shown = [msgspec.structs.replace(span, wrong=True) if span.step in wrong else span for span in shown]
         found = list(dict.fromkeys(span.lane for span in shown))

@@ -35,6 +35,8 @@ MAX_VALUE = 60
 """Characters of a value in a sentence."""
 MAX_SENTENCE = 240
 
+MISSING = "Missing call"
+"""The title of a finding whose step is only where a call was due."""
 _WRONG: frozenset[FindingKind] = frozenset({"trajectory", "arguments", "honesty"})
 """Kinds that the first wrong step is one of."""
 _IMPORTANCE: tuple[FindingKind, ...] = (
@@ -312,9 +314,9 @@ def _trajectory(
         due = _due(result, item)
         text = f"{name} was expected, and not called."
         if due is None:
-            yield msgspec.structs.replace(finding("Missing call", text, None), place="/answer")
+            yield msgspec.structs.replace(finding(MISSING, text, None), place="/answer")
         else:
-            yield finding("Missing call", f"{name} was expected here, and not called.", due)
+            yield finding(MISSING, f"{name} was expected here, and not called.", due)
     for step in sorted(extra):
         yield finding("Call too many", f"{called(step)} was called beyond what was expected.", step)
     if result.mode == "any_order" and not result.violations:
