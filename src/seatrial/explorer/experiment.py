@@ -17,7 +17,7 @@ from seatrial.explorer.page import Arguments
 from seatrial.explorer.plots.dumbbell import dumbbell
 from seatrial.explorer.plots.interval import PlotAxis, interval_plot, rate_axis
 from seatrial.reports import figures
-from seatrial.reports.causes import Cause, causes
+from seatrial.reports.causes import FailureCause, causes
 from seatrial.reports.sentences import HeadSentence, comparison_sentence, experiment_sentence, interval_text, tone_of
 from seatrial.reports.statistics.paired import PairedDifference
 from seatrial.reports.summary import AgentSummary, Summary, summary_of
@@ -58,7 +58,7 @@ class ShownAgent(msgspec.Struct, frozen=True, kw_only=True):
 class ShownCause(msgspec.Struct, frozen=True):
     """A row of *why runs fail*."""
 
-    cause: Cause
+    cause: FailureCause
     plot: Markup
     href: str | None
 

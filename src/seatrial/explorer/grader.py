@@ -19,7 +19,7 @@ RUNS: Final = 50
 DOUBTFUL: Final = 20
 
 
-class GraderRow(msgspec.Struct, frozen=True):
+class JudgedAgent(msgspec.Struct, frozen=True):
     """What it says of one agent."""
 
     counts: GraderCounts
@@ -34,7 +34,7 @@ class GraderPage(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     kind: str
     sentence: HeadSentence
-    rows: list[GraderRow]
+    rows: list[JudgedAgent]
     reviewed: ReviewedGrader | None
     agreement: str
     doubtful: list[ReviewCandidate]
@@ -87,12 +87,12 @@ def grader_page(
     )
 
 
-def _row(counted: GraderCounts) -> GraderRow:
+def _row(counted: GraderCounts) -> JudgedAgent:
     passed, judged = (
         counted.outcomes.get("passed", 0),
         counted.outcomes.get("passed", 0) + counted.outcomes.get("failed", 0),
     )
-    return GraderRow(counted, judged, numbers.percent(passed / judged if judged else None, judged))
+    return JudgedAgent(counted, judged, numbers.percent(passed / judged if judged else None, judged))
 
 
 def _agreement(found: ReviewedGrader | None) -> str:

@@ -27,7 +27,7 @@ class SignatureWords(msgspec.Struct, frozen=True):
     """Whether runs with it errored: that says nothing of the agent."""
 
 
-class Cause(msgspec.Struct, frozen=True, kw_only=True):
+class FailureCause(msgspec.Struct, frozen=True, kw_only=True):
     """A way in which runs fail, or several together."""
 
     signature: str | None
@@ -98,7 +98,7 @@ def causes(
     *,
     most: int = 5,
     left_out: Mapping[str, int] | None = None,
-) -> list[Cause]:
+) -> list[FailureCause]:
     """The ways that changed most, or without a base the most frequent ones; then the others together; what errored
     last, and never together with what failed. `left_out` are the classes of fault that errored here: a suite may say
     that others do than usual."""
@@ -106,7 +106,7 @@ def causes(
     then = None if base is None else {counted.signature: counted.runs for counted in base}
     every = list(dict.fromkeys([*now, *(then or ())]))
     made = [
-        Cause(
+        FailureCause(
             signature=signature,
             words=_with_class(signature_words(signature), left_out),
             base=None if then is None else then.get(signature, 0),
@@ -114,14 +114,14 @@ def causes(
         )
         for signature in every
     ]
-    found: list[Cause] = []
+    found: list[FailureCause] = []
     for errored in (False, True):
         some = sorted([cause for cause in made if cause.words.errored is errored], key=_weight)
         shown, others = (some, []) if len(some) <= most + 1 else (some[:most], some[most:])
         found += shown
         if others:
             found.append(
-                Cause(
+                FailureCause(
                     signature=None,
                     words=SignatureWords(f"other, {len(others):,} ways", "", errored),
                     base=None if then is None else sum(cause.base or 0 for cause in others),
@@ -138,6 +138,6 @@ def _with_class(words: SignatureWords, left_out: Mapping[str, int] | None) -> Si
     return msgspec.structs.replace(words, errored=True)
 
 
-def _weight(cause: Cause) -> tuple[int, int, str]:
+def _weight(cause: FailureCause) -> tuple[int, int, str]:
     """For the order: what changed most first, in either direction; of equals, the most frequent."""
     return -abs(cause.change or 0), -cause.runs - (cause.base or 0), cause.signature or ""
