@@ -96,7 +96,7 @@ def main() -> int:
     print(f"\nThe report: {ROOT / OUTPUT / 'report.html'}")
     print("Next: README.md, docs/, `seatrial init`, `seatrial --help`.")
     print("Why did version 2.4.0 of the clerk get worse? Everything above is in a store; look into it with")
-    print(f"  {shlex.join(['seatrial', 'serve', '--store', store['SEATRIAL_STORE']])}")
+    print(f"  {shlex.join(['seatrial', 'open', 'clerk-2.4.0', '--store', store['SEATRIAL_STORE']])}")
     return 1 if surprises else 0
 
 
