@@ -6,7 +6,8 @@ import pytest
 from strategies import records
 
 from seatrial.runs import Case
-from seatrial.store import Store
+from seatrial.store import RunFilter, Store
+from seatrial.store.filter import parse_filter
 from seatrial.trajectory.step import Step
 
 
@@ -57,3 +58,14 @@ def test_what_is_suggested_takes_the_place_of_what_was_typed_at_the_caret(told: 
 def test_without_an_experiment_only_words_and_names_of_experiments_are_known(told: Store) -> None:
     assert [each.insert for each in told.filter_suggestions(None, "outcome:pa", 10)] == ["outcome:passed"]
     assert told.filter_suggestions(None, "tool:", 5) == []
+
+
+@pytest.mark.parametrize("name", ["\0", "\ud800", "a\0*", "?\udfff"])
+def test_a_name_that_no_store_can_have_matches_nothing(told: Store, name: str) -> None:
+    for field in ("case", "agent", "experiment", "why", "tag", "note", "tool", "toolfail", "grader"):
+        terms = parse_filter(f"{field}:{name}", 0)
+        assert told.count_runs("exp-1", RunFilter(terms=terms)) == 0
+
+
+def test_nothing_is_suggested_for_a_text_that_no_store_can_have(told: Store) -> None:
+    assert told.filter_suggestions("exp-1", "case:\0", 6) == []

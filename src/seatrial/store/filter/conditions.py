@@ -58,6 +58,9 @@ def _text(column: sa.Column[Any]) -> _Maker:
 
 
 def _matches(column: sa.ColumnElement[Any], value: FilterValue) -> Condition:
+    # No text in a store has these, and databases refuse to compare with them.
+    if "\0" in value.text or value.text.encode("utf-8", "ignore").decode() != value.text:
+        return sa.false()
     return _Like(column, value.text) if value.pattern else column == value.text
 
 

@@ -42,7 +42,8 @@ def suggestions(connection: sa.Connection, experiment: int | None, text: str, ca
     """What may follow at the caret, the most frequent first."""
     caret = max(0, min(caret, len(text)))
     found = _WORD.search(text, 0, caret)
-    if found is None:
+    # Nothing has a NUL in its name, and PostgreSQL refuses to look for one.
+    if found is None or "\0" in text:
         return []
     sign, name, operator, quote, before, part = found.groups()
     start = found.start() + len(sign)
