@@ -55,6 +55,17 @@ ADDRESSES: dict[str, str] = {
     "not-found": "/nothing-is-here",
 }
 
+STATES = frozenset(
+    {
+        *("experiments-complaint", "experiments-by-time", "experiments-nothing"),
+        *("experiment-all", "experiment-agents", "experiment-filter", "experiment-mistake", "experiment-nothing"),
+        *("experiment-rows", "grader-filter", "run-passed", "verdict-other", "compare-runs-all", "compare-runs-same"),
+        *("search-name", "search-empty", "search-nothing", "search-invalid", "filter-mistake"),
+        *("case-errored", "review-named", "compare-filtered", "compare-itself"),
+    }
+)
+"""Those that show a page of the list in another state, with the same parts: they are looked at in one window alone."""
+
 MISSING = frozenset({"not-found"})
 """Pages that are answered with 404."""
 

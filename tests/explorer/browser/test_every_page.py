@@ -13,10 +13,10 @@ from urllib.parse import parse_qsl, urldefrag, urljoin, urlsplit
 import pytest
 from playwright.sync_api import Browser, Page
 
-from explorer.browser.addresses import ADDRESSES, MISSING, resolved
+from explorer.browser.addresses import ADDRESSES, MISSING, STATES, resolved
 from explorer.browser.chromium import Theme, View, barriers, faults_of, opened_context, sideways
 
-every_page = pytest.mark.parametrize("name", ADDRESSES)
+every_page = pytest.mark.parametrize("name", [name for name in ADDRESSES if name not in STATES])
 
 _OTHER_THEME: dict[Theme, Theme] = {"light": "dark", "dark": "light"}
 _TARGETS = "(links) => links.map((link) => new URL(link.getAttribute('href'), location.href).href)"
@@ -54,6 +54,7 @@ in_both_widths = pytest.mark.parametrize(
         pytest.param((name, view), id=f"{name}-{view}")
         for name in ADDRESSES
         for view in (View(1440, "light"), View(400, "dark"))
+        if name not in STATES or view.width == 400
     ],
     indirect=True,
 )
