@@ -60,9 +60,9 @@ check: $(BIN)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --cache-dir .cache/import-linter
 
-# Three at once keep two cores busy: some tests wait for programs and time limits.
+# Four at once keep two cores busy: some tests wait for programs and time limits.
 tests: $(BIN)/.dev node chromium
-	$(BIN)/python -m pytest -n 3 --dist worksteal
+	$(BIN)/python -m pytest -n 4 --dist worksteal
 
 # The core is pure Python over msgspec, where versions of the interpreter differ: limits, layouts, deprecations.
 QUICK := tests/_support tests/test_generated.py tests/test_surface.py \

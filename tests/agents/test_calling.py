@@ -43,6 +43,7 @@ def test_every_parameter_has_its_value() -> None:
         files: Any,
         proxy_url: Any,
         run_token: Any,
+        tools: Any,
     ) -> dict[str, Any]:
         return dict(locals())
 
@@ -69,6 +70,7 @@ def test_every_parameter_has_its_value() -> None:
         "files": ["/suite/a.txt", "/b"],
         "proxy_url": "http://proxy",
         "run_token": "token",
+        "tools": None,
     }
 
 

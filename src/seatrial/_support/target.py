@@ -17,6 +17,8 @@ from seatrial.errors import SeatrialError
 TARGET = r"^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_.]*$(?!\n)"
 """The pattern of a target, for JSON Schema too."""
 _TARGET = re.compile(TARGET)
+LOOKED_FOR = "it is looked for beside the suite file, then on the Python path"
+"""The hint of an error for a module that does not exist."""
 IN_MEMORY = "in_memory"
 """Stands for the module of a function that no other process can import: a closure, a lambda, an object."""
 
@@ -98,7 +100,7 @@ def load_target(target: str, directory: Path | None) -> Any:
         # A module of the suite's author may raise anything, sys.exit() included.
         hint = None
         if isinstance(error, ModuleNotFoundError) and error.name == module_name.partition(".")[0]:
-            hint = "it is looked for beside the suite file, then on the Python path" if folder is not None else None
+            hint = LOOKED_FOR if folder is not None else None
         told = f"`{module_name}` cannot be imported: {type(error).__name__}: {error}"
         raise SeatrialError("invalid_config", told, hint=hint) from error
     if folder is not None:

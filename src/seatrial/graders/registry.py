@@ -17,7 +17,7 @@ import msgspec
 
 from seatrial._support import wire
 from seatrial._support.registry import Registry, nearest, where
-from seatrial._support.target import is_target, load_target
+from seatrial._support.target import LOOKED_FOR, is_target, load_target
 from seatrial.errors import SeatrialError
 from seatrial.graders.grader import Grader
 from seatrial.transcript.note import pointer
@@ -108,9 +108,8 @@ def grader_class(kind: str, directory: Path | None = None) -> type[Grader]:
         if not isinstance(found, type) or not issubclass(found, Grader):
             raise SeatrialError("invalid_config", f"`{kind}` is not a subclass of `seatrial.graders.Grader`")
     except SeatrialError as error:
-        raise SeatrialError(
-            "invalid_config", f"the grader class {error.message}", hint=error.hint or _IMPORTABLE
-        ) from error
+        hint = _IMPORTABLE if error.hint in (None, LOOKED_FOR) else error.hint
+        raise SeatrialError("invalid_config", f"the grader class {error.message}", hint=hint) from error
     GRADERS.check_kind(found)
     return found
 
