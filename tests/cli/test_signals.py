@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -412,13 +413,31 @@ def wait_until_the_first_run_is_stored() -> None:
         time.sleep(0.01)
 
 
-def killed(process: Started) -> str:
+def killed(process: Started | subprocess.Popen[str], why: str = "it did not obey a signal to stop") -> str:
     """What a command said that was killed by its watchdog, which is gone, too: the pipes are closed."""
     _, stderr = process.communicate(timeout=120)
     assert process.returncode == -signal.SIGKILL, stderr
     assert "Traceback" not in stderr
-    assert stderr.count("seatrial: killed, because it did not obey a signal to stop") == 1
+    assert stderr.count(f"seatrial: killed, because {why}") == 1
     return stderr
+
+
+IMPATIENT = """
+import subprocess
+import sys
+from seatrial.cli import main, signals
+signals.HELD_S = 10.0
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_run_in_which_nothing_runs_any_more_is_killed_without_a_signal() -> None:
+    write_suite(*KEEPING_THE_LOCK["a function that grades"])
+    Path("seize").touch()
+    words = [sys.executable, "-c", IMPATIENT, "run", "s.suite.yaml", "--store", "runs.db"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert "--resume" in killed(process, "nothing in it has run for minutes")
+    assert stored()[1] == {"first": "passed"}
 
 
 @pytest.mark.parametrize("what", list(KEEPING_THE_LOCK))

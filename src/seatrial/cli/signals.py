@@ -39,6 +39,9 @@ GRACE_S = {signal.SIGINT: 30.0, signal.SIGTERM: 5.0}
 sends SIGKILL soon after."""
 ENDING_S = 4.0
 """How long what was cancelled may take to end."""
+HELD_S = 900.0
+"""How long no Python code may run in the command: longer than any agent or grader may take by default. Nothing would
+ever end a command in which a call to C keeps the interpreter lock, no time limit and no deadline."""
 PATIENCE_S = 1.0
 """How long threads of agents and graders are waited for when the process ends."""
 
@@ -152,13 +155,16 @@ class StopSignals:
         deadline: float | None = None
         while True:
             left_s = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+            if self._watchdog is not None:
+                self._watchdog.beat(HELD_S)
+                left_s = HELD_S / 10 if left_s is None else min(left_s, HELD_S / 10)
             numbers: list[signal.Signals] = []
             if select.select([self._reads], [], [], left_s)[0]:
                 data = self._reads.recv(64)
                 if not data:
                     return
                 numbers = [number for number in REASONS if number in data]
-            elif self.received is not None:
+            elif self.received is not None and deadline is not None and time.monotonic() >= deadline:
                 numbers = [self.received]
             for number in numbers:
                 seconds = self._grace_s[number] if self._step == 0 else ENDING_S
@@ -228,6 +234,10 @@ class _Watchdog:
             theirs.close()
             if pidfd >= 0:
                 os.close(pidfd)
+
+    def beat(self, seconds: float) -> None:
+        """Tell the watchdog that Python code runs here, and will tell it again within this many seconds."""
+        self.expect(-seconds)
 
     def expect(self, seconds: float) -> None:
         """Tell the watchdog that the next step of the stop is due within this many seconds."""
