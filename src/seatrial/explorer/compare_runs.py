@@ -30,8 +30,6 @@ ROWS = 100
 """Rows of a page: a stretch of equal calls is one, unless all are shown."""
 MAX_OTHERS = 60
 """Other runs of a case that can be chosen."""
-MAX_THOUGHT = 3000
-"""Characters."""
 MAX_NAMES = 6
 MAX_LISTED = 30
 """Equal calls that a folded stretch can list."""

@@ -10,6 +10,7 @@ import msgspec
 from markupsafe import Markup
 
 from seatrial.explorer import numbers
+from seatrial.explorer.baseline import MAX_OFFERED
 from seatrial.explorer.plots.interval import PlotAxis, interval_plot, rate_axis
 from seatrial.explorer.plots.trend import TrendPoint, trend
 from seatrial.explorer.render import address
@@ -94,7 +95,7 @@ def experiments_page(
     if by_time:
         shown = found[:BY_TIME]
         totals = store.many_totals([each.experiment_id for each in shown])
-        previous = _previous(found)
+        previous = _previous(store, shown, found, whole=not terms)
         sheet = _sheet(store, "", shown, shown, names, totals, previous, 0, None)
         left = more or len(found) > len(shown)
         return ExperimentsPage(
@@ -109,7 +110,8 @@ def experiments_page(
     wanted = [each.experiment_id for _, some in chosen for each in some[:SHOWN]]
     totals = store.many_totals(wanted)
     rates = store.many_totals([each.experiment_id for _, some in chosen for each in some[SHOWN:TREND]], rates_only=True)
-    previous = _previous(found)
+    shown = [each for _, some in chosen for each in some[:SHOWN]]
+    previous = _previous(store, shown, found, whole=not terms)
     sheets = [
         _sheet(
             store,
@@ -141,8 +143,21 @@ def _suite_names(store: Store, found: Sequence[ExperimentSummary]) -> dict[str, 
     return {each.experiment_id: named.get(first[each.suite_hash]) or each.name for each in found}
 
 
-def _previous(found: Sequence[ExperimentSummary]) -> dict[str, ExperimentSummary]:
-    """For each, the finished one before it that ran the same suite."""
+def _previous(
+    store: Store, shown: Sequence[ExperimentSummary], found: Sequence[ExperimentSummary], *, whole: bool
+) -> dict[str, ExperimentSummary]:
+    """For each, the finished one before it that ran the same suite. Where only some were asked for, `found` is not the
+    `whole` of them, and the one before may be among the others."""
+    if not whole:
+        earlier = {
+            each.experiment_id: store.earlier_experiments(each.experiment_id, each.suite_hash, limit=MAX_OFFERED)
+            for each in shown
+            if each.suite_hash
+        }
+        some = {
+            name: next((each for each in before if each.status == "finished"), None) for name, before in earlier.items()
+        }
+        return {name: each for name, each in some.items() if each is not None}
     before: dict[str, ExperimentSummary] = {}
     last: dict[str, ExperimentSummary] = {}
     for each in reversed(found):

@@ -203,7 +203,7 @@ def _kinds(store: Store, experiment: Experiment) -> dict[str, str]:
 def _asks(experiment: Experiment, grader: str | None) -> str:
     configured = experiment.suite.get("graders")
     for config in configured if isinstance(configured, list) else ():
-        if isinstance(config, dict) and grader is not None and grader in (config.get("name"), config.get("kind")):
+        if isinstance(config, dict) and grader is not None and grader == (config.get("name") or config.get("kind")):
             return msgspec.json.format(wire.encode(config), indent=2).decode("utf-8", "replace")[:4000]
     return ""
 

@@ -2,9 +2,6 @@
 
 Nothing here reads a store or guesses: a finding is what a grader, a status or a fault says, put where it belongs. The
 same findings are in the terminal, in the HTML report, in JUnit files and on the pages.
-
-What a world did to a run on purpose, and what it did to the state of that world, come first and after `trajectory`:
-runs have neither yet.
 """
 
 from __future__ import annotations

@@ -139,6 +139,8 @@ def _composite(verdict: Verdict, details: Any, name_of: NameOfStep) -> list[str 
 
 _FINDERS: Mapping[str, Callable[[Verdict, Any, NameOfStep], list[str | None] | None]] = {
     "tool_trajectory": _trajectory,
+    "calls": _trajectory,
+    "never_calls": _trajectory,
     "honesty": _honesty,
     "judge": _judge,
     "field_accuracy": _fields,
