@@ -388,3 +388,40 @@ async def test_a_session_on_a_large_seed_costs_nothing_after_the_first() -> None
 
     sessions = [WorldSession(world, start, case_id="c", trial=trial, emit=ignore) for trial in range(100)]
     assert all(session.close().root == start.ledger.root for session in sessions)
+
+
+@in_loop
+async def test_what_refers_to_a_removed_entity_breaks_the_schema() -> None:
+    remove = {
+        "name": "drop",
+        "input_schema": {"type": "object"},
+        "effects": [{"op": "remove", "entity_type": "order", "id": "o-1"}],
+    }
+    world = world_of(REFUND_DESK, tools=[remove])
+    free, referred = Caller(world), Caller(world, state={"refund": {"r-1": {"order_id": "o-1", "amount": 30}}})
+    assert await free("drop") == {"ok": True}
+    assert await referred("drop") == {"error": {"code": 500, "message": "internal error"}}
+    assert referred.session.fault is not None
+    assert "'order_id' names order 'o-1'" in referred.session.fault.message
+
+
+@in_loop
+async def test_a_run_has_a_limit_of_what_its_calls_may_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seatrial.world.session.MAX_RECORDED_BYTES", 400)
+    note = {"op": "add", "entity_type": "note", "id": {"new_id": "n"}, "fields": {"text": {"param": "text"}}}
+    call = Caller(world_of({"tools": [{"name": "note", "input_schema": {"type": "object"}, "effects": [note]}]}))
+    assert (await call("note", text="x" * 100))["ok"]
+    assert (await call("note", text="x" * 300))["error"]["code"] == 413
+    assert call.session.limit_reached
+    assert len(call.session.close().last.state["note"]) == 1
+
+
+@in_loop
+async def test_a_value_that_is_no_json_in_the_state_is_a_fault() -> None:
+    def answer(world: WorldContext) -> None:
+        world.ledger.add("thing", "t-1", {"value": object()})
+
+    call = tool(answer)
+    assert await call("ask") == {"error": {"code": 500, "message": "internal error"}}
+    assert call.session.fault is not None
+    assert call.session.close().last.state == {}

@@ -12,6 +12,7 @@ import yaml
 from world.worlds import REFUND_DESK
 
 import seatrial as st
+from seatrial.agents.config import Retry
 from seatrial.suites import validate_suite
 from seatrial.world.agent_tools import SyncTools, ToolError, Tools
 
@@ -199,3 +200,48 @@ def test_the_desk_of_the_page_on_worlds_prints_what_the_page_says(
     shown = (root / "docs" / "worlds.md").read_text(encoding="utf-8").split("...\n", 1)[1].split("```", 1)[0]
     assert main(["run", str(root / "examples" / "desk.suite.yaml"), "--store", str(tmp_path / "runs.db")]) == 1
     assert shown in capsys.readouterr().out
+
+
+async def wipes_and_is_interrupted(instruction: str, tools: Tools, attempt: int) -> str:
+    if attempt == 1:
+        await tools.issue_refund(order_id="o-1", amount=30)
+        raise st.InfrastructureError("the model is overloaded")
+    return "Nothing to do."
+
+
+def test_what_an_earlier_attempt_did_is_not_forgotten() -> None:
+    graders: list[dict[str, Any]] = [
+        {"kind": "side_effects", "allow": []},
+        {"kind": "effects", "op": "add", "max": 0},
+        {"kind": "invariants", "never": [{"entity": "refund"}]},
+        {"kind": "entity_absent", "entity": "refund/r-1"},
+    ]
+    plain = suite(wipes_and_is_interrupted, graders)
+    again = st.Suite(agents=plain.agents, cases=plain.cases, world=plain.world, retry=Retry(attempts=2, first_wait_s=0))
+    [run] = list(st.run(again, store="memory:", progress=False).runs)
+    assert len(run.attempts) == 2
+    assert [each.outcome for each in run.verdicts] == ["errored", "errored", "errored", "passed"]
+    assert run.outcome == "errored"
+
+
+@pytest.mark.parametrize(
+    ("grader", "problem"),
+    [
+        ({"kind": "effects", "type": "ordr", "max": 0}, "there is no entity type 'ordr'"),
+        ({"kind": "effects", "tool": "issue_refnd", "max": 0}, "there is no tool 'issue_refnd'"),
+        ({"kind": "entity_absent", "entity": "ordr/o-1"}, "there is no entity type 'ordr'"),
+        ({"kind": "entity_count", "type": "ordr", "count": 0}, "there is no entity type 'ordr'"),
+        ({"kind": "flag_set", "flag": "escaleted", "clear": True}, "there is no flag 'escaleted'"),
+        ({"kind": "invariants", "never": [{"not": {"entity": "ordr"}}]}, "there is no entity type 'ordr'"),
+        ({"kind": "side_effects", "allow": ["refnd/*"]}, "there is no entity type 'refnd'"),
+    ],
+)
+def test_a_grader_that_names_what_the_world_does_not_have_is_refused(grader: dict[str, Any], problem: str) -> None:
+    found = validate_suite(suite(refunds, [grader]), grading="all")
+    assert [problem in each.message for each in found] == [True]
+
+
+def test_an_expression_of_calls_means_nothing_to_a_grader() -> None:
+    grader = {"kind": "invariants", "never": [{"entity": "order", "where": {"total": {"$gt": {"param": "limit"}}}}]}
+    found = validate_suite(suite(refunds, [grader]), grading="all")
+    assert ["'param' has a value in a call" in each.message for each in found] == [True]

@@ -23,7 +23,7 @@ from seatrial.formats.reading import Reading
 from seatrial.graders.chat_model import ChatMessage, ChatModel, Completion
 from seatrial.ledger.record import WorldCall
 from seatrial.runs import Attempt, Fault, Grade, Run, Verdict
-from seatrial.runs.removed import ANSWER, DIFF, RUN_TOKEN_REMOVED, SECRET_REMOVED
+from seatrial.runs.removed import ANSWER, DIFF, RUN_TOKEN_REMOVED, SECRET_REMOVED, WORLD
 from seatrial.runs.workspace import WorkspaceDiff
 from seatrial.store import address
 from seatrial.suites import Secrets
@@ -199,7 +199,9 @@ class Redaction:
             set_body(attempts[-1], kept.body)
         notes = _removals(run, kept)
         if code == RUN_TOKEN_REMOVED:
-            removed = bool(notes) or kept.body is not run.body or kept.diff is not run.diff
+            removed = (
+                bool(notes) or kept.body is not run.body or kept.diff is not run.diff or kept.world is not run.world
+            )
             notes = [Note(code, "", "the run token is not kept in the record")] if removed else []
         elif run.body is not None and kept.body is None:
             notes.append(Note(code, "/body", "the body is not kept: a secret is spread over it"))
@@ -209,13 +211,15 @@ class Redaction:
                 "/body": kept.body is not run.body,
                 "/metadata": kept.metadata is not run.metadata,
                 "/exchanges": attempts_changed,
-                "/world": kept.world is not run.world,
             }
             text = "the run has a secret of the suite here, which is not stored"
             notes += [Note(code, place, text) for place, removed in changed.items() if removed]
         if code == SECRET_REMOVED and kept.diff is not run.diff:
             text = "what changed in the workspace has a secret of the suite in it, which is not stored"
             notes.append(Note(code, DIFF, text))
+        if code == SECRET_REMOVED and kept.world is not run.world:
+            text = "what was done in the world has a secret of the suite in it, which is not stored"
+            notes.append(Note(code, WORLD, text))
         _add(notes, kept)
         return kept
 

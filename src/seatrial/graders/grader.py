@@ -126,6 +126,15 @@ class Surroundings(msgspec.Struct, kw_only=True):
 Find: TypeAlias = Callable[[Subject, Surroundings], Finding | Awaitable[Finding]]
 
 
+class WorldNames(msgspec.Struct, frozen=True):
+    """What a check names of a world: where there is no such thing, it would find nothing for ever."""
+
+    types: frozenset[str] = frozenset()
+    flags: frozenset[str] = frozenset()
+    tools: frozenset[str] = frozenset()
+    """Tools, or globs of them."""
+
+
 class Check(msgspec.Struct, frozen=True):
     """A grader's configuration, compiled. `find` is a coroutine function where it waits for a process or a model."""
 
@@ -145,6 +154,7 @@ class Check(msgspec.Struct, frozen=True):
     """The keys of a case that it goes by, of those that are there for graders: `expected` and its like."""
     needs: frozenset[str] = frozenset()
     """Those of them without which it cannot judge."""
+    names: WorldNames = WorldNames()
     of_diff: bool = False
     """Whether it looks at what changed in the workspace, or at the workspace itself."""
     queues: bool = False

@@ -6,7 +6,7 @@ fields (`/world/state/order/o-1/status`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -15,14 +15,27 @@ from msgspec import UNSET, Meta
 
 from seatrial._support.patterns import Pattern
 from seatrial.errors import SeatrialError
-from seatrial.graders.grader import Check, Finding, Grader, Subject, Surroundings, errored, listed, passed_if, quoted
+from seatrial.graders.grader import (
+    Check,
+    Finding,
+    Grader,
+    Subject,
+    Surroundings,
+    WorldNames,
+    errored,
+    listed,
+    passed_if,
+    quoted,
+)
 from seatrial.ledger.changes import LedgerChange
 from seatrial.ledger.conditions import Fit, compile_fit, compile_where
 from seatrial.ledger.expressions import NoValueError, RowScope, field_of
 from seatrial.ledger.ledger import Ledger
-from seatrial.ledger.predicates import Looking, Predicate, compile_predicate, holds
+from seatrial.ledger.predicates import Looking, Predicate, compile_predicate, holds, refuse_calls
 from seatrial.ledger.record import WorldCall, WorldRecord
 from seatrial.ledger.rows import Row
+from seatrial.ledger.transaction import Refusal
+from seatrial.runs.removed import RUN_AGAIN, is_world_redacted
 from seatrial.trajectory.values import key
 from seatrial.transcript.note import pointer
 
@@ -32,19 +45,30 @@ EntityType = Annotated[str, Meta(min_length=1)]
 StateFind = Callable[[WorldRecord], Finding]
 
 
-def state_check(find: StateFind) -> Check:
-    """A check of the state; errored for a run that had no world."""
+def state_check(find: StateFind, *, of_way: bool = False, names: WorldNames | None = None) -> Check:
+    """A check of the state; errored for a run that had no world. With `of_way`, it looks at all that the agent did, and
+    not only at what is there at the end."""
 
     def judge(subject: Subject, surroundings: Surroundings) -> Finding:
-        world = subject.run.world
+        run = subject.run
+        world = run.world
         if world is None:
             return errored("the run has no world: its agent was given none", code="no_world")
+        if is_world_redacted(run):
+            return errored(f"a secret was removed from what the calls did: {RUN_AGAIN}", code="secret_removed")
         try:
-            return find(world)
-        except NoValueError as error:
+            found = find(world)
+        except (NoValueError, Refusal) as error:
             return errored(f"the check cannot be worked out: {error}")
+        earlier = sum(attempt.observed_calls for attempt in run.earlier_attempts)
+        if of_way and earlier and found.outcome != "failed":
+            # Each attempt has a world of its own, and only that of the last one is in the record.
+            return errored(
+                f"{earlier} calls of earlier attempts are not in the record of the world", code="calls_unknown"
+            )
+        return found
 
-    return Check(judge, needs=NEEDS)
+    return Check(judge, needs=NEEDS, names=WorldNames() if names is None else names)
 
 
 class EntityField(Grader):
@@ -72,7 +96,7 @@ class EntityField(Grader):
             row = ledger.row(entity_type, row_id)
             if row is None:
                 return passed_if(False, f"{entity_type} {row_id} is not there", score=0.0, evidence=[_row(self.entity)])
-            scope = RowScope(Looking(ledger)).at(entity_type, row)
+            scope = _scope(world, ledger).at(entity_type, row)
             wrong = []
             for path, (fit, told) in wanted.items():
                 value = field_of(scope, path)
@@ -85,7 +109,8 @@ class EntityField(Grader):
             evidence = [_row(self.entity, path) for path, _ in wrong]
             return passed_if(False, *(told for _, told in wrong), score=fitting / len(wanted), evidence=evidence)
 
-        return state_check(find)
+        refuse_calls({"equals": self.equals, **self.fields})
+        return state_check(find, names=WorldNames(frozenset({entity_type})))
 
     def _wanted(self) -> dict[str, tuple[Fit, str]]:
         wanted = {path: (compile_fit(value, ("fields", path)), quoted(value)) for path, value in self.fields.items()}
@@ -124,7 +149,7 @@ class EntityAbsent(Grader):
             told = f"{entity_type} {row_id} is {'there' if there else 'not there'}"
             return passed_if(not there, told, evidence=[_row(self.entity)] if there else [])
 
-        return state_check(find)
+        return state_check(find, names=WorldNames(frozenset({entity_type})))
 
 
 class EntityCount(Grader):
@@ -145,13 +170,14 @@ class EntityCount(Grader):
 
         def find(world: WorldRecord) -> Finding:
             ledger = world.last
-            scope = RowScope(Looking(ledger))
+            scope = _scope(world, ledger)
             fitting = [row.id for row in ledger.rows(self.type) if where(scope.at(self.type, row))]
             told = f"{len(fitting)} of {_number(ledger, self.type)} {self.type} rows fit, expected {quoted(self.count)}"
             evidence = [_row(f"{self.type}/{row_id}") for row_id in fitting[:5]]
             return passed_if(wanted(len(fitting), scope), told, evidence=evidence)
 
-        return state_check(find)
+        refuse_calls([self.count, self.where])
+        return state_check(find, names=WorldNames(frozenset({self.type})))
 
 
 class FlagSet(Grader):
@@ -168,7 +194,7 @@ class FlagSet(Grader):
             is_set = self.flag in world.last.flags
             return passed_if(is_set != self.clear, f"the flag {self.flag} is {'set' if is_set else 'not set'}")
 
-        return state_check(find)
+        return state_check(find, names=WorldNames(flags=frozenset({self.flag})))
 
 
 class Effects(Grader):
@@ -203,7 +229,7 @@ class Effects(Grader):
         def find(world: WorldRecord) -> Finding:
             found = []
             for call, change, row, ledger in _changes(world):
-                scope = RowScope(Looking(ledger))
+                scope = _scope(world, ledger)
                 inside = scope if row is None or change.type is None else scope.at(change.type, row)
                 if self._is_meant(call, change) and (not self.where or (row is not None and where(inside))):
                     found.append((call, change, inside))
@@ -221,7 +247,12 @@ class Effects(Grader):
             expected = ", ".join(f"{name} {value}" for name, value in bounds.items())
             return passed_if(right, f"{told}, expected {expected}" if bounds else told, evidence=evidence)
 
-        return state_check(find)
+        refuse_calls(self.where)
+        names = WorldNames(
+            frozenset({self.type} if self.type is not None else ()),
+            tools=frozenset({self.tool} if self.tool is not None else ()),
+        )
+        return state_check(find, of_way=True, names=names)
 
     @property
     def _told(self) -> str:
@@ -239,11 +270,15 @@ class Effects(Grader):
         if self.unique_by is None:
             return None
         seen: dict[bytes, WorldCall] = {}
-        for call, _, inside in found:
+        for call, change, inside in found:
             value = UNSET if inside.row is None else field_of(inside, self.unique_by)
-            earlier = seen.setdefault(key(value, b"%d" % call.call), call)
-            if earlier is not call:
-                return f"calls {earlier.call} and {call.call} did it for the same {self.unique_by}, {quoted(value)}"
+            if value is UNSET:
+                raise NoValueError(f"{change.place} has no field {self.unique_by!r}, which `unique_by` compares")
+            same = key(value, b"value")
+            if (earlier := seen.get(same)) is not None:
+                calls = f"call {call.call}" if earlier is call else f"calls {earlier.call} and {call.call}"
+                return f"{calls} did it twice for the same {self.unique_by}, {quoted(value)}"
+            seen[same] = call
         return None
 
 
@@ -258,10 +293,11 @@ class SideEffects(Grader):
     def prepare(self) -> Check:
         def find(world: WorldRecord) -> Finding:
             every, outside = 0, []
+            fields = _known_fields(world) if any("." in glob for glob in self.allow) else {}
             for call in world.calls:
                 for change in call.changes:
                     every += 1
-                    if (place := self._outside(change)) is not None:
+                    if (place := self._outside(change, fields)) is not None:
                         outside.append((call, place))
             if not outside:
                 return passed_if(True, f"{every} of {every} changes are allowed", score=1.0)
@@ -270,15 +306,24 @@ class SideEffects(Grader):
             evidence = [_call(call) for call, _ in outside[:5]]
             return passed_if(False, told, score=1 - len(outside) / every, evidence=evidence)
 
-        return state_check(find)
+        types = {glob.partition("/")[0] for glob in self.allow if "/" in glob}
+        return state_check(find, of_way=True, names=WorldNames(frozenset(types)))
 
-    def _outside(self, change: LedgerChange) -> str | None:
-        """The first place of a change that no glob covers."""
-        whole = change.place
-        if any(fnmatchcase(whole, glob) for glob in self.allow):
-            return None
-        fields = [f"{whole}.{name}" for name in change.fields] if change.op == "update" else [whole]
-        return next((at for at in fields if not any(fnmatchcase(at, glob) for glob in self.allow)), None)
+    def _outside(self, change: LedgerChange, fields: Mapping[str, set[str]]) -> str | None:
+        """The first place of a change that no glob covers. One that ends with the name of a field covers that field of
+        updates, and nothing else, whatever ids an agent chooses."""
+        whole, known = change.place, fields.get(change.type or "", set())
+        of_fields: list[tuple[str, str]] = []
+        for glob in self.allow:
+            place, _, field = glob.rpartition(".")
+            if place and field in known:
+                of_fields.append((place, field))
+            elif fnmatchcase(whole, glob):
+                return None
+        if change.op != "update":
+            return whole
+        allowed = {field for place, field in of_fields if fnmatchcase(whole, place)}
+        return next((f"{whole}.{name}" for name in change.fields if name not in allowed), None)
 
 
 class Invariants(Grader):
@@ -309,22 +354,25 @@ class Invariants(Grader):
             hint = "give it `always`, `never`, `until` or `sequence`"
             raise SeatrialError("invalid_config", "the `invariants` grader checks nothing", hint=hint)
 
+        refuse_calls([self.always, self.never, self.until, self.sequence])
+
         def find(world: WorldRecord) -> Finding:
             versions = list(world.versions())
+            ids = world.id_fields
             broken: list[tuple[WorldCall | None, str]] = []
             for name, predicates, wanted in (("always", always, True), ("never", never, False)):
                 for index, predicate in enumerate(predicates):
-                    call = _first(versions, predicate, not wanted)
+                    call = _first(versions, predicate, not wanted, ids)
                     if call is not _NEVER:
                         broken.append((call, f"{name}[{index}]"))
             for index, (first, second) in enumerate(until):
                 for call, ledger in versions:
-                    if holds(second, ledger):
+                    if holds(second, ledger, ids):
                         break
-                    if not holds(first, ledger):
+                    if not holds(first, ledger, ids):
                         broken.append((call, f"until[{index}]"))
                         break
-            if sequence and (missed := _missed(versions, sequence)) is not None:
+            if sequence and (missed := _missed(versions, sequence, ids)) is not None:
                 broken.append((None, f"sequence[{missed}]"))
             at_once = [name for call, name in broken if call is None and not name.startswith("sequence")]
             if at_once:
@@ -339,22 +387,27 @@ class Invariants(Grader):
                 return passed_if(False, *told, score=score, evidence=evidence[:5])
             return passed_if(True, f"{total} of {total} hold in {len(versions)} states", score=1.0)
 
-        return state_check(find)
+        names = names_of([self.always, self.never, self.until, self.sequence])
+        return state_check(find, of_way=True, names=names)
 
 
 _NEVER = WorldCall(0, "", "ok")
 
 
-def _first(versions: list[tuple[WorldCall | None, Ledger]], predicate: Predicate, wanted: bool) -> WorldCall | None:
+def _first(
+    versions: list[tuple[WorldCall | None, Ledger]], predicate: Predicate, wanted: bool, ids: Mapping[str, str]
+) -> WorldCall | None:
     """The call after which a predicate first held, or did not; `_NEVER` when there is none."""
-    return next((call for call, ledger in versions if holds(predicate, ledger) is wanted), _NEVER)
+    return next((call for call, ledger in versions if holds(predicate, ledger, ids) is wanted), _NEVER)
 
 
-def _missed(versions: list[tuple[WorldCall | None, Ledger]], sequence: list[Predicate]) -> int | None:
+def _missed(
+    versions: list[tuple[WorldCall | None, Ledger]], sequence: list[Predicate], ids: Mapping[str, str]
+) -> int | None:
     """The first predicate that is not reached after those before it."""
     at = 0
     for _, ledger in versions:
-        while at < len(sequence) and holds(sequence[at], ledger):
+        while at < len(sequence) and holds(sequence[at], ledger, ids):
             at += 1
     return at if at < len(sequence) else None
 
@@ -371,6 +424,39 @@ def _changes(world: WorldRecord) -> Iterator[tuple[WorldCall, LedgerChange, Row 
             row = None if change.type is None or change.id is None else of.row(change.type, change.id)
             yield call, change, row, of
         before = after
+
+
+def _known_fields(world: WorldRecord) -> dict[str, set[str]]:
+    """The names of all fields that the record has, by entity type."""
+    fields: dict[str, set[str]] = {}
+    for entity_type, rows in world.first.entities.items():
+        fields.setdefault(entity_type, set()).update(*(row.fields for row in rows))
+    for call in world.calls:
+        for change in call.changes:
+            fields.setdefault(change.type or "", set()).update(change.fields)
+    return fields
+
+
+def names_of(predicates: Any) -> WorldNames:
+    """The entity types and flags that predicates name."""
+    types: set[str] = set()
+    flags: set[str] = set()
+    waiting = [predicates]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, list):
+            waiting += each
+        elif isinstance(each, dict):
+            if isinstance(each.get("entity"), str):
+                types.add(each["entity"])
+            if isinstance(each.get("flag"), str):
+                flags.add(each["flag"])
+            waiting += [each[name] for name in ("all", "any", "not") if name in each]
+    return WorldNames(frozenset(types), frozenset(flags))
+
+
+def _scope(world: WorldRecord, ledger: Ledger) -> RowScope:
+    return RowScope(Looking(ledger, world.id_fields))
 
 
 def _number(ledger: Ledger, entity_type: str) -> int:

@@ -13,10 +13,13 @@ from msgspec import UNSET
 
 from seatrial.errors import SeatrialError
 from seatrial.ledger.expressions import Expression, RowScope, compile_tree, field_of, is_constant
+from seatrial.ledger.transaction import Refusal
 from seatrial.trajectory.config import Path, check_keys, choice, refuse, short, text
 from seatrial.trajectory.matchers import compile_value
 from seatrial.trajectory.values import TooDeepError, differences
 
+MAX_COMPARED = 1_000_000
+"""Characters of a text times those of a pattern: each may have to be compared with each."""
 Condition = Callable[[RowScope], bool]
 """Whether the entity that is being looked at fits."""
 Fit = Callable[[Any, RowScope], bool]
@@ -141,6 +144,8 @@ def _like(path: str, wanted: Expression, *, whole: bool) -> Condition:
 
 
 def _like_text(found: str, pattern: str) -> bool:
+    if "_" in pattern and len(found) * len(pattern) > MAX_COMPARED:
+        raise Refusal(413, "the text is too long to be compared with this pattern")
     # Part by part between the wildcards, each at its first place: no backtracking, whatever an agent sends.
     first, *parts = pattern.split("%")
     if not parts:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -244,7 +245,11 @@ def _number(value: Any, name: str) -> Decimal:
 
 
 def _plain(number: Decimal) -> int | float:
-    return int(number) if number == number.to_integral_value() else float(number)
+    if number == number.to_integral_value() and abs(number) < 2**63:
+        return int(number)
+    if not isfinite(found := float(number)):
+        raise NoValueError("the result is too large for a number of JSON")
+    return found
 
 
 _PLACE = re.compile(r"\{([a-z_]+)(?::([^{}]*))?\}")

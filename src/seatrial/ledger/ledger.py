@@ -118,6 +118,8 @@ def read_state(given: Any, at: tuple[str | int, ...] = (), *, removes: bool = Fa
             found = "a list" if isinstance(rows, list) else short(rows)
             refuse(f"the rows of {entity_type!r} must be a mapping of id to fields, not {found}", (*at, entity_type))
         for row_id, fields in rows.items():
+            if not isinstance(row_id, str):
+                refuse(f"the ids of {entity_type!r} are text, got {short(row_id)}", (*at, entity_type))
             if not isinstance(fields, dict) and not (removes and fields is None):
                 refuse(f"{entity_type} {row_id}: a row has fields, got {short(fields)}", (*at, entity_type, row_id))
     return given

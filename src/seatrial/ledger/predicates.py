@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 import msgspec
@@ -30,7 +30,7 @@ class Looking(msgspec.Struct, eq=False):
     """Looking at a state outside of any call: there are no arguments, and nothing can be made."""
 
     view: StateView
-    id_fields: dict[str, str] = {}
+    id_fields: Mapping[str, str] = {}
     arguments: dict[str, Any] = {}
     response: Any = None
     now: str = ""
@@ -46,9 +46,26 @@ class Looking(msgspec.Struct, eq=False):
         return self.id_fields.get(entity_type, "id")
 
 
-def holds(predicate: Predicate, view: StateView) -> bool:
+def holds(predicate: Predicate, view: StateView, id_fields: Mapping[str, str] | None = None) -> bool:
     """Whether it holds in a state, outside of any call."""
-    return predicate(RowScope(Looking(view)))
+    return predicate(RowScope(Looking(view, id_fields or {})))
+
+
+_OF_CALLS = {"param": str, "response": str, "new_id": str, "now": bool, "call": bool, "actor": bool}
+"""Expressions that mean nothing outside of a call, and what they take: a field of an entity may be called the same."""
+
+
+def refuse_calls(given: Any, at: Path = ()) -> None:
+    """Refuse an expression that only has a value in a call."""
+    if isinstance(given, dict):
+        for name in _OF_CALLS.keys() & given.keys():
+            if len(given) == 1 and isinstance(given[name], _OF_CALLS[name]):
+                refuse(f"'{name}' has a value in a call, and there is none here", at)
+        for name, value in given.items():
+            refuse_calls(value, (*at, name))
+    elif isinstance(given, list):
+        for index, value in enumerate(given):
+            refuse_calls(value, (*at, index))
 
 
 def compile_predicate(given: Any, at: Path = (), types: Iterable[str] | None = None) -> Predicate:

@@ -37,6 +37,8 @@ class WorldRecord(msgspec.Struct, omit_defaults=True):
     start: str
     """As JSON: most runs of a case begin with the same, and a store keeps long texts once."""
     flags: list[str] = []
+    id_fields: dict[str, str] = {}
+    """Under which name the ids of entities go, by type, where that is not `id`."""
     root: str = ""
     """The hash of the state at the end."""
     calls: list[WorldCall] = []

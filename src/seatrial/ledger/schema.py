@@ -81,6 +81,19 @@ class LedgerSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
         """What is wrong with these rows of a state."""
         return [violation for entity_type, row in rows for violation in self._row(entity_type, row, view)]
 
+    def dangling(self, removed: Iterable[tuple[str, str]], view: StateView) -> list[Violation]:
+        """The rows that refer to entities which were removed."""
+        gone: dict[str, set[str]] = {}
+        for entity_type, row_id in removed:
+            gone.setdefault(entity_type, set()).add(row_id)
+        referring = [
+            entity.type
+            for entity in self.entities
+            if gone
+            and any({field.ref, field.items.ref if field.items else None} & gone.keys() for field in entity.fields)
+        ]
+        return self.violations(((name, row) for name in referring for row in view.rows(name)), view)
+
     def violations_of(self, ledger: Ledger) -> list[Violation]:
         """What is wrong with a whole state."""
         return self.violations(((name, row) for name, rows in ledger.entities.items() for row in rows), ledger)

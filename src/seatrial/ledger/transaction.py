@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from copy import deepcopy
 from typing import Any
 
 from msgspec import UNSET
 
+from seatrial._support import wire
 from seatrial.ledger.changes import FieldChange, LedgerChange, LedgerOp
 from seatrial.ledger.ledger import MAX_ROWS, Ledger
 from seatrial.ledger.rows import Row, RowTree
@@ -86,6 +86,11 @@ class LedgerTransaction:
         """Clear a flag."""
         self._flags.discard(flag)
 
+    @property
+    def removed(self) -> Iterable[tuple[str, str]]:
+        """The entities that were there and are not any more."""
+        return [place for place in self._touched if self.row(*place) is None and self._from.row(*place) is not None]
+
     def written(self) -> Iterable[tuple[str, Row]]:
         """The entities that were added or changed, with their types."""
         for entity_type, row_id in self._touched:
@@ -107,8 +112,8 @@ class LedgerTransaction:
         return Ledger(self._from.version + 1, self._entities, frozenset(self._flags), self._next_order)
 
     def _put(self, entity_type: str, row_id: str, fields: dict[str, Any], order: int) -> None:
-        # A handler may keep what it gave, and change it later.
-        row = Row.of(row_id, deepcopy(fields), order)
+        # As a store would give it back; and a handler may keep what it gave, and change it later.
+        row = Row.of(row_id, wire.decode(wire.encode(fields)), order)
         self._entities[entity_type] = self._entities.get(entity_type, RowTree()).with_row(row)
         self._touched[entity_type, row_id] = None
 

@@ -18,6 +18,8 @@ RUN_TOKEN_REMOVED = note_code(
 )
 ANSWER = "/answer"
 """Where the note points when the answer had a secret in it."""
+WORLD = "/world"
+"""Where it points when what was done in the world had one."""
 DIFF = "/diff"
 """Where it points when the diff of the workspace had one."""
 RUN_AGAIN = "run it again: what is stored is not all that the agent said"
@@ -41,6 +43,14 @@ def are_calls_redacted(run: Run) -> bool:
 def is_diff_redacted(run: Run) -> bool:
     """Whether what changed in its workspace had a secret in it."""
     return any(note.pointer in ("", DIFF) for note in _removals(run))
+
+
+def is_world_redacted(run: Run) -> bool:
+    """Whether what its calls did to the world had a secret in it."""
+    notes = run.notes
+    return any(note.pointer in ("", WORLD) for note in _removals(run)) or any(
+        note.code == RUN_TOKEN_REMOVED for note in notes
+    )
 
 
 def _removals(run: Run) -> Iterator[Note]:

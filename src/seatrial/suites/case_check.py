@@ -187,6 +187,9 @@ class CaseCheck:
                     if self._world is None:
                         message = f"the grader `{each.name}` judges the state of a world, and the suite has none"
                         problems.add((), message, "name its tools under `world` of the suite", not_judged=True)
+                    else:
+                        for message, hint in self._world.unknown(each.check.names):
+                            problems.add((), f"the grader `{each.name}`: {message}", hint)
                 elif getattr(case, key) is None:
                     message = f"the grader `{each.name}` has nothing to compare with in the case `{case.id}`"
                     hint = f"give the case `{key}`, or the grader a value of its own"

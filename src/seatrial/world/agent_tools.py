@@ -35,7 +35,7 @@ class Access(msgspec.Struct, frozen=True):
     """A run's way to its tools."""
 
     call: CallTool
-    described: Callable[[], list[dict[str, Any]]]
+    described: Callable[[str | None], list[dict[str, Any]]]
     loop: asyncio.AbstractEventLoop
     """Where calls are answered."""
 
@@ -71,7 +71,7 @@ class Tools:
         }
         if style not in shapes:
             raise SeatrialError("invalid_config", f"unknown style {style!r}", hint=f"one of: {', '.join(shapes)}")
-        return [shapes[style](tool) for tool in self._access.described()]
+        return [shapes[style](tool) for tool in self._access.described(self._actor)]
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("__"):

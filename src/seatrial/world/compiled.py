@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ import msgspec
 
 from seatrial._support import wire
 from seatrial.errors import SeatrialError
+from seatrial.graders.grader import WorldNames
 from seatrial.ledger.ledger import Ledger, State, read_state
 from seatrial.ledger.schema import LedgerSchema
 from seatrial.problems import Problems, path_of
 from seatrial.runs import Case
+from seatrial.trajectory.config import nearest
 from seatrial.world.declared import effects, ledger_read, stub
 from seatrial.world.definition import ToolSpec, World
 from seatrial.world.tool import KnownNames, ToolHandler, WorldTool, compile_check, compile_schema, handled_by
@@ -62,6 +65,19 @@ class CompiledWorld(msgspec.Struct, frozen=True, eq=False):
             if not self.schema.takes_flag(flag):
                 raise SeatrialError("invalid_config", f"there is no flag {flag!r}", pointer="/flags")
         return StartState(ledger, wire.encode(state).decode())
+
+    def unknown(self, names: WorldNames) -> Iterator[tuple[str, str | None]]:
+        """What a grader names that this world does not have, each with the nearest name."""
+        types = [entity.type for entity in self.schema.entities]
+        for name in sorted(names.types):
+            if types and not any(fnmatchcase(known, name) for known in types):
+                yield f"there is no entity type {name!r}", nearest(name, types)
+        for flag in sorted(names.flags):
+            if not self.schema.takes_flag(flag):
+                yield f"there is no flag {flag!r}", nearest(flag, self.schema.flags.values)
+        for tool in sorted(names.tools):
+            if not any(fnmatchcase(known, tool) for known in self.tools):
+                yield f"there is no tool {tool!r}", nearest(tool, self.tools)
 
     def start_of(self, case: Case) -> StartState:
         """The state that the runs of a case begin with; made once for those that follow each other."""

@@ -76,7 +76,9 @@ class LiveRun(msgspec.Struct):
         call.take_arguments(arguments, wire.encode(arguments))
         answer: ToolAnswer | None = None
         try:
-            answer = await self.session.call(name, arguments, gateway="python", actor=actor)
+            # As over a socket: a call goes on when nobody waits for its answer any more.
+            asked = asyncio.ensure_future(self.session.call(name, arguments, gateway="python", actor=actor))
+            answer = await asyncio.shield(asked)
         finally:
             await self.end_call(call, answer)
         if answer.status != 200:

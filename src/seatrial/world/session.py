@@ -29,6 +29,10 @@ from seatrial.world.tools import ToolAnswer, refusal
 from seatrial.world.user_handler import WorldContext
 
 MAX_NAME = 128
+MAX_RECORDED_BYTES = 64 * 1024 * 1024
+"""Of the answers and the changes of one run."""
+MAX_REFUSALS = 5_000
+"""How many refused attempts of one run are recorded."""
 _INTERNAL = {"error": {"code": 500, "message": "internal error"}}
 _SOURCES: dict[str, str] = {"ledger_read": "ledger_read"}
 
@@ -65,7 +69,10 @@ class WorldSession:
         self._emit = emit
         self._case_id = case_id
         self._ledger = start.ledger
-        self._record = WorldRecord(start.text, sorted(start.ledger.flags))
+        id_fields = {each.type: each.id_field for each in world.schema.entities if each.id_field != "id"}
+        self._record = WorldRecord(start.text, sorted(start.ledger.flags), id_fields)
+        self._bytes_left = MAX_RECORDED_BYTES
+        self._refusals = 0
         self._seed = _hashed(world.definition.seed, case_id, trial)
         self._clock = datetime.fromisoformat(world.definition.clock.start).astimezone(UTC)
         self._numbers: Counter[str] = Counter()
@@ -89,7 +96,7 @@ class WorldSession:
         idempotency_key: str | None = None,
     ) -> ToolAnswer:
         """Answer one call of the agent. It is in the run's record before this returns."""
-        if idempotency_key is None:
+        if not idempotency_key:
             return await self._queued(name, arguments, gateway, actor)
         body = key([name, arguments])
         known = self._answered.get(idempotency_key)
@@ -113,9 +120,9 @@ class WorldSession:
         future.set_result(answer)
         return answer
 
-    def described(self) -> list[dict[str, Any]]:
-        """The tools as the agent is told of them."""
-        return [tool.described() for tool in self.world.tools.values() if tool.visible_to(None)]
+    def described(self, actor: str | None = None) -> list[dict[str, Any]]:
+        """The tools as the agent, or a sub-agent, is told of them."""
+        return [tool.described() for tool in self.world.tools.values() if tool.visible_to(actor)]
 
     def close(self) -> WorldRecord:
         """End it; what still runs has no effect. Gives what it recorded."""
@@ -208,6 +215,9 @@ class WorldSession:
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             return self._faulted(tool, call.number, f"its answer is not JSON: {error}")
         if len(written) > self.world.definition.limits.max_answer_bytes:
+            if tool.handled != "python":
+                # What an agent stored is the agent's doing, also where it is too much to be read.
+                raise Refusal(413, f"the answer has {len(written):,} bytes")
             return self._faulted(tool, call.number, f"its answer has {len(written):,} bytes")
         # What is recorded cannot change any more, whatever the handler keeps of it.
         response = wire.decode(written)
@@ -218,10 +228,16 @@ class WorldSession:
                 return self._faulted(tool, call.number, f"its answer breaks the `output_schema`: {wrong[0]}")
         transaction = call.transaction
         violations = self.world.schema.violations(transaction.written(), transaction)
+        violations += self.world.schema.dangling(transaction.removed, transaction)
         violations += self._flag_violations(transaction)
         if violations:
             return self._faulted(tool, call.number, f"what it did breaks the schema: {violations[0].message}")
         changes = transaction.changes()
+        size = len(written) + (len(wire.encode(changes)) if changes else 0)
+        if size > self._bytes_left:
+            self.limit_reached = True
+            raise Refusal(413, "this run has used up what its calls may store")
+        self._bytes_left -= size
         ledger = transaction.committed()
         diff = LedgerDiff(self._ledger.version, ledger.version, changes) if changes else None
         return _Outcome("ok", response, source, ledger, diff, call.made)
@@ -274,11 +290,15 @@ class WorldSession:
 
     async def _refused(self, name: str, actor: str | None, answer: ToolAnswer) -> ToolAnswer:
         """Record an attempt that never reached a tool."""
+        answer.recorded = True
+        self._refusals += 1
+        if self._refusals > MAX_REFUSALS:
+            self.limit_reached = True
+            return answer
         value = {"tool": name[:MAX_NAME], "status": answer.status, "error_class": answer.body["detail"]["error_class"]}
         if actor is not None:
             value["actor"] = actor
         await self._emit(CustomEvent(name="tool.refused", value=value))
-        answer.recorded = True
         return answer
 
     def _is_over(self) -> bool:
