@@ -354,7 +354,7 @@ def test_an_agent_of_a_suite_runs_without_the_variables_of_the_others(project: p
 def test_an_error_is_told_without_what_is_in_our_variables(
     project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("os.environ", {"TOKEN": "sk-1234", **os.environ})
+    monkeypatch.setattr("os.environ", {"TOKEN": "a-secret-of-ours", **os.environ})
     project.makepyfile(
         """
         import asyncio
@@ -376,7 +376,7 @@ def test_an_error_is_told_without_what_is_in_our_variables(
     result.stdout.fnmatch_lines(
         ["*ERROR at setup of test_marker*", "*gone.suite.yaml cannot be read*", "*FAILURES*", "*SeatrialError: *"]
     )
-    result.stdout.no_fnmatch_line("*sk-1234*")
+    result.stdout.no_fnmatch_line("*a-secret-of-ours*")
     result.stdout.no_fnmatch_line("*in load_suite*")
 
 
