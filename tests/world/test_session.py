@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from world.worlds import REFUND_DESK, Caller, in_loop, problems_of, world_of
 
+from seatrial.events.types import Event
 from seatrial.ledger.transaction import Refusal
 from seatrial.world.session import WorldSession
 from seatrial.world.user_handler import WorldContext
@@ -223,7 +224,18 @@ async def test_a_run_has_a_limit_of_calls_and_a_closed_one_takes_none() -> None:
 @in_loop
 async def test_more_calls_at_once_than_may_wait_are_sent_away() -> None:
     call = Caller(world_of(REFUND_DESK, limits={"queue_length": 2}))
-    answers = await asyncio.gather(*(call("escalate") for _ in range(9)))
+    record, recorded = call.session._emit, asyncio.Event()
+
+    async def record_later(event: Event) -> None:
+        await recorded.wait()
+        await record(event)
+
+    call.session._emit = record_later
+    asked = [asyncio.create_task(call("escalate")) for _ in range(9)]
+    while call.session._waiting < 2:
+        await asyncio.sleep(0)
+    recorded.set()
+    answers = await asyncio.gather(*asked)
     assert answers.count((503, "lock_contention")) > 0
     assert answers.count({"ok": True}) >= 2
     assert [event.name for event in call.events].count("tool.refused") == answers.count((503, "lock_contention"))
