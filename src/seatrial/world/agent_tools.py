@@ -63,7 +63,7 @@ class Tools:
         return type(self)(self._access, actor=self._actor, raises=True)
 
     def schema(self, style: Style = "mcp") -> list[dict[str, Any]]:
-        """The tools as a model is told of them."""
+        """The tool definitions in the form that a model API takes."""
         shapes: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "mcp": lambda tool: tool,
             "openai": lambda tool: {"type": "function", "function": _named(tool, "parameters")},

@@ -76,7 +76,7 @@ class LiveRun(msgspec.Struct):
         call.take_arguments(arguments, wire.encode(arguments))
         answer: ToolAnswer | None = None
         try:
-            # As over a socket: a call goes on when nobody waits for its answer any more.
+            # As over a socket: the call completes even if the caller stops waiting.
             asked = asyncio.ensure_future(self.session.call(name, arguments, gateway="python", actor=actor))
             answer = await asyncio.shield(asked)
         finally:

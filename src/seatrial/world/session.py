@@ -121,7 +121,7 @@ class WorldSession:
         return answer
 
     def described(self, actor: str | None = None) -> list[dict[str, Any]]:
-        """The tools as the agent, or a sub-agent, is told of them."""
+        """The tool definitions that the agent, or one of its sub-agents, sees."""
         return [tool.described() for tool in self.world.tools.values() if tool.visible_to(actor)]
 
     def close(self) -> WorldRecord:
